@@ -1,0 +1,1 @@
+"""The policy: observations in, step requests out."""

@@ -1,0 +1,1 @@
+"""Browser workers: tasks in, trajectories out."""

@@ -1,0 +1,1 @@
+"""Everything that touches the message bus; the only package that knows NATS."""

@@ -1,0 +1,165 @@
+"""What the roles ask of a bus. `bus.jetstream` and `bus.memory` both provide it and pass one contract suite.
+
+One way to write, three to read:
+
+- `append` writes one record and returns its sequence once the server has confirmed it;
+- `work` shares a queue with every other worker of a group, each delivery acknowledged through `bus.settlement`;
+- `tail` reads a stream in order, alone, from any sequence: nothing to acknowledge, resumable, survives server restarts;
+- `listen` hears what is published from now on: cheap, may miss, so a reader always has a fallback.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from schemas.messages import AnyMessage, DeadLetter
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One stored message."""
+
+    stream: str
+    subject: str
+    seq: int
+    message: AnyMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Expect:
+    """A compare-and-set condition: the newest record under `subject_filter` has sequence `last_seq` (0: there is none)."""
+
+    subject_filter: str
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkQueue:
+    """A durable, shared consumer: every message goes to one worker at a time until it is acknowledged."""
+
+    stream: str
+    name: str
+    subject_filters: tuple[str, ...]
+    ack_wait_s: float
+    max_deliver: int
+    max_ack_pending: int = 1024
+    inactive_s: float | None = None
+    """Seconds without a reader after which the server forgets the consumer; None: never."""
+
+
+class Delivery(Protocol):
+    """One message handed to this worker. Only `bus.settlement` calls the verbs."""
+
+    @property
+    def message(self) -> AnyMessage:
+        """Raises `MessageCorrupt` when the bytes cannot be read."""
+        ...
+
+    @property
+    def data(self) -> bytes: ...
+    @property
+    def subject(self) -> str: ...
+    @property
+    def stream(self) -> str: ...
+    @property
+    def consumer(self) -> str: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def num_delivered(self) -> int:
+        """1 for the first delivery."""
+        ...
+
+    @property
+    def queue(self) -> WorkQueue: ...
+
+    async def ack(self) -> None:
+        """Returns once the server has confirmed it."""
+        ...
+
+    async def nak(self, delay_s: float = 0.0) -> None: ...
+    async def in_progress(self) -> None: ...
+    async def term(self, reason: str) -> None: ...
+
+
+class Inbox(Protocol):
+    """The deliveries of one `WorkQueue`, for one worker. Several tasks may iterate it at once; each delivery goes to one."""
+
+    def __aiter__(self) -> AsyncIterator[Delivery]: ...
+    async def __anext__(self) -> Delivery: ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    num_pending: int
+    num_in_flight: int
+    num_waiting: int
+    num_redelivered: int
+
+
+class Lease(Protocol):
+    """Held while the context is open and the server is heard; `lost` is set when it may have passed to somebody else."""
+
+    async def wait_lost(self) -> None: ...
+
+
+class Bus(Protocol):
+    """One connection. Every method has a deadline and raises `BusUnavailable` when it passes."""
+
+    async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
+        """Stores one record and returns its sequence.
+
+        Safe to repeat: after an ambiguous timeout the newest record on the subject is read back and compared.
+
+        Raises:
+            ChainConflict: `expect` does not hold.
+            StreamFull: the stream discards new messages and is full, or holds one on this subject already.
+        """
+        ...
+
+    async def get(self, stream: str, seq: int) -> Record | None: ...
+
+    async def last(self, stream: str, subject_filter: str) -> Record | None:
+        """The newest record under a filter."""
+        ...
+
+    async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
+        """The newest record of every subject under a filter, oldest first: a whole chain, or a whole keyed log."""
+        ...
+
+    async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:
+        """Every subject under a filter with its number of messages; no payloads travel."""
+        ...
+
+    def work(self, queue: WorkQueue, *, prefetch: int) -> AbstractAsyncContextManager[Inbox]:
+        """Joins a queue. At most `prefetch` deliveries wait here; what is not begun is handed back on leaving."""
+        ...
+
+    async def remove_queue(self, queue: WorkQueue) -> None:
+        """Forgets a durable consumer that belongs to this worker alone."""
+        ...
+
+    def tail(
+        self, stream: str, subject_filter: str, *, after_seq: int = 0, only_new: bool = False
+    ) -> AbstractAsyncContextManager[AsyncIterator[Record]]:
+        """Reads records in order from behind `after_seq`, for ever. Corrupt records are skipped and logged."""
+        ...
+
+    async def last_seq(self, stream: str) -> int: ...
+
+    def listen(self, subject_filter: str) -> AbstractAsyncContextManager[AsyncIterator[Record]]:
+        """Hears what is told or republished from now on. `seq` is that of the republished record, or 0."""
+        ...
+
+    async def tell(self, subject: str, message: AnyMessage) -> None:
+        """Publishes without storage or confirmation."""
+        ...
+
+    def lease(self, name: str, *, ttl_s: float) -> AbstractAsyncContextManager[Lease]:
+        """Waits until the lease is free, then holds it; renewed every third of `ttl_s`."""
+        ...
+
+    async def depth(self, queue: WorkQueue) -> QueueDepth | None: ...
+
+    async def dead_letter(self, letter: DeadLetter) -> None: ...

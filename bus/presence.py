@@ -1,0 +1,54 @@
+"""Presence: a worker says every two seconds what it is doing; a worker that stops saying so ages out by itself."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+import structlog
+
+from bus.ports import Bus
+from bus.subjects import Subjects
+from schemas.errors import BusError
+from schemas.ids import WorkerId
+from schemas.messages import Heartbeat, Role
+
+HEARTBEAT_S = 2.0
+_log = structlog.get_logger()
+
+
+@dataclass
+class Status:
+    """What the next heartbeat says; the worker writes, nobody reads back."""
+
+    role: Role
+    worker: WorkerId
+    state: str = "starting"
+    note: str = ""
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    def heartbeat(self, now: float) -> Heartbeat:
+        return Heartbeat(
+            role=self.role, worker=self.worker, state=self.state, at=now, metrics=dict(self.metrics), note=self.note
+        )
+
+
+@asynccontextmanager
+async def presence(bus: Bus, subjects: Subjects, role: Role, worker: WorkerId) -> AsyncIterator[Status]:
+    """Sends heartbeats while the context is open."""
+    status = Status(role, worker)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_beat, bus, subjects, status)
+        yield status
+        group.cancel_scope.cancel()
+
+
+async def _beat(bus: Bus, subjects: Subjects, status: Status) -> None:
+    subject = subjects.heartbeat(status.role, status.worker)
+    while True:
+        try:
+            await bus.tell(subject, status.heartbeat(time.time()))
+        except BusError as error:
+            _log.warning("heartbeat_unsent", worker=status.worker, error=str(error))
+        await anyio.sleep(HEARTBEAT_S)

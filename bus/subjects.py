@@ -1,0 +1,122 @@
+"""Every subject and stream name of a run, in one place. `docs/messages.md` lists them for readers in other languages.
+
+A run named `r` owns the subjects `r.>` and the streams `R_*`; two runs on one server never meet.
+"""
+
+from dataclasses import dataclass
+
+from schemas.ids import EpisodeId, PolicyVersion, RunName, WorkerId, shard_of, subject_token
+from schemas.messages import Role, Split
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """Names of one run's streams and subjects."""
+
+    run: RunName
+    num_shards: int = 1
+
+    def __post_init__(self) -> None:
+        subject_token(self.run, what="run name")
+
+    # streams ----------------------------------------------------------------------------------------------------------
+
+    def stream(self, name: str) -> str:
+        return f"{self.run}_{name}"
+
+    @property
+    def tasks(self) -> str:
+        return self.stream("TASKS")
+
+    @property
+    def steps(self) -> str:
+        return self.stream("STEPS")
+
+    @property
+    def trajectories(self) -> str:
+        return self.stream("TRAJECTORIES")
+
+    @property
+    def judged(self) -> str:
+        return self.stream("JUDGED")
+
+    @property
+    def checkpoints(self) -> str:
+        return self.stream("CHECKPOINTS")
+
+    @property
+    def heartbeats(self) -> str:
+        return self.stream("HEARTBEATS")
+
+    @property
+    def advisories(self) -> str:
+        return self.stream("ADVISORIES")
+
+    def episodes(self, shard: int) -> str:
+        return self.stream(f"EPISODES{shard}")
+
+    def shard(self, episode: EpisodeId) -> int:
+        return shard_of(episode, self.num_shards)
+
+    # queues -----------------------------------------------------------------------------------------------------------
+
+    def task(self, split: Split, episode: EpisodeId) -> str:
+        return f"{self.run}.task.{split.value}.{episode}"
+
+    def step_any(self, split: Split, episode: EpisodeId) -> str:
+        return f"{self.run}.step.{split.value}.any.{episode}"
+
+    def step_worker(self, split: Split, worker: WorkerId, episode: EpisodeId) -> str:
+        return f"{self.run}.step.{split.value}.to.{worker}.{episode}"
+
+    # an episode's chain -----------------------------------------------------------------------------------------------
+
+    def chain(self, episode: EpisodeId) -> str:
+        """Filter over every record of an episode, all attempts: what compare-and-set is checked against."""
+        return f"{self.run}.ep.{self.shard(episode)}.{episode}.>"
+
+    def chain_task(self, episode: EpisodeId) -> str:
+        return f"{self.run}.ep.{self.shard(episode)}.{episode}.task"
+
+    def chain_done(self, episode: EpisodeId) -> str:
+        return f"{self.run}.ep.{self.shard(episode)}.{episode}.done"
+
+    def chain_record(self, episode: EpisodeId, attempt: int, kind: str, step: int) -> str:
+        """`kind` is start, obs or act."""
+        return f"{self.run}.ep.{self.shard(episode)}.{episode}.{attempt}.{kind}.{step}"
+
+    def chains(self, shard: int, kind: str) -> str:
+        """Filter over one kind of record of all episodes in a shard: task or done."""
+        return f"{self.run}.ep.{shard}.*.{kind}"
+
+    def live(self, episode: EpisodeId, attempt: int) -> str:
+        """Where accepted actions of one attempt are republished to the waiting browser."""
+        return f"{self.run}.live.{self.shard(episode)}.{episode}.{attempt}.act.*"
+
+    # results ----------------------------------------------------------------------------------------------------------
+
+    def trajectory(self, split: Split, episode: EpisodeId) -> str:
+        return f"{self.run}.trajectory.{split.value}.{episode}"
+
+    def judgement(self, split: Split, rubric: str, episode: EpisodeId) -> str:
+        return f"{self.run}.judged.{split.value}.{rubric}.{episode}"
+
+    def judgements(self, split: Split | None) -> str:
+        return f"{self.run}.judged.{split.value if split else '*'}.>"
+
+    def checkpoint(self, version: PolicyVersion) -> str:
+        return f"{self.run}.checkpoint.{version}"
+
+    def heartbeat(self, role: Role, worker: WorkerId) -> str:
+        return f"{self.run}.heartbeat.{role.value}.{worker}"
+
+    @property
+    def cancel(self) -> str:
+        return f"{self.run}.cancel"
+
+    def dead(self, stream: str) -> str:
+        return f"{self.run}.dead.{stream}"
+
+    def everything(self, *tokens: str) -> str:
+        """Filter over all subjects that begin with these tokens."""
+        return ".".join((self.run, *tokens, ">"))

@@ -1,0 +1,1 @@
+"""Judges: finished trajectories in, judgements out."""

@@ -1,0 +1,255 @@
+"""The configuration, one frozen dataclass a component; ranges are checked once, when it is built.
+
+Groups and keys that WebGym's users know keep their names, units and defaults (its configuration reference); new groups hold
+what is new. `ops.configuration` composes YAML files and overrides into a `Config`; nothing else travels further.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from schemas.errors import ConfigurationError
+from schemas.ids import RunName
+
+
+def _require(holds: bool, sentence: str) -> None:
+    if not holds:
+        raise ConfigurationError(sentence)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    model_type: Literal["qwen3-instruct", "qwen3-think"] = "qwen3-instruct"
+    """Thinking models get their `<think>` blocks removed from older rounds."""
+    prompt_version: Literal["vanilla", "complete"] = "vanilla"
+    """`vanilla`: Action, tool_call. `complete`: Memory, Progress, Intention, Action, tool_call."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyConfig:
+    engine: Literal["vllm", "openai", "oracle"] = "vllm"
+    """`openai`: any OpenAI-compatible endpoint; `oracle`: the page's own scripted oracle, for demonstrations."""
+    base_model: str = ""
+    """Folder of the model that version 0 stands for."""
+    checkpoint_path: str = ""
+    """Folder to load instead of `base_model` at the start."""
+    max_new_tokens: int = 3072
+    temperature: float = 1.0
+    top_p: float = 0.99
+    top_k: int = 2
+    min_p: float = 0.0
+    max_model_len: int = 16384
+    """Tokens, prompt and completion together."""
+    max_num_seqs: int = 128
+    """Requests that the engine works on at once; also how many steps one worker holds."""
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    gpu_memory_utilization: float = 0.9
+    base_url: str = ""
+    """Of the OpenAI-compatible endpoint."""
+    api_key_env_var: str = "OPENAI_API_KEY"
+    vllm_timeout: float = 240.0
+    """Seconds one answer may take."""
+
+    def __post_init__(self) -> None:
+        _require(self.max_new_tokens > 0, f"policy_config.max_new_tokens is {self.max_new_tokens}: write a number above 0")
+        _require(self.temperature >= 0, f"policy_config.temperature is {self.temperature}: write 0 or more")
+        _require(0 < self.top_p <= 1, f"policy_config.top_p is {self.top_p}: write a number above 0 and at most 1")
+        _require(self.max_num_seqs > 0, f"policy_config.max_num_seqs is {self.max_num_seqs}: write a number above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextConfig:
+    interaction_mode: Literal["coordinates"] = "coordinates"
+    """How actions name their targets: points on a 0-1000 grid."""
+    num_rounds: int = 4
+    """Latest rounds kept with their pictures; older ones become one line of text each."""
+
+    def __post_init__(self) -> None:
+        _require(self.num_rounds >= 0, f"context_config.num_rounds is {self.num_rounds}: write 0 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifficultySteps:
+    """Step caps; difficulty 1-3 is easy, 4-6 medium, 7 and more hard."""
+
+    easy: int
+    medium: int
+    hard: int
+
+    def __post_init__(self) -> None:
+        _require(min(self.easy, self.medium, self.hard) > 0, "difficulty_max_steps: easy, medium and hard must be above 0")
+
+    def cap(self, difficulty: int) -> int:
+        return self.easy if difficulty <= 3 else self.medium if difficulty <= 6 else self.hard
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvConfig:
+    server_size: int = 64
+    """Episodes that one browser worker runs at once (slots)."""
+    operation_timeout: float = 120.0
+    """Seconds one browser operation may take."""
+    task_timeout_minutes: float = 300.0
+    instance_lifetime_max: float = 50.0
+    """Minutes after which a browser is replaced."""
+    max_retries: int = 2
+    """Times a failed episode is begun again before it is recorded as failed."""
+    completion_threshold: float = 0.95
+    """Synchronous mode: share of a batch that must be finished before the grace period begins."""
+    completion_grace_period: float = 30.0
+    """Seconds the rest of the batch then gets before it is cancelled."""
+    train_difficulty_max_steps: DifficultySteps = DifficultySteps(easy=10, medium=20, hard=30)
+    test_difficulty_max_steps: DifficultySteps = DifficultySteps(easy=30, medium=50, hard=70)
+    train_tasks: str = "train.jsonl"
+    test_tasks: str = "test.jsonl"
+    train_tasks_rollout_size: int = 1024
+    """Training episodes an iteration consumes."""
+    train_tasks_sampler: Literal["uniform"] = "uniform"
+    test_tasks_rollout_size: int = -1
+    """First N test tasks in order; -1: all."""
+    test_tasks_repeat_times: int = 1
+
+    def __post_init__(self) -> None:
+        _require(self.server_size > 0, f"env_config.server_size is {self.server_size}: write a number above 0")
+        _require(self.train_tasks_rollout_size > 0, "env_config.train_tasks_rollout_size must be above 0")
+        _require(0 < self.completion_threshold <= 1, "env_config.completion_threshold must be above 0 and at most 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlgorithmConfig:
+    positive_samples_to_train: int = 1800
+    """Steps of successful trajectories drawn for one iteration, without replacement; all when there are fewer."""
+    recency_bias_power: float = 2.0
+    """A sample of iteration i is drawn with weight (i + 1) ** power."""
+    replay_iterations: int = 4
+    """Latest iterations that samples are drawn from."""
+    filter_same_screenshot: bool = True
+    """Leave out steps that did not change the picture."""
+    cutoff_len: int = 16384
+    """Longest sequence in tokens."""
+    per_device_train_batch_size: int = 3
+    gradient_accumulation_steps: int = 4
+    learning_rate: float = 1e-6
+    weight_decay: float = 0.01
+    adam_beta2: float = 0.999
+    max_grad_norm: float = 1.0
+    num_train_epochs: int = 2
+    warmup_steps: int = 30
+    """Optimizer steps, once a run."""
+    lr_scheduler_type: Literal["constant_with_warmup"] = "constant_with_warmup"
+    deepspeed_config_filename: str = "ds_config_b200_zero1.json"
+
+    def __post_init__(self) -> None:
+        for name in ("positive_samples_to_train", "replay_iterations", "cutoff_len", "per_device_train_batch_size"):
+            _require(getattr(self, name) > 0, f"algorithm_config.{name} is {getattr(self, name)}: write a number above 0")
+        _require(self.gradient_accumulation_steps > 0, "algorithm_config.gradient_accumulation_steps must be above 0")
+        _require(self.learning_rate > 0, "algorithm_config.learning_rate must be above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BusConfig:
+    run: RunName = RunName("millrace")
+    """Names the run's streams and subjects."""
+    url: str = ""
+    """Of the NATS server or cluster; empty: the run folder's own server."""
+    num_shards: int = 1
+    """EPISODES streams; 8 to 16 above about 1,000 live episodes with large pictures."""
+    replicas: int = 1
+    episodes_max_age_s: float = 7 * 86400.0
+    """Seconds that chains and their pictures are kept."""
+    results_max_age_s: float = 30 * 86400.0
+    """Seconds that trajectories, judgements and checkpoints are kept."""
+    max_payload_bytes: int = 8 * 1024 * 1024
+    task_ack_wait_s: float = 30.0
+    """A browser worker that is silent for so long loses its episode to another."""
+    step_ack_wait_s: float = 20.0
+    judge_ack_wait_s: float = 60.0
+    request_timeout_s: float = 10.0
+    """Deadline of one bus operation; long enough for the failover of a cluster's leader."""
+
+    def __post_init__(self) -> None:
+        _require(1 <= self.num_shards <= 64, f"bus_config.num_shards is {self.num_shards}: write 1 to 64")
+        _require(self.replicas in (1, 3, 5), f"bus_config.replicas is {self.replicas}: write 1, 3 or 5")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeederConfig:
+    mode: Literal["sync", "async", "eval", "rollout"] = "async"
+    """`sync`: WebGym's iterations; `async`: everlasting pool; `eval`: the test split once; `rollout`: collect only."""
+    max_staleness: int = 1
+    """Versions that a training episode may lag behind the trainer; `sync` means 0."""
+    max_concurrent: int = 256
+    """Training episodes admitted and not yet ended."""
+    num_iterations: int = 100
+    """Training iterations after which nothing more is admitted."""
+    seed: int = 0
+    demonstrate: bool = False
+    """Episodes are to be played by the pages' own scripted oracle."""
+    lease_s: float = 5.0
+    """A standby feeder takes over so long after the active one falls silent."""
+
+    def __post_init__(self) -> None:
+        _require(self.max_staleness >= 0, f"feeder_config.max_staleness is {self.max_staleness}: write 0 or more")
+        _require(self.max_concurrent > 0, "feeder_config.max_concurrent must be above 0")
+        _require(self.num_iterations > 0, "feeder_config.num_iterations must be above 0")
+
+    @property
+    def staleness_bound(self) -> int:
+        return 0 if self.mode == "sync" else self.max_staleness
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrowserConfig:
+    executable: str = ""
+    """Path of a Chromium; empty: the cheapest one found."""
+    viewport_width: int = 1280
+    viewport_height: int = 768
+    picture_format: Literal["jpeg", "png"] = "jpeg"
+    jpeg_quality: int = 80
+    eval_share: float = 0.1
+    """Share of the slots that take evaluation episodes first; the rest take training first."""
+    resend_s: float = 3.0
+    """Seconds without an answer after which any policy worker may answer a step, not only the one that has its history."""
+
+    def __post_init__(self) -> None:
+        _require(self.viewport_width > 0 and self.viewport_height > 0, "browser_config.viewport_* must be above 0")
+        _require(1 <= self.jpeg_quality <= 100, f"browser_config.jpeg_quality is {self.jpeg_quality}: write 1 to 100")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeConfig:
+    judge: Literal["environment"] = "environment"
+    """`environment`: the reward that the page itself gave."""
+    num_concurrent: int = 16
+    max_attempts: int = 5
+    """Deliveries after which a judge error is recorded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerConfig:
+    max_mismatch: float = 0.05
+    """Mean absolute difference, in nats, of sampler and trainer log-probabilities at which the run stops."""
+    mismatch_samples: int = 32
+    """Samples of the current version that each iteration compares."""
+    keep_checkpoints: int = 3
+    """Latest checkpoints kept on disk; older ones are deleted."""
+    seed: int = 0
+    fast_patch_embedding: bool = True
+    """Compute the vision tower's patch embedding as one matrix product: equal, and faster on CPU."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    save_path: str = "runs/millrace"
+    """The run's folder: server data, credentials, checkpoints, logs."""
+    data_path: str = "."
+    """Folder that task files are relative to."""
+    model_config: ModelConfig = field(default_factory=ModelConfig)
+    policy_config: PolicyConfig = field(default_factory=PolicyConfig)
+    context_config: ContextConfig = field(default_factory=ContextConfig)
+    env_config: EnvConfig = field(default_factory=EnvConfig)
+    algorithm_config: AlgorithmConfig = field(default_factory=AlgorithmConfig)
+    bus_config: BusConfig = field(default_factory=BusConfig)
+    feeder_config: FeederConfig = field(default_factory=FeederConfig)
+    browser_config: BrowserConfig = field(default_factory=BrowserConfig)
+    judge_config: JudgeConfig = field(default_factory=JudgeConfig)
+    trainer_config: TrainerConfig = field(default_factory=TrainerConfig)

@@ -1,0 +1,115 @@
+"""The error tree. Each class says which boundary failed and what becomes of the input that was being handled.
+
+    MillraceError
+    ├── ConfigurationError      a person's mistake: says what is wrong, where, and what to write instead
+    │   └── TaskFileError       a line of a task file
+    ├── BusError
+    │   ├── BusUnavailable      no server, no JetStream, a deadline passed           (retry)
+    │   ├── ChainConflict       somebody else appended first: stop, the chain is theirs (drop)
+    │   ├── StreamFull          discard-new refused the message                       (retry)
+    │   └── MessageCorrupt      bytes that no reader of this version understands      (reject)
+    ├── BrowserError
+    │   ├── PageFailed          a page, renderer or context died or did not answer    (retry)
+    │   └── BrowserLost         the whole browser is gone                             (retry)
+    ├── PolicyError
+    │   └── EngineFailed        the engine died: the worker must end and be restarted (fatal)
+    ├── JudgeError              no verdict could be had: never a reward of zero       (retry)
+    └── TrainerError
+        ├── CheckpointCorrupt   a file does not match its hash                        (fatal)
+        └── MismatchExceeded    sampler and trainer disagree on log-probabilities     (fatal)
+
+`Disposition` is read by `bus.settlement` alone; handlers raise and never acknowledge.
+"""
+
+import enum
+
+
+class Disposition(enum.Enum):
+    """What becomes of the input whose handling failed."""
+
+    RETRY = "retry"
+    """Deliver again after a delay."""
+    REJECT = "reject"
+    """Never deliver again: to the dead letters, with the reason."""
+    DROP = "drop"
+    """Acknowledge: the work is already done by somebody else."""
+    FATAL = "fatal"
+    """Hand the input back at once and end the worker."""
+
+
+class MillraceError(Exception):
+    """The root; catch it at the outermost boundary only."""
+
+    disposition = Disposition.RETRY
+
+
+class ConfigurationError(MillraceError):
+    disposition = Disposition.FATAL
+
+
+class TaskFileError(ConfigurationError):
+    """A line of a task file; the message names file, line and field."""
+
+
+class BusError(MillraceError):
+    """The bus could not do what was asked."""
+
+
+class BusUnavailable(BusError):
+    """No server, no JetStream, or no answer within the deadline."""
+
+
+class ChainConflict(BusError):
+    """The chain's last record is not the one this worker expected: another owner has moved on."""
+
+    disposition = Disposition.DROP
+
+
+class StreamFull(BusError):
+    """The stream refused a message because a limit is reached."""
+
+
+class MessageCorrupt(BusError):
+    """Bytes that are not a message, or one of a newer major version."""
+
+    disposition = Disposition.REJECT
+
+
+class BrowserError(MillraceError):
+    """Something between the browser worker and a page failed."""
+
+
+class PageFailed(BrowserError):
+    """A page, renderer or context crashed, or a call outlasted its deadline."""
+
+
+class BrowserLost(BrowserError):
+    """The browser process is gone or no longer answers."""
+
+
+class PolicyError(MillraceError):
+    """The policy could not answer an observation."""
+
+
+class EngineFailed(PolicyError):
+    """The inference engine died; nothing this worker holds can be answered by it."""
+
+    disposition = Disposition.FATAL
+
+
+class JudgeError(MillraceError):
+    """No verdict could be had."""
+
+
+class TrainerError(MillraceError):
+    """Training cannot go on as asked."""
+
+    disposition = Disposition.FATAL
+
+
+class CheckpointCorrupt(TrainerError):
+    """A checkpoint's file is missing or does not match its recorded hash."""
+
+
+class MismatchExceeded(TrainerError):
+    """The sampler's and the trainer's log-probabilities of the same tokens differ by more than the bound."""

@@ -1,0 +1,378 @@
+"""Every message on the bus: frozen, tagged structs, encoded as MessagePack.
+
+Evolution follows msgspec's rules: fields are only added, each with a default; a field is never renamed, retyped or reused;
+a change that an old reader could misread gets a new tag (`name/2`). `tests/fixtures/messages` keeps encoded examples of
+every released version, and a test reads them all.
+"""
+
+import enum
+
+import msgspec
+
+from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId, WorkerId
+
+
+class Split(enum.Enum):
+    TRAIN = "train"
+    EVAL = "eval"
+
+
+class Outcome(enum.Enum):
+    """How an episode ended."""
+
+    ANSWERED = "answered"
+    """The policy gave an answer."""
+    DONE = "done"
+    """The environment itself declared the episode over."""
+    STEP_LIMIT = "step_limit"
+    TIMED_OUT = "timed_out"
+    BLOCKED = "blocked"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+    @property
+    def finished(self) -> bool:
+        """Whether the policy played to an end that a judge can score."""
+        return self in (Outcome.ANSWERED, Outcome.DONE, Outcome.STEP_LIMIT)
+
+
+class ActionEffect(enum.Enum):
+    """What the last action did, as far as the browser can tell."""
+
+    NONE = "none"
+    """There was no action yet."""
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    NAVIGATION_FAILED = "navigation_failed"
+    REFUSED = "refused"
+    """The action could not be carried out; `Observation.error` says why."""
+
+
+class Verdict(enum.Enum):
+    SUCCESS = "success"
+    FAILURE = "failure"
+    EXCLUDED = "excluded"
+    """There was nothing to judge (a failed or cancelled episode): trained on by no one."""
+    ERROR = "error"
+    """No verdict could be had after every retry: neither success nor failure, trained on by no one."""
+
+
+class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of all parts of messages."""
+
+
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of all messages; subclasses carry a versioned tag."""
+
+
+class RecordRef(Struct, frozen=True):
+    """Points at one record of an episode's chain."""
+
+    shard: int
+    seq: int
+    """Stream sequence in that shard."""
+
+
+class Fact(Struct, frozen=True):
+    """One fact of a rubric, with the context of its group."""
+
+    description: str
+    difficulty: int = 1
+    group: str = ""
+
+
+class Task(Message, frozen=True, tag="task/1"):
+    """One admitted episode, as the feeder wrote it: the first record of the episode's chain."""
+
+    run: RunName
+    episode: EpisodeId
+    group: GroupId
+    task: TaskId
+    split: Split
+    index: int
+    """Position in the feeder's schedule of this split, from 0; the feeder resumes behind the highest."""
+    policy_version: PolicyVersion
+    """Version that was newest when the episode was admitted."""
+    instruction: str
+    website: str
+    """Where the episode starts: a URL, or `suite:page?query` for a page that the browser worker serves itself."""
+    max_steps: int
+    timeout_s: float = 18_000.0
+    """Seconds from the first page on; WebGym's task_timeout_minutes."""
+    domain: str = ""
+    subdomain: str = ""
+    difficulty: int = 1
+    facts: tuple[Fact, ...] = ()
+    reference_answer: str | None = None
+    greedy: bool = False
+    """Decode with temperature 0 (evaluation, ReMax baselines)."""
+    demonstrate: bool = False
+    """To be answered by the scripted oracle of the page, not by a policy: warm-start demonstrations."""
+
+
+class EpisodeStart(Message, frozen=True, tag="start/1"):
+    """A browser worker took the episode; appending this fences whoever held it before."""
+
+    episode: EpisodeId
+    attempt: int
+    worker: WorkerId
+
+
+class Element(Struct, frozen=True):
+    """One interactive element of a set-of-marks observation; the box is in viewport pixels."""
+
+    id: int
+    tag: str
+    text: str
+    box: tuple[int, int, int, int]
+    """x, y, width, height."""
+
+
+class Picture(Struct, frozen=True):
+    """An encoded screenshot, exactly as the browser encoded it."""
+
+    data: bytes
+    media_type: str
+    width: int
+    height: int
+
+
+class Observation(Message, frozen=True, tag="obs/1"):
+    """What the policy sees at one step."""
+
+    episode: EpisodeId
+    attempt: int
+    step: int
+    """From 0."""
+    picture: Picture
+    url: str
+    title: str
+    effect: ActionEffect = ActionEffect.NONE
+    error: str = ""
+    same_picture: bool = False
+    """The picture equals the previous step's, pixel for pixel."""
+    elements: tuple[Element, ...] = ()
+    accessibility_tree: str = ""
+    oracle: tuple[int, int, int, int] | None = None
+    """Only in demonstrations: the box (x, y, width, height, viewport pixels) that the page's own scripted oracle clicks
+    into. Never shown to a policy."""
+    earlier: tuple[RecordRef, ...] = ()
+    """obs 0, act 0, obs 1, act 1, ...: the chain before this record."""
+    task: RecordRef | None = None
+    """The Task record of the chain."""
+
+
+class ActionKind(enum.Enum):
+    CLICK = "click"
+    TYPE = "type"
+    HOVER = "hover"
+    SCROLL = "scroll"
+    WAIT = "wait"
+    GO_BACK = "go_back"
+    NAVIGATE = "navigate"
+    ANSWER = "answer"
+
+
+class Action(Struct, frozen=True):
+    """One parsed action. Which fields count depends on `kind`."""
+
+    kind: ActionKind
+    point: tuple[float, float] | None = None
+    """On the 0-1000 grid of the picture: x to the right, y down."""
+    element: int | None = None
+    """Set-of-marks number instead of a point."""
+    text: str = ""
+    """Text to type, URL to navigate to, or the answer."""
+    direction: str = "down"
+    """Of a scroll: up or down."""
+    seconds: float = 2.0
+    """Of a wait."""
+
+
+class VersionSpan(Struct, frozen=True):
+    """Completion tokens `[start, end)` were sampled by one policy version."""
+
+    start: int
+    end: int
+    version: PolicyVersion
+
+
+class StepRequest(Message, frozen=True, tag="act/1"):
+    """The policy's answer to one observation: what to do, and everything needed to train on it."""
+
+    episode: EpisodeId
+    attempt: int
+    step: int
+    action: Action
+    parsed: bool
+    """False: the output could not be parsed and `action` is the fallback, a wait of 2 s."""
+    response: str
+    """Raw text of the completion."""
+    thought: str = ""
+    """The one-line description of the action that older rounds are summarised by."""
+    prompt_tokens: tuple[int, ...] = ()
+    """With picture placeholders expanded, exactly as the engine saw them."""
+    completion_tokens: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+    """Of the completion tokens, after temperature and truncation (the sampler's own distribution)."""
+    versions: tuple[VersionSpan, ...] = ()
+    pictures: tuple[RecordRef, ...] = ()
+    """Observations whose pictures stand in the prompt, in order."""
+    worker: WorkerId = WorkerId("")
+    temperature: float = 1.0
+    finish_reason: str = "stop"
+    queued_s: float = 0.0
+    generated_s: float = 0.0
+
+
+class StepWake(Message, frozen=True, tag="wake/1"):
+    """Wakes a policy worker up; carries references only, and losing it loses nothing."""
+
+    episode: EpisodeId
+    attempt: int
+    step: int
+    observation: RecordRef
+
+
+class Timings(Struct, frozen=True):
+    """Seconds an episode spent in each phase."""
+
+    reset_s: float = 0.0
+    observe_s: float = 0.0
+    policy_s: float = 0.0
+    act_s: float = 0.0
+    total_s: float = 0.0
+
+
+class Trajectory(Message, frozen=True, tag="trajectory/1"):
+    """How an episode ended. Stored twice, equal byte for byte: as the chain's `done` record and on TRAJECTORIES."""
+
+    task: Task
+    attempt: int
+    outcome: Outcome
+    observations: tuple[RecordRef, ...] = ()
+    steps: tuple[RecordRef, ...] = ()
+    """One a step that was answered; `observations` may hold one more."""
+    answer: str = ""
+    environment_reward: float | None = None
+    error: str = ""
+    worker: WorkerId = WorkerId("")
+    num_unparsed: int = 0
+    versions: tuple[PolicyVersion, ...] = ()
+    """Oldest policy version of each step."""
+    timings: Timings = Timings()
+    ended_at: float = 0.0
+    """Unix seconds."""
+
+    @property
+    def episode(self) -> EpisodeId:
+        return self.task.episode
+
+
+class StageVerdict(Struct, frozen=True):
+    """One stage of a judge."""
+
+    stage: str
+    passed: bool
+    reasoning: str = ""
+
+
+class Judgement(Message, frozen=True, tag="judgement/1"):
+    """What a trajectory was worth. Create-only: at most one per episode and rubric."""
+
+    episode: EpisodeId
+    group: GroupId
+    split: Split
+    rubric: str
+    """Judge name and version: part of the identity."""
+    verdict: Verdict
+    reward: float | None
+    """None when nothing may be trained on it (`verdict` excluded or error)."""
+    trajectory: Trajectory
+    stages: tuple[StageVerdict, ...] = ()
+    step_rewards: tuple[float, ...] = ()
+    judge: WorkerId = WorkerId("")
+    judged_s: float = 0.0
+    error: str = ""
+
+
+class FileHash(Struct, frozen=True):
+    path: str
+    """Relative to the checkpoint's folder."""
+    sha256: str
+    num_bytes: int
+
+
+class Checkpoint(Message, frozen=True, tag="checkpoint/1"):
+    """A set of weights that policies may load."""
+
+    run: RunName
+    version: PolicyVersion
+    uri: str
+    """A `file://` folder that transformers and vLLM load."""
+    files: tuple[FileHash, ...]
+    parent: PolicyVersion | None
+    trainer_step: int
+    """Optimizer steps so far."""
+    judged_seq: int
+    """Sequence on JUDGED up to which everything was consumed for this version."""
+    num_trajectories: int = 0
+    """Training trajectories consumed so far; the feeder admits by it."""
+    metrics: dict[str, float] = {}
+
+
+class Role(enum.Enum):
+    SERVER = "server"
+    FEEDER = "feeder"
+    BROWSER = "browser"
+    POLICY = "policy"
+    JUDGE = "judge"
+    TRAINER = "trainer"
+    MONITOR = "monitor"
+
+
+class Heartbeat(Message, frozen=True, tag="heartbeat/1"):
+    """A worker is alive. Ages out by itself."""
+
+    role: Role
+    worker: WorkerId
+    state: str
+    """One word for a person: starting, waiting, working, loading, training, draining."""
+    at: float
+    """Unix seconds."""
+    metrics: dict[str, float] = {}
+    note: str = ""
+
+
+class EpisodeCancel(Message, frozen=True, tag="cancel/1"):
+    """Ask whoever runs these episodes to end them as cancelled."""
+
+    episodes: tuple[EpisodeId, ...]
+    reason: str
+
+
+class DeadLetter(Message, frozen=True, tag="dead/1"):
+    """An input that will not be delivered again, with the reason."""
+
+    stream: str
+    consumer: str
+    seq: int
+    subject: str
+    reason: str
+    data: bytes = b""
+    worker: WorkerId = WorkerId("")
+
+
+AnyMessage = (
+    Task
+    | EpisodeStart
+    | Observation
+    | StepRequest
+    | StepWake
+    | Trajectory
+    | Judgement
+    | Checkpoint
+    | Heartbeat
+    | EpisodeCancel
+    | DeadLetter
+)

@@ -1,0 +1,1 @@
+"""The trainer and the curriculum that feeds it."""
