@@ -60,6 +60,8 @@ class EpisodeChain:
     def __init__(self, bus: Bus, subjects: Subjects, task: Task, attempt: int, last_seq: int) -> None:
         self.task = task
         self.attempt = attempt
+        self.task_ref: RecordRef | None = None
+        """The chain's first record."""
         self.observations: list[RecordRef] = []
         self.steps: list[RecordRef] = []
         self._bus = bus
@@ -81,6 +83,9 @@ class EpisodeChain:
         attempt = 1 + _attempt_of(record)
         chain = cls(bus, subjects, task, attempt, record.seq if record else 0)
         await chain._append("start", 0, EpisodeStart(episode=task.episode, attempt=attempt, worker=worker))
+        if record is not None and not isinstance(record.message, Task):
+            record = await bus.last(chain._stream, subjects.chain_task(task.episode))
+        chain.task_ref = RecordRef(shard=chain._shard, seq=record.seq) if record is not None else None
         return chain
 
     @property
@@ -137,7 +142,7 @@ async def publish_trajectory(bus: Bus, subjects: Subjects, trajectory: Trajector
 
 
 async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, reason: str, now: float) -> Trajectory:
-    """Ends an episode from outside, keeping the steps it has; fences its owner. Returns how the chain ends, whoever ended it."""
+    """Ends an episode from outside, keeping the steps it has; fences its owner. Returns how the chain ends."""
     stream = subjects.episodes(subjects.shard(task.episode))
     while True:
         records = await bus.history(stream, subjects.chain(task.episode))

@@ -133,7 +133,11 @@ class Bus(Protocol):
         ...
 
     def work(self, queue: WorkQueue, *, prefetch: int) -> AbstractAsyncContextManager[Inbox]:
-        """Joins a queue. At most `prefetch` deliveries wait here; what is not begun is handed back on leaving."""
+        """Joins a queue, creating its consumer when there is none.
+
+        At most `prefetch` deliveries wait here beyond those that tasks are waiting for; with 0 nothing is held that no task is
+        free for. What is not begun is handed back on leaving.
+        """
         ...
 
     async def remove_queue(self, queue: WorkQueue) -> None:

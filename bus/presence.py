@@ -4,10 +4,12 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import anyio
 import structlog
 
+from bus.companions import companions
 from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.errors import BusError
@@ -38,10 +40,8 @@ class Status:
 async def presence(bus: Bus, subjects: Subjects, role: Role, worker: WorkerId) -> AsyncIterator[Status]:
     """Sends heartbeats while the context is open."""
     status = Status(role, worker)
-    async with anyio.create_task_group() as group:
-        group.start_soon(_beat, bus, subjects, status)
+    async with companions(partial(_beat, bus, subjects, status)):
         yield status
-        group.cancel_scope.cancel()
 
 
 async def _beat(bus: Bus, subjects: Subjects, status: Status) -> None:

@@ -3,7 +3,7 @@
     handled                     -> ack, confirmed by the server
     Disposition.RETRY           -> delivered again after a growing delay
     Disposition.REJECT          -> dead letter, then terminated
-    Disposition.DROP            -> ack: somebody else did the work
+    Disposition.LEAVE           -> nothing: somebody else owns the work, and it comes again if he dies
     Disposition.FATAL, cancel   -> handed back at once, and the error goes on
 
 While the handler runs, the server is told every third of the ack wait that the work is in progress.
@@ -11,10 +11,12 @@ While the handler runs, the server is told every third of the ack wait that the 
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio
 import structlog
 
+from bus.companions import companions
 from bus.ports import Bus, Delivery
 from schemas.errors import BusError, Disposition, MillraceError
 from schemas.ids import WorkerId
@@ -23,6 +25,7 @@ from schemas.messages import DeadLetter
 _log = structlog.get_logger()
 _RETRY_DELAYS_S = (0.2, 1.0, 5.0, 15.0)
 _CLOSING_S = 2.0
+_GRAVEST_FIRST = (Disposition.FATAL, Disposition.REJECT, Disposition.RETRY, Disposition.LEAVE)
 
 
 def retry_delay_s(num_delivered: int) -> float:
@@ -37,24 +40,27 @@ async def settle(bus: Bus, delivery: Delivery, worker: WorkerId) -> AsyncIterato
         MillraceError: with `Disposition.FATAL`, after the delivery was handed back.
     """
     failure: MillraceError | None = None
-    async with anyio.create_task_group() as group:
-        group.start_soon(_keep_alive, delivery)
-        try:
-            yield
-        except MillraceError as error:
-            failure = error
-        except BaseException:
-            await _hand_back(delivery)
-            raise
-        finally:
-            group.cancel_scope.cancel()
-    if failure is None:
-        await delivery.ack()
-    else:
-        await _settle_failure(bus, delivery, worker, failure)
+    try:
+        async with companions(partial(_keep_alive, delivery)):
+            try:
+                yield
+            except* MillraceError as errors:
+                failure = _worst(errors)
+    except BaseException:
+        await hand_back(delivery)
+        raise
+    if failure is not None and failure.disposition is Disposition.FATAL:
+        await hand_back(delivery)
+        raise failure
+    try:
+        await _conclude(bus, delivery, worker, failure)
+    except BusError as error:
+        # What was handled stays handled: the message comes again after its ack wait, and is then found to be done.
+        _log.warning("settlement_unconfirmed", stream=delivery.stream, seq=delivery.seq, reason=str(error))
 
 
-async def _hand_back(delivery: Delivery) -> None:
+async def hand_back(delivery: Delivery) -> None:
+    """Gives a delivery that was not begun to other workers, at once."""
     with anyio.move_on_after(_CLOSING_S, shield=True):
         await delivery.nak()
 
@@ -68,22 +74,29 @@ async def _keep_alive(delivery: Delivery) -> None:
             _log.warning("in_progress_unsent", stream=delivery.stream, seq=delivery.seq, error=str(error))
 
 
-async def _settle_failure(bus: Bus, delivery: Delivery, worker: WorkerId, error: MillraceError) -> None:
-    log = _log.bind(stream=delivery.stream, seq=delivery.seq, worker=worker, reason=str(error))
-    match error.disposition:
-        case Disposition.DROP:
-            log.info("work_already_done")
-            await delivery.ack()
-        case Disposition.RETRY:
+def _worst(errors: BaseExceptionGroup[MillraceError]) -> MillraceError:
+    """The error that decides: the first of the gravest disposition (a body may run tasks of its own)."""
+    leaves: list[MillraceError] = []
+    for error in errors.exceptions:
+        leaves += [_worst(error)] if isinstance(error, BaseExceptionGroup) else [error]
+    return min(leaves, key=lambda error: _GRAVEST_FIRST.index(error.disposition))
+
+
+async def _conclude(bus: Bus, delivery: Delivery, worker: WorkerId, failure: MillraceError | None) -> None:
+    if failure is None:
+        await delivery.ack()
+        return
+    log = _log.bind(stream=delivery.stream, seq=delivery.seq, worker=worker, reason=str(failure))
+    match failure.disposition:
+        case Disposition.LEAVE:
+            log.info("work_left_to_its_owner")
+        case Disposition.REJECT:
+            log.error("work_rejected")
+            await reject(bus, delivery, worker, str(failure))
+        case _:
             delay_s = retry_delay_s(delivery.num_delivered)
             log.warning("work_retried", delivered=delivery.num_delivered, delay_s=delay_s)
             await delivery.nak(delay_s)
-        case Disposition.REJECT:
-            log.error("work_rejected")
-            await reject(bus, delivery, worker, str(error))
-        case Disposition.FATAL:
-            await _hand_back(delivery)
-            raise error
 
 
 async def reject(bus: Bus, delivery: Delivery, worker: WorkerId, reason: str) -> None:

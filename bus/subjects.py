@@ -52,6 +52,10 @@ class Subjects:
     def advisories(self) -> str:
         return self.stream("ADVISORIES")
 
+    @property
+    def leases(self) -> str:
+        return self.stream("LEASES")
+
     def episodes(self, shard: int) -> str:
         return self.stream(f"EPISODES{shard}")
 
@@ -63,11 +67,14 @@ class Subjects:
     def task(self, split: Split, episode: EpisodeId) -> str:
         return f"{self.run}.task.{split.value}.{episode}"
 
-    def step_any(self, split: Split, episode: EpisodeId) -> str:
-        return f"{self.run}.step.{split.value}.any.{episode}"
+    # A wake-up is queued once while its step is unanswered, so its subject names the step: one that is answered but not yet
+    # acknowledged must not keep the next step's out.
 
-    def step_worker(self, split: Split, worker: WorkerId, episode: EpisodeId) -> str:
-        return f"{self.run}.step.{split.value}.to.{worker}.{episode}"
+    def step_any(self, split: Split, episode: EpisodeId, attempt: int = 0, step: int = 0) -> str:
+        return f"{self.run}.step.{split.value}.any.{episode}.{attempt}.{step}"
+
+    def step_worker(self, split: Split, worker: WorkerId, episode: EpisodeId, attempt: int = 0, step: int = 0) -> str:
+        return f"{self.run}.step.{split.value}.to.{worker}.{episode}.{attempt}.{step}"
 
     # an episode's chain -----------------------------------------------------------------------------------------------
 
@@ -113,6 +120,9 @@ class Subjects:
     @property
     def cancel(self) -> str:
         return f"{self.run}.cancel"
+
+    def lease(self, name: str) -> str:
+        return f"{self.run}.lease.{name}"
 
     def dead(self, stream: str) -> str:
         return f"{self.run}.dead.{stream}"

@@ -7,6 +7,7 @@ TRAJECTORIES  one record an episode: judges share a consumer, anyone may read al
 JUDGED        create-only                                           trainer, feeder, monitor
 CHECKPOINTS   create-only                                           policy workers
 HEARTBEATS    memory, newest a worker, 15 s
+LEASES        newest claim of every lease
 ADVISORIES    dead letters, and the server's notices of exhausted deliveries
 """
 
@@ -89,6 +90,7 @@ def streams(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
             max_age_s=_HEARTBEAT_AGE_S,
             max_msgs_per_subject=1,
         ),
+        StreamSpec(name=subjects.leases, subjects=(f"{run}.lease.*",), max_msgs_per_subject=1, replicas=replicas),
         StreamSpec(
             name=subjects.advisories,
             subjects=(
@@ -119,7 +121,7 @@ def step_queue(subjects: Subjects, config: BusConfig, split: Split) -> WorkQueue
     return WorkQueue(
         stream=subjects.steps,
         name=f"policies_{split.value}",
-        subject_filters=(f"{subjects.run}.step.{split.value}.any.*",),
+        subject_filters=(f"{subjects.run}.step.{split.value}.any.>",),
         ack_wait_s=config.step_ack_wait_s,
         max_deliver=_NEVER,
         max_ack_pending=20_000,
@@ -131,7 +133,7 @@ def own_step_queue(subjects: Subjects, config: BusConfig, worker: WorkerId) -> W
     return WorkQueue(
         stream=subjects.steps,
         name=f"policy_{worker}",
-        subject_filters=tuple(f"{subjects.run}.step.{split.value}.to.{worker}.*" for split in Split),
+        subject_filters=tuple(f"{subjects.run}.step.{split.value}.to.{worker}.>" for split in Split),
         ack_wait_s=config.step_ack_wait_s,
         max_deliver=_NEVER,
         inactive_s=_MINUTE,

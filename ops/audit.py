@@ -7,9 +7,6 @@ from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from schemas.messages import EpisodeStart, Observation, StepRequest, Task, Trajectory
 
-_JUDGEMENT_RUBRIC = 3
-"""Position of the rubric in a judgement's subject: run.judged.<split>.<rubric>.<episode>."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:

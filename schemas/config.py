@@ -137,6 +137,8 @@ class AlgorithmConfig:
     """Optimizer steps, once a run."""
     lr_scheduler_type: Literal["constant_with_warmup"] = "constant_with_warmup"
     deepspeed_config_filename: str = "ds_config_b200_zero1.json"
+    report_to: Literal["none", "wandb"] = "none"
+    """Where metrics go besides the run folder's metrics.jsonl."""
 
     def __post_init__(self) -> None:
         for name in ("positive_samples_to_train", "replay_iterations", "cutoff_len", "per_device_train_batch_size"):
@@ -151,6 +153,8 @@ class BusConfig:
     """Names the run's streams and subjects."""
     url: str = ""
     """Of the NATS server or cluster; empty: the run folder's own server."""
+    credentials_file: str = ""
+    """NATS credentials for `url`; readable by its owner only."""
     num_shards: int = 1
     """EPISODES streams; 8 to 16 above about 1,000 live episodes with large pictures."""
     replicas: int = 1
@@ -184,6 +188,12 @@ class FeederConfig:
     seed: int = 0
     demonstrate: bool = False
     """Episodes are to be played by the pages' own scripted oracle."""
+    evaluate_first: bool = False
+    """Play the test split with version 0 before any training episode is admitted."""
+    evaluate_last: bool = False
+    """Play the test split with the last version before the run ends."""
+    eval_every: int = 0
+    """Versions between evaluation rounds that run beside training; 0: none."""
     lease_s: float = 5.0
     """A standby feeder takes over so long after the active one falls silent."""
 
@@ -191,6 +201,12 @@ class FeederConfig:
         _require(self.max_staleness >= 0, f"feeder_config.max_staleness is {self.max_staleness}: write 0 or more")
         _require(self.max_concurrent > 0, "feeder_config.max_concurrent must be above 0")
         _require(self.num_iterations > 0, "feeder_config.num_iterations must be above 0")
+        _require(self.eval_every >= 0, f"feeder_config.eval_every is {self.eval_every}: write 0 or more")
+
+    @property
+    def tests(self) -> bool:
+        """Whether the test split is played at all."""
+        return self.mode == "eval" or self.evaluate_first or self.evaluate_last or self.eval_every > 0
 
     @property
     def staleness_bound(self) -> int:
@@ -225,6 +241,15 @@ class JudgeConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LogConfig:
+    run_name: str = ""
+    """Of the wandb run; empty: the run's name on the bus."""
+    wandb_key_env_var: str = "WANDB_API_KEY"
+    """Environment variable that holds the key; without it wandb writes its files offline."""
+    entity_name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainerConfig:
     max_mismatch: float = 0.05
     """Mean absolute difference, in nats, of sampler and trainer log-probabilities at which the run stops."""
@@ -233,6 +258,10 @@ class TrainerConfig:
     keep_checkpoints: int = 3
     """Latest checkpoints kept on disk; older ones are deleted."""
     seed: int = 0
+    torch_threads: int = 0
+    """CPU threads of one training process; 0: one on machines of up to four cores (others need them), else torch's choice."""
+    picture_cache_mb: int = 512
+    """Memory for decoded pictures that are kept between iterations."""
     fast_patch_embedding: bool = True
     """Compute the vision tower's patch embedding as one matrix product: equal, and faster on CPU."""
 
@@ -253,3 +282,4 @@ class Config:
     browser_config: BrowserConfig = field(default_factory=BrowserConfig)
     judge_config: JudgeConfig = field(default_factory=JudgeConfig)
     trainer_config: TrainerConfig = field(default_factory=TrainerConfig)
+    log_config: LogConfig = field(default_factory=LogConfig)

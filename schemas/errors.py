@@ -5,7 +5,7 @@
     │   └── TaskFileError       a line of a task file
     ├── BusError
     │   ├── BusUnavailable      no server, no JetStream, a deadline passed           (retry)
-    │   ├── ChainConflict       somebody else appended first: stop, the chain is theirs (drop)
+    │   ├── ChainConflict       somebody else appended first: stop, the chain is theirs (leave)
     │   ├── StreamFull          discard-new refused the message                       (retry)
     │   └── MessageCorrupt      bytes that no reader of this version understands      (reject)
     ├── BrowserError
@@ -31,8 +31,8 @@ class Disposition(enum.Enum):
     """Deliver again after a delay."""
     REJECT = "reject"
     """Never deliver again: to the dead letters, with the reason."""
-    DROP = "drop"
-    """Acknowledge: the work is already done by somebody else."""
+    LEAVE = "leave"
+    """Do nothing: somebody else owns the work and settles it; it comes again after the ack wait, should he die."""
     FATAL = "fatal"
     """Hand the input back at once and end the worker."""
 
@@ -62,7 +62,7 @@ class BusUnavailable(BusError):
 class ChainConflict(BusError):
     """The chain's last record is not the one this worker expected: another owner has moved on."""
 
-    disposition = Disposition.DROP
+    disposition = Disposition.LEAVE
 
 
 class StreamFull(BusError):

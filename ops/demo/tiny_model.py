@@ -219,7 +219,7 @@ def _build_model(config: Qwen3VLConfig, seed: int) -> Qwen3VLForConditionalGener
     return model
 
 
-def _position_table(num_positions: int, width: int, scale: float = 0.5) -> torch.Tensor:
+def _position_table(num_positions: int, width: int, scale: float = 1.0) -> torch.Tensor:
     """Sines and cosines of row and column: shape (num_positions, width), rows of a square grid one after another.
 
     A quarter of the width each goes to the row's sine and cosine and to the column's; wavelengths are spread

@@ -1,0 +1,84 @@
+"""What a policy worker asks of whatever produces answers: vLLM in this process, a remote endpoint, or a scripted oracle."""
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, Self
+
+from schemas.ids import PolicyVersion
+from schemas.messages import Observation, Picture, VersionSpan
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One turn: pieces of text and pictures, in the order in which the model reads them."""
+
+    role: Literal["system", "user", "assistant"]
+    content: tuple[str | Picture, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRequest:
+    """One answer to be generated."""
+
+    messages: tuple[ChatMessage, ...]
+    observation: Observation
+    """What is answered; only a scripted oracle looks at it, a model sees `messages` alone."""
+    greedy: bool = False
+    """Decode with temperature 0."""
+
+    @property
+    def pictures(self) -> tuple[Picture, ...]:
+        """All pictures, in the order of their placeholders in the prompt."""
+        return tuple(part for message in self.messages for part in message.content if isinstance(part, Picture))
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One completion, with everything that is needed to train on it. Token fields are empty where an endpoint hides them."""
+
+    text: str
+    """Without special tokens."""
+    finish_reason: str
+    """stop or length."""
+    prompt_tokens: tuple[int, ...] = ()
+    """With one placeholder per picture token, exactly as the model saw them."""
+    completion_tokens: tuple[int, ...] = ()
+    """With the end-of-turn token when the model ended the turn."""
+    logprobs: tuple[float, ...] = ()
+    """Natural logarithms, one a completion token, of the distribution that was sampled from."""
+    versions: tuple[VersionSpan, ...] = ()
+    temperature: float = 1.0
+
+
+class Engine(AbstractAsyncContextManager["Engine"], Protocol):
+    """Produces completions while its context is open. Many requests may be in flight at once."""
+
+    @property
+    def version(self) -> PolicyVersion:
+        """The weights that new tokens are sampled from."""
+        ...
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether `load` does anything: only then are announced checkpoints followed."""
+        ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def generate(self, request: GenerationRequest) -> Generation:
+        """Answers one request; cancelling it frees what it holds.
+
+        Raises:
+            PolicyError: this request could not be answered; another attempt may succeed.
+            EngineFailed: nothing can be answered any more.
+        """
+        ...
+
+    async def load(self, folder: Path, version: PolicyVersion) -> None:
+        """Replaces the weights by those of a checkpoint folder, in place. Requests in flight go on under the new weights.
+
+        Raises:
+            EngineFailed: the weights could not be loaded; the engine's state is unknown.
+        """
+        ...

@@ -1,0 +1,118 @@
+"""Any OpenAI-compatible endpoint as a policy. It samples and hides its tokens, so its answers are played, not trained on."""
+
+import base64
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import openai
+
+from agents.engine import ChatMessage, Generation, GenerationRequest
+from schemas.config import PolicyConfig
+from schemas.errors import ConfigurationError, PolicyError
+from schemas.ids import PolicyVersion
+from schemas.messages import Picture
+
+
+class OpenAIEngine:
+    """Chat completions of `policy_config.base_model` at `policy_config.base_url`; pictures travel as data URLs.
+
+    Raises:
+        ConfigurationError: the key's environment variable is not set.
+    """
+
+    takes_weights = False
+
+    def __init__(self, policy: PolicyConfig) -> None:
+        key = os.environ.get(policy.api_key_env_var)
+        if not key:
+            raise ConfigurationError(
+                f"{policy.api_key_env_var} is not set: put the endpoint's key there (any text if it asks for none), "
+                "or name another variable in policy_config.api_key_env_var"
+            )
+        self._policy = policy
+        # Retries are the queue's work: a second try may go to another worker.
+        self._client = openai.AsyncOpenAI(
+            api_key=key, base_url=policy.base_url or None, timeout=policy.vllm_timeout, max_retries=0
+        )
+        self._gives_logprobs = True
+
+    @property
+    def version(self) -> PolicyVersion:
+        return PolicyVersion(0)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.close()
+
+    async def generate(self, request: GenerationRequest) -> Generation:
+        """Log-probabilities stand in the answer when the server gives them; token ids never do.
+
+        Raises:
+            PolicyError: the endpoint could not be reached, took too long, or failed.
+            ConfigurationError: it refuses the key, or does not know the model or the path.
+        """
+        where = f"{self._client.base_url} (model {self._policy.base_model!r})"
+        try:
+            return await self._complete(request)
+        except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
+            raise ConfigurationError(
+                f"{where} refuses the request: {error}; check policy_config.base_url, base_model and the key in "
+                f"{self._policy.api_key_env_var}"
+            ) from error
+        except openai.OpenAIError as error:
+            raise PolicyError(f"{where} gave no answer: {error}") from error
+
+    async def load(self, folder: Path, version: PolicyVersion) -> None:
+        raise AssertionError("an endpoint keeps its own weights")
+
+    async def _complete(self, request: GenerationRequest) -> Generation:
+        temperature = 0.0 if request.greedy else self._policy.temperature
+        arguments: dict[str, Any] = {
+            "model": self._policy.base_model,
+            "messages": [_wire(message) for message in request.messages],
+            "temperature": temperature,
+            "top_p": self._policy.top_p,
+            "max_tokens": self._policy.max_new_tokens,
+        }
+        if self._gives_logprobs:
+            try:
+                return _generation(await self._client.chat.completions.create(**arguments, logprobs=True), temperature)
+            except openai.BadRequestError:
+                # Either logprobs are refused here, or the request is bad anyway: the next lines tell.
+                pass
+        answer = _generation(await self._client.chat.completions.create(**arguments), temperature)
+        self._gives_logprobs = False
+        return answer
+
+
+def _generation(answer: Any, temperature: float) -> Generation:
+    if not answer.choices:
+        raise PolicyError("the endpoint's answer holds no choice")
+    choice = answer.choices[0]
+    tokens = choice.logprobs.content if choice.logprobs else None
+    return Generation(
+        # JSON can spell lone surrogates, which no message can carry.
+        text=(choice.message.content or "").encode("utf-8", "replace").decode("utf-8"),
+        finish_reason=choice.finish_reason or "",
+        logprobs=tuple(token.logprob for token in tokens or ()),
+        temperature=temperature,
+    )
+
+
+def _wire(message: ChatMessage) -> dict[str, object]:
+    if all(isinstance(part, str) for part in message.content):
+        return {"role": message.role, "content": "".join(part for part in message.content if isinstance(part, str))}
+    return {"role": message.role, "content": [_wire_part(part) for part in message.content]}
+
+
+def _wire_part(part: str | Picture) -> dict[str, object]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    data = base64.b64encode(part.data).decode("ascii")
+    return {"type": "image_url", "image_url": {"url": f"data:{part.media_type};base64,{data}"}}

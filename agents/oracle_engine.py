@@ -1,0 +1,77 @@
+"""The scripted oracle as a policy: tokenised demonstrations of clicking into the box that the page itself points out."""
+
+import random
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from agents.engine import Generation, GenerationRequest
+from agents.parsing import GRID, render_action
+from agents.tokens import PromptTokenizer
+from schemas.errors import PolicyError
+from schemas.ids import PolicyVersion
+from schemas.messages import Action, ActionKind, Observation
+
+_CENTRAL = 0.6
+"""Share of the box's width and height that points are drawn from."""
+
+
+class OracleEngine:
+    """Answers with what the model is to learn, in the tokens of the model that is to learn it. No log-probabilities, no
+    policy version: nothing was sampled."""
+
+    takes_weights = False
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        prompt_version: Literal["vanilla", "complete"] = "vanilla",
+        thought: str = "Click the button.",
+        grid: int = 10,
+    ) -> None:
+        self._tokenizer = PromptTokenizer(folder)
+        self._prompt_version = prompt_version
+        self._thought = thought
+        self._grid = grid
+
+    @property
+    def version(self) -> PolicyVersion:
+        return PolicyVersion(0)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def generate(self, request: GenerationRequest) -> Generation:
+        """Raises `PolicyError` when the page offers no oracle: only tasks of a scripted suite can be demonstrated."""
+        action = Action(kind=ActionKind.CLICK, point=demonstrated_point(request.observation))
+        text = render_action(action, thought=self._thought, prompt_version=self._prompt_version, grid=self._grid)
+        return Generation(
+            text=text,
+            finish_reason="stop",
+            prompt_tokens=tuple(self._tokenizer.expanded_prompt(request.messages)),
+            completion_tokens=(*self._tokenizer.encode(text), self._tokenizer.end_of_turn),
+        )
+
+    async def load(self, folder: Path, version: PolicyVersion) -> None:
+        raise AssertionError("an oracle has no weights")
+
+
+def demonstrated_point(observation: Observation) -> tuple[float, float]:
+    """A point in the middle part of the oracle's box, on the 0-1000 grid; the same for the same observation.
+
+    Raises:
+        PolicyError: the observation carries no box.
+    """
+    if observation.oracle is None:
+        raise PolicyError(f"{observation.url} offers no scripted oracle: demonstrate only tasks of a suite that has one")
+    x, y, width, height = observation.oracle
+    draw = random.Random(f"{observation.episode}/{observation.attempt}/{observation.step}")  # noqa: S311 - no secret
+    across, down = (0.5 + _CENTRAL * (draw.random() - 0.5) for _ in range(2))
+    picture = observation.picture
+    return (x + across * width) / picture.width * GRID, (y + down * height) / picture.height * GRID

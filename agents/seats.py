@@ -1,0 +1,55 @@
+"""Which queue the next free seat of a policy worker takes from."""
+
+import enum
+from collections import deque
+
+import anyio
+
+
+class Source(enum.Enum):
+    OWN = "own"
+    """Episodes that this worker answered before: their pictures and prefixes are cached here."""
+    TRAIN = "train"
+    EVAL = "eval"
+
+
+def next_source(waiting: set[Source], num_given: int, eval_every: int) -> Source | None:
+    """Own episodes first; of the rest every `eval_every`-th seat prefers evaluation, the others training."""
+    if Source.OWN in waiting:
+        return Source.OWN
+    first, second = (Source.EVAL, Source.TRAIN) if num_given % eval_every == 0 else (Source.TRAIN, Source.EVAL)
+    return first if first in waiting else second if second in waiting else None
+
+
+class Seats:
+    """A fixed number of seats. A queue takes one before it asks for a message: nothing is held that cannot be begun."""
+
+    def __init__(self, num_seats: int, *, eval_every: int = 10) -> None:
+        self._num_free = num_seats
+        self._eval_every = eval_every
+        self._num_given = 0
+        self._waiting: dict[Source, deque[anyio.Event]] = {source: deque() for source in Source}
+
+    async def take(self, source: Source) -> None:
+        if self._num_free > 0:
+            self._num_free -= 1
+            return
+        seated = anyio.Event()
+        self._waiting[source].append(seated)
+        try:
+            await seated.wait()
+        except BaseException:
+            if seated.is_set():
+                self.give_back()
+            else:
+                self._waiting[source].remove(seated)
+            raise
+
+    def give_back(self) -> None:
+        source = next_source({s for s, events in self._waiting.items() if events}, self._num_given, self._eval_every)
+        if source is None:
+            self._num_free += 1
+            return
+        # Evaluation counts only where a seat is really contested: own episodes keep their place.
+        self._num_given += source is not Source.OWN
+        self._waiting[source].popleft().set()

@@ -1,0 +1,275 @@
+"""vLLM on one thread of this process: everything that touches the engine runs there, between two of its steps.
+
+Invariant: weights change only between steps, so every token belongs to exactly one policy version.
+
+The engine core runs in the process (no EngineCore child): one import of vLLM instead of three, no serialisation of pictures,
+and a death of the engine is an exception here or the end of the process, never a silent hang.
+"""
+
+import json
+import logging
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image
+
+from agents.engine import Generation
+from agents.tokens import PromptTokenizer
+from schemas.config import PolicyConfig
+from schemas.errors import ConfigurationError, PolicyError
+from schemas.ids import PolicyVersion
+from schemas.messages import Picture, VersionSpan
+
+if TYPE_CHECKING:
+    from vllm import SamplingParams
+    from vllm.outputs import RequestOutput
+    from vllm.v1.engine.llm_engine import LLMEngine
+
+_CPU_KV_BYTES = (64 << 20, 4 << 30)
+"""Smallest and largest key-value cache on CPU."""
+_CPU_PICTURE_CACHE_GB = 0.125
+_SUPPRESSED = -100.0
+_ENVIRONMENT = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 2) // 2)),
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "WARNING",
+    "HF_HUB_OFFLINE": "1",
+    # The engine's rendezvous with itself must not listen beyond this machine.
+    "VLLM_HOST_IP": "127.0.0.1",
+    "GLOO_SOCKET_IFNAME": "lo",
+}
+
+_NOISY = ("vllm.v1.worker.cpu_worker", "vllm.model_executor.model_loader.reload.layerwise")
+"""The first says for every prompt on CPU that threads are left alone; the second calls layers without weights failures."""
+
+
+@dataclass(frozen=True, slots=True)
+class VllmSettings:
+    """Everything the engine is built from."""
+
+    folder: Path
+    version: PolicyVersion
+    policy: PolicyConfig
+    max_pictures: int
+    """Pictures in one prompt."""
+    seed: int
+    """Of the sampler; two workers of one run must not share it."""
+
+
+@dataclass
+class VllmCore:
+    """The engine, to be used from one thread. Prompts alone are prepared on another (`prepare`)."""
+
+    settings: VllmSettings
+    tokenizer: PromptTokenizer
+    _llm: "LLMEngine" = field(init=False)
+    _params: "Mapping[bool, SamplingParams]" = field(init=False)
+    _refusals: tuple[type[Exception], ...] = field(init=False)
+
+    def boot(self) -> None:
+        """Imports vLLM and loads the model: 10 to 20 s of CPU time on a small machine.
+
+        Raises:
+            ConfigurationError: vLLM is not installed.
+        """
+        for name, value in _ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+        with warnings.catch_warnings():
+            # Third-party deprecations at import; nothing of ours runs in here.
+            warnings.simplefilter("ignore")
+            self._boot()
+
+    def _boot(self) -> None:
+        try:
+            from vllm.engine.arg_utils import EngineArgs
+            from vllm.exceptions import VLLMClientError
+            from vllm.model_executor.models import ModelRegistry
+            from vllm.v1.engine.llm_engine import LLMEngine
+        except ImportError as error:
+            raise ConfigurationError(
+                f"vLLM cannot be imported ({error}): install the extra policy-cpu, or policy on a GPU"
+            ) from error
+        import torch
+        from torch._dynamo import config as dynamo
+        from vllm.platforms import current_platform
+
+        on_cpu = current_platform.is_cpu()
+        if on_cpu:
+            # A compiled sampler saves microseconds, costs seconds at the start, and needs a C++ compiler.
+            dynamo.disable = True
+            # The environment variable alone comes too late for a torch that was imported earlier.
+            torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        for architecture in _model_config(self.settings.folder).get("architectures", []):
+            # Known classes are otherwise inspected in a child process that imports vLLM once more.
+            if architecture in ModelRegistry.models:
+                ModelRegistry.register_model(architecture, ModelRegistry.models[architecture].load_model_cls())
+        arguments = EngineArgs(**_arguments(self.settings, on_cpu=on_cpu))
+        self._llm = LLMEngine.from_engine_args(arguments)
+        for name in _NOISY:  # behind the start, which resets levels
+            logging.getLogger(name).setLevel(logging.ERROR)
+        self._llm.set_weight_version(str(self.settings.version))
+        self._refusals = (ValueError, OSError, VLLMClientError)
+        self._params = {greedy: self._sampling(greedy=greedy) for greedy in (False, True)}
+
+    def _sampling(self, *, greedy: bool) -> "SamplingParams":
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        policy = self.settings.policy
+        chosen: dict[str, Any] = {"temperature": 0.0}
+        if not greedy and policy.temperature > 0:
+            chosen = {
+                "temperature": policy.temperature,
+                "top_p": policy.top_p,
+                "top_k": max(policy.top_k, 0),
+                "min_p": policy.min_p,
+            }
+        return SamplingParams(
+            **chosen,
+            max_tokens=policy.max_new_tokens,
+            stop_token_ids=sorted(self.tokenizer.stop_tokens),
+            logit_bias=dict.fromkeys(self.tokenizer.suppressed, _SUPPRESSED),
+            logprobs=0,
+            flat_logprobs=True,
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+
+    def prepare(self, tokens: list[int], pictures: Sequence[Picture]) -> Any:
+        """Turns a prompt with one placeholder a picture into the engine's input. May run beside `step`, one at a time.
+
+        Raises:
+            PolicyError: the prompt is longer than the model allows, or a picture cannot be decoded.
+        """
+        prompt: dict[str, Any] = {"prompt_token_ids": tokens}
+        try:
+            if pictures:
+                # PIL decodes lazily, so that a picture whose pixels are cached is not decoded again.
+                prompt["multi_modal_data"] = {"image": [Image.open(BytesIO(picture.data)) for picture in pictures]}
+            # With the processor's own cache nothing depends on the order in which prompts reach the engine.
+            return self._llm.renderer.render_cmpl([prompt], skip_mm_cache=True)[0]
+        except self._refusals as error:
+            raise PolicyError(f"vLLM refuses a prompt of {len(tokens)} tokens: {error}") from error
+
+    def submit(self, request_id: str, prepared: Any, *, greedy: bool) -> str:
+        """Queues a prepared prompt; returns the id to abort it by.
+
+        Raises:
+            PolicyError: the engine refuses the prompt.
+        """
+        try:
+            internal: str = self._llm.add_request(request_id, prepared, self._params[greedy])
+        except self._refusals as error:
+            raise PolicyError(f"vLLM refuses the request: {error}") from error
+        return internal
+
+    def abort(self, internal_id: str) -> None:
+        self._llm.abort_request([internal_id], internal=True)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._llm.has_unfinished_requests())
+
+    def step(self) -> "list[RequestOutput]":
+        """One step of the engine; what finished in it."""
+        return [output for output in self._llm.step() if output.finished]
+
+    def load(self, folder: Path, version: PolicyVersion) -> "list[RequestOutput]":
+        """Replaces the weights in place; returns what finished while the device was drained.
+
+        Requests in flight are kept: their keys, values and picture features are computed anew under the new weights, and
+        every cache that depends on weights is emptied (a picture seen before would otherwise end the engine).
+        """
+        core = self._llm.engine_core.engine_core
+        core.pause_scheduler("keep", clear_cache=False)
+        finished: list[RequestOutput] = []
+        while core.batch_queue:
+            finished.extend(self.step())
+        core.pause_scheduler("keep", clear_cache=True)
+        core.collective_rpc("reload_weights", kwargs={"weights_path": str(folder)})
+        core.collective_rpc("apply_model", args=(_repack_heads,))
+        core.set_weight_version(str(version))
+        core.resume_scheduler()
+        return finished
+
+    def generation(self, output: "RequestOutput", *, greedy: bool) -> Generation:
+        completion = output.outputs[0]
+        tokens = tuple(completion.token_ids)
+        return Generation(
+            text=self.tokenizer.decode(tokens),
+            finish_reason=completion.finish_reason or "",
+            prompt_tokens=tuple(output.prompt_token_ids or ()),
+            completion_tokens=tokens,
+            logprobs=tuple(completion.logprobs.logprobs),
+            versions=tuple(
+                VersionSpan(start=span.start, end=span.end, version=PolicyVersion(int(span.version)))
+                for span in completion.weight_versions or ()
+            ),
+            temperature=0.0 if greedy else self.settings.policy.temperature,
+        )
+
+    def close(self) -> None:
+        self._llm.renderer.shutdown()
+        self._llm.engine_core.shutdown()
+
+
+def _repack_heads(model: Any) -> None:
+    """A tied head has no weights of its own in a checkpoint, so vLLM 0.32 reloads it without packing it anew: on CPU it would
+    silently keep computing with the old ones."""
+    from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
+
+    for layer in model.modules():
+        if isinstance(layer, ParallelLMHead):
+            layer.quant_method.process_weights_after_loading(layer)
+
+
+def _arguments(settings: VllmSettings, *, on_cpu: bool) -> dict[str, Any]:
+    policy, model = settings.policy, _model_config(settings.folder)
+    text = model.get("text_config", model)
+    max_model_len = min(policy.max_model_len, text.get("max_position_embeddings", policy.max_model_len))
+    # vLLM would narrow a float32 model by itself, and its log-probabilities would no longer be the trainer's.
+    dtype = "float32" if policy.dtype == "auto" and _dtype(model) == "float32" else policy.dtype
+    common = {
+        "model": str(settings.folder),
+        "max_model_len": max_model_len,
+        "max_num_seqs": policy.max_num_seqs,
+        "dtype": dtype,
+        "seed": settings.seed,
+        "logprobs_mode": "processed_logprobs",
+        "limit_mm_per_prompt": {"image": settings.max_pictures, "video": 0},
+        "disable_log_stats": True,
+        "use_tqdm_on_load": False,
+    }
+    if not on_cpu:
+        return common | {"gpu_memory_utilization": policy.gpu_memory_utilization}
+    return common | {
+        "enforce_eager": True,
+        "skip_mm_profiling": True,
+        "mm_processor_cache_gb": _CPU_PICTURE_CACHE_GB,
+        "kv_cache_memory_bytes": _cpu_kv_bytes(text, max_model_len * policy.max_num_seqs),
+    }
+
+
+def _cpu_kv_bytes(text: Mapping[str, Any], num_tokens: int) -> int:
+    """Enough for `num_tokens` tokens in float32, within bounds."""
+    heads = text["num_key_value_heads"]
+    head_dim = text.get("head_dim") or text["hidden_size"] // text["num_attention_heads"]
+    wanted: int = 2 * 4 * text["num_hidden_layers"] * heads * head_dim * num_tokens
+    return min(max(wanted, _CPU_KV_BYTES[0]), _CPU_KV_BYTES[1])
+
+
+def _model_config(folder: Path) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    return config
+
+
+def _dtype(model: Mapping[str, Any]) -> str:
+    text = model.get("text_config", {})
+    return str(model.get("dtype") or model.get("torch_dtype") or text.get("dtype") or text.get("torch_dtype") or "")

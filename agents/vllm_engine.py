@@ -1,0 +1,253 @@
+"""The asyncio face of vLLM: requests go to the engine's thread as commands, answers come back in one batch a step."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+import anyio
+import anyio.to_thread
+import structlog
+
+from agents.engine import Generation, GenerationRequest
+from agents.tokens import PromptTokenizer
+from agents.vllm_core import VllmCore, VllmSettings
+from schemas.errors import EngineFailed, MillraceError, PolicyError
+from schemas.ids import PolicyVersion
+
+if TYPE_CHECKING:
+    from vllm.outputs import RequestOutput
+
+_CLOSING_S = 5.0
+T = TypeVar("T")
+_log = structlog.get_logger()
+
+
+@dataclass(eq=False)
+class _Pending(Generic[T]):
+    """A command's answer, set once, on the event loop."""
+
+    done: anyio.Event = field(default_factory=anyio.Event)
+    value: T | None = None
+    error: MillraceError | None = None
+
+    def settle(self, value: T | None, error: MillraceError | None) -> None:
+        if not self.done.is_set():
+            self.value, self.error = value, error
+            self.done.set()
+
+    async def result(self) -> T:
+        await self.done.wait()
+        if self.error is not None:
+            raise self.error
+        assert self.value is not None
+        return self.value
+
+
+@dataclass(eq=False)
+class _Submit:
+    request_id: str
+    prepared: Any
+    greedy: bool
+    pending: _Pending[Generation]
+
+
+@dataclass(frozen=True)
+class _Abort:
+    request_id: str
+
+
+@dataclass(frozen=True)
+class _Load:
+    folder: Path
+    version: PolicyVersion
+    pending: _Pending[PolicyVersion]
+
+
+class _Stop:
+    pass
+
+
+_Command = _Submit | _Abort | _Load | _Stop
+_Settled = tuple[_Pending[Any], Any, MillraceError | None]
+
+
+class VllmEngine:
+    """vLLM in this process. Opening it takes as long as vLLM needs to start; the event loop runs on meanwhile."""
+
+    takes_weights = True
+
+    def __init__(self, settings: VllmSettings) -> None:
+        self._core = VllmCore(settings, PromptTokenizer(settings.folder))
+        self._timeout_s = settings.policy.vllm_timeout
+        self._version = settings.version
+        self._commands: queue.SimpleQueue[_Command] = queue.SimpleQueue()
+        self._ready: _Pending[PolicyVersion] = _Pending()
+        self._failure: EngineFailed | None = None
+        self._preparing = anyio.CapacityLimiter(1)
+        self._ids = count()
+        self._thread = threading.Thread(target=self._run, name="vllm", daemon=True)
+        self._loop: asyncio.AbstractEventLoop
+
+    @property
+    def version(self) -> PolicyVersion:
+        return self._version
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+        await self._ready.result()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._commands.put(_Stop())
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._thread.join, _CLOSING_S)
+
+    async def generate(self, request: GenerationRequest) -> Generation:
+        self._check()
+        tokens, pictures = self._core.tokenizer.prompt(request.messages), request.pictures
+        request_id = str(next(self._ids))
+        pending: _Pending[Generation] = _Pending()
+        try:
+            with anyio.fail_after(self._timeout_s):
+                prepared = await anyio.to_thread.run_sync(self._core.prepare, tokens, pictures, limiter=self._preparing)
+                self._ask(_Submit(request_id, prepared, request.greedy, pending))
+                return await pending.result()
+        except TimeoutError as error:
+            raise PolicyError(f"vLLM gave no answer within policy_config.vllm_timeout ({self._timeout_s:g} s)") from error
+        finally:
+            if not pending.done.is_set():
+                self._commands.put(_Abort(request_id))
+
+    async def load(self, folder: Path, version: PolicyVersion) -> None:
+        pending: _Pending[PolicyVersion] = _Pending()
+        self._ask(_Load(folder, version, pending))
+        self._version = await pending.result()
+
+    def _ask(self, command: _Command) -> None:
+        """Checked behind the put: a thread that dies notes its failure first and empties its commands last."""
+        self._commands.put(command)
+        self._check()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise EngineFailed(str(self._failure)) from self._failure
+
+    # on the engine's thread --------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._core.boot()
+        except Exception as error:  # noqa: BLE001 - a boundary: whatever stops vLLM becomes one error of ours
+            failure = error if isinstance(error, MillraceError) else EngineFailed(f"vLLM did not start: {error!r}")
+            failure.__cause__ = None if failure is error else error
+            self._deliver([(self._ready, None, failure)])
+            return
+        self._deliver([(self._ready, self._core.settings.version, None)])
+        _Loop(self._core, self._commands, self._deliver).run(self._fail)
+
+    def _fail(self, failure: EngineFailed) -> None:
+        self._failure = failure
+
+    def _deliver(self, settled: list[_Settled]) -> None:
+        """Hands answers to the event loop, all in one call."""
+
+        def settle() -> None:
+            for pending, value, error in settled:
+                pending.settle(value, error)
+
+        try:
+            self._loop.call_soon_threadsafe(settle)
+        except RuntimeError:
+            _log.warning("answers_unheard", num_answers=len(settled))
+
+
+class _Loop:
+    """The engine thread's loop: commands first, then a step; asleep when there is neither."""
+
+    def __init__(
+        self, core: VllmCore, commands: "queue.SimpleQueue[_Command]", deliver: Callable[[list[_Settled]], None]
+    ) -> None:
+        self._core = core
+        self._commands = commands
+        self._deliver = deliver
+        self._running: dict[str, tuple[_Submit, str]] = {}
+        """By our id: the command, and the engine's own id."""
+        self._loads: list[_Load] = []
+
+    def run(self, on_failure: Callable[[EngineFailed], None]) -> None:
+        try:
+            while self._obey():
+                if self._core.busy:
+                    self._finish(self._core.step())
+            self._core.close()
+        except Exception as error:  # noqa: BLE001 - a boundary: whatever ends vLLM becomes one error of ours
+            failure = EngineFailed(f"vLLM died: {error!r}")
+            failure.__cause__ = error
+            _log.error("engine_died", error=repr(error))
+            on_failure(failure)
+            waiting: list[_Settled] = [(submit.pending, None, failure) for submit, _ in self._running.values()]
+            waiting += [(load.pending, None, failure) for load in self._loads]
+            waiting += [(c.pending, None, failure) for c in self._queued() if isinstance(c, _Submit | _Load)]
+            self._deliver(waiting)
+
+    def _queued(self) -> list[_Command]:
+        commands = []
+        while not self._commands.empty():
+            commands.append(self._commands.get())
+        return commands
+
+    def _obey(self) -> bool:
+        """Carries out what was asked; waits for a command when the engine has nothing to do. False: stop."""
+        commands = self._queued()
+        if not commands and not self._core.busy:
+            commands = [self._commands.get()]
+        for command in commands:
+            match command:
+                case _Submit():
+                    self._submit(command)
+                case _Abort():
+                    if found := self._running.pop(command.request_id, None):
+                        self._core.abort(found[1])
+                case _Load():
+                    self._load(command)
+                case _Stop():
+                    return False
+        return True
+
+    def _submit(self, command: _Submit) -> None:
+        try:
+            internal = self._core.submit(command.request_id, command.prepared, greedy=command.greedy)
+        except PolicyError as refusal:
+            self._deliver([(command.pending, None, refusal)])
+            return
+        self._running[command.request_id] = (command, internal)
+
+    def _load(self, command: _Load) -> None:
+        self._loads.append(command)
+        self._finish(self._core.load(command.folder, command.version))
+        self._loads.remove(command)
+        self._deliver([(command.pending, command.version, None)])
+
+    def _finish(self, outputs: "list[RequestOutput]") -> None:
+        settled: list[_Settled] = []
+        for output in outputs:
+            found = self._running.pop(output.request_id, None)
+            if found is None:
+                continue
+            submit = found[0]
+            generation = self._core.generation(output, greedy=submit.greedy)
+            if generation.finish_reason in ("stop", "length"):
+                settled.append((submit.pending, generation, None))
+            else:
+                settled.append((submit.pending, None, PolicyError(f"vLLM ended the request: {generation.finish_reason}")))
+        if settled:
+            self._deliver(settled)

@@ -1,0 +1,238 @@
+"""The policy worker: observations in, step requests out.
+
+Invariant: an answer is appended behind exactly the observation that it answers, or not at all. A wake-up that comes twice,
+late, or for an episode that has moved on costs one read.
+"""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import structlog
+from anyio.abc import TaskGroup
+
+from agents.context import Round, build_window
+from agents.engine import Engine, Generation, GenerationRequest
+from agents.histories import Histories
+from agents.parsing import parse_response
+from agents.seats import Seats, Source
+from agents.weights import AnnouncedWeights
+from bus import chain
+from bus.ports import Bus, Delivery, Inbox, WorkQueue
+from bus.presence import HEARTBEAT_S, Status
+from bus.settlement import settle
+from bus.subjects import Subjects
+from bus.topology import own_step_queue, step_queue
+from schemas.config import BusConfig, ContextConfig, ModelConfig, PolicyConfig
+from schemas.errors import BusError, MessageCorrupt, PolicyError
+from schemas.ids import PolicyVersion, WorkerId
+from schemas.messages import Observation, RecordRef, Split, StepRequest, StepWake
+
+_CLOSING_S = 2.0
+_EPISODES_PER_SEAT = 8
+"""Episodes remembered, a seat: between two steps of an episode its seat serves others."""
+_log = structlog.get_logger()
+
+
+@dataclass
+class _Tally:
+    """What this worker has done, for its heartbeat."""
+
+    num_answered: int = 0
+    num_unparsed: int = 0
+    num_tokens: int = 0
+    load_s: float = 0.0
+
+
+class PolicyWorker:
+    """Serves `policy_config.max_num_seqs` steps at once with an engine that is open already."""
+
+    def __init__(
+        self,
+        *,
+        bus: Bus,
+        subjects: Subjects,
+        worker: WorkerId,
+        status: Status,
+        bus_config: BusConfig,
+        policy_config: PolicyConfig,
+        context_config: ContextConfig,
+        model_config: ModelConfig,
+        engine: Engine,
+    ) -> None:
+        self._bus = bus
+        self._subjects = subjects
+        self._worker = worker
+        self._status = status
+        self._context = context_config
+        self._model = model_config
+        self._engine = engine
+        self._own_queue = own_step_queue(subjects, bus_config, worker)
+        self._queues: dict[Source, WorkQueue] = {
+            Source.OWN: self._own_queue,
+            Source.TRAIN: step_queue(subjects, bus_config, Split.TRAIN),
+            Source.EVAL: step_queue(subjects, bus_config, Split.EVAL),
+        }
+        # Queues that wait for a message each keep a seat; the engine is full with max_num_seqs all the same.
+        self._num_seats = policy_config.max_num_seqs + len(self._queues) - 1
+        self._seats = Seats(self._num_seats)
+        self._histories = Histories(
+            bus,
+            subjects,
+            num_pictures=context_config.num_rounds,
+            capacity=policy_config.max_num_seqs * _EPISODES_PER_SEAT,
+        )
+        self._tally = _Tally()
+
+    async def run(self) -> None:
+        """Serves until cancelled; begins with the newest announced weights.
+
+        Raises:
+            EngineFailed: inside an exception group; the worker must be started anew.
+        """
+        try:
+            weights = AnnouncedWeights(self._bus, self._subjects, self._load, self._engine.version)
+            if self._engine.takes_weights:
+                await weights.catch_up()
+            async with anyio.create_task_group() as group:
+                if self._engine.takes_weights:
+                    group.start_soon(weights.follow)
+                group.start_soon(self._report)
+                for source, queue in self._queues.items():
+                    group.start_soon(self._serve, source, queue)
+        finally:
+            await self._forget_own_queue()
+
+    async def _serve(self, source: Source, queue: WorkQueue) -> None:
+        prefetch = self._num_seats if source is Source.OWN else 1
+        async with self._bus.work(queue, prefetch=prefetch) as inbox, anyio.create_task_group() as group:
+            while True:
+                await self._seat_one(source, inbox, group)
+
+    async def _seat_one(self, source: Source, inbox: Inbox, group: TaskGroup) -> None:
+        await self._seats.take(source)
+        try:
+            delivery = await anext(inbox)
+        except BaseException:
+            self._seats.give_back()
+            raise
+        group.start_soon(self._handle, delivery)
+
+    async def _handle(self, delivery: Delivery) -> None:
+        try:
+            async with settle(self._bus, delivery, self._worker):
+                await self._answer(delivery)
+        finally:
+            self._seats.give_back()
+
+    async def _answer(self, delivery: Delivery) -> None:
+        taken_at, wake = time.monotonic(), delivery.message
+        if not isinstance(wake, StepWake):
+            raise MessageCorrupt(f"a {type(wake).__name__} stands in the queue of step wake-ups")
+        observation = await self._open_observation(wake)
+        if observation is None:
+            return
+        history = await self._histories.before(observation)
+        window = build_window(
+            history.task, history.rounds, observation, wake.observation, context=self._context, model=self._model
+        )
+        request = GenerationRequest(messages=window.messages, observation=observation, greedy=history.task.greedy)
+        begun_at = time.monotonic()
+        generation = await self._engine.generate(request)
+        step = self._step_request(observation, window.pictures, generation, begun_at - taken_at, time.monotonic() - begun_at)
+        ref = await chain.answer(self._bus, self._subjects, wake.observation, step)
+        self._histories.add(history, Round(wake.observation, observation, step), ref)
+        self._count(step)
+
+    async def _open_observation(self, wake: StepWake) -> Observation | None:
+        """The observation, as long as it is the newest record of its episode; None when it needs no answer any more.
+
+        Raises:
+            PolicyError: the record cannot be seen yet (a lagging replica).
+        """
+        record = await chain.last(self._bus, self._subjects, wake.episode)
+        if record is None or record.seq < wake.observation.seq:
+            raise PolicyError(f"observation {wake.step} of {wake.episode} cannot be seen")
+        if record.seq > wake.observation.seq or not isinstance(record.message, Observation):
+            return None
+        return record.message
+
+    def _step_request(
+        self,
+        observation: Observation,
+        pictures: tuple[RecordRef, ...],
+        generation: Generation,
+        queued_s: float,
+        generated_s: float,
+    ) -> StepRequest:
+        parsed = parse_response(generation.text)
+        return StepRequest(
+            episode=observation.episode,
+            attempt=observation.attempt,
+            step=observation.step,
+            action=parsed.action,
+            parsed=parsed.parsed,
+            response=generation.text,
+            thought=parsed.thought,
+            prompt_tokens=generation.prompt_tokens,
+            completion_tokens=generation.completion_tokens,
+            logprobs=generation.logprobs,
+            versions=generation.versions,
+            pictures=pictures,
+            worker=self._worker,
+            temperature=generation.temperature,
+            finish_reason=generation.finish_reason,
+            queued_s=queued_s,
+            generated_s=generated_s,
+        )
+
+    # weights and heartbeat ----------------------------------------------------------------------------------------------
+
+    async def _load(self, folder: Path, version: PolicyVersion) -> None:
+        begun_at = time.monotonic()
+        async with self._state("loading"):
+            await self._engine.load(folder, version)
+        self._tally.load_s = time.monotonic() - begun_at
+        _log.info("weights_loaded", worker=self._worker, version=version, seconds=round(self._tally.load_s, 3))
+
+    @asynccontextmanager
+    async def _state(self, state: str) -> AsyncIterator[None]:
+        self._status.state, before = state, self._status.state
+        try:
+            yield
+        finally:
+            self._status.state = before
+
+    def _count(self, step: StepRequest) -> None:
+        self._tally.num_answered += 1
+        self._tally.num_unparsed += not step.parsed
+        self._tally.num_tokens += len(step.completion_tokens)
+
+    async def _report(self) -> None:
+        """Keeps the heartbeat's figures fresh; tokens a second are those since the last heartbeat."""
+        num_tokens, at = 0, time.monotonic()
+        while True:
+            tally, now = self._tally, time.monotonic()
+            tokens_per_s = (tally.num_tokens - num_tokens) / max(now - at, 1e-3)
+            num_tokens, at = tally.num_tokens, now
+            if self._status.state != "loading":
+                self._status.state = "working" if tokens_per_s > 0 else "waiting"
+            self._status.metrics = {
+                "version": float(self._engine.version),
+                "tokens_per_s": tokens_per_s,
+                "answered": float(tally.num_answered),
+                "unparsed_share": tally.num_unparsed / max(tally.num_answered, 1),
+                "load_s": tally.load_s,
+            }
+            await anyio.sleep(HEARTBEAT_S)
+
+    async def _forget_own_queue(self) -> None:
+        """What stands in it is sent to all policy workers by the browsers that wait."""
+        with anyio.move_on_after(_CLOSING_S, shield=True):
+            try:
+                await self._bus.remove_queue(self._own_queue)
+            except BusError as error:
+                _log.warning("own_queue_left", worker=self._worker, reason=str(error))

@@ -1,0 +1,103 @@
+"""What a browser worker asks of a browser. `browser_workers.chromium_browser` provides it; tests may script it.
+
+Values only: how an episode's first page is had (`Opening`), what a page looks like (`PageState`, `Picture`), what an action
+came to (`Performed`). Every failure that ends an episode is a `BrowserError`; everything else is said in `Performed`.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from schemas.errors import BrowserError
+from schemas.messages import Action, Picture
+
+Box = tuple[int, int, int, int]
+"""x, y, width, height in viewport pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageSource:
+    """Documents that the worker serves itself; requests to their origin never leave the process."""
+
+    origin: str
+    """Scheme and host, as in `http://demo.millrace.test`."""
+    documents: Mapping[str, bytes] = field(default_factory=dict)
+    """HTML by path, as in `/click_button`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How an episode begins, as its task suite resolved it."""
+
+    url: str
+    probe: str = "null"
+    """JavaScript expression for the environment's own state: null, or an object with done, reward, target and utterance."""
+    source: PageSource | None = None
+    keeps_no_state: bool = False
+    """The suite's documents use no cookies, storage, workers or windows: while an episode stays on them, its tab may serve the
+    next episode after being wiped. Everywhere else an episode has a fresh context."""
+    quiet_s: float = 0.15
+    """An action is over once the network was idle for so long; 0: when the page has handled the input."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentState:
+    """What the page itself says about the episode."""
+
+    done: bool
+    reward: float
+    target: Box | None = None
+    """Where the scripted oracle clicks."""
+    utterance: str = ""
+    """What the page asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageState:
+    url: str
+    title: str
+    environment: EnvironmentState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is there to observe."""
+
+    picture: Picture
+    state: PageState
+    blank: bool = False
+    """Every pixel is nearly white."""
+
+
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """What an action came to, in words for the policy; all empty when it was simply carried out."""
+
+    refused: str = ""
+    beyond_start: bool = False
+    """It was a way back from the episode's first page."""
+    navigation_error: str = ""
+    notice: str = ""
+    """Something happened on the side: a dialog was dismissed, a window opened."""
+
+
+class Session(Protocol):
+    """The browser side of one episode. Every method raises `PageFailed` or `BrowserLost`, each within its deadline."""
+
+    async def open(self) -> Performed: ...
+    async def perform(self, action: Action) -> Performed:
+        """Carries the action out and waits until its effects have settled."""
+        ...
+
+    async def state(self) -> PageState: ...
+    async def view(self) -> View: ...
+    async def wait_failed(self) -> BrowserError:
+        """Returns as soon as the page or the browser is gone, whether anybody is using it or not."""
+        ...
+
+
+class Browser(Protocol):
+    def session(self, opening: Opening) -> AbstractAsyncContextManager[Session]:
+        """A page that shares nothing with other episodes. Raises `BrowserError` when none can be had."""
+        ...

@@ -1,0 +1,169 @@
+"""The life of one episode as a state machine: what happened comes in, what to do next goes out. No I/O, and time is passed in.
+
+    Open -> Observe -> Ask -> Act -> Observe -> Ask -> ... -> Finish
+
+Invariants: `Ask` numbers steps from 0 without gaps; an output that could not be parsed uses up its step; whatever goes in, an
+episode ends within its step limit and its time.
+"""
+
+from dataclasses import dataclass
+
+from browser_workers.browser import PageState, Performed, View
+from schemas.messages import Action, ActionEffect, ActionKind, Outcome, Picture, Split, StepRequest, Task
+
+_BLANK_RETRIES_S = (0.1, 0.3, 1.0)
+"""Pauses before a blank page is looked at again."""
+_MAX_BEYOND_START = 3
+"""Attempts to leave the first page backwards after which a training episode is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Open the first page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observe:
+    """Look at the page, after a pause."""
+
+    after_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Show this to the policy and wait for its answer."""
+
+    step: int
+    picture: Picture
+    state: PageState
+    effect: ActionEffect
+    error: str
+    same_picture: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    action: Action
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    outcome: Outcome
+    answer: str = ""
+    reward: float | None = None
+    """The environment's own, where there is one."""
+    error: str = ""
+    last_look: Ask | None = None
+    """What the last action led to, for judges, where the environment does not judge by itself."""
+
+
+Decision = Open | Observe | Ask | Act | Finish
+
+
+class Episode:
+    """Feed it in the order of its decisions; `deadline` bounds every wait."""
+
+    def __init__(self, task: Task, *, now: float) -> None:
+        self._task = task
+        self._step = 0
+        self._picture: Picture | None = None
+        self._url = ""
+        self._action: Action | None = None
+        self._performed = Performed()
+        self._num_blank = 0
+        self._num_beyond_start = 0
+        self._environment_judges = False
+        self._reward: float | None = None
+        self.deadline = now + task.timeout_s
+        self.num_unparsed = 0
+
+    # what happened ----------------------------------------------------------------------------------------------------
+
+    def opened(self, performed: Performed, *, now: float) -> Decision:
+        """The first page is there; the episode's time begins."""
+        self.deadline = now + self._task.timeout_s
+        self._performed = performed
+        return Observe()
+
+    def seen(self, view: View, *, now: float) -> Decision:
+        if now >= self.deadline:
+            return self.timed_out()
+        self._read(view.state)
+        if view.blank and self._num_blank < len(_BLANK_RETRIES_S):
+            self._num_blank += 1
+            return Observe(after_s=_BLANK_RETRIES_S[self._num_blank - 1])
+        self._num_blank = 0
+        look = self._look(view)
+        self._picture, self._url = look.picture, view.state.url
+        if self._step < self._task.max_steps:
+            return look
+        return Finish(Outcome.STEP_LIMIT, reward=self._reward, last_look=look)
+
+    def answered(self, step: StepRequest) -> Decision:
+        self._step += 1
+        self.num_unparsed += not step.parsed
+        self._action = step.action
+        if step.action.kind is ActionKind.ANSWER:
+            return Finish(Outcome.ANSWERED, answer=step.action.text, reward=self._reward)
+        return Act(step.action)
+
+    def acted(self, performed: Performed, state: PageState, *, now: float) -> Decision:
+        self._performed = performed
+        self._read(state)
+        if state.environment is not None and state.environment.done:
+            return Finish(Outcome.DONE, reward=self._reward)
+        self._num_beyond_start += performed.beyond_start
+        if self._task.split is Split.TRAIN and self._num_beyond_start >= _MAX_BEYOND_START:
+            error = f"tried {_MAX_BEYOND_START} times to go back beyond the first page"
+            return Finish(Outcome.DONE, reward=0.0, error=error)
+        if now >= self.deadline:
+            return self.timed_out()
+        if self._step >= self._task.max_steps and self._environment_judges:
+            return Finish(Outcome.STEP_LIMIT, reward=self._reward)
+        return Observe()
+
+    def timed_out(self) -> Finish:
+        return Finish(Outcome.TIMED_OUT, reward=self._reward, error=f"not over after {self._task.timeout_s:g} s")
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _read(self, state: PageState) -> None:
+        if state.environment is not None:
+            self._environment_judges = True
+            self._reward = state.environment.reward
+
+    def _look(self, view: View) -> Ask:
+        picture, error = view.picture, _said(self._performed)
+        if view.blank and self._picture is not None and self._navigated:
+            picture = self._picture
+            error = _joined(error, "the page stayed blank; this is the picture from before")
+        same = self._picture is not None and picture.data == self._picture.data
+        return Ask(
+            step=self._step,
+            picture=picture,
+            state=view.state,
+            effect=self._effect(changed=not same or view.state.url != self._url),
+            error=error,
+            same_picture=same,
+        )
+
+    @property
+    def _navigated(self) -> bool:
+        return self._action is not None and self._action.kind in (ActionKind.NAVIGATE, ActionKind.GO_BACK)
+
+    def _effect(self, *, changed: bool) -> ActionEffect:
+        if self._performed.navigation_error:
+            return ActionEffect.NAVIGATION_FAILED
+        if self._action is None:
+            return ActionEffect.NONE
+        if self._performed.refused:
+            return ActionEffect.REFUSED
+        return ActionEffect.CHANGED if changed else ActionEffect.UNCHANGED
+
+
+def _said(performed: Performed) -> str:
+    return _joined(performed.refused, performed.navigation_error, performed.notice)
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)

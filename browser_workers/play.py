@@ -1,0 +1,249 @@
+"""Plays one episode: carries the state machine's decisions out on a browser session and the episode's chain.
+
+Invariant: what is on the chain is what was seen and done. A browser that fails ends the episode as data (FAILED with its
+reason and the steps it had); a bus that fails raises, so that the task is played again.
+"""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+
+from browser_workers.browser import Browser, Opening, Session
+from browser_workers.episode import Act, Ask, Decision, Episode, Finish, Observe, Open
+from bus import chain as chains
+from bus.chain import EpisodeChain
+from bus.companions import companions
+from bus.ports import Bus, Record
+from bus.subjects import Subjects
+from schemas.errors import BrowserError, ChainConflict, StreamFull
+from schemas.ids import PolicyVersion, WorkerId
+from schemas.messages import Observation, Outcome, RecordRef, StepRequest, StepWake, Task, Timings, Trajectory
+
+_FALLBACK_S = 1.0
+"""Seconds between looks at the chain for an answer whose live copy was missed."""
+
+
+@dataclass
+class Clock:
+    """Seconds spent in each phase of one episode."""
+
+    began: float = field(default_factory=time.monotonic)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def add(self, phase: str, since: float) -> None:
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.monotonic() - since
+
+    def timings(self) -> Timings:
+        spent = self.seconds.get
+        return Timings(
+            reset_s=spent("reset", 0.0),
+            observe_s=spent("observe", 0.0),
+            policy_s=spent("policy", 0.0),
+            act_s=spent("act", 0.0),
+            total_s=time.monotonic() - self.began,
+        )
+
+
+@asynccontextmanager
+async def _alive(session: Session) -> AsyncIterator[None]:
+    """Ends its body with the session's failure as soon as there is one."""
+    failures: list[BrowserError] = []
+
+    async def watch() -> None:
+        failures.append(await session.wait_failed())
+        scope.cancel()
+
+    async with companions(watch):
+        with anyio.CancelScope() as scope:
+            yield
+    if scope.cancelled_caught:
+        raise failures[0]
+
+
+class Play:
+    """One attempt at one episode."""
+
+    def __init__(
+        self, *, bus: Bus, subjects: Subjects, chain: EpisodeChain, worker: WorkerId, resend_s: float, max_attempts: int
+    ) -> None:
+        self._bus = bus
+        self._subjects = subjects
+        self._chain = chain
+        self._task: Task = chain.task
+        self._worker = worker
+        self._resend_s = resend_s
+        self._retryable = chain.attempt < max_attempts
+        self._policy: WorkerId | None = None
+        """Who answered last: the episode's history is warm there."""
+        self._versions: list[PolicyVersion] = []
+        self._episode = Episode(self._task, now=time.monotonic())
+        self.clock = Clock()
+
+    async def run(self, browser: Browser, opening: Opening) -> Finish:
+        """Plays to the end, and says how it ended.
+
+        Raises:
+            BrowserError: the browser failed before anything was seen, and the episode may be begun again.
+            BusError: somebody else owns the episode now, or the bus failed.
+        """
+        try:
+            return await self._play(browser, opening)
+        except BrowserError as error:
+            if self._retryable and not self._chain.observations:
+                raise
+            return Finish(Outcome.FAILED, error=str(error))
+
+    def trajectory(self, finish: Finish) -> Trajectory:
+        return Trajectory(
+            task=self._task,
+            attempt=self._chain.attempt,
+            outcome=finish.outcome,
+            observations=tuple(self._chain.observations),
+            steps=tuple(self._chain.steps),
+            answer=finish.answer,
+            environment_reward=finish.reward,
+            error=finish.error,
+            worker=self._worker,
+            num_unparsed=self._episode.num_unparsed,
+            versions=tuple(self._versions),
+            timings=self.clock.timings(),
+            ended_at=time.time(),
+        )
+
+    async def end(self, finish: Finish) -> Trajectory:
+        """Ends the chain.
+
+        Raises:
+            ChainConflict: somebody else owns the episode, or has ended it.
+        """
+        trajectory = self.trajectory(finish)
+        try:
+            await self._chain.finish(trajectory)
+        except ChainConflict:
+            await self._note_late_answer()
+            trajectory = self.trajectory(finish)
+            await self._chain.finish(trajectory)
+        return trajectory
+
+    async def _note_late_answer(self) -> None:
+        """An answer may come after its episode was given up; the chain then ends behind it: a step that was not carried out.
+
+        Raises:
+            ChainConflict: it was something else that was appended.
+        """
+        newest = await chains.last(self._bus, self._subjects, self._task.episode)
+        message = newest.message if newest is not None else None
+        if newest is None or not isinstance(message, StepRequest) or message.attempt != self._chain.attempt:
+            raise ChainConflict(f"{self._task.episode} went on without this worker")
+        self._note_answer(newest, message)
+
+    def _note_answer(self, record: Record, step: StepRequest) -> None:
+        self._chain.answered(RecordRef(shard=self._subjects.shard(self._task.episode), seq=record.seq))
+        self._policy = step.worker or None
+        self._versions.append(min((span.version for span in step.versions), default=self._task.policy_version))
+
+    async def _play(self, browser: Browser, opening: Opening) -> Finish:
+        live = self._subjects.live(self._task.episode, self._chain.attempt)
+        began = time.monotonic()
+        # Subscribed before anything is asked: an answer may come at once.
+        async with self._bus.listen(live) as answers, browser.session(opening) as session:
+            decision: Decision = Open()
+            while not isinstance(decision, Finish):
+                if isinstance(decision, Ask):
+                    decision = await self._ask(session, decision, answers)
+                else:
+                    decision = await self._use(session, decision)
+                if not self._chain.observations and isinstance(decision, Ask):
+                    self.clock.add("reset", began)
+                    self.clock.seconds.pop("observe", None)
+            if decision.last_look is not None:
+                await self._show(decision.last_look)
+            return decision
+
+    async def _use(self, session: Session, decision: Open | Observe | Act) -> Decision:
+        began = time.monotonic()
+        match decision:
+            case Open():
+                return self._episode.opened(await session.open(), now=time.monotonic())
+            case Observe(after_s=after_s):
+                if after_s:
+                    await anyio.sleep(after_s)
+                view = await session.view()
+                self.clock.add("observe", began)
+                return self._episode.seen(view, now=time.monotonic())
+            case Act(action=action):
+                performed = await session.perform(action)
+                state = await session.state()
+                self.clock.add("act", began)
+                return self._episode.acted(performed, state, now=time.monotonic())
+
+    # the policy -------------------------------------------------------------------------------------------------------
+
+    async def _ask(self, session: Session, ask: Ask, answers: AsyncIterator[Record]) -> Decision:
+        observation = await self._show(ask)
+        began = time.monotonic()
+        with anyio.move_on_after(self._episode.deadline - began) as patience:
+            async with _alive(session):
+                record, step = await self._answer(ask.step, observation, answers)
+        self.clock.add("policy", began)
+        if patience.cancelled_caught:
+            return self._episode.timed_out()
+        self._note_answer(record, step)
+        return self._episode.answered(step)
+
+    async def _show(self, ask: Ask) -> RecordRef:
+        environment = ask.state.environment
+        return await self._chain.observe(
+            Observation(
+                episode=self._task.episode,
+                attempt=self._chain.attempt,
+                step=ask.step,
+                picture=ask.picture,
+                url=ask.state.url,
+                title=ask.state.title,
+                effect=ask.effect,
+                error=ask.error,
+                same_picture=ask.same_picture,
+                oracle=environment.target if environment is not None and self._task.demonstrate else None,
+                earlier=self._chain.earlier,
+                task=self._chain.task_ref,
+            )
+        )
+
+    async def _answer(self, step: int, observation: RecordRef, answers: AsyncIterator[Record]) -> tuple[Record, StepRequest]:
+        """The accepted answer to an observation. Wakes policies again, at growing intervals, until it is there."""
+        wake = StepWake(episode=self._task.episode, attempt=self._chain.attempt, step=step, observation=observation)
+        resend_s, resend_at = self._resend_s, time.monotonic() + self._resend_s
+        await self._wake(wake, self._policy)
+        while True:
+            with anyio.move_on_after(_FALLBACK_S):
+                record = await anext(answers)
+                if isinstance(record.message, StepRequest) and record.message.step == step:
+                    return record, record.message
+                continue
+            pending = await self._chain.pending_answer(step)
+            if pending is not None and isinstance(pending.message, StepRequest):
+                return pending, pending.message
+            if time.monotonic() >= resend_at:
+                resend_s *= 2
+                resend_at = time.monotonic() + resend_s
+                await self._check_owner(observation)
+                await self._wake(wake, None)
+
+    async def _wake(self, wake: StepWake, policy: WorkerId | None) -> None:
+        split, subjects, step = self._task.split, self._subjects, (wake.episode, wake.attempt, wake.step)
+        subject = subjects.step_worker(split, policy, *step) if policy else subjects.step_any(split, *step)
+        try:
+            await self._bus.append(subjects.steps, subject, wake)
+        except StreamFull:
+            # It is queued already.
+            return
+
+    async def _check_owner(self, observation: RecordRef) -> None:
+        """Raises `ChainConflict` when somebody else went on with the episode, or ended it."""
+        newest = await chains.last(self._bus, self._subjects, self._task.episode)
+        if newest is not None and newest.seq != observation.seq and not isinstance(newest.message, StepRequest):
+            raise ChainConflict(f"{self._task.episode} went on without this worker")

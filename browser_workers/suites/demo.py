@@ -1,0 +1,60 @@
+"""The quickstart's pages: small, self-contained, drawn from a seed, scored by themselves."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib import resources
+
+from browser_workers.browser import Browser, Opening, PageSource
+from browser_workers.suites.suite import UnknownWebsite
+
+ORIGIN = "http://demo.millrace.test"
+"""Never looked up: the worker answers for it."""
+NAME = "demo"
+_PROBE = "window.millrace"
+
+
+class DemoSuite:
+    """`demo:<page>?seed=<n>`."""
+
+    def __init__(self) -> None:
+        folder = resources.files("browser_workers.suites") / "pages"
+        documents = {f"/{file.name.removesuffix('.html')}": file.read_bytes() for file in folder.iterdir()}
+        self._source = PageSource(origin=ORIGIN, documents=documents)
+
+    @property
+    def pages(self) -> tuple[str, ...]:
+        return tuple(sorted(path[1:] for path in self._source.documents))
+
+    def resolve(self, page: str, query: str) -> Opening:
+        if page not in self.pages:
+            raise UnknownWebsite(f"the demo suite has no page {page!r}: write one of {', '.join(self.pages)}")
+        url = f"{ORIGIN}/{page}?{query}" if query else f"{ORIGIN}/{page}"
+        return Opening(url=url, probe=_PROBE, source=self._source, keeps_no_state=True, quiet_s=0.0)
+
+
+async def demo_tasks(browser: Browser, family: str, seeds: Sequence[int], *, first_id: int = 0) -> list[Mapping[str, object]]:
+    """Lines of a task file, one a seed; each instruction is what the page itself would ask for.
+
+    Raises:
+        UnknownWebsite: there is no such family.
+    """
+    opening = DemoSuite().resolve(family, "seed=0")
+    asked = f"{{done: false, reward: 0, utterance: JSON.stringify(millraceUtterances({list(seeds)}))}}"
+    async with browser.session(replace(opening, probe=f"({asked})")) as session:
+        await session.open()
+        state = (await session.state()).environment
+    instructions: list[str] = json.loads(state.utterance) if state else []
+    return [
+        {
+            "task_id": first_id + index,
+            "task_name": instruction,
+            "domain": NAME,
+            "subdomain": family,
+            "website": f"{NAME}:{family}?seed={seed}",
+            "difficulty": 1,
+            "evaluator_reference": instruction,
+            "definite_answer": None,
+        }
+        for index, (seed, instruction) in enumerate(zip(seeds, instructions, strict=True))
+    ]

@@ -1,0 +1,166 @@
+"""The browser worker: a fixed number of slots, each a serial loop that takes a task, plays it, and puts the trajectory out.
+
+Invariant: a task is acknowledged only after its trajectory stands on the chain and on TRAJECTORIES.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+
+import anyio
+import structlog
+
+from browser_workers.browser import Browser
+from browser_workers.episode import Finish
+from browser_workers.intake import Intake
+from browser_workers.play import Play
+from browser_workers.suites.suite import Suite, UnknownWebsite, resolve
+from bus.chain import EpisodeChain, publish_trajectory
+from bus.ports import Bus, Delivery, Record
+from bus.presence import Status
+from bus.settlement import settle
+from bus.subjects import Subjects
+from bus.topology import task_queue
+from schemas.config import BrowserConfig, BusConfig, EnvConfig
+from schemas.errors import MessageCorrupt
+from schemas.ids import EpisodeId, WorkerId
+from schemas.messages import EpisodeCancel, Outcome, Split, Task, Trajectory
+
+_log = structlog.get_logger()
+
+
+class BrowserWorker:
+    """`run` serves until it is cancelled; then every task in hand goes back to the queue."""
+
+    def __init__(
+        self,
+        *,
+        bus: Bus,
+        subjects: Subjects,
+        worker: WorkerId,
+        status: Status,
+        bus_config: BusConfig,
+        env_config: EnvConfig,
+        browser_config: BrowserConfig,
+        browser: Browser,
+        suites: Mapping[str, Suite],
+    ) -> None:
+        self._bus = bus
+        self._subjects = subjects
+        self._worker = worker
+        self._status = status
+        self._bus_config = bus_config
+        self._env_config = env_config
+        self._resend_s = browser_config.resend_s
+        self._eval_share = browser_config.eval_share
+        self._browser = browser
+        self._suites = suites
+        self._playing: dict[EpisodeId, tuple[anyio.CancelScope, list[str]]] = {}
+        """What cancels each episode under way, and where the reason is put."""
+
+    async def run(self) -> None:
+        queues = {split: task_queue(self._subjects, self._bus_config, split) for split in Split}
+        async with (
+            self._bus.listen(self._subjects.cancel) as cancellations,
+            self._bus.work(queues[Split.TRAIN], prefetch=0) as train,
+            self._bus.work(queues[Split.EVAL], prefetch=0) as evaluation,
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(self._hear_cancellations, cancellations)
+            num_slots = self._env_config.server_size
+            num_eval_first = round(num_slots * self._eval_share)
+            for slot in range(num_slots):
+                preferred, other = (evaluation, train) if slot < num_eval_first else (train, evaluation)
+                group.start_soon(self._serve, Intake(preferred, other))
+            self._status.state = "waiting"
+
+    async def _serve(self, intake: Intake) -> None:
+        while True:
+            delivery = await intake.next()
+            with self._active():
+                async with settle(self._bus, delivery, self._worker):
+                    await self._handle(delivery)
+
+    async def _handle(self, delivery: Delivery) -> None:
+        task = delivery.message
+        if not isinstance(task, Task):
+            raise MessageCorrupt(f"a task was expected, not {type(task).__name__}")
+        chain = await EpisodeChain.take(self._bus, self._subjects, task, self._worker)
+        if isinstance(chain, Trajectory):
+            await publish_trajectory(self._bus, self._subjects, chain)
+            return
+        with structlog.contextvars.bound_contextvars(episode=task.episode, attempt=chain.attempt):
+            trajectory = await self._play(chain)
+            await publish_trajectory(self._bus, self._subjects, trajectory)
+            self._count(trajectory)
+
+    async def _play(self, chain: EpisodeChain) -> Trajectory:
+        """How the attempt ended; a task that cannot be played ends as failed, with the reason."""
+        max_attempts = self._env_config.max_retries + 1
+        play = Play(
+            bus=self._bus,
+            subjects=self._subjects,
+            chain=chain,
+            worker=self._worker,
+            resend_s=self._resend_s,
+            max_attempts=max_attempts,
+        )
+        if chain.attempt > max_attempts:
+            return await play.end(Finish(Outcome.FAILED, error=f"begun {max_attempts} times and never ended"))
+        try:
+            opening = resolve(chain.task.website, self._suites)
+        except UnknownWebsite as error:
+            return await play.end(Finish(Outcome.FAILED, error=str(error)))
+        with self._cancellable(chain.task.episode) as (scope, reasons):
+            finish = await play.run(self._browser, opening)
+        if scope.cancelled_caught:
+            finish = Finish(Outcome.CANCELLED, error="; ".join(reasons))
+        return await play.end(finish)
+
+    # cancellation -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _cancellable(self, episode: EpisodeId) -> Iterator[tuple[anyio.CancelScope, list[str]]]:
+        reasons: list[str] = []
+        with anyio.CancelScope() as scope:
+            self._playing[episode] = scope, reasons
+            try:
+                yield scope, reasons
+            finally:
+                del self._playing[episode]
+
+    async def _hear_cancellations(self, cancellations: AsyncIterator[Record]) -> None:
+        async for record in cancellations:
+            message = record.message
+            if isinstance(message, EpisodeCancel):
+                for episode in message.episodes:
+                    if (playing := self._playing.get(episode)) is not None:
+                        playing[1].append(message.reason)
+                        playing[0].cancel()
+
+    # figures ----------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _active(self) -> Iterator[None]:
+        self._add("active", 1)
+        self._status.state = "working"
+        try:
+            yield
+        finally:
+            self._add("active", -1)
+            if not self._status.metrics["active"]:
+                self._status.state = "waiting"
+
+    def _count(self, trajectory: Trajectory) -> None:
+        timings = trajectory.timings
+        self._add("episodes", 1)
+        self._add("steps", len(trajectory.steps))
+        self._add("failures", trajectory.outcome is Outcome.FAILED)
+        self._add("reset_s", timings.reset_s)
+        self._add("observe_s", timings.observe_s)
+        self._add("policy_s", timings.policy_s)
+        self._add("act_s", timings.act_s)
+        log = _log.warning if trajectory.outcome is Outcome.FAILED else _log.debug
+        log("episode_ended", outcome=trajectory.outcome.value, steps=len(trajectory.steps), error=trajectory.error)
+
+    def _add(self, name: str, amount: float) -> None:
+        self._status.metrics[name] = self._status.metrics.get(name, 0.0) + amount

@@ -1,0 +1,76 @@
+"""JetStream's administrative requests: JSON out, JSON in, one error type for what the server refuses."""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from bus.jetstream.link import Link
+from schemas.errors import BusError
+
+STREAM_NOT_FOUND = 10059
+CONSUMER_NOT_FOUND = 10014
+STREAM_NAME_EXISTS = 10058
+CONSUMER_EXISTS = 10148
+RETRYABLE = frozenset({10005, 10008, 10009})
+"""A cluster that has just started or is electing a leader: no suitable peers, temporarily unavailable, not the leader."""
+NS = 1_000_000_000
+
+
+class ApiFailure(msgspec.Struct, frozen=True):
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+
+class ApiError(BusError):
+    """The server refused; `failure.err_code` is its own number for the reason."""
+
+    def __init__(self, subject: str, failure: ApiFailure) -> None:
+        super().__init__(f"{subject}: {failure.description} ({failure.err_code})")
+        self.failure = failure
+
+
+class Response(msgspec.Struct, frozen=True):
+    error: ApiFailure | None = None
+
+
+class StreamState(msgspec.Struct, frozen=True):
+    last_seq: int = 0
+    subjects: dict[str, int] | None = None
+
+
+class StreamInfo(Response, frozen=True):
+    state: StreamState = StreamState()
+    total: int = 0
+    limit: int = 0
+
+
+class ConsumerInfo(Response, frozen=True):
+    name: str = ""
+    num_pending: int = 0
+    num_ack_pending: int = 0
+    num_redelivered: int = 0
+    num_waiting: int = 0
+
+
+class PubAck(Response, frozen=True):
+    stream: str = ""
+    seq: int = 0
+
+
+R = TypeVar("R", bound=Response)
+
+
+async def ask(link: Link, verb: str, body: dict[str, Any] | None, kind: type[R], *, timeout_s: float) -> R:
+    """One request under `$JS.API`.
+
+    Raises:
+        ApiError: the server refused it.
+        BusUnavailable: nobody answered.
+    """
+    payload = msgspec.json.encode(body) if body is not None else b""
+    reply = await link.request(f"$JS.API.{verb}", payload, timeout_s=timeout_s)
+    response = msgspec.json.decode(reply.data, type=kind)
+    if response.error is not None:
+        raise ApiError(verb, response.error)
+    return response

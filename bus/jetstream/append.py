@@ -1,0 +1,83 @@
+"""Writes records so that repeating a write is safe: the chain's compare-and-set, or a message id where there is none."""
+
+import secrets
+from dataclasses import dataclass
+
+import msgspec
+from nats.aio.msg import Msg
+
+from bus.jetstream.api import ApiError, PubAck
+from bus.jetstream.link import Link, NoAnswer, NoResponder
+from bus.jetstream.patience import Patience, persevere
+from bus.jetstream.read import Reader
+from bus.jetstream.streams import StreamAdmin
+from bus.ports import Expect
+from schemas.errors import ChainConflict, StreamFull
+
+WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
+"""The compare-and-set does not hold: on a single server, and on a cluster."""
+LIMIT_REACHED = frozenset({10077, 10047, 10028, 10054})
+"""The stream or its storage is full, or the subject holds its one message already."""
+_acks = msgspec.json.Decoder(PubAck)
+
+
+@dataclass(slots=True)
+class Appender:
+    """Appends records over one connection."""
+
+    link: Link
+    reader: Reader
+    admin: StreamAdmin
+    patience: Patience
+
+    async def append_bytes(self, stream: str, subject: str, data: bytes, expect: Expect | None) -> int:
+        """See `bus.ports.Bus.append`."""
+        headers = _headers(expect)
+        unsure = False
+
+        async def attempt() -> int:
+            nonlocal unsure
+            if unsure and (seq := await self._stored_at(stream, subject, data)) is not None:
+                return seq
+            try:
+                reply = await self.link.request(subject, data, headers, timeout_s=self.patience.attempt_s)
+            except NoAnswer:
+                unsure = True
+                raise
+            except NoResponder:
+                await self.admin.explain_silence(stream)
+                raise
+            try:
+                return _sequence(reply, subject)
+            except (ChainConflict, StreamFull):
+                # Our own earlier attempt may be what stands in the way.
+                if unsure and (seq := await self._stored_at(stream, subject, data)) is not None:
+                    return seq
+                raise
+
+        return await persevere(self.link, f"writing to {subject}", self.patience, attempt)
+
+    async def _stored_at(self, stream: str, subject: str, data: bytes) -> int | None:
+        newest = await self.reader.newest(stream, subject)
+        return newest.seq if newest is not None and newest.data == data else None
+
+
+def _headers(expect: Expect | None) -> dict[str, str]:
+    if expect is None:
+        return {"Nats-Msg-Id": secrets.token_hex(12)}
+    return {
+        "Nats-Expected-Last-Subject-Sequence": str(expect.last_seq),
+        "Nats-Expected-Last-Subject-Sequence-Subject": expect.subject_filter,
+    }
+
+
+def _sequence(reply: Msg, subject: str) -> int:
+    ack = _acks.decode(reply.data)
+    if ack.error is None:
+        return ack.seq
+    code, reason = ack.error.err_code, ack.error.description
+    if code in WRONG_LAST_SEQUENCE:
+        raise ChainConflict(f"{subject}: {reason}")
+    if code in LIMIT_REACHED:
+        raise StreamFull(f"{subject}: {reason}")
+    raise ApiError(subject, ack.error)

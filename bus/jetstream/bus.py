@@ -1,0 +1,174 @@
+"""The bus on NATS JetStream: the one class that the rest of Millrace is given as `bus.ports.Bus`."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import anyio
+import structlog
+from nats.aio.msg import Msg
+
+from bus.address import ServerAddress
+from bus.codec import decode, encode
+from bus.companions import companions
+from bus.handoff import Handoff
+from bus.jetstream.api import ApiError, StreamInfo, ask
+from bus.jetstream.append import Appender
+from bus.jetstream.lease import Leasing, hold_lease
+from bus.jetstream.link import Link, NoResponder, open_link
+from bus.jetstream.patience import Patience
+from bus.jetstream.read import Reader, TooManySubjects
+from bus.jetstream.snapshot import Snapshot
+from bus.jetstream.streams import StreamAdmin
+from bus.jetstream.tail import tail
+from bus.jetstream.work import work
+from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, WorkQueue
+from bus.subjects import Subjects
+from bus.topology import StreamSpec, streams
+from schemas.config import BusConfig
+from schemas.errors import BusError, BusUnavailable, MessageCorrupt
+from schemas.messages import AnyMessage, DeadLetter
+
+_log = structlog.get_logger()
+_PATIENCE = 3.0
+"""An operation may take so many times the timeout of one request: a server that is killed and restarted is not noticed."""
+_HELLO_S = 5.0
+
+
+class JetStreamBus:
+    """One connection; use `connect`. Safe to share among all tasks of a process."""
+
+    def __init__(self, link: Link, subjects: Subjects, config: BusConfig) -> None:
+        self._link = link
+        self._subjects = subjects
+        self._patience = Patience(config.request_timeout_s, _PATIENCE * config.request_timeout_s)
+        self._specs = streams(subjects, config)
+        self._admin = StreamAdmin(link, self._patience, self._specs)
+        self._reader = Reader(link, self._admin, self._patience)
+        self._appender = Appender(link, self._reader, self._admin, self._patience)
+
+    async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
+        return await self._appender.append_bytes(stream, subject, encode(message), expect)
+
+    async def append_bytes(self, stream: str, subject: str, data: bytes) -> int:
+        """Appends what is encoded already, by whatever version: for tools that copy records."""
+        return await self._appender.append_bytes(stream, subject, data, None)
+
+    async def get(self, stream: str, seq: int) -> Record | None:
+        stored = await self._reader.by_seq(stream, seq)
+        return stored.record() if stored else None
+
+    async def last(self, stream: str, subject_filter: str) -> Record | None:
+        stored = await self._reader.newest(stream, subject_filter)
+        return stored.record() if stored else None
+
+    async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
+        try:
+            found = await self._reader.newest_of_each(stream, subject_filter)
+        except TooManySubjects:
+            found = await Snapshot(self._link, self._admin, stream, subject_filter).read(stall_s=self._patience.total_s)
+        return [stored.record() for stored in found]
+
+    async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:
+        return await self._reader.subjects(stream, subject_filter)
+
+    def work(self, queue: WorkQueue, *, prefetch: int) -> AbstractAsyncContextManager[Inbox]:
+        return work(self._link, self._admin, queue, prefetch)
+
+    async def remove_queue(self, queue: WorkQueue) -> None:
+        await self._admin.remove_consumer(queue.stream, queue.name)
+
+    def tail(
+        self, stream: str, subject_filter: str, *, after_seq: int = 0, only_new: bool = False
+    ) -> AbstractAsyncContextManager[AsyncIterator[Record]]:
+        return tail(self._link, self._admin, stream, subject_filter, after_seq=after_seq, only_new=only_new)
+
+    async def last_seq(self, stream: str) -> int:
+        return await self._reader.last_seq(stream)
+
+    @asynccontextmanager
+    async def listen(self, subject_filter: str) -> AsyncIterator[AsyncIterator[Record]]:
+        heard = Handoff[Record]()
+        feed = await self._link.subscribe(subject_filter, lambda message: _hear(heard, message))
+        # Others may publish from now on, over connections of their own: the server must know of us first.
+        await self._link.round_trip()
+        try:
+            yield heard
+        finally:
+            await self._link.forget(feed)
+
+    async def tell(self, subject: str, message: AnyMessage) -> None:
+        try:
+            with anyio.fail_after(self._patience.attempt_s):
+                await self._link.publish(subject, encode(message))
+        except TimeoutError:
+            raise BusUnavailable(f"{subject} could not be sent: no connection to the server") from None
+
+    def lease(self, name: str, *, ttl_s: float) -> AbstractAsyncContextManager[Lease]:
+        subject = self._subjects.lease(name)
+        return hold_lease(Leasing(self._link, self._reader, self._appender, self._subjects.leases, subject, ttl_s))
+
+    async def depth(self, queue: WorkQueue) -> QueueDepth | None:
+        info = await self._admin.consumer(queue.stream, queue.name)
+        if info is None:
+            return None
+        return QueueDepth(info.num_pending, info.num_ack_pending, info.num_waiting, info.num_redelivered)
+
+    async def dead_letter(self, letter: DeadLetter) -> None:
+        await self.append(self._subjects.advisories, self._subjects.dead(letter.stream), letter)
+
+    async def create(self, specs: Iterable[StreamSpec], queues: Iterable[WorkQueue]) -> None:
+        """Creates or updates streams and shared queues; safe to repeat."""
+        for spec in specs:
+            await self._admin.create_stream(spec)
+        for queue in queues:
+            await self._admin.create_queue(queue)
+
+    async def keep_memory_streams(self) -> None:
+        """Creates the memory streams again whenever a restarted server has lost them. Runs until cancelled."""
+        while True:
+            await self._link.wait_next_connection()
+            for spec in self._specs:
+                if spec.storage != "memory":
+                    continue
+                try:
+                    await self._admin.stream(spec.name)
+                except BusError as error:
+                    _log.warning("stream_not_restored", stream=spec.name, reason=str(error))
+
+
+def _hear(heard: Handoff[Record], message: Msg) -> None:
+    headers = message.headers or {}
+    try:
+        content = decode(message.data)
+    except MessageCorrupt as error:
+        _log.error("message_skipped", subject=message.subject, reason=str(error))
+        return
+    heard.put(Record(headers.get("Nats-Stream", ""), message.subject, int(headers.get("Nats-Sequence", "0")), content))
+
+
+@asynccontextmanager
+async def connect(address: ServerAddress, subjects: Subjects, config: BusConfig, *, name: str) -> AsyncIterator[JetStreamBus]:
+    """One connection to the bus; `name` tells people whose it is.
+
+    Raises:
+        BusUnavailable: there is no server at this address, or it has no JetStream.
+    """
+    async with open_link(address, name) as link:
+        await require_jetstream(link, address)
+        bus = JetStreamBus(link, subjects, config)
+        async with companions(bus.keep_memory_streams):
+            yield bus
+
+
+async def create_topology(bus: JetStreamBus, specs: Iterable[StreamSpec], queues: Iterable[WorkQueue]) -> None:
+    """Creates a run's streams and shared queues, or changes them to match; safe to repeat, by several processes at once."""
+    await bus.create(specs, queues)
+
+
+async def require_jetstream(link: Link, address: ServerAddress) -> None:
+    try:
+        await ask(link, "INFO", None, StreamInfo, timeout_s=_HELLO_S)
+    except (NoResponder, ApiError) as error:
+        raise BusUnavailable(
+            f"the NATS server at {address.url} has no JetStream for this account: start it with jetstream enabled"
+        ) from error

@@ -1,0 +1,157 @@
+"""A lease: one holder at a time, by compare-and-set on a keyed record. No clock is compared with another machine's.
+
+The holder writes its claim again every third of the time to live. Whoever waits takes over when the claim has not changed
+for the whole time to live, measured from when it was seen; the holder stops counting on it after the same time, measured from
+before the write, which is earlier. So two never believe they hold it.
+"""
+
+import itertools
+import secrets
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import anyio
+import msgspec
+import structlog
+
+from bus.companions import companions
+from bus.jetstream.append import Appender
+from bus.jetstream.link import Link
+from bus.jetstream.read import Reader, Stored
+from bus.ports import Expect, Lease
+from schemas.errors import BusError, ChainConflict
+
+_log = structlog.get_logger()
+_CLOSING_S = 1.0
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """What the keyed record says."""
+
+    holder: str
+    ttl_s: float
+    renewal: int
+    released: bool = False
+
+
+@dataclass
+class Vigil:
+    """Decides when a waiting process may take a lease, from what it has seen and its own clock (monotonic seconds)."""
+
+    seq: int = -1
+    since: float = 0.0
+
+    def patience_s(self, seq: int, claim: Claim | None, now: float) -> float:
+        """Seconds to wait before the lease is free; 0: it is free now."""
+        if claim is None or claim.released:
+            return 0.0
+        if seq != self.seq:
+            self.seq, self.since = seq, now
+        return max(self.since + claim.ttl_s - now, 0.0)
+
+
+class HeldLease:
+    """Satisfies `bus.ports.Lease`."""
+
+    def __init__(self) -> None:
+        self._lost = anyio.Event()
+
+    async def wait_lost(self) -> None:
+        await self._lost.wait()
+
+    def lose(self, reason: str) -> None:
+        _log.warning("lease_lost", reason=reason)
+        self._lost.set()
+
+
+@dataclass
+class Leasing:
+    """One process's dealings with one lease."""
+
+    link: Link
+    reader: Reader
+    appender: Appender
+    stream: str
+    subject: str
+    ttl_s: float
+
+    def __post_init__(self) -> None:
+        self._holder = secrets.token_hex(8)
+        self._renewals = itertools.count()
+        self._confirmed_at = 0.0
+
+    async def acquire(self) -> int:
+        """Waits until the lease is ours; returns the sequence of our claim."""
+        vigil = Vigil()
+        changed = anyio.Event()
+        # A stream's subjects reach plain subscribers too: a release is heard at once.
+        feed = await self.link.subscribe(self.subject, lambda _: changed.set())
+        try:
+            while True:
+                changed = anyio.Event()
+                newest = await self.reader.newest(self.stream, self.subject)
+                seq = newest.seq if newest else 0
+                wait_s = vigil.patience_s(seq, _claim(newest), time.monotonic())
+                if wait_s > 0:
+                    with anyio.move_on_after(wait_s):
+                        await changed.wait()
+                    continue
+                try:
+                    return await self._write(seq)
+                except ChainConflict:
+                    continue
+        finally:
+            await self.link.unsubscribe(feed)
+
+    async def hold(self, lease: HeldLease, seq: int) -> None:
+        """Renews until the lease is lost or this is cancelled."""
+        while True:
+            await anyio.sleep(self.ttl_s / 3)
+            try:
+                with anyio.fail_after(max(self._confirmed_at + self.ttl_s - time.monotonic(), 0.0)):
+                    seq = await self._write(seq)
+            except (TimeoutError, BusError) as error:
+                lease.lose(str(error) or "the server was not heard in time")
+                return
+
+    async def release(self) -> None:
+        """Lets the next one in at once; does nothing when somebody else holds it."""
+        newest = await self.reader.newest(self.stream, self.subject)
+        claim = _claim(newest)
+        if newest is None or claim is None or claim.holder != self._holder:
+            return
+        try:
+            await self._write(newest.seq, released=True)
+        except ChainConflict:
+            return
+
+    async def _write(self, after_seq: int, *, released: bool = False) -> int:
+        began = time.monotonic()
+        claim = Claim(self._holder, self.ttl_s, next(self._renewals), released)
+        data = msgspec.json.encode(claim)
+        seq = await self.appender.append_bytes(self.stream, self.subject, data, Expect(self.subject, after_seq))
+        self._confirmed_at = began
+        return seq
+
+
+def _claim(stored: Stored | None) -> Claim | None:
+    return msgspec.json.decode(stored.data, type=Claim) if stored else None
+
+
+@asynccontextmanager
+async def hold_lease(leasing: Leasing) -> AsyncIterator[Lease]:
+    """See `bus.ports.Bus.lease`."""
+    lease = HeldLease()
+    seq = await leasing.acquire()
+    try:
+        async with companions(partial(leasing.hold, lease, seq)):
+            yield lease
+    finally:
+        with anyio.move_on_after(_CLOSING_S, shield=True):
+            try:
+                await leasing.release()
+            except BusError as error:
+                _log.info("lease_unreleased", subject=leasing.subject, reason=str(error))

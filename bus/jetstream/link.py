@@ -1,0 +1,324 @@
+"""One connection to a NATS server: requests with replies, and subscriptions. It outlives restarts of the server.
+
+The client library reconnects by itself. This module adds what it leaves out: a request in flight fails the moment the
+connection is lost (its outcome is then unknown, `NoAnswer`), nothing is sent into the void while there is no connection, and a
+client that gave up for good is replaced, subscriptions included.
+"""
+
+import asyncio
+import itertools
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+import anyio.lowlevel
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from bus.address import ServerAddress
+from bus.companions import companions
+from schemas.errors import BusError, BusUnavailable
+
+_log = structlog.get_logger()
+_CONNECT_S = 5.0
+_RECONNECT_S = 0.25
+_CLOSING_S = 2.0
+_PENDING_BYTES = 64 * 1024 * 1024
+_PING_S = 5
+_OUTSTANDING_PINGS = 2
+
+Handler = Callable[[Msg], None]
+
+
+class NoAnswer(BusUnavailable):
+    """A request was sent and no reply came: it may have been carried out or not."""
+
+
+class NoResponder(BusUnavailable):
+    """Nobody serves the subject: the stream or consumer does not exist, or JetStream is not ready."""
+
+
+@dataclass(eq=False)
+class Feed:
+    """A subscription of ours, which survives the client that carries it."""
+
+    subject: str
+    handler: Handler
+    carried: Subscription | None = None
+
+
+@dataclass(slots=True)
+class _Call:
+    """A request in flight."""
+
+    done: asyncio.Future[list[Msg]]
+    collected: list[Msg] | None
+    """Replies so far, when more than one is expected."""
+
+
+def status_of(message: Msg) -> str:
+    """The status of a control message ("408", "503", ...); empty for one that carries data."""
+    return message.headers.get("Status", "") if message.headers else ""
+
+
+class Link:
+    """Use `open_link`. Handlers are plain functions called in order of arrival; they must not raise."""
+
+    def __init__(self, address: ServerAddress, name: str) -> None:
+        self._address = address
+        self._name = name
+        self._inbox = f"_INBOX.{secrets.token_hex(8)}"
+        self._numbers = itertools.count(1)
+        self._loop = asyncio.get_running_loop()
+        self._calls: dict[str, _Call] = {}
+        self._feeds: set[Feed] = set()
+        self._replies = Feed(f"{self._inbox}.*", self._answered)
+        self._client = Client()
+        self._up = anyio.Event()
+        self._down = anyio.Event()
+        self._closed = anyio.Event()
+        self._closing = False
+        self._last_error = ""
+        self._generation = 0
+        self.on_lost: set[Callable[[], None]] = set()
+
+    # connection -------------------------------------------------------------------------------------------------------
+
+    async def connect(self) -> None:
+        """Raises `BusUnavailable` when no server answers within five seconds."""
+        client = Client()
+        credentials = str(self._address.credentials_file) if self._address.credentials_file else None
+        try:
+            with anyio.fail_after(_CONNECT_S):
+                await client.connect(
+                    servers=self._address.url.split(","),
+                    name=self._name,
+                    error_cb=self._note_error,
+                    disconnected_cb=self._lost,
+                    reconnected_cb=self._connected,
+                    closed_cb=self._gave_up,
+                    nkeys_seed_str=self._address.nkey_seed or None,
+                    user_credentials=credentials,
+                    max_reconnect_attempts=-1,
+                    reconnect_time_wait=_RECONNECT_S,  # type: ignore[arg-type]
+                    connect_timeout=2,
+                    ping_interval=_PING_S,
+                    max_outstanding_pings=_OUTSTANDING_PINGS,
+                    pending_size=_PENDING_BYTES,
+                )
+        except (TimeoutError, OSError, nats.errors.Error) as error:
+            await self._discard(client)
+            reason = self._last_error or str(error) or "no answer"
+            raise BusUnavailable(
+                f"no NATS server answers at {self._address.url} ({reason}): "
+                "start the server role first, or correct bus_config.url"
+            ) from error
+        self._client = client
+        self._closed = anyio.Event()
+        for feed in (self._replies, *self._feeds):
+            await self._carry(feed)
+        await self._connected()
+
+    async def keep(self) -> None:
+        """Replaces a client that closed itself (a server refused its credentials for a moment, say). Runs until cancelled."""
+        while True:
+            await self._closed.wait()
+            _log.warning("bus_client_replaced", client=self._name, reason=self._last_error)
+            try:
+                await self.connect()
+            except BusUnavailable:
+                await anyio.sleep(_RECONNECT_S)
+
+    async def close(self) -> None:
+        self._closing = True
+        await self._discard(self._client)
+
+    async def _discard(self, client: Client) -> None:
+        with anyio.move_on_after(_CLOSING_S, shield=True):
+            try:
+                if client.is_connected:
+                    await client.flush(timeout=1)
+                await client.close()
+            except (OSError, nats.errors.Error) as error:
+                _log.debug("bus_close_failed", client=self._name, reason=str(error))
+
+    async def _note_error(self, error: Exception) -> None:
+        # The library's read loop dies silently when this raises.
+        self._last_error = str(error) or type(error).__name__
+        if not self._closing:
+            _log.info("bus_client_error", client=self._name, reason=self._last_error)
+
+    async def _lost(self) -> None:
+        if self._up.is_set():
+            self._up = anyio.Event()
+        self._generation += 1
+        self._down.set()
+        for call in self._calls.values():
+            if not call.done.done():
+                call.done.set_exception(NoAnswer("the connection to the server was lost"))
+        for callback in tuple(self.on_lost):
+            callback()
+
+    async def _gave_up(self) -> None:
+        await self._lost()
+        if not self._closing:
+            self._closed.set()
+
+    async def _connected(self) -> None:
+        self._down = anyio.Event()
+        self._up.set()
+
+    @property
+    def is_up(self) -> bool:
+        return self._up.is_set()
+
+    async def wait_up(self) -> None:
+        await self._up.wait()
+
+    async def wait_next_connection(self) -> None:
+        """Returns when the present connection was lost and there is another."""
+        generation = self._generation
+        while self._generation == generation or not self._up.is_set():
+            await (self._down if self._up.is_set() else self._up).wait()
+
+    async def round_trip(self) -> None:
+        """Returns once the server has seen everything sent before, and we have read everything it had sent."""
+        if not self.is_up:
+            return
+        try:
+            with anyio.move_on_after(_CLOSING_S):
+                await self._client.flush(timeout=1)
+        except (OSError, nats.errors.Error) as error:
+            _log.debug("round_trip_failed", client=self._name, reason=str(error))
+
+    # requests ---------------------------------------------------------------------------------------------------------
+
+    async def request(
+        self, subject: str, payload: bytes = b"", headers: dict[str, str] | None = None, *, timeout_s: float
+    ) -> Msg:
+        """Sends and returns the first reply.
+
+        Raises:
+            NoAnswer: the connection was lost or the time has passed; what was asked may have happened.
+            NoResponder: nobody serves this subject.
+        """
+        replies = await self._exchange(subject, payload, headers, _Call(self._loop.create_future(), None), timeout_s)
+        return replies[0]
+
+    async def request_many(self, subject: str, payload: bytes, *, timeout_s: float) -> list[Msg]:
+        """Sends and returns every reply, up to and including the first that is a status. Raises as `request` does."""
+        return await self._exchange(subject, payload, None, _Call(self._loop.create_future(), []), timeout_s)
+
+    async def _exchange(
+        self, subject: str, payload: bytes, headers: dict[str, str] | None, call: "_Call", timeout_s: float
+    ) -> list[Msg]:
+        token = str(next(self._numbers))
+        self._calls[token] = call
+        try:
+            with anyio.fail_after(timeout_s):
+                await self.publish(subject, payload, reply=f"{self._inbox}.{token}", headers=headers)
+                replies = await call.done
+        except TimeoutError:
+            raise NoAnswer(f"no answer to {subject} within {timeout_s:.0f} s") from None
+        finally:
+            del self._calls[token]
+            if call.done.done() and not call.done.cancelled():
+                call.done.exception()  # marks it as seen: `publish` may have failed first
+        if status_of(replies[-1]) == "503":
+            raise NoResponder(f"nobody answers {subject}")
+        return replies
+
+    def _answered(self, message: Msg) -> None:
+        call = self._calls.get(message.subject.rpartition(".")[2])
+        if call is None or call.done.done():
+            return
+        if call.collected is None:
+            call.done.set_result([message])
+            return
+        call.collected.append(message)
+        if status_of(message):
+            call.done.set_result(call.collected)
+
+    async def publish(
+        self, subject: str, payload: bytes = b"", *, reply: str = "", headers: dict[str, str] | None = None
+    ) -> None:
+        """Sends without confirmation; waits while there is no connection.
+
+        Raises:
+            BusError: the payload is larger than the server allows.
+        """
+        if not self._up.is_set():
+            await self._up.wait()
+        try:
+            await self._client.publish(subject, payload, reply=reply, headers=headers)
+        except nats.errors.MaxPayloadError as error:
+            raise BusError(
+                f"a message of {len(payload)} bytes for {subject} exceeds the server's limit: "
+                "raise bus_config.max_payload_bytes"
+            ) from error
+        except (OSError, nats.errors.Error) as error:
+            raise NoAnswer(f"{subject} could not be sent ({error})") from error
+        # The library swallows a cancellation that arrives while it flushes.
+        await anyio.lowlevel.checkpoint_if_cancelled()
+
+    # subscriptions ----------------------------------------------------------------------------------------------------
+
+    def new_inbox(self) -> str:
+        """A subject of our own; a subscriber takes `<inbox>.*`."""
+        return f"{self._inbox}.{next(self._numbers)}"
+
+    async def subscribe(self, subject: str, handler: Handler) -> Feed:
+        feed = Feed(subject, handler)
+        self._feeds.add(feed)
+        await self._carry(feed)
+        return feed
+
+    async def _carry(self, feed: Feed) -> None:
+        async def handle(message: Msg) -> None:
+            feed.handler(message)
+
+        try:
+            feed.carried = await self._client.subscribe(feed.subject, cb=handle)
+        except nats.errors.ConnectionClosedError:
+            feed.carried = None  # `connect` takes it up again
+
+    async def forget(self, feed: Feed) -> None:
+        """Ends a subscription at once; what is still on its way is dropped."""
+        self._feeds.discard(feed)
+        carried, feed.carried = feed.carried, None
+        try:
+            if carried is not None:
+                await carried.unsubscribe()
+        except (OSError, nats.errors.Error) as error:
+            _log.debug("unsubscribe_failed", subject=feed.subject, reason=str(error))
+
+    async def unsubscribe(self, feed: Feed) -> None:
+        """Ends a subscription; what the server had sent before still reaches the handler."""
+        self._feeds.discard(feed)
+        carried, feed.carried = feed.carried, None
+        if carried is None:
+            return
+        with anyio.move_on_after(_CLOSING_S, shield=True):
+            try:
+                if self.is_up:
+                    await carried.drain()  # type: ignore[no-untyped-call]
+                else:
+                    await carried.unsubscribe()
+            except (OSError, nats.errors.Error) as error:
+                _log.debug("unsubscribe_failed", subject=feed.subject, reason=str(error))
+
+
+@asynccontextmanager
+async def open_link(address: ServerAddress, name: str) -> AsyncIterator[Link]:
+    link = Link(address, name)
+    await link.connect()
+    try:
+        async with companions(link.keep):
+            yield link
+    finally:
+        await link.close()

@@ -1,0 +1,180 @@
+"""A shared queue: deliveries go to whichever task waits, and what nobody has begun goes back to the server on leaving."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+import structlog
+from nats.aio.msg import Msg
+
+from bus.codec import decode
+from bus.companions import companions
+from bus.handoff import Handoff
+from bus.jetstream.api import NS
+from bus.jetstream.link import Link, NoAnswer, NoResponder
+from bus.jetstream.pull import Puller, Source
+from bus.jetstream.streams import StreamAdmin
+from bus.ports import Delivery, Inbox, WorkQueue
+from schemas.errors import BusError, BusUnavailable
+from schemas.messages import AnyMessage
+
+_log = structlog.get_logger()
+_ACK_S = 5.0
+_ACK_AGAIN_S = 0.5
+_RECONNECT_S = 10.0
+_CLOSING_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class AckReply:
+    """What the reply subject of a delivered message says about it.
+
+    `$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>`; newer servers may put the domain
+    and an account hash behind `ACK`, and a random token at the end.
+    """
+
+    num_delivered: int
+    seq: int
+    consumer_seq: int
+    num_pending: int
+
+    @classmethod
+    def parse(cls, reply: str) -> "AckReply":
+        tokens = reply.split(".")
+        first = 4 if len(tokens) == 9 else 6
+        delivered, seq, consumer_seq, _, pending = tokens[first : first + 5]
+        return cls(int(delivered), int(seq), int(consumer_seq), int(pending))
+
+
+class JetStreamDelivery:
+    """One message on its way through a worker; satisfies `bus.ports.Delivery`."""
+
+    __slots__ = ("_link", "_message", "num_delivered", "queue", "seq")
+
+    def __init__(self, link: Link, queue: WorkQueue, message: Msg) -> None:
+        meta = AckReply.parse(message.reply)
+        self._link = link
+        self._message = message
+        self.queue = queue
+        self.seq = meta.seq
+        self.num_delivered = meta.num_delivered
+
+    @property
+    def message(self) -> AnyMessage:
+        return decode(self._message.data)
+
+    @property
+    def data(self) -> bytes:
+        return self._message.data
+
+    @property
+    def subject(self) -> str:
+        return self._message.subject
+
+    @property
+    def stream(self) -> str:
+        return self.queue.stream
+
+    @property
+    def consumer(self) -> str:
+        return self.queue.name
+
+    async def ack(self) -> None:
+        """Raises `BusUnavailable` when the server does not confirm it: the message will then be delivered again."""
+        try:
+            try:
+                await self._link.request(self._message.reply, b"+ACK", timeout_s=_ACK_S)
+            except NoAnswer:
+                # A server that was killed may have forgotten this delivery, and then it never answers: ask once more, briefly.
+                with anyio.move_on_after(_RECONNECT_S):
+                    await self._link.wait_up()
+                await self._link.request(self._message.reply, b"+ACK", timeout_s=_ACK_AGAIN_S)
+        except (NoAnswer, NoResponder) as error:
+            raise BusUnavailable(f"{self.subject} is handled, but its acknowledgement was not confirmed") from error
+
+    async def nak(self, delay_s: float = 0.0) -> None:
+        await self._send(b'-NAK {"delay": %d}' % int(delay_s * NS) if delay_s > 0 else b"-NAK")
+
+    async def in_progress(self) -> None:
+        await self._send(b"+WPI")
+
+    async def term(self, reason: str) -> None:
+        await self._send(b"+TERM " + reason.replace("\n", " ")[:200].encode())
+
+    async def _send(self, verb: bytes) -> None:
+        try:
+            with anyio.fail_after(_ACK_S):
+                await self._link.publish(self._message.reply, verb)
+        except (TimeoutError, NoAnswer):
+            # Nothing depends on it: unheard, the message is delivered again after its ack wait.
+            _log.info("delivery_verb_unsent", stream=self.stream, seq=self.seq, verb=verb[:5].decode())
+
+
+class WorkInbox:
+    """Use `work`. Satisfies `bus.ports.Inbox`."""
+
+    def __init__(self, link: Link, admin: StreamAdmin, queue: WorkQueue, prefetch: int) -> None:
+        self._link = link
+        self._admin = admin
+        self._queue = queue
+        self._prefetch = prefetch
+        self._ready = Handoff[JetStreamDelivery]()
+        self._surplus = anyio.Event()
+        self._puller = Puller(link, open_source=self._open, wanted=self._wanted, take=self._take)
+
+    def __aiter__(self) -> AsyncIterator[Delivery]:
+        return self
+
+    async def __anext__(self) -> Delivery:
+        waiting = anext(self._ready)
+        self._puller.wake()
+        return await waiting
+
+    async def run(self) -> None:
+        try:
+            async with companions(self._return_surplus):
+                await self._puller.run()
+        except BusError as error:
+            self._ready.fail(error)
+
+    async def hand_back(self) -> None:
+        """Gives everything that no task has begun to other workers."""
+        while self._ready.num_items:
+            await self._ready.take_newest().nak()
+
+    def _wanted(self) -> int:
+        return self._ready.num_readers + self._prefetch - self._ready.num_items
+
+    async def _open(self) -> Source:
+        await self._admin.create_queue(self._queue)
+        return Source(self._queue.stream, self._queue.name)
+
+    def _take(self, message: Msg) -> bool:
+        self._ready.put(JetStreamDelivery(self._link, self._queue, message))
+        if self._ready.num_items > self._prefetch:
+            self._surplus.set()
+        return True
+
+    async def _return_surplus(self) -> None:
+        """A task that waited has gone: nobody here is free for what was asked in its name."""
+        while True:
+            await self._surplus.wait()
+            self._surplus = anyio.Event()
+            while self._ready.num_items > self._prefetch:
+                delivery = self._ready.take_newest()
+                _log.debug("delivery_returned", stream=delivery.stream, seq=delivery.seq)
+                await delivery.nak()
+
+
+@asynccontextmanager
+async def work(link: Link, admin: StreamAdmin, queue: WorkQueue, prefetch: int) -> AsyncIterator[Inbox]:
+    """See `bus.ports.Bus.work`."""
+    inbox = WorkInbox(link, admin, queue, prefetch)
+    await admin.create_queue(queue)
+    try:
+        async with companions(inbox.run):
+            yield inbox
+    finally:
+        with anyio.move_on_after(_CLOSING_S, shield=True):
+            await inbox.hand_back()

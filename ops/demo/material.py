@@ -1,0 +1,63 @@
+"""The quickstart's material: three task files whose pages never coincide, and the untrained model that reads them."""
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.parsing import render_action
+from agents.prompts import system_prompt
+from browser_workers.browser import Browser
+from browser_workers.suites.demo import demo_tasks
+from schemas.errors import ConfigurationError
+from schemas.messages import Action, ActionKind
+
+_SEEDS_A_RUN = 1_000_000
+_DEMONSTRATIONS_AT, _TRAIN_AT, _HELD_OUT_AT = 0, 100_000, 900_000
+_NUM_ANSWERS = 400
+"""Example answers that the tokenizer is trained on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageSeeds:
+    """Seeds of the pages of one run; pages of different seeds differ, and no seed is in two of these."""
+
+    demonstrations: range
+    train: range
+    held_out: range
+
+    @classmethod
+    def of_run(cls, seed: int, *, num_demonstrations: int, num_train: int, num_held_out: int) -> "PageSeeds":
+        """Raises `ConfigurationError` when more pages are asked for than a run has."""
+        if num_train > _HELD_OUT_AT - _TRAIN_AT or num_demonstrations > _TRAIN_AT:
+            raise ConfigurationError(f"{num_train} training pages are more than a run has: at most {_HELD_OUT_AT - _TRAIN_AT}")
+        first = seed * _SEEDS_A_RUN
+        return cls(
+            demonstrations=range(first + _DEMONSTRATIONS_AT, first + _DEMONSTRATIONS_AT + num_demonstrations),
+            train=range(first + _TRAIN_AT, first + _TRAIN_AT + num_train),
+            held_out=range(first + _HELD_OUT_AT, first + _HELD_OUT_AT + num_held_out),
+        )
+
+
+async def write_task_files(browser: Browser, family: str, seeds: PageSeeds, folder: Path) -> list[str]:
+    """Writes demonstrations.jsonl, train.jsonl and held_out.jsonl; returns the different instructions in them."""
+    instructions: set[str] = set()
+    for name, pages in (("demonstrations", seeds.demonstrations), ("train", seeds.train), ("held_out", seeds.held_out)):
+        tasks = await demo_tasks(browser, family, pages)
+        instructions.update(str(task["task_name"]) for task in tasks)
+        write_lines(folder / f"{name}.jsonl", tasks)
+    return sorted(instructions)
+
+
+def write_lines(path: Path, lines: Sequence[Mapping[str, object]]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def reading_matter(instructions: Sequence[str], *, thought: str, grid: int) -> list[str]:
+    """What the tiny tokenizer is trained on: the prompt as the model reads it, and answers as it is to write them."""
+    rng = random.Random(0)  # noqa: S311 - example numbers, not a secret
+    points = [(rng.randrange(0, 1001), rng.randrange(0, 1001)) for _ in range(_NUM_ANSWERS)]
+    answers = [render_action(Action(kind=ActionKind.CLICK, point=point), thought=thought, grid=grid) for point in points]
+    tasks = [f"Task: {instruction}\n" for instruction in instructions]
+    return [system_prompt("vanilla"), *tasks, *answers]

@@ -1,0 +1,298 @@
+"""The quickstart: the whole loop on this machine, from nothing to a policy that has learnt, in one command.
+
+    prepare         a tiny model, its tokenizer, three task files
+    demonstrations  the oracle plays through the same browser workers, policy worker, judge and bus
+    warm start      the model imitates them until it succeeds about one time in three
+    learning        feeder, browser, policy, judge and trainer run until the last evaluation round is over
+    results         counts from the streams, the curve, a solved episode, result.json
+
+A phase whose product is there already is not done again, so a quickstart that was killed goes on where it was. A folder with a
+finished one is set aside, and a new one begins.
+"""
+
+import dataclasses
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal
+
+import anyio
+from rich.console import Console
+
+from ops.audit import audit
+from ops.configuration import dump_config, load_config
+from ops.dashboard import dashboard
+from ops.demo.material import PageSeeds, reading_matter, write_task_files
+from ops.demo.warm_start_rule import WarmStart
+from ops.plots import plot_curve
+from ops.quickstart_display import BAR, PHASES, QuickstartDisplay
+from ops.results import Result, count_shared_pages, result, solved_episode_strip
+from ops.role_process import millrace_command
+from ops.roles import join, subjects_of
+from ops.run_folder import RunFolder
+from ops.run_watch import RunWatch
+from ops.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervise
+from schemas.config import Config
+from schemas.errors import BusUnavailable, ConfigurationError, MillraceError
+from schemas.ids import PolicyVersion, RunName
+from schemas.messages import Role
+
+_NUM_DEMONSTRATIONS = 1200
+_NUM_HELD_OUT = 100
+_THOUGHT = "Click the button."
+_GRID = 10
+_SERVER_S = 30.0
+_CATCH_UP_S = 30.0
+_LOOP_ROLES = (Role.FEEDER, Role.BROWSER, Role.POLICY, Role.JUDGE, Role.TRAINER)
+
+
+class RoleFailed(MillraceError):
+    """A role cannot run; its own sentence says why."""
+
+
+async def main(*, run_dir: Path, seed: int, family: str, mode: Literal["async", "sync"], overrides: Sequence[str]) -> int:
+    """Returns 0 when the run has ended, whatever was learnt; the figures say how well."""
+    folder = RunFolder(run_dir)
+    _set_aside_finished(folder)
+    config = load_config(
+        "quickstart",
+        [
+            f"feeder_config.seed={seed}",
+            f"trainer_config.seed={seed}",
+            f"feeder_config.mode={mode}",
+            *overrides,
+        ],
+    )
+    config = dataclasses.replace(config, save_path=str(folder.path), data_path=str(folder.path))
+    quickstart = Quickstart(folder, config, seed=seed, family=family, mode=mode)
+    console = Console()
+    async with dashboard(quickstart.display.view, console):
+        outcome = await quickstart.run()
+    console.print(outcome.table())
+    console.print(farewell(folder, outcome), soft_wrap=True, highlight=False)
+    return 0
+
+
+def _set_aside_finished(folder: RunFolder) -> None:
+    if folder.result.exists():
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(folder.result.stat().st_mtime))
+        folder.path.rename(folder.path.with_name(f"{folder.path.name}-{stamp}"))
+
+
+class Quickstart:
+    """One quickstart; `display` says at any time how it stands."""
+
+    def __init__(self, folder: RunFolder, config: Config, *, seed: int, family: str, mode: str) -> None:
+        self._folder = folder
+        self._seed = seed
+        self._family = family
+        self._mode = mode
+        self._num_train = config.feeder_config.num_iterations * config.env_config.train_tasks_rollout_size
+        self._config = _with_model(config, folder.path / "warm" / "model")
+        self._demo_config = _demonstrations_config(config, folder.model)
+        self.display = QuickstartDisplay(
+            title=f"Millrace quickstart  seed {seed}  {mode}",
+            num_demonstrations=_NUM_DEMONSTRATIONS,
+            num_train=self._num_train,
+            warm_target=WarmStart().target_success,
+            max_staleness=config.feeder_config.staleness_bound,
+        )
+        self._began = time.monotonic()
+        self._failed = anyio.Event()
+
+    # the flow ---------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> Result:
+        self._folder.create(self._config)
+        (self._folder.path / "demonstrations.yaml").write_text(dump_config(self._demo_config))
+        async with supervise(self._folder.logs, on_change=self._note_role) as supervisor:
+            await self._start_server(supervisor)
+            await self._prepare()
+            await self._demonstrate(supervisor)
+            await self._warm_start(supervisor)
+            setup_seconds = time.monotonic() - self._began
+            return await self._learn(supervisor, setup_seconds)
+
+    async def _start_server(self, supervisor: Supervisor) -> None:
+        supervisor.start(self._spec(Role.SERVER, self._folder.config))
+        with anyio.move_on_after(_SERVER_S):
+            while not self._failed.is_set():
+                try:
+                    async with join(self._folder, self._config, name="quickstart"):
+                        return
+                except (ConfigurationError, BusUnavailable):
+                    # The address file or the port is not there yet; a server that cannot run ends as a fatal role.
+                    await anyio.sleep(0.1)
+        self._raise_failure()
+        raise RoleFailed(f"nats-server did not answer within {_SERVER_S:g} s: see {self._folder.logs}")
+
+    async def _prepare(self) -> None:
+        held_out = self._folder.tasks / "held_out.jsonl"
+        if held_out.exists() and (self._folder.model / "config.json").exists():
+            return
+        from browser_workers.playwright_browser import PlaywrightBrowser
+        from ops.demo.tiny_model import build_tiny_model
+
+        seeds = PageSeeds.of_run(
+            self._seed, num_demonstrations=_NUM_DEMONSTRATIONS, num_train=self._num_train, num_held_out=_NUM_HELD_OUT
+        )
+        async with PlaywrightBrowser(self._config.browser_config, self._config.env_config) as browser:
+            instructions = await write_task_files(browser, self._family, seeds, self._folder.tasks)
+        texts = reading_matter(instructions, thought=_THOUGHT, grid=_GRID)
+        await anyio.to_thread.run_sync(lambda: build_tiny_model(self._folder.model, texts, seed=self._seed))
+
+    async def _demonstrate(self, supervisor: Supervisor) -> None:
+        self.display.phase = 1
+        if self._warm_model.exists():
+            return
+        file = self._folder.path / "demonstrations.yaml"
+        roles = [self._spec(role, file, prefix="demo-") for role in _LOOP_ROLES if role is not Role.TRAINER]
+        async with self._watching(self._demo_config):
+            for spec in roles:
+                supervisor.start(spec)
+            await self._finished(supervisor, "demo-feeder-1")
+            await supervisor.stop(*(spec.name for spec in roles))
+        self.display.forget_ended()
+
+    async def _warm_start(self, supervisor: Supervisor) -> None:
+        self.display.phase = 2
+        if self._warm_model.exists():
+            return
+        file = self._folder.path / "demonstrations.yaml"
+        argv = ("--run-dir", str(self._folder.path), "--config", str(file))
+        spec = RoleSpec(role=Role.TRAINER, name="warm-start", argv=(sys.executable, "-P", "-m", "ops.demo.warm_start", *argv))
+        async with self._watching(self._demo_config):
+            supervisor.start(spec)
+            await self._finished(supervisor, spec.name)
+        self.display.forget_ended()
+
+    async def _learn(self, supervisor: Supervisor, setup_seconds: float) -> Result:
+        self.display.phase = 3
+        began = time.monotonic()
+        async with self._watching(self._config) as watch:
+            for role in _LOOP_ROLES:
+                supervisor.start(self._spec(role, self._folder.config))
+            await self._finished(supervisor, "feeder-1")
+            loop_seconds = time.monotonic() - began
+            self.display.phase = 4
+            await self._results_complete(watch)
+            return await self._conclude(supervisor, watch, setup_seconds, loop_seconds)
+
+    async def _results_complete(self, watch: RunWatch) -> None:
+        """The watch reads the same streams as the feeder, and may be a moment behind it."""
+        last = PolicyVersion(self._config.feeder_config.num_iterations)
+        with anyio.fail_after(_CATCH_UP_S):
+            await watch.wait_until(lambda state: state.num_evaluated(last) >= _NUM_HELD_OUT)
+
+    async def _conclude(self, supervisor: Supervisor, watch: RunWatch, setup_seconds: float, loop_seconds: float) -> Result:
+        await supervisor.stop(*(self._name(role) for role in _LOOP_ROLES))
+        subjects = subjects_of(self._config)
+        async with join(self._folder, self._config, name="results") as bus:
+            outcome = result(
+                watch.state,
+                await audit(bus, subjects, chains=True),
+                seed=self._seed,
+                mode=self._mode,
+                family=self._family,
+                last_version=PolicyVersion(self._config.feeder_config.num_iterations),
+                setup_seconds=setup_seconds,
+                loop_seconds=loop_seconds,
+                num_restarts=sum(status.num_restarts for status in self.display.roles.values()),
+                num_shared_pages=await count_shared_pages(bus, subjects),
+            )
+            strip = await solved_episode_strip(bus, subjects)
+        curve = watch.state.curve(bar=BAR, num_expected=self._num_train)
+        plot_curve(curve, self._folder.path / "curve.png", title=f"Quickstart, seed {self._seed}: {self._family}")
+        if strip is not None:
+            (self._folder.path / "episode.png").write_bytes(strip)
+        outcome.write(self._folder.result)
+        self.display.phase = len(PHASES)
+        return outcome
+
+    # roles ------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _warm_model(self) -> Path:
+        return self._folder.path / "warm" / "model"
+
+    @staticmethod
+    def _name(role: Role, prefix: str = "") -> str:
+        return f"{prefix}{role.value}-1"
+
+    def _spec(self, role: Role, config: Path, prefix: str = "") -> RoleSpec:
+        name = self._name(role, prefix)
+        arguments = (role.value, "--run-dir", str(self._folder.path), "--config", str(config), "--name", name)
+        return RoleSpec(role=role, name=name, argv=millrace_command(arguments))
+
+    def _note_role(self, status: RoleStatus) -> None:
+        self.display.roles[status.name] = status
+        if status.state is RoleState.FATAL:
+            self._failed.set()
+
+    async def _finished(self, supervisor: Supervisor, name: str) -> None:
+        """Returns when this role has done its work. Raises `RoleFailed` when any role cannot run."""
+        async with anyio.create_task_group() as group:
+
+            async def watch_failures() -> None:
+                await self._failed.wait()
+                group.cancel_scope.cancel()
+
+            group.start_soon(watch_failures)
+            await supervisor.wait(name)
+            group.cancel_scope.cancel()
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        for status in self.display.roles.values():
+            if status.state is RoleState.FATAL:
+                raise ConfigurationError(f"{status.name} cannot run: {status.note}")
+
+    @asynccontextmanager
+    async def _watching(self, config: Config) -> AsyncIterator[RunWatch]:
+        subjects = subjects_of(config)
+        async with join(self._folder, config, name="quickstart") as bus, anyio.create_task_group() as group:
+            watch = self.display.watch = RunWatch(bus, subjects, config.bus_config)
+            group.start_soon(watch.run)
+            yield watch
+            group.cancel_scope.cancel()
+
+
+def farewell(folder: RunFolder, outcome: Result) -> str:
+    path = folder.path
+    return (
+        f"held-out success {outcome.warm_start_success:.2f} (warm-started on demonstrations) -> "
+        f"{outcome.final_success:.2f} (learnt from reward)\n"
+        f"figures   {folder.result}\n"
+        f"curve     {path / 'curve.png'}\n"
+        f"episode   {path / 'episode.png'}\n"
+        f"model     {folder.checkpoints}\n"
+        f"streams   {folder.server}   count them again: millrace audit --run-dir {path}"
+    )
+
+
+def _with_model(config: Config, model: Path) -> Config:
+    return dataclasses.replace(config, policy_config=dataclasses.replace(config.policy_config, base_model=str(model)))
+
+
+def _demonstrations_config(config: Config, model: Path) -> Config:
+    """The same loop without training, answered by the oracle, as a run of its own on the same server."""
+    config = _with_model(config, model)
+    return dataclasses.replace(
+        config,
+        policy_config=dataclasses.replace(config.policy_config, engine="oracle"),
+        bus_config=dataclasses.replace(config.bus_config, run=RunName(f"{config.bus_config.run}-demonstrations")),
+        env_config=dataclasses.replace(
+            config.env_config, train_tasks="tasks/demonstrations.jsonl", train_tasks_rollout_size=_NUM_DEMONSTRATIONS
+        ),
+        feeder_config=dataclasses.replace(
+            config.feeder_config,
+            mode="rollout",
+            demonstrate=True,
+            num_iterations=1,
+            evaluate_first=False,
+            evaluate_last=False,
+        ),
+        algorithm_config=dataclasses.replace(config.algorithm_config, learning_rate=3e-3),
+    )

@@ -1,0 +1,89 @@
+"""What a person sees of a quickstart: its phases, roles, progress, curve and figures."""
+
+import time
+
+from ops.run_watch import RunWatch
+from ops.supervisor import RoleState, RoleStatus
+from ops.view import Curve, Figures, Progress, RoleRow, View
+
+PHASES = ("prepare", "demonstrations", "warm start", "learning", "results")
+BAR = 0.80
+"""Held-out success that the quickstart is built to reach."""
+_LEARNING = PHASES.index("learning")
+_FRESH_S = 10.0
+
+
+class QuickstartDisplay:
+    """The flow writes `phase`, `roles` and `watch`; the terminal asks for `view`."""
+
+    def __init__(self, *, title: str, num_demonstrations: int, num_train: int, warm_target: float, max_staleness: int) -> None:
+        self.phase = 0
+        self.roles: dict[str, RoleStatus] = {}
+        self.watch: RunWatch | None = None
+        self._title = title
+        self._num_demonstrations = num_demonstrations
+        self._num_train = num_train
+        self._warm_target = warm_target
+        self._max_staleness = max_staleness
+        self._began = time.monotonic()
+
+    def forget_ended(self) -> None:
+        self.roles = {name: status for name, status in self.roles.items() if not status.state.ended}
+
+    def view(self) -> View:
+        now = time.monotonic()
+        return View(
+            title=self._title,
+            phases=PHASES,
+            phase=self.phase,
+            remark="The policy is warm-started on demonstrations; what it learns after that, it learns from reward alone.",
+            elapsed_s=now - self._began,
+            roles=self._rows(),
+            progress=self._progress(),
+            curve=self._curve(),
+            figures=self._figures(now),
+        )
+
+    def _curve(self) -> Curve:
+        if self.watch is None or self.phase < _LEARNING:
+            return Curve()
+        return self.watch.state.curve(bar=BAR, num_expected=self._num_train)
+
+    def _figures(self, now: float) -> Figures:
+        if self.watch is None or self.phase < _LEARNING:
+            return Figures()
+        return self.watch.state.figures(now, max_staleness=self._max_staleness, queue_depth=self.watch.queue_depth)
+
+    def _rows(self) -> tuple[RoleRow, ...]:
+        heartbeats = {str(worker): beat for worker, beat in self.watch.state.heartbeats.items()} if self.watch else {}
+        rows: list[RoleRow] = []
+        for name, status in self.roles.items():
+            heard = heartbeats.pop(name, None)
+            state = heard.state if heard and status.state is RoleState.RUNNING else status.state.value
+            rows.append(RoleRow(worker=name, state=state, note=status.note, num_restarts=status.num_restarts))
+        now = time.time()
+        by_hand = [(worker, beat) for worker, beat in heartbeats.items() if now - beat.at < _FRESH_S]
+        rows.extend(RoleRow(worker=worker, state=beat.state, note="started by hand") for worker, beat in by_hand)
+        return tuple(rows)
+
+    def _progress(self) -> tuple[Progress, ...]:
+        if self.watch is None:
+            return ()
+        state = self.watch.state
+        match PHASES[self.phase : self.phase + 1]:
+            case ("demonstrations",):
+                return (Progress(label="demonstrations", done=state.num_episodes, total=self._num_demonstrations),)
+            case ("warm start",):
+                return (self._warm_progress(),)
+            case ("learning" | "results",):
+                return (Progress(label="training episodes", done=state.num_episodes, total=self._num_train),)
+            case _:
+                return ()
+
+    def _warm_progress(self) -> Progress:
+        beats = self.watch.state.heartbeats.values() if self.watch else ()
+        metrics = next((beat.metrics for beat in beats if beat.worker == "warm-start"), {})
+        note = f"{metrics.get('updates', 0):.0f} updates, loss {metrics.get('loss', 0):.3f}"
+        return Progress(
+            label="success so far, %", done=100 * metrics.get("success", 0.0), total=100 * self._warm_target, note=note
+        )

@@ -1,0 +1,157 @@
+"""What a quickstart came to: figures for people and for programs, the curve, and one solved episode to look at."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.table import Table
+
+from agents.context import describe
+from bus.ports import Bus
+from bus.subjects import Subjects
+from ops.audit import Audit
+from ops.episode_strip import Frame, draw_strip
+from ops.run_watch import RunState
+from schemas.ids import PolicyVersion
+from schemas.messages import Judgement, Observation, RecordRef, Split, StepRequest, Trajectory, Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """The figures of `result.json`. Success is a share of held-out pages, sampled at temperature 1."""
+
+    seed: int
+    mode: str
+    family: str
+    warm_start_success: float
+    final_success: float
+    num_held_out: int
+    setup_seconds: float
+    """Model, task files, demonstrations and warm start."""
+    loop_seconds: float
+    """From starting the five roles, vLLM included, to the last evaluation."""
+    parse_rate: float
+    max_mismatch: float
+    """Largest of all iterations: mean absolute difference of log-probabilities, nats."""
+    num_mismatch_checks: int
+    max_staleness: float
+    """Largest of what was trained on, in versions."""
+    num_versions: int
+    num_tasks: int
+    num_trajectories: int
+    num_judgements: int
+    num_duplicates: int
+    num_unscored: int
+    """Episodes that failed, were cancelled, or got no verdict."""
+    num_shared_pages: int
+    """Pictures that were both trained on and held out; has to be 0."""
+    num_restarts: int
+    audit_holds: bool
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+
+    def table(self) -> Table:
+        table = Table(title="Quickstart", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+        for name, value in asdict(self).items():
+            shown = f"{value:.4f}" if name == "max_mismatch" else f"{value:.2f}" if isinstance(value, float) else str(value)
+            table.add_row(name, f"[bold]{shown}[/]")
+        return table
+
+
+def result(
+    state: RunState,
+    counts: Audit,
+    *,
+    seed: int,
+    mode: str,
+    family: str,
+    last_version: PolicyVersion,
+    setup_seconds: float,
+    loop_seconds: float,
+    num_restarts: int,
+    num_shared_pages: int,
+) -> Result:
+    """Puts the figures together; both evaluation rounds must be over."""
+    first, last = state.evaluations[PolicyVersion(0)], state.evaluations[last_version]
+    return Result(
+        seed=seed,
+        mode=mode,
+        family=family,
+        warm_start_success=first.success,
+        final_success=last.success,
+        num_held_out=last.num_judged,
+        setup_seconds=round(setup_seconds, 1),
+        loop_seconds=round(loop_seconds, 1),
+        parse_rate=state.parse_rate or 0.0,
+        max_mismatch=max(state.mismatches, default=float("nan")),
+        num_mismatch_checks=len(state.mismatches),
+        max_staleness=max(state.staleness, default=0.0),
+        num_versions=len(state.versions),
+        num_tasks=counts.num_tasks,
+        num_trajectories=counts.num_trajectories,
+        num_judgements=counts.num_judgements,
+        num_duplicates=counts.num_duplicates,
+        num_unscored=state.num_unscored,
+        num_shared_pages=num_shared_pages,
+        num_restarts=num_restarts,
+        audit_holds=counts.holds,
+    )
+
+
+async def judged_trajectories(bus: Bus, subjects: Subjects, split: Split) -> list[Judgement]:
+    records = await bus.history(subjects.judged, subjects.judgements(split))
+    return [record.message for record in records if isinstance(record.message, Judgement)]
+
+
+async def count_shared_pages(bus: Bus, subjects: Subjects) -> int:
+    """First pictures that occur in both splits, compared by content."""
+    seen: dict[Split, set[bytes]] = {}
+    for split in Split:
+        refs = [
+            judgement.trajectory.observations[0]
+            for judgement in await judged_trajectories(bus, subjects, split)
+            if judgement.trajectory.observations
+        ]
+        seen[split] = {digest for ref in refs if (digest := await _digest(bus, subjects, ref))}
+    return len(seen[Split.TRAIN] & seen[Split.EVAL])
+
+
+async def _digest(bus: Bus, subjects: Subjects, ref: RecordRef) -> bytes | None:
+    record = await bus.get(subjects.episodes(ref.shard), ref.seq)
+    if record is None or not isinstance(record.message, Observation):
+        return None
+    return hashlib.sha256(record.message.picture.data).digest()
+
+
+async def solved_episode_strip(bus: Bus, subjects: Subjects) -> bytes | None:
+    """A picture of the latest held-out episode that was solved, with its clicks drawn in; None when none was."""
+    judgements = await judged_trajectories(bus, subjects, Split.EVAL)
+    solved = [judgement.trajectory for judgement in judgements if judgement.verdict is Verdict.SUCCESS]
+    return await _strip(bus, subjects, solved[-1]) if solved else None
+
+
+async def _strip(bus: Bus, subjects: Subjects, trajectory: Trajectory) -> bytes:
+    frames: list[Frame] = []
+    observations = [await _message(bus, subjects, ref) for ref in trajectory.observations]
+    steps: Sequence[object] = [await _message(bus, subjects, ref) for ref in trajectory.steps]
+    for index, observation in enumerate(observations):
+        step = steps[index] if index < len(steps) else None
+        if not isinstance(observation, Observation):
+            continue
+        acted = isinstance(step, StepRequest)
+        frames.append(
+            Frame(
+                picture=observation.picture.data,
+                caption=describe(step.action) if isinstance(step, StepRequest) else "the end",
+                point=step.action.point if acted and isinstance(step, StepRequest) else None,
+            )
+        )
+    return draw_strip(frames, title=trajectory.task.instruction)
+
+
+async def _message(bus: Bus, subjects: Subjects, ref: RecordRef) -> object:
+    record = await bus.get(subjects.episodes(ref.shard), ref.seq)
+    return record.message if record else None

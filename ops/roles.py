@@ -1,0 +1,218 @@
+"""Composition of the roles: which concrete parts each worker is made of. Heavy packages load with the role that needs them."""
+
+import os
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from bus.address import ServerAddress
+from bus.jetstream import connect, create_topology
+from bus.ports import Bus
+from bus.presence import Status, presence
+from bus.server import address_of, server_process
+from bus.subjects import Subjects
+from bus.topology import shared_queues, streams
+from ops.run_folder import RunFolder
+from schemas.config import BusConfig, Config
+from schemas.errors import BusUnavailable, ConfigurationError
+from schemas.ids import PolicyVersion, WorkerId
+from schemas.messages import Role
+
+if TYPE_CHECKING:
+    from agents.engine import Engine
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Post:
+    """Everything that a worker has before its own parts are built."""
+
+    folder: RunFolder
+    config: Config
+    bus: Bus
+    subjects: Subjects
+    worker: WorkerId
+    status: Status
+
+
+async def run_role(role: Role, run_dir: Path, config: Config, worker: WorkerId) -> None:
+    """Runs one role until it is cancelled or its work is complete."""
+    folder = RunFolder(run_dir)
+    if role is Role.SERVER:
+        await _serve(folder, config)
+        return
+    if role is Role.TRAINER and int(os.environ.get("RANK", "0")) > 0:
+        from ops.training import follow_rank_0
+
+        await follow_rank_0(config)
+        return
+    subjects = subjects_of(config)
+    async with join(folder, config, name=worker) as bus, presence(bus, subjects, role, worker) as status:
+        post = Post(folder, config, bus, subjects, worker, status)
+        match role:
+            case Role.FEEDER:
+                await _feed(post)
+            case Role.BROWSER:
+                await _browse(post)
+            case Role.POLICY:
+                await _answer(post)
+            case Role.JUDGE:
+                await _judge(post)
+            case Role.TRAINER:
+                await _train(post)
+            case _:
+                raise ConfigurationError(f"there is no worker for the role {role.value}")
+
+
+def subjects_of(config: Config) -> Subjects:
+    return Subjects(config.bus_config.run, config.bus_config.num_shards)
+
+
+@asynccontextmanager
+async def join(folder: RunFolder, config: Config, *, name: str) -> AsyncIterator[Bus]:
+    """Connects to the run's server or cluster, and creates what is missing of the run's streams."""
+    subjects = subjects_of(config)
+    async with connect(_address(folder, config.bus_config), subjects, config.bus_config, name=name) as bus:
+        await create_topology(bus, streams(subjects, config.bus_config), shared_queues(subjects, config.bus_config))
+        yield bus
+
+
+def _address(folder: RunFolder, bus: BusConfig) -> ServerAddress:
+    if not bus.url:
+        return address_of(folder.server)
+    credentials = Path(bus.credentials_file).expanduser() if bus.credentials_file else None
+    return ServerAddress(bus.url, credentials_file=credentials)
+
+
+async def _serve(folder: RunFolder, config: Config) -> None:
+    if config.bus_config.url:
+        raise ConfigurationError("bus_config.url names a server of your own: leave it empty to run one here")
+    async with server_process(folder.server, max_payload_bytes=config.bus_config.max_payload_bytes) as server:
+        raise BusUnavailable(await server.wait_dead())
+
+
+async def _feed(post: Post) -> None:
+    from trainer.feeder import Feeder
+    from trainer.task_files import TaskSpec, read_tasks
+
+    config, env = post.config, post.config.env_config
+
+    def tasks(name: str) -> tuple[TaskSpec, ...]:
+        return read_tasks(Path(config.data_path) / name)
+
+    trains, tests = config.feeder_config.mode != "eval", config.feeder_config.tests
+    feeder = Feeder(
+        bus=post.bus,
+        subjects=post.subjects,
+        worker=post.worker,
+        status=post.status,
+        feeder=config.feeder_config,
+        env=env,
+        train_tasks=tasks(env.train_tasks) if trains else (),
+        test_tasks=tasks(env.test_tasks) if tests else (),
+    )
+    await feeder.run()
+
+
+async def _browse(post: Post) -> None:
+    from browser_workers.playwright_browser import PlaywrightBrowser
+    from browser_workers.suites.demo import NAME, DemoSuite
+    from browser_workers.worker import BrowserWorker
+
+    config = post.config
+    async with PlaywrightBrowser(config.browser_config, config.env_config) as browser:
+        worker = BrowserWorker(
+            bus=post.bus,
+            subjects=post.subjects,
+            worker=post.worker,
+            status=post.status,
+            bus_config=config.bus_config,
+            env_config=config.env_config,
+            browser_config=config.browser_config,
+            browser=browser,
+            suites={NAME: DemoSuite()},
+        )
+        await worker.run()
+
+
+async def _answer(post: Post) -> None:
+    from agents.worker import PolicyWorker
+
+    config = post.config
+    post.status.state = "loading"
+    async with _engine(post) as engine:
+        worker = PolicyWorker(
+            bus=post.bus,
+            subjects=post.subjects,
+            worker=post.worker,
+            status=post.status,
+            bus_config=config.bus_config,
+            policy_config=config.policy_config,
+            context_config=config.context_config,
+            model_config=config.model_config,
+            engine=engine,
+        )
+        await worker.run()
+
+
+def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
+    policy = post.config.policy_config
+    match policy.engine:
+        case "openai":
+            from agents.openai_engine import OpenAIEngine
+
+            return OpenAIEngine(policy)
+        case "oracle":
+            from agents.oracle_engine import OracleEngine
+
+            return OracleEngine(_base_model(post.config), prompt_version=post.config.model_config.prompt_version)
+        case "vllm":
+            from agents.vllm_core import VllmSettings
+            from agents.vllm_engine import VllmEngine
+
+            settings = VllmSettings(
+                folder=Path(policy.checkpoint_path) if policy.checkpoint_path else _base_model(post.config),
+                version=PolicyVersion(0),
+                policy=policy,
+                max_pictures=post.config.context_config.num_rounds + 1,
+                seed=zlib.crc32(f"{post.config.feeder_config.seed}-{post.worker}-{os.getpid()}".encode()),
+            )
+            return VllmEngine(settings)
+
+
+def _base_model(config: Config) -> Path:
+    folder = Path(config.policy_config.base_model)
+    if not config.policy_config.base_model or not (folder / "config.json").is_file():
+        raise ConfigurationError(
+            f"policy_config.base_model is {config.policy_config.base_model!r}: write the path of a model folder "
+            "(config.json, safetensors, tokenizer and processor files); nothing is downloaded"
+        )
+    return folder
+
+
+async def _judge(post: Post) -> None:
+    from judges.environment import EnvironmentJudge
+    from judges.worker import JudgeWorker
+
+    worker = JudgeWorker(
+        bus=post.bus,
+        subjects=post.subjects,
+        worker=post.worker,
+        status=post.status,
+        bus_config=post.config.bus_config,
+        judge_config=post.config.judge_config,
+        judge=EnvironmentJudge(),
+    )
+    await worker.run()
+
+
+async def _train(post: Post) -> None:
+    from ops.training import train
+
+    await train(post)

@@ -1,0 +1,63 @@
+"""Composition of the training job: rank 0 is the trainer, every other rank follows it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from schemas.config import Config
+from trainer.deepspeed_config import read_deepspeed_config
+from trainer.engine import EngineSettings, TrainEngine, follow, open_engine
+from trainer.loop import Trainer
+from trainer.losses.behaviour_cloning import behaviour_cloning
+from trainer.metrics import open_metrics
+
+if TYPE_CHECKING:
+    from ops.roles import Post
+
+_DEEPSPEED = Path(__file__).parent / "conf" / "deepspeed"
+
+
+def engine_settings(config: Config) -> EngineSettings:
+    """A DeepSpeed file is named relative to the shipped ones, or by a path of the user's own."""
+    name = config.algorithm_config.deepspeed_config_filename
+    file = _DEEPSPEED / name if (_DEEPSPEED / name).is_file() else Path(name)
+    return EngineSettings(read_deepspeed_config(file), config.algorithm_config, config.trainer_config)
+
+
+async def train(post: "Post") -> None:
+    """Runs until all versions are published."""
+    config, settings = post.config, engine_settings(post.config)
+
+    @contextmanager
+    def open_(folder: Path, resume: bool) -> Iterator[TrainEngine]:
+        with open_engine(folder, settings=settings, objective=behaviour_cloning, resume=resume) as engine:
+            yield engine
+
+    with open_metrics(
+        post.folder.path, run=post.subjects.run, algorithm=config.algorithm_config, log=config.log_config
+    ) as log:
+        trainer = Trainer(
+            bus=post.bus,
+            subjects=post.subjects,
+            worker=post.worker,
+            status=post.status,
+            algorithm=config.algorithm_config,
+            trainer=config.trainer_config,
+            feeder=config.feeder_config,
+            env=config.env_config,
+            policy=config.policy_config,
+            base=Path(config.policy_config.base_model),
+            checkpoints=post.folder.checkpoints,
+            open_engine=open_,
+            metrics=log,
+        )
+        await trainer.run()
+
+
+async def follow_rank_0(config: Config) -> None:
+    """The life of a rank other than 0: it never speaks to the bus."""
+    settings = engine_settings(config)
+    await anyio.to_thread.run_sync(lambda: follow(settings=settings, objective=behaviour_cloning), abandon_on_cancel=True)

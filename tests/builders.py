@@ -1,0 +1,83 @@
+"""Small, complete messages for tests: every builder takes only what the test is about."""
+
+from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId, WorkerId
+from schemas.messages import (
+    Action,
+    ActionKind,
+    Observation,
+    Outcome,
+    Picture,
+    RecordRef,
+    Split,
+    StepRequest,
+    Task,
+    Trajectory,
+    VersionSpan,
+)
+
+RUN = RunName("test")
+WORKER = WorkerId("worker-1")
+
+
+def task(name: str = "t1", *, split: Split = Split.TRAIN, index: int = 0, max_steps: int = 3) -> Task:
+    group = GroupId(f"{split.value}-r0000-{name}")
+    return Task(
+        run=RUN,
+        episode=EpisodeId(f"{group}-m0"),
+        group=group,
+        task=TaskId(name),
+        split=split,
+        index=index,
+        policy_version=PolicyVersion(0),
+        instruction="click the button",
+        website="demo:click_button?seed=1",
+        max_steps=max_steps,
+    )
+
+
+def observation(of: Task, step: int = 0, *, attempt: int = 1, data: bytes = b"jpeg") -> Observation:
+    return Observation(
+        episode=of.episode,
+        attempt=attempt,
+        step=step,
+        picture=Picture(data=data, media_type="image/jpeg", width=160, height=210),
+        url="http://site/",
+        title="page",
+    )
+
+
+def step_request(of: Task, step: int = 0, *, attempt: int = 1, worker: WorkerId = WORKER, version: int = 0) -> StepRequest:
+    return StepRequest(
+        episode=of.episode,
+        attempt=attempt,
+        step=step,
+        action=Action(kind=ActionKind.CLICK, point=(500.0, 500.0)),
+        parsed=True,
+        response="click",
+        prompt_tokens=(1, 2, 3),
+        completion_tokens=(4, 5),
+        logprobs=(-0.5, -0.25),
+        versions=(VersionSpan(start=0, end=2, version=PolicyVersion(version)),),
+        worker=worker,
+    )
+
+
+def trajectory(
+    of: Task,
+    *,
+    outcome: Outcome = Outcome.DONE,
+    reward: float | None = 1.0,
+    observations: tuple[RecordRef, ...] = (),
+    steps: tuple[RecordRef, ...] = (),
+    attempt: int = 1,
+) -> Trajectory:
+    return Trajectory(
+        task=of,
+        attempt=attempt,
+        outcome=outcome,
+        environment_reward=reward,
+        observations=observations,
+        steps=steps,
+        worker=WORKER,
+        versions=(PolicyVersion(0),) * len(steps),
+    )

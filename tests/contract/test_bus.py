@@ -1,0 +1,382 @@
+"""What every bus keeps to: writing, reading, queues, tails, listening and leases."""
+
+from collections.abc import Awaitable
+from typing import Protocol, TypeVar
+
+import anyio
+import pytest
+
+from bus.ports import Delivery, Expect, Inbox
+from bus.topology import step_queue, task_queue
+from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, StreamFull
+from schemas.ids import PolicyVersion
+from schemas.messages import Checkpoint, RecordRef, Split, StepWake, Task
+from tests.builders import RUN, observation, step_request, task
+from tests.contract.backends import CONFIG, SUBJECTS, Backend
+
+pytestmark = pytest.mark.anyio
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+TASKS = task_queue(SUBJECTS, CONFIG, Split.TRAIN)
+STEPS = step_queue(SUBJECTS, CONFIG, Split.TRAIN)
+NOTHING_COMES_S = 0.3
+
+
+class Source(Protocol[T_co]):
+    def __anext__(self) -> Awaitable[T_co]: ...
+
+
+async def soon(items: Source[T]) -> T:
+    with anyio.fail_after(10):
+        return await items.__anext__()
+
+
+async def nothing_comes(items: Source[object]) -> bool:
+    with anyio.move_on_after(NOTHING_COMES_S):
+        await items.__anext__()
+        return False
+    return True
+
+
+def checkpoint(version: int) -> Checkpoint:
+    return Checkpoint(
+        run=RUN, version=PolicyVersion(version), uri="file:///c", files=(), parent=None, trainer_step=0, judged_seq=0
+    )
+
+
+async def announce(backend: Backend, *versions: int) -> None:
+    for version in versions:
+        await backend.bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(version)), checkpoint(version))
+
+
+async def queue_task(backend: Backend, name: str) -> Task:
+    queued = task(name)
+    await backend.bus.append(SUBJECTS.tasks, SUBJECTS.task(queued.split, queued.episode), queued)
+    return queued
+
+
+class TestAppend:
+    async def test_sequences_count_up(self, backend: Backend) -> None:
+        subject = SUBJECTS.checkpoint(PolicyVersion(1))
+        first = await backend.bus.append(SUBJECTS.checkpoints, subject, checkpoint(1))
+        assert await backend.bus.append(SUBJECTS.checkpoints, subject, checkpoint(2)) == first + 1
+        assert await backend.bus.last_seq(SUBJECTS.checkpoints) == first + 1
+
+    async def test_a_condition_that_holds_lets_it_in(self, backend: Backend) -> None:
+        subject = SUBJECTS.checkpoint(PolicyVersion(1))
+        seq = await backend.bus.append(SUBJECTS.checkpoints, subject, checkpoint(1), expect=Expect(subject, 0))
+        assert await backend.bus.append(SUBJECTS.checkpoints, subject, checkpoint(2), expect=Expect(subject, seq)) > seq
+
+    async def test_a_condition_that_does_not_hold_keeps_it_out(self, backend: Backend) -> None:
+        subject = SUBJECTS.checkpoint(PolicyVersion(1))
+        await backend.bus.append(SUBJECTS.checkpoints, subject, checkpoint(1))
+        with pytest.raises(ChainConflict):
+            await backend.bus.append(SUBJECTS.checkpoints, subject, checkpoint(2), expect=Expect(subject, 0))
+
+    async def test_one_of_many_at_once_gets_in(self, backend: Backend) -> None:
+        subject, outcomes = SUBJECTS.checkpoint(PolicyVersion(1)), list[bool]()
+
+        async def attempt(version: int) -> None:
+            bus = backend.bus if version % 2 else backend.other
+            try:
+                await bus.append(SUBJECTS.checkpoints, subject, checkpoint(version), expect=Expect(subject, 0))
+            except ChainConflict:
+                outcomes.append(False)
+            else:
+                outcomes.append(True)
+
+        async with anyio.create_task_group() as group:
+            for version in range(8):
+                group.start_soon(attempt, version)
+        assert sorted(outcomes) == [False] * 7 + [True]
+
+    async def test_a_second_copy_of_a_task_is_refused_until_the_first_is_done(self, backend: Backend) -> None:
+        await queue_task(backend, "a")
+        with pytest.raises(StreamFull):
+            await queue_task(backend, "a")
+        async with backend.bus.work(TASKS, prefetch=0) as inbox:
+            await (await soon(inbox)).ack()
+        await queue_task(backend, "a")
+
+    async def test_a_missing_stream_is_said_so(self, backend: Backend) -> None:
+        with pytest.raises(BusUnavailable, match="does not exist"):
+            await backend.bus.append("test_NOWHERE", "test.nowhere", checkpoint(1))
+        with pytest.raises(BusUnavailable, match="does not exist"):
+            await backend.bus.last("test_NOWHERE", "test.nowhere")
+
+
+class TestRead:
+    async def test_get_returns_what_was_appended(self, backend: Backend) -> None:
+        sent = observation(task(), data=bytes(range(256)) * 500)
+        subject = SUBJECTS.chain_record(sent.episode, 1, "obs", 0)
+        seq = await backend.bus.append(SUBJECTS.episodes(0), subject, sent)
+        record = await backend.other.get(SUBJECTS.episodes(0), seq)
+        assert record is not None
+        assert (record.stream, record.subject, record.seq, record.message) == (SUBJECTS.episodes(0), subject, seq, sent)
+        assert await backend.bus.get(SUBJECTS.episodes(0), seq + 1) is None
+
+    async def test_last_is_the_newest_under_a_filter(self, backend: Backend) -> None:
+        filter_all = SUBJECTS.everything("checkpoint")
+        assert await backend.bus.last(SUBJECTS.checkpoints, filter_all) is None
+        await announce(backend, 3, 1, 2)
+        newest = await backend.bus.last(SUBJECTS.checkpoints, filter_all)
+        assert newest is not None
+        assert newest.message == checkpoint(2)
+
+    async def test_history_is_the_newest_of_every_subject_oldest_first(self, backend: Backend) -> None:
+        await announce(backend, 3, 1, 2, 1)
+        found = await backend.bus.history(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))
+        assert [record.message for record in found] == [checkpoint(3), checkpoint(2), checkpoint(1)]
+        assert await backend.bus.history(SUBJECTS.judged, SUBJECTS.judgements(None)) == []
+
+    @pytest.mark.parametrize("number", [300, 1100], ids=["several batches", "more than a batched get covers"])
+    async def test_history_has_no_limit(self, backend: Backend, number: int) -> None:
+        await announce(backend, *range(number))
+        found = await backend.bus.history(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))
+        assert [record.message for record in found] == [checkpoint(version) for version in range(number)]
+        assert len(await backend.bus.subjects(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))) == number
+
+    async def test_history_of_large_records(self, backend: Backend) -> None:
+        of = task()
+        for step in range(50):
+            subject = SUBJECTS.chain_record(of.episode, 1, "obs", step)
+            await backend.bus.append(SUBJECTS.episodes(0), subject, observation(of, step, data=bytes(400_000)))
+        found = await backend.bus.history(SUBJECTS.episodes(0), SUBJECTS.chain(of.episode))
+        assert [record.seq for record in found] == list(range(1, 51))
+
+    async def test_subjects_are_counted(self, backend: Backend) -> None:
+        await announce(backend, 1, 2, 2)
+        counts = await backend.bus.subjects(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))
+        assert counts == {SUBJECTS.checkpoint(PolicyVersion(1)): 1, SUBJECTS.checkpoint(PolicyVersion(2)): 2}
+
+    async def test_corrupt_bytes_are_never_a_message(self, backend: Backend) -> None:
+        await backend.store_bytes(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1)), b"\xc1 garbage")
+        with pytest.raises(MessageCorrupt):
+            await backend.bus.get(SUBJECTS.checkpoints, 1)
+        with pytest.raises(MessageCorrupt):
+            await backend.bus.history(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))
+
+
+class TestWork:
+    async def test_every_message_goes_to_one_worker(self, backend: Backend) -> None:
+        sent = {(await queue_task(backend, f"t{index}")).episode for index in range(20)}
+        received = list[str]()
+        all_there = anyio.Event()
+
+        async def serve(inbox: Inbox) -> None:
+            async for delivery in inbox:
+                assert isinstance(delivery.message, Task)
+                received.append(delivery.message.episode)
+                await delivery.ack()
+                if len(received) == len(sent):
+                    all_there.set()
+
+        async with (
+            backend.bus.work(TASKS, prefetch=0) as here,
+            backend.other.work(TASKS, prefetch=2) as there,
+            anyio.create_task_group() as group,
+        ):
+            for inbox in (here, here, there):
+                group.start_soon(serve, inbox)
+            with anyio.fail_after(10):
+                await all_there.wait()
+            group.cancel_scope.cancel()
+        assert sorted(received) == sorted(sent)
+
+    async def test_a_delivery_says_what_it_is(self, backend: Backend) -> None:
+        queued = await queue_task(backend, "a")
+        async with backend.bus.work(TASKS, prefetch=0) as inbox:
+            delivery = await soon(inbox)
+            assert delivery.message == queued
+            assert delivery.subject == SUBJECTS.task(queued.split, queued.episode)
+            assert (delivery.stream, delivery.consumer, delivery.queue) == (TASKS.stream, TASKS.name, TASKS)
+            assert (delivery.seq, delivery.num_delivered) == (1, 1)
+            await delivery.ack()
+
+    async def test_only_its_own_split(self, backend: Backend) -> None:
+        await queue_task(backend, "a")
+        async with backend.bus.work(task_queue(SUBJECTS, CONFIG, Split.EVAL), prefetch=0) as inbox:
+            assert await nothing_comes(inbox)
+
+    async def test_an_unacknowledged_delivery_comes_again(self, backend: Backend) -> None:
+        await queue_task(backend, "a")
+        async with backend.bus.work(TASKS, prefetch=0) as inbox:
+            assert (await soon(inbox)).num_delivered == 1
+            again = await soon(inbox)
+            assert again.num_delivered == 2
+            await again.ack()
+            assert await nothing_comes(inbox)
+
+    async def test_work_in_progress_is_left_alone(self, backend: Backend) -> None:
+        await queue_task(backend, "a")
+        async with backend.bus.work(TASKS, prefetch=0) as inbox:
+            delivery = await soon(inbox)
+            for _ in range(6):
+                with anyio.move_on_after(TASKS.ack_wait_s / 3):
+                    await anext(inbox)
+                    pytest.fail("delivered twice")
+                await delivery.in_progress()
+            await delivery.ack()
+
+    async def test_a_nak_brings_it_back_after_its_delay(self, backend: Backend) -> None:
+        await queue_task(backend, "a")
+        async with backend.bus.work(TASKS, prefetch=0) as inbox:
+            await (await soon(inbox)).nak()
+            again = await soon(inbox)
+            began = anyio.current_time()
+            await again.nak(0.4)
+            third = await soon(inbox)
+            assert anyio.current_time() - began > 0.35
+            assert third.num_delivered == 3
+            await third.ack()
+
+    async def test_a_terminated_delivery_never_comes_back(self, backend: Backend) -> None:
+        await queue_task(backend, "a")
+        async with backend.bus.work(TASKS, prefetch=0) as inbox:
+            await (await soon(inbox)).term("unwanted")
+            assert await nothing_comes(inbox)
+        await queue_task(backend, "a")
+
+    async def test_what_is_not_begun_is_handed_back_on_leaving(self, backend: Backend) -> None:
+        sent = {(await queue_task(backend, f"t{index}")).episode for index in range(5)}
+        begun = list[Delivery]()
+        async with backend.bus.work(TASKS, prefetch=4) as inbox:
+            begun.append(await soon(inbox))
+            await begun[0].ack()
+        async with backend.other.work(TASKS, prefetch=0) as inbox:
+            began = anyio.current_time()
+            for _ in range(4):
+                begun.append(await soon(inbox))
+                await begun[-1].ack()
+            assert anyio.current_time() - began < CONFIG.task_ack_wait_s
+        assert {delivery.message.episode for delivery in begun if isinstance(delivery.message, Task)} == sent
+
+    async def test_nothing_is_held_for_a_task_that_stopped_waiting(self, backend: Backend) -> None:
+        async with backend.bus.work(TASKS, prefetch=0) as inbox:
+            assert await nothing_comes(inbox)  # asked for one, and gave up
+            await queue_task(backend, "a")
+            async with backend.other.work(TASKS, prefetch=0) as there:
+                began = anyio.current_time()
+                await (await soon(there)).ack()
+                assert anyio.current_time() - began < CONFIG.task_ack_wait_s
+
+    async def test_depth_tells_waiting_from_in_flight(self, backend: Backend) -> None:
+        for index in range(3):
+            await queue_task(backend, f"t{index}")
+        async with backend.bus.work(TASKS, prefetch=0) as inbox:
+            delivery = await soon(inbox)
+            depth = await backend.bus.depth(TASKS)
+            assert depth is not None
+            assert (depth.num_pending, depth.num_in_flight) == (2, 1)
+            await delivery.ack()
+
+    async def test_a_removed_queue_is_gone_and_removing_it_again_is_fine(self, backend: Backend) -> None:
+        async with backend.bus.work(STEPS, prefetch=0):
+            pass
+        await backend.bus.remove_queue(STEPS)
+        await backend.bus.remove_queue(STEPS)
+        assert await backend.bus.depth(STEPS) is None
+
+    async def test_corrupt_bytes_are_delivered_and_say_so(self, backend: Backend) -> None:
+        await backend.store_bytes(SUBJECTS.tasks, SUBJECTS.task(Split.TRAIN, task().episode), b"\xc1")
+        async with backend.bus.work(TASKS, prefetch=0) as inbox:
+            delivery = await soon(inbox)
+            assert delivery.data == b"\xc1"
+            with pytest.raises(MessageCorrupt):
+                _ = delivery.message
+            await delivery.term("corrupt")
+
+
+class TestTail:
+    async def test_old_and_new_records_in_order(self, backend: Backend) -> None:
+        await announce(backend, 1, 2)
+        async with backend.other.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint")) as records:
+            await announce(backend, 3)
+            found = [await soon(records) for _ in range(3)]
+            assert await nothing_comes(records)
+        assert [(record.seq, record.message) for record in found] == [(seq, checkpoint(seq)) for seq in (1, 2, 3)]
+
+    async def test_it_resumes_behind_a_sequence(self, backend: Backend) -> None:
+        await announce(backend, 1, 2, 3)
+        async with backend.bus.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"), after_seq=2) as records:
+            assert (await soon(records)).seq == 3
+
+    async def test_only_new_ones(self, backend: Backend) -> None:
+        await announce(backend, 1, 2)
+        async with backend.bus.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"), only_new=True) as records:
+            await announce(backend, 3)
+            assert (await soon(records)).seq == 3
+
+    async def test_a_long_stream(self, backend: Backend) -> None:
+        await announce(backend, *range(1000))
+        async with backend.bus.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint")) as records:
+            assert [(await soon(records)).seq for _ in range(1000)] == list(range(1, 1001))
+
+    async def test_a_filter(self, backend: Backend) -> None:
+        await announce(backend, 1, 2, 1)
+        async with backend.bus.tail(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1))) as records:
+            assert [(await soon(records)).seq for _ in range(2)] == [1, 3]
+
+    async def test_corrupt_records_are_skipped(self, backend: Backend) -> None:
+        await backend.store_bytes(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1)), b"\xc1")
+        await announce(backend, 2)
+        async with backend.bus.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint")) as records:
+            assert (await soon(records)).message == checkpoint(2)
+
+
+class TestListen:
+    async def test_an_accepted_action_is_republished_with_its_sequence(self, backend: Backend) -> None:
+        of = task()
+        async with backend.other.listen(SUBJECTS.live(of.episode, 1)) as heard:
+            subject = SUBJECTS.chain_record(of.episode, 1, "act", 0)
+            seq = await backend.bus.append(SUBJECTS.episodes(0), subject, step_request(of))
+            record = await soon(heard)
+        assert (record.seq, record.message) == (seq, step_request(of))
+
+    async def test_what_is_told_is_heard_by_all_who_listen(self, backend: Backend) -> None:
+        wake = StepWake(episode=task().episode, attempt=1, step=0, observation=RecordRef(shard=0, seq=1))
+        async with backend.bus.listen(SUBJECTS.cancel) as here, backend.other.listen(SUBJECTS.cancel) as there:
+            await backend.bus.tell(SUBJECTS.cancel, wake)
+            for heard in (here, there):
+                record = await soon(heard)
+                assert (record.seq, record.message) == (0, wake)
+
+    async def test_other_subjects_are_not_heard(self, backend: Backend) -> None:
+        of = task()
+        async with backend.bus.listen(SUBJECTS.live(of.episode, 2)) as heard:
+            subject = SUBJECTS.chain_record(of.episode, 1, "act", 0)
+            await backend.bus.append(SUBJECTS.episodes(0), subject, step_request(of))
+            assert await nothing_comes(heard)
+
+
+class TestLease:
+    async def test_one_holder_at_a_time_and_the_next_at_once(self, backend: Backend) -> None:
+        holders = list[str]()
+        first_holds, first_leaves = anyio.Event(), anyio.Event()
+
+        async def first() -> None:
+            async with backend.bus.lease("feeder", ttl_s=30):
+                holders.append("first")
+                first_holds.set()
+                await first_leaves.wait()
+                holders.append("first leaves")
+
+        async def second() -> None:
+            await first_holds.wait()
+            async with backend.other.lease("feeder", ttl_s=30):
+                holders.append("second")
+
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as group:
+                group.start_soon(first)
+                group.start_soon(second)
+                await first_holds.wait()
+                with anyio.move_on_after(NOTHING_COMES_S):
+                    await anyio.sleep_forever()
+                first_leaves.set()
+        assert holders == ["first", "first leaves", "second"]
+
+    async def test_two_names_are_two_leases(self, backend: Backend) -> None:
+        with anyio.fail_after(10):
+            async with backend.bus.lease("a", ttl_s=30), backend.other.lease("b", ttl_s=30):
+                pass

@@ -1,0 +1,111 @@
+"""The chain rule on both buses: one owner, one answer, one end."""
+
+import pytest
+
+from bus import chain
+from bus.chain import EpisodeChain
+from schemas.errors import ChainConflict
+from schemas.ids import WorkerId
+from schemas.messages import Outcome, RecordRef, Task, Trajectory
+from tests.builders import WORKER, observation, step_request, task, trajectory
+from tests.contract.backends import SUBJECTS, Backend
+
+pytestmark = pytest.mark.anyio
+SECOND = WorkerId("worker-2")
+
+
+async def admitted(backend: Backend) -> Task:
+    admitted_task = task()
+    assert await chain.admit(backend.bus, SUBJECTS, admitted_task) is not None
+    return admitted_task
+
+
+async def taken(backend: Backend, of: Task, worker: WorkerId = WORKER) -> EpisodeChain:
+    owned = await EpisodeChain.take(backend.bus, SUBJECTS, of, worker)
+    assert isinstance(owned, EpisodeChain)
+    return owned
+
+
+async def played(backend: Backend, of: Task) -> tuple[EpisodeChain, Trajectory]:
+    owned = await taken(backend, of)
+    seen = await owned.observe(observation(of))
+    owned.answered(await chain.answer(backend.other, SUBJECTS, seen, step_request(of)))
+    return owned, trajectory(of, observations=tuple(owned.observations), steps=tuple(owned.steps))
+
+
+async def test_an_episode_is_admitted_once(backend: Backend) -> None:
+    of = await admitted(backend)
+    assert await chain.admit(backend.other, SUBJECTS, of) is None
+
+
+async def test_a_whole_episode(backend: Backend) -> None:
+    of = await admitted(backend)
+    owned, ended = await played(backend, of)
+    assert owned.earlier == (*ended.observations, *ended.steps)
+    pending = await owned.pending_answer(0)
+    assert pending is not None
+    assert pending.message == step_request(of)
+    await owned.finish(ended)
+    assert await EpisodeChain.take(backend.other, SUBJECTS, of, SECOND) == ended
+
+
+async def test_a_new_owner_fences_the_old_one(backend: Backend) -> None:
+    of = await admitted(backend)
+    first = await taken(backend, of)
+    seen = await first.observe(observation(of))
+    second = await taken(backend, of, SECOND)
+    assert (first.attempt, second.attempt) == (1, 2)
+    with pytest.raises(ChainConflict):
+        await chain.answer(backend.bus, SUBJECTS, seen, step_request(of))
+    with pytest.raises(ChainConflict):
+        await first.finish(trajectory(of))
+    await second.observe(observation(of, attempt=2))
+
+
+async def test_the_first_answer_wins(backend: Backend) -> None:
+    of = await admitted(backend)
+    seen = await (await taken(backend, of)).observe(observation(of))
+    await chain.answer(backend.bus, SUBJECTS, seen, step_request(of))
+    with pytest.raises(ChainConflict):
+        await chain.answer(backend.other, SUBJECTS, seen, step_request(of, worker=SECOND))
+
+
+async def test_an_owner_that_missed_the_answer_cannot_go_on_without_it(backend: Backend) -> None:
+    of = await admitted(backend)
+    owned = await taken(backend, of)
+    await chain.answer(backend.bus, SUBJECTS, await owned.observe(observation(of)), step_request(of))
+    with pytest.raises(ChainConflict):
+        await owned.observe(observation(of, 1))
+
+
+async def test_an_episode_ends_once(backend: Backend) -> None:
+    of = await admitted(backend)
+    owned, ended = await played(backend, of)
+    await owned.finish(ended)
+    with pytest.raises(ChainConflict):
+        await owned.finish(trajectory(of, outcome=Outcome.FAILED))
+
+
+async def test_cancelling_keeps_the_steps_and_fences_the_owner(backend: Backend) -> None:
+    of = await admitted(backend)
+    owned, played_so_far = await played(backend, of)
+    ended = await chain.cancel(backend.other, SUBJECTS, of, Outcome.CANCELLED, "the batch is complete", 5.0)
+    assert (ended.observations, ended.steps) == (played_so_far.observations, played_so_far.steps)
+    assert (ended.attempt, ended.outcome, ended.error) == (1, Outcome.CANCELLED, "the batch is complete")
+    with pytest.raises(ChainConflict):
+        await owned.observe(observation(of, 1))
+    assert await chain.cancel(backend.bus, SUBJECTS, of, Outcome.CANCELLED, "again", 6.0) == ended
+
+
+async def test_cancelling_what_nobody_took(backend: Backend) -> None:
+    of = await admitted(backend)
+    ended = await chain.cancel(backend.bus, SUBJECTS, of, Outcome.CANCELLED, "not needed", 5.0)
+    assert (ended.attempt, ended.steps) == (0, ())
+    assert await EpisodeChain.take(backend.bus, SUBJECTS, of, WORKER) == ended
+
+
+async def test_a_trajectory_published_twice_is_stored_once(backend: Backend) -> None:
+    ended = trajectory(task(), observations=(RecordRef(shard=0, seq=1),))
+    await chain.publish_trajectory(backend.bus, SUBJECTS, ended)
+    await chain.publish_trajectory(backend.other, SUBJECTS, ended)
+    assert await backend.bus.last_seq(SUBJECTS.trajectories) == 1

@@ -1,0 +1,97 @@
+"""Our prompt tokens are those of the model's own transformers processor."""
+
+import io
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from agents.engine import ChatMessage, GenerationRequest
+from agents.oracle_engine import OracleEngine, demonstrated_point
+from agents.parsing import parse_response
+from agents.prompts import system_prompt
+from agents.tokens import PromptTokenizer
+from schemas.errors import ConfigurationError, PolicyError
+from schemas.messages import Picture
+from tests import builders, tiny_models
+
+pytestmark = [pytest.mark.integration, pytest.mark.anyio]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.build(tmp_path_factory.mktemp("tiny"), seed=1)
+
+
+def _processor_tokens(folder: Path, messages: tuple[ChatMessage, ...]) -> list[int]:
+    from transformers import AutoProcessor
+
+    processor = AutoProcessor.from_pretrained(folder)
+    chat = [
+        {
+            "role": message.role,
+            "content": [{"type": "text", "text": p} if isinstance(p, str) else {"type": "image"} for p in message.content],
+        }
+        for message in messages
+    ]
+    text = processor.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
+    pictures = [Image.open(io.BytesIO(p.data)) for m in messages for p in m.content if isinstance(p, Picture)]
+    tokens: list[int] = list(processor(text=[text], images=pictures or None)["input_ids"][0])
+    return tokens
+
+
+def _conversation(*sizes: tuple[int, int]) -> tuple[ChatMessage, ...]:
+    messages = [ChatMessage("system", (system_prompt("vanilla"),))]
+    for number, (width, height) in enumerate(sizes):
+        messages.append(ChatMessage("user", ("Task: grün\n", tiny_models.picture(number, width, height))))
+        messages.append(ChatMessage("assistant", ("Action: x.",)))
+    return (*messages, ChatMessage("user", ("and now?",)))
+
+
+@pytest.mark.parametrize(
+    "sizes", [(), ((160, 210),), ((160, 210), (1280, 768)), ((33, 900), (16, 16), (1000, 31), (112, 112), (48, 80))]
+)
+def test_tokens_equal_the_processors(folder: Path, sizes: tuple[tuple[int, int], ...]) -> None:
+    messages = _conversation(*sizes)
+    assert PromptTokenizer(folder).expanded_prompt(messages) == _processor_tokens(folder, messages)
+
+
+def test_control_tokens_are_suppressed_except_the_end_of_a_turn(folder: Path) -> None:
+    tokenizer = PromptTokenizer(folder)
+    assert tokenizer.picture_token in tokenizer.suppressed
+    assert tokenizer.end_of_turn not in tokenizer.suppressed
+    assert tokenizer.stop_tokens == {tokenizer.end_of_turn}
+
+
+async def test_a_demonstration_clicks_inside_the_box(folder: Path) -> None:
+    import msgspec
+
+    box = (40, 90, 50, 34)
+    task, tokenizer = builders.task(), PromptTokenizer(folder)
+    engine = OracleEngine(folder)
+    points = set()
+    for step in range(20):
+        observation = msgspec.structs.replace(builders.observation(task, step), oracle=box)
+        messages = (ChatMessage("user", ("Task: click the button\n", tiny_models.picture(step))),)
+        generation = await engine.generate(GenerationRequest(messages=messages, observation=observation))
+        action = parse_response(generation.text).action
+        assert action.point is not None
+        x, y = action.point[0] * 160 / 1000, action.point[1] * 210 / 1000
+        assert box[0] < x < box[0] + box[2]
+        assert box[1] < y < box[1] + box[3]
+        assert all(value % 10 == 0 for value in action.point)
+        assert list(generation.prompt_tokens) == _processor_tokens(folder, messages)
+        assert generation.completion_tokens[-1] == tokenizer.end_of_turn
+        assert tokenizer.decode(generation.completion_tokens) == generation.text
+        assert not generation.logprobs
+        assert demonstrated_point(observation) == demonstrated_point(observation)
+        points.add(action.point)
+    assert len(points) > 10
+    with pytest.raises(PolicyError, match="no scripted oracle"):
+        demonstrated_point(builders.observation(task))
+
+
+def test_a_folder_that_is_no_model_is_named(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(ConfigurationError, match=r"tokenizer\.json|chat template"):
+        PromptTokenizer(tmp_path / "absent")

@@ -1,0 +1,343 @@
+"""The embedded server: it starts, stops, is killed and comes back, and nobody loses or doubles anything over it."""
+
+import os
+import signal
+import stat
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import msgspec
+import psutil
+import pytest
+
+from bus import server_binary
+from bus.address import ServerAddress
+from bus.jetstream import JetStreamBus, connect, create_topology
+from bus.jetstream.lease import Claim
+from bus.ports import Expect, Inbox
+from bus.server import ServerProcess, address_of, nats_server, server_process
+from bus.settlement import settle
+from bus.topology import shared_queues, step_queue, streams, task_queue
+from schemas.errors import BusUnavailable, ConfigurationError
+from schemas.ids import EpisodeId, PolicyVersion
+from schemas.messages import Checkpoint, RecordRef, Split, StepWake, Task
+from tests.builders import RUN, WORKER, observation, task
+from tests.contract.backends import CONFIG, SUBJECTS
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
+NUM_KILLS = 2
+
+
+class Tally:
+    """A list that can be waited for."""
+
+    def __init__(self) -> None:
+        self.items: list[int] = []
+        self._grown = anyio.Event()
+
+    def add(self, item: int) -> None:
+        self.items.append(item)
+        self._grown.set()
+
+    async def reaches(self, length: int) -> None:
+        with anyio.fail_after(20):
+            while len(self.items) < length:
+                self._grown = anyio.Event()
+                await self._grown.wait()
+
+    async def grows(self, by: int) -> None:
+        await self.reaches(len(self.items) + by)
+
+
+class Restarting:
+    """A server that comes back, on its port and with its store, each time it is killed: what the supervisor does."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stack = AsyncExitStack()
+        self._server: ServerProcess | None = None
+
+    async def start(self) -> ServerAddress:
+        self._server = await self._stack.enter_async_context(server_process(self._folder))
+        return self._server.address
+
+    async def kill(self) -> None:
+        assert self._server is not None
+        os.kill(self._server.pid, signal.SIGKILL)
+        assert "ended with status" in await self._server.wait_dead()
+        await self.stop()
+        await self.start()
+
+    async def stop(self) -> None:
+        await self._stack.aclose()
+
+
+@asynccontextmanager
+async def restarting(folder: Path) -> AsyncIterator[tuple[Restarting, JetStreamBus]]:
+    server = Restarting(folder)
+    try:
+        address = await server.start()
+        async with connect(address, SUBJECTS, CONFIG, name="test") as bus:
+            await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG))
+            yield server, bus
+    finally:
+        await server.stop()
+
+
+def checkpoint(version: int) -> Checkpoint:
+    return Checkpoint(
+        run=RUN, version=PolicyVersion(version), uri="file:///c", files=(), parent=None, trainer_step=0, judged_seq=0
+    )
+
+
+async def append_in_order(bus: JetStreamBus, done: Tally, enough: anyio.Event) -> None:
+    """A chain of appends, each behind the one before, until told to stop."""
+    everything = SUBJECTS.everything("checkpoint")
+    while not enough.is_set():
+        seq = await bus.append(
+            SUBJECTS.checkpoints,
+            SUBJECTS.checkpoint(PolicyVersion(len(done.items))),
+            checkpoint(len(done.items)),
+            expect=Expect(everything, len(done.items)),
+        )
+        done.add(seq)
+        await anyio.lowlevel.checkpoint()
+
+
+async def test_appends_and_tails_go_on_through_kills(tmp_path: Path) -> None:
+    async with restarting(tmp_path) as (server, bus):
+        appended, seen, enough = Tally(), Tally(), anyio.Event()
+
+        async def follow() -> None:
+            async with bus.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint")) as records:
+                async for record in records:
+                    seen.add(record.seq)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(append_in_order, bus, appended, enough)
+            group.start_soon(follow)
+            for _ in range(NUM_KILLS):
+                await seen.grows(200)
+                await server.kill()
+            await seen.grows(200)
+            enough.set()
+            await seen.reaches(len(appended.items))
+            group.cancel_scope.cancel()
+        stored = await bus.history(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))
+        assert appended.items == seen.items == [record.seq for record in stored] == list(range(1, len(stored) + 1))
+
+
+async def test_work_goes_on_through_kills(tmp_path: Path) -> None:
+    num_tasks = 300
+    queue = task_queue(SUBJECTS, CONFIG, Split.TRAIN)
+    async with restarting(tmp_path) as (server, bus):
+        handled, results, all_done = Tally(), set[str](), anyio.Event()
+
+        async def feed() -> None:
+            for index in range(num_tasks):
+                queued = task(f"t{index}")
+                await bus.append(SUBJECTS.tasks, SUBJECTS.task(Split.TRAIN, queued.episode), queued)
+
+        async def serve(inbox: Inbox) -> None:
+            async for delivery in inbox:
+                async with settle(bus, delivery, WORKER):
+                    assert isinstance(delivery.message, Task)
+                    await anyio.sleep(0.01)
+                    results.add(delivery.message.episode)
+                    handled.add(delivery.seq)
+                    if len(results) == num_tasks:
+                        all_done.set()
+
+        async with bus.work(queue, prefetch=0) as inbox, anyio.create_task_group() as group:
+            group.start_soon(feed)
+            for _ in range(4):
+                group.start_soon(serve, inbox)
+            for kill in range(NUM_KILLS):
+                await handled.reaches((kill + 1) * num_tasks // 4)
+                await server.kill()
+            with anyio.fail_after(30):
+                await all_done.wait()
+            group.cancel_scope.cancel()
+        # A delivery whose acknowledgement was lost with the server comes again; that is all.
+        assert len(handled.items) <= num_tasks + 4 * NUM_KILLS
+
+
+async def test_large_records_are_stored_once(tmp_path: Path) -> None:
+    of = task()
+    async with restarting(tmp_path) as (server, bus), anyio.create_task_group() as group:
+        started = anyio.Event()
+
+        async def kill() -> None:
+            await started.wait()
+            await server.kill()
+
+        group.start_soon(kill)
+        for step in range(40):
+            subject = SUBJECTS.chain_record(of.episode, 1, "obs", step)
+            seq = await bus.append(
+                SUBJECTS.episodes(0),
+                subject,
+                observation(of, step, data=os.urandom(400_000)),
+                expect=Expect(SUBJECTS.chain(of.episode), step),
+            )
+            assert seq == step + 1
+            if step == 10:
+                started.set()
+
+
+async def test_memory_streams_and_their_queues_come_back_empty(tmp_path: Path) -> None:
+    queue = step_queue(SUBJECTS, CONFIG, Split.TRAIN)
+
+    def wake(name: str) -> tuple[str, StepWake]:
+        episode = EpisodeId(name)
+        message = StepWake(episode=episode, attempt=1, step=0, observation=RecordRef(shard=0, seq=1))
+        return SUBJECTS.step_any(Split.TRAIN, episode), message
+
+    async with restarting(tmp_path) as (server, bus), bus.work(queue, prefetch=0) as inbox:
+        for name in ("before", "after"):
+            await bus.append(SUBJECTS.steps, *wake(name))
+            with anyio.fail_after(10):
+                delivery = await anext(inbox)
+            assert delivery.message == wake(name)[1]
+            await delivery.ack()
+            await server.kill()
+        assert await bus.depth(queue) is not None
+
+
+async def test_a_queue_that_somebody_removed_is_made_again(tmp_path: Path) -> None:
+    queue = task_queue(SUBJECTS, CONFIG, Split.TRAIN)
+    async with restarting(tmp_path) as (_, bus), bus.work(queue, prefetch=2) as inbox:
+        for name in ("before", "after"):
+            queued = task(name)
+            await bus.append(SUBJECTS.tasks, SUBJECTS.task(Split.TRAIN, queued.episode), queued)
+            with anyio.fail_after(3):
+                delivery = await anext(inbox)
+            assert delivery.message == queued
+            await delivery.ack()
+            await bus.remove_queue(queue)
+
+
+async def test_a_lease_survives_a_short_outage(tmp_path: Path) -> None:
+    async with restarting(tmp_path) as (server, bus), bus.lease("feeder", ttl_s=4) as lease:
+        await server.kill()
+        with anyio.move_on_after(5):
+            await lease.wait_lost()
+            pytest.fail("lost")
+
+
+async def test_a_lease_passes_on_when_its_holder_falls_silent(tmp_path: Path) -> None:
+    async with nats_server(tmp_path) as address, connect(address, SUBJECTS, CONFIG, name="standby") as standby:
+        await create_topology(standby, streams(SUBJECTS, CONFIG), ())
+        # The claim of a holder that was killed: written, never renewed, never released.
+        claim = msgspec.json.encode(Claim(holder="killed", ttl_s=1.0, renewal=0))
+        await standby.append_bytes(SUBJECTS.leases, SUBJECTS.lease("feeder"), claim)
+        began = anyio.current_time()
+        with anyio.fail_after(5):
+            async with standby.lease("feeder", ttl_s=1):
+                assert anyio.current_time() - began >= 1.0
+
+
+async def test_a_holder_that_does_not_hear_the_server_knows_its_lease_is_lost(tmp_path: Path) -> None:
+    async with restarting(tmp_path) as (server, bus), bus.lease("feeder", ttl_s=1) as lease:
+        await server.stop()
+        with anyio.fail_after(2):
+            await lease.wait_lost()
+
+
+async def test_port_and_key_survive_a_restart(tmp_path: Path) -> None:
+    async with nats_server(tmp_path) as first:
+        pass
+    async with nats_server(tmp_path) as second:
+        assert second == first == address_of(tmp_path)
+
+
+async def test_a_second_server_in_one_folder_is_refused(tmp_path: Path) -> None:
+    async with nats_server(tmp_path):
+        with pytest.raises(ConfigurationError, match="running already"):
+            async with nats_server(tmp_path):
+                pass
+
+
+async def test_a_taken_port_is_said_so(tmp_path: Path) -> None:
+    async with nats_server(tmp_path / "a") as address:
+        port = int(address.url.rpartition(":")[2])
+        with pytest.raises(ConfigurationError, match=f"port {port} is taken"):
+            async with nats_server(tmp_path / "b", port=port):
+                pass
+
+
+async def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigurationError, match="cannot write"):
+        async with nats_server(tmp_path / "file"):
+            pass
+
+
+@pytest.mark.parametrize(("answer", "sentence"), [("v2.9.1", "too old"), (None, "there is no nats-server")])
+async def test_a_missing_or_old_binary_is_said_so(
+    answer: str | None, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    if answer is not None:
+        binary = folder / "nats-server"
+        binary.write_text(f"#!/bin/sh\necho nats-server: {answer}\n")
+        binary.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setattr(server_binary, "_WHEEL", "no-such-package")
+    with pytest.raises(ConfigurationError, match=sentence):
+        async with nats_server(tmp_path / "run"):
+            pass
+
+
+async def test_nobody_else_gets_in(tmp_path: Path) -> None:
+    async with nats_server(tmp_path) as address:
+        assert stat.S_IMODE((tmp_path / "nats.seed").stat().st_mode) == 0o600
+        assert address.nkey_seed not in repr(address)
+        with pytest.raises(BusUnavailable, match="no NATS server answers"):
+            async with connect(ServerAddress(address.url), SUBJECTS, CONFIG, name="stranger"):
+                pass
+
+
+async def test_no_server_is_said_so(tmp_path: Path) -> None:
+    async with nats_server(tmp_path) as address:
+        pass
+    with pytest.raises(BusUnavailable, match="start the server role first"):
+        async with connect(address, SUBJECTS, CONFIG, name="early"):
+            pass
+    with pytest.raises(ConfigurationError, match="no NATS server has run"):
+        address_of(tmp_path / "elsewhere")
+
+
+async def test_a_server_whose_parent_was_killed_is_replaced(tmp_path: Path) -> None:
+    script = (
+        "import anyio, sys; from pathlib import Path; from bus.server import server_process\n"
+        "async def main():\n"
+        "    async with server_process(Path(sys.argv[1])) as server:\n"
+        "        print(server.pid, file=sys.stderr, flush=True)\n"
+        "        await anyio.sleep_forever()\n"
+        "anyio.run(main)\n"
+    )
+    parent = await anyio.open_process([sys.executable, "-c", script, str(tmp_path)], stdout=None)
+    assert parent.stderr is not None
+    with anyio.fail_after(20):
+        orphan = int(await parent.stderr.receive())
+    parent.kill()
+    await parent.wait()
+    await parent.aclose()
+    assert psutil.pid_exists(orphan)
+    async with nats_server(tmp_path) as address, connect(address, SUBJECTS, CONFIG, name="test"):
+        assert not psutil.pid_exists(orphan)
+
+
+async def test_a_clean_restart_is_no_different_from_a_kill(tmp_path: Path) -> None:
+    async with restarting(tmp_path) as (server, bus):
+        await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(0)), checkpoint(0))
+        async with anyio.create_task_group() as group:
+            await server.stop()
+            group.start_soon(server.start)
+            assert await bus.last_seq(SUBJECTS.checkpoints) == 1

@@ -1,0 +1,302 @@
+"""The training engine on real DeepSpeed and a real tiny model: exactness, ZeRO stages, ranks, state."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForImageTextToText, AutoProcessor
+
+from schemas.errors import TrainerError
+from schemas.ids import EpisodeId, PolicyVersion
+from schemas.messages import Action, ActionKind, StepRequest, VersionSpan
+from tests import tiny_models
+from tests.trainer_world import PlainModel, completion, ref, settings, small
+from trainer.batches import collate, deal
+from trainer.checkpoints import TrainerState, write_checkpoint
+from trainer.engine import StepResult, open_engine
+from trainer.imitation import imitate
+from trainer.logprobs import Truncation
+from trainer.losses.behaviour_cloning import behaviour_cloning
+from trainer.model_folder import suppressed_tokens
+from trainer.samples import LeftOut, Sample, SampleBuilder, pixel_scale
+from trainer.sampling import sample_completions
+
+pytestmark = [
+    pytest.mark.integration,
+    # torch's own wrappers under ZeRO-3 warn about the names that DeepSpeed calls.
+    pytest.mark.filterwarnings("ignore:.*torch.distributed.*is deprecated:FutureWarning"),
+]
+STATE = TrainerState(version=1, judged_seq=0, num_trajectories=0, num_updates=0, replay=())
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.build(tmp_path_factory.mktemp("model"), seed=1)
+
+
+@pytest.fixture(scope="module")
+def plain(base: Path) -> PlainModel:
+    torch.set_num_threads(1)
+    return PlainModel(base)
+
+
+def step_request(
+    prompt: Sequence[int], answer: Sequence[int], *, parsed: bool = True, temperature: float = 1.0
+) -> StepRequest:
+    return StepRequest(
+        episode=EpisodeId("e"),
+        attempt=1,
+        step=0,
+        action=Action(kind=ActionKind.WAIT),
+        parsed=parsed,
+        response="",
+        prompt_tokens=tuple(prompt),
+        completion_tokens=tuple(answer),
+        logprobs=(-1.0,) * len(answer),
+        versions=(VersionSpan(start=0, end=len(answer), version=PolicyVersion(0)),),
+        temperature=temperature,
+    )
+
+
+Make = Callable[..., Sample]
+
+
+@pytest.fixture(scope="module")
+def make(base: Path, plain: PlainModel) -> Make:
+    """Builds a sample from its seed: some pictures, and a completion of a length of its own."""
+    builder = SampleBuilder(base, cutoff_len=200)
+
+    def build(seed: int, *, num_pictures: int = 1, length: int | None = None, temperature: float = 1.0) -> Sample:
+        pictures = builder.patches([tiny_models.picture(seed + index).data for index in range(num_pictures)])
+        answer = completion(seed, length or 4 + seed % 5)
+        return builder.build(ref(seed), step_request(plain.prompt(num_pictures), answer, temperature=temperature), pictures)
+
+    return build
+
+
+def steps(base: Path, samples: Sequence[Sample], *, stage: int = 1, micro: int = 4, count: int = 3) -> list[StepResult]:
+    with open_engine(
+        base, settings=settings(stage, small(per_device_train_batch_size=micro)), objective=behaviour_cloning
+    ) as e:
+        return [e.train(samples) for _ in range(count)]
+
+
+def test_logprobs_are_those_of_a_plain_forward_pass(base: Path, plain: PlainModel, make: Make) -> None:
+    suppressed = suppressed_tokens(base)
+    samples = [make(0), make(1, num_pictures=3), make(2, length=12), make(3, num_pictures=2)]
+    with open_engine(base, settings=settings(), objective=behaviour_cloning) as engine:
+        ours = engine.completion_logprobs(samples)
+    for sample, logprobs in zip(samples, ours, strict=True):
+        pictures = [tiny_models.picture(sample.ref.seq + index).data for index in range(len(sample.pictures))]
+        prompt, answer = np.split(sample.tokens, [sample.num_prompt])
+        expected = plain.logprobs(prompt.tolist(), answer.tolist(), pictures, suppressed)
+        np.testing.assert_allclose(logprobs, expected, atol=2e-5)
+
+
+def test_truncation_and_temperature_are_the_samplers(make: Make, base: Path) -> None:
+    """By hand: logits ln 8, ln 4, ln 2, ln 1 of four tokens."""
+    logits = torch.log(torch.tensor([[8.0, 4.0, 2.0, 1.0]]))
+    first = torch.tensor([0])
+    kept = {
+        "top_k": Truncation(top_k=2).cut(logits, first),
+        "top_p": Truncation(top_p=0.75).cut(logits, first),
+        "min_p": Truncation(min_p=0.3).cut(logits, first),
+        "sampled": Truncation(top_k=1).cut(logits, torch.tensor([3])),
+    }
+    shown = {name: torch.isfinite(cut)[0].tolist() for name, cut in kept.items()}
+    assert shown == {
+        "top_k": [True, True, False, False],
+        "top_p": [True, True, False, False],
+        "min_p": [True, True, False, False],
+        "sampled": [True, False, False, True],
+    }
+    with open_engine(base, settings=settings(), objective=behaviour_cloning) as engine:
+        cold, warm = engine.completion_logprobs([make(0, temperature=0.1), make(0, temperature=1.0)])
+        two = engine.completion_logprobs([make(0)], Truncation(top_k=1))[0]
+    assert np.abs(cold - warm).max() > 0.5
+    assert (two > warm).all(), "the sampled token shares the whole probability with the likeliest one"
+
+
+def test_the_step_does_not_depend_on_micro_batches(base: Path, make: Make) -> None:
+    samples = [make(seed) for seed in range(7)]
+    whole = steps(base, samples, micro=7)
+    for micro in (1, 3):
+        split = steps(base, samples, micro=micro)
+        assert [s.loss for s in split] == pytest.approx([s.loss for s in whole], rel=1e-5)
+        assert [s.grad_norm for s in split] == pytest.approx([s.grad_norm for s in whole], rel=1e-4)
+
+
+def test_zero_stages_agree_and_the_loss_falls(base: Path, make: Make) -> None:
+    samples = [make(seed) for seed in range(6)]
+    losses = {stage: [s.loss for s in steps(base, samples, stage=stage, count=5)] for stage in (1, 2, 3)}
+    assert losses[2] == pytest.approx(losses[1], rel=1e-4)
+    assert losses[3] == pytest.approx(losses[1], rel=1e-4)
+    assert losses[1][-1] < losses[1][0] - 0.1
+
+
+@pytest.mark.parametrize("stage", [1, 3])
+def test_a_saved_engine_continues_exactly(base: Path, make: Make, tmp_path: Path, stage: int) -> None:
+    samples = [make(seed) for seed in range(4)]
+    with open_engine(base, settings=settings(stage), objective=behaviour_cloning) as engine:
+        for _ in range(3):
+            engine.train(samples)
+        folder, _ = write_checkpoint(tmp_path, base=base, engine=engine.state(), state=STATE)
+        expected = [engine.train(samples) for _ in range(3)]
+    with open_engine(folder, settings=settings(stage), objective=behaviour_cloning, resume=True) as engine:
+        assert engine.num_updates == 3
+        continued = [engine.train(samples) for _ in range(3)]
+    assert continued == expected
+
+
+def test_a_checkpoint_loads_in_transformers(base: Path, make: Make, tmp_path: Path) -> None:
+    with open_engine(base, settings=settings(), objective=behaviour_cloning) as engine:
+        engine.train([make(0)])
+        folder, _ = write_checkpoint(tmp_path, base=base, engine=engine.state(), state=STATE)
+        ours = engine.completion_logprobs([make(1)])[0]
+    AutoProcessor.from_pretrained(folder)
+    model, report = AutoModelForImageTextToText.from_pretrained(folder, output_loading_info=True)
+    assert not any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    assert set(load_file(folder / "model.safetensors")) == set(load_file(base / "model.safetensors"))
+    loaded = PlainModel(folder)
+    sample = make(1)
+    prompt, answer = np.split(sample.tokens, [sample.num_prompt])
+    theirs = loaded.logprobs(prompt.tolist(), answer.tolist(), [tiny_models.picture(1).data], suppressed_tokens(base))
+    np.testing.assert_allclose(ours, theirs, atol=2e-5)
+    assert model.config.tie_word_embeddings is False
+
+
+def test_learning_rate_warms_up(base: Path, make: Make) -> None:
+    rates = [step.learning_rate for step in steps(base, [make(0)], count=4)]
+    assert rates == pytest.approx([0.5e-3, 1e-3, 1e-3, 1e-3])
+
+
+def test_pictures_are_normalised_as_by_the_processor(base: Path, plain: PlainModel, make: Make) -> None:
+    import io
+
+    from PIL import Image
+
+    sample = make(5, num_pictures=2)
+    batch = collate([sample], [1.0], pixel_scale(base))
+    pictures = [Image.open(io.BytesIO(tiny_models.picture(5 + index).data)) for index in range(2)]
+    expected = plain.images(images=pictures, return_tensors="pt")
+    assert batch.pixels is not None
+    assert torch.equal(batch.pixels, expected["pixel_values"])
+    assert torch.equal(batch.grids, expected["image_grid_thw"])
+
+
+def test_steps_that_cannot_be_trained_on_are_named(base: Path, plain: PlainModel) -> None:
+    builder = SampleBuilder(base, cutoff_len=30)
+    prompt = plain.prompt()
+    assert builder.refusal(step_request(prompt, (30, 2))) is None
+    assert builder.refusal(step_request(prompt, (30, 2), parsed=False)) is LeftOut.UNPARSED
+    assert builder.refusal(step_request(prompt, ())) is LeftOut.UNUSABLE
+    assert builder.refusal(step_request(prompt, (plain.config.image_token_id, 2))) is LeftOut.UNUSABLE
+    assert builder.refusal(step_request(prompt, (30,) * 20)) is LeftOut.TOO_LONG
+    with pytest.raises(TrainerError, match="12 picture tokens"):
+        builder.build(ref(0), step_request(prompt, (30, 2)), [])
+
+
+def test_dealing_gives_every_rank_equally_many_micro_batches(make: Make) -> None:
+    samples = [make(seed, length=length) for seed, length in enumerate((9, 8, 7, 6, 5))]
+    shares = deal(samples, num_ranks=2, micro_batch=2)
+    shown = [[[(sample.ref.seq, weight) for sample, weight in part] for part in share] for share in shares]
+    assert shown == [[[(0, 1.0), (2, 1.0)], [(4, 1.0)]], [[(1, 1.0), (3, 1.0)], [(0, 0.0)]]]
+
+
+def test_imitation_learns_and_can_be_sampled(base: Path, make: Make) -> None:
+    """Two pictures, two answers: after a hundred steps the model says what it was shown."""
+    samples = [make(seed, length=3) for seed in (0, 1)]
+    algorithm = small(learning_rate=5e-3, per_device_train_batch_size=2)
+    with open_engine(base, settings=settings(algorithm=algorithm), objective=behaviour_cloning) as engine:
+        losses = [step.loss for step in imitate(engine, samples, num_epochs=100, seed=0)]
+        answers = sample_completions(
+            engine.model,
+            samples * 3,
+            scale=pixel_scale(base),
+            suppressed=suppressed_tokens(base),
+            stop_tokens=[2],
+            max_new_tokens=8,
+            seed=0,
+            batch_size=4,
+        )
+    assert losses[-1] < 0.1
+    wanted = [sample.tokens[sample.num_prompt :].tolist() for sample in samples] * 3
+    assert sum(answer == want for answer, want in zip(answers, wanted, strict=True)) >= 5
+
+
+_RANK = """
+import sys
+from pathlib import Path
+from tests.integration.test_trainer_engine import on_ranks
+on_ranks(Path(sys.argv[1]))
+"""
+
+
+def on_ranks(base: Path) -> None:
+    """What each of two processes runs: rank 0 prints its losses, the other follows."""
+    from trainer.engine import follow
+
+    if os.environ["RANK"] != "0":
+        follow(settings=settings(2), objective=behaviour_cloning)
+        return
+    builder = SampleBuilder(base, cutoff_len=200)
+    plain = PlainModel(base)
+    samples = [
+        builder.build(
+            ref(seed),
+            step_request(plain.prompt(), completion(seed, 4 + seed % 5)),
+            builder.patches([tiny_models.picture(seed).data]),
+        )
+        for seed in range(7)
+    ]
+    with open_engine(base, settings=settings(2), objective=behaviour_cloning) as engine:
+        losses = [engine.train(samples).loss for _ in range(3)]
+        state = engine.state()
+        logprob = float(engine.completion_logprobs(samples[:2])[1][0])
+    print("LOSSES", *losses, "STATE", float(sum(weight.double().sum() for weight in state.weights.values())), logprob)
+
+
+def test_two_ranks_agree_with_one(base: Path, make: Make) -> None:
+    samples = [make(seed) for seed in range(7)]
+    with open_engine(base, settings=settings(2), objective=behaviour_cloning) as engine:
+        alone = [engine.train(samples).loss for _ in range(3)]
+        weights = float(sum(weight.double().sum() for weight in engine.state().weights.values()))
+        logprob = float(engine.completion_logprobs(samples[:2])[1][0])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {
+        **os.environ,
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "PYTHONPATH": str(Path.cwd()),
+    }
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", _RANK, str(base)],
+            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        outputs = [process.communicate(timeout=120)[0] for process in ranks]
+    finally:
+        for process in ranks:
+            process.kill()
+    assert [process.returncode for process in ranks] == [0, 0], outputs[0][-2000:] + outputs[1][-2000:]
+    line = next(line for line in outputs[0].splitlines() if line.startswith("LOSSES"))
+    _, *losses, _, total, first = line.split()
+    assert [float(loss) for loss in losses] == pytest.approx(alone, rel=1e-4)
+    assert float(total) == pytest.approx(weights, rel=1e-3)
+    assert float(first) == pytest.approx(logprob, abs=1e-3)

@@ -1,0 +1,232 @@
+"""The trainer on real DeepSpeed and a real tiny model, over the in-memory bus: what is consumed, published and resumed."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+import safetensors.torch
+import torch
+
+from bus.companions import companions
+from bus.memory import MemoryBus
+from bus.ports import Expect
+from bus.presence import Status
+from schemas.config import EnvConfig, FeederConfig, LogConfig, PolicyConfig, TrainerConfig
+from schemas.errors import CheckpointCorrupt, MismatchExceeded, TrainerError
+from schemas.ids import PolicyVersion
+from schemas.messages import AnyMessage, Checkpoint, Role
+from tests import tiny_models
+from tests.builders import RUN, WORKER
+from tests.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task
+from trainer.checkpoints import folder_of, read_trainer_state
+from trainer.engine import TrainEngine, open_engine
+from trainer.loop import Trainer
+from trainer.losses.behaviour_cloning import behaviour_cloning
+from trainer.metrics import open_metrics
+from trainer.model_folder import suppressed_tokens
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
+BATCH = 6
+REWARDS = (1.0, 1.0, 0.0, 1.0, None, 1.0)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.build(tmp_path_factory.mktemp("model"), seed=1)
+
+
+@pytest.fixture(scope="module")
+def plain(base: Path) -> PlainModel:
+    return PlainModel(base)
+
+
+def engines(folder: Path, resume: bool) -> AbstractContextManager[TrainEngine]:
+    return open_engine(folder, settings=settings(), objective=behaviour_cloning, resume=resume)
+
+
+@asynccontextmanager
+async def trainer(
+    bus: MemoryBus, base: Path, root: Path, *, num_iterations: int, max_staleness: int = 9
+) -> AsyncIterator[Trainer]:
+    with open_metrics(root, run=RUN, algorithm=ALGORITHM, log=LogConfig()) as metrics:
+        yield Trainer(
+            bus=bus,
+            subjects=SUBJECTS,
+            worker=WORKER,
+            status=Status(Role.TRAINER, WORKER),
+            algorithm=ALGORITHM,
+            trainer=TrainerConfig(torch_threads=1, keep_checkpoints=2),
+            feeder=FeederConfig(num_iterations=num_iterations, max_staleness=max_staleness),
+            env=EnvConfig(train_tasks_rollout_size=BATCH),
+            policy=PolicyConfig(top_k=0, top_p=1.0),
+            base=base,
+            checkpoints=root / "checkpoints",
+            open_engine=engines,
+            metrics=metrics,
+        )
+
+
+async def played(plain: PlainModel, base: Path, num_batches: int, bus: MemoryBus | None = None) -> MemoryBus:
+    """Episodes of a few batches, all sampled by version 0."""
+    bus = bus or MemoryBus(SUBJECTS)
+    suppressed = suppressed_tokens(base)
+    for index in range(num_batches * BATCH):
+        done = await play(bus, train_task(index), plain=plain, suppressed=suppressed, prompt=plain.prompt())
+        await judge(bus, done, REWARDS[index % BATCH])
+    return bus
+
+
+async def published(bus: MemoryBus) -> list[Checkpoint]:
+    records = await bus.history(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))
+    return [record.message for record in records if isinstance(record.message, Checkpoint)]
+
+
+def weights(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
+    loaded: dict[str, torch.Tensor] = safetensors.torch.load_file(folder_of(checkpoint.uri) / "model.safetensors")
+    return loaded
+
+
+async def test_trains_publishes_and_ends(plain: PlainModel, base: Path, tmp_path: Path) -> None:
+    bus = await played(plain, base, 3)
+    async with trainer(bus, base, tmp_path, num_iterations=3) as worker:
+        with anyio.fail_after(60):
+            await worker.run()
+    versions = await published(bus)
+    assert [checkpoint.version for checkpoint in versions] == [0, 1, 2, 3]
+    assert [checkpoint.num_trajectories for checkpoint in versions] == [0, 6, 12, 18]
+    assert [checkpoint.judged_seq for checkpoint in versions] == [0, 6, 12, 18]
+    first, last = versions[1].metrics, versions[3].metrics
+    assert first["mismatch"] < 1e-4, "the sampler's log-probabilities are those of the same weights"
+    assert first["success"] == pytest.approx(0.8)
+    assert first["unscored"] == 1
+    assert first["staleness_max"] == 0
+    assert last["staleness_max"] == 2
+    assert "mismatch" not in last, "nothing was sampled by version 2"
+    assert last["samples"] == 2 * 12, "two epochs over all that is in the replay buffer"
+    assert last["loss"] < first["loss"]
+    kept = sorted(path.name[:7] for path in (tmp_path / "checkpoints").iterdir())
+    assert kept == ["v000002", "v000003"]
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 3
+
+
+async def test_a_restart_gives_the_same_weights_and_consumes_nothing_twice(
+    plain: PlainModel, base: Path, tmp_path: Path
+) -> None:
+    whole, halved = await played(plain, base, 3), await played(plain, base, 3)
+    async with trainer(whole, base, tmp_path / "whole", num_iterations=3) as worker:
+        await worker.run()
+    for until in (1, 2, 3):
+        async with trainer(halved, base, tmp_path / "halved", num_iterations=until) as worker:
+            await worker.run()
+    once, again = (await published(whole))[-1], (await published(halved))[-1]
+    assert again.judged_seq == once.judged_seq
+    assert again.trainer_step == once.trainer_step
+    same, other = weights(once), weights(again)
+    assert all(torch.equal(same[name], other[name]) for name in same)
+    replay = read_trainer_state(folder_of(again.uri)).replay
+    assert len({entry.step for entry in replay}) == len(replay) == 12
+
+
+class Killed(BaseException):
+    """Stands for kill -9 at one moment: nothing of the trainer's own runs after it."""
+
+
+class KilledBeforeAnnouncing(MemoryBus):
+    """Dies once, when a version has been written but not announced."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(SUBJECTS)
+        self._subject = SUBJECTS.checkpoint(PolicyVersion(version))
+
+    async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
+        if subject == self._subject:
+            self._subject = ""
+            raise Killed
+        return await super().append(stream, subject, message, expect=expect)
+
+
+async def test_a_kill_between_writing_and_announcing_changes_nothing(plain: PlainModel, base: Path, tmp_path: Path) -> None:
+    whole = await played(plain, base, 2)
+    async with trainer(whole, base, tmp_path / "whole", num_iterations=2) as worker:
+        await worker.run()
+    killed = await played(plain, base, 2, KilledBeforeAnnouncing(2))
+    async with trainer(killed, base, tmp_path / "killed", num_iterations=2) as worker:
+        with pytest.raises(Killed):
+            await worker.run()
+    assert [checkpoint.version for checkpoint in await published(killed)] == [0, 1]
+    async with trainer(killed, base, tmp_path / "killed", num_iterations=2) as worker:
+        await worker.run()
+    once, again = (await published(whole))[-1], (await published(killed))[-1]
+    assert (again.judged_seq, again.trainer_step, again.num_trajectories) == (12, once.trainer_step, 12)
+    assert again.files == once.files, "byte for byte what an uninterrupted trainer writes"
+    assert len(list((tmp_path / "killed/checkpoints").iterdir())) == 2
+
+
+async def test_cancelling_comes_back_at_once_and_loses_nothing(plain: PlainModel, base: Path, tmp_path: Path) -> None:
+    bus = await played(plain, base, 2)
+    async with trainer(bus, base, tmp_path, num_iterations=2) as worker:
+        async with companions(worker.run), bus.tail(SUBJECTS.checkpoints, ">") as records:
+            await anext(records)
+            assert isinstance((await anext(records)).message, Checkpoint)
+            began = time.monotonic()
+        assert time.monotonic() - began < 3.0
+        await worker.run()
+    assert [checkpoint.judged_seq for checkpoint in await published(bus)] == [0, 6, 12]
+
+
+async def test_what_is_too_old_is_discarded_and_counted(plain: PlainModel, base: Path, tmp_path: Path) -> None:
+    bus = await played(plain, base, 3)
+    async with trainer(bus, base, tmp_path, num_iterations=3, max_staleness=1) as worker:
+        await worker.run()
+    last = (await published(bus))[-1].metrics
+    assert last["discarded_stale"] == 5
+    assert last["fresh_samples"] == 0
+    assert last["staleness_max"] <= 1
+
+
+async def test_demonstrations_are_not_trained_on(plain: PlainModel, base: Path, tmp_path: Path) -> None:
+    bus = MemoryBus(SUBJECTS)
+    await judge(bus, await play(bus, train_task(99, demonstrate=True), plain=plain, prompt=plain.prompt()))
+    await played(plain, base, 1, bus)
+    async with trainer(bus, base, tmp_path, num_iterations=1) as worker:
+        await worker.run()
+    last = (await published(bus))[-1]
+    assert last.judged_seq == 1 + BATCH, "the demonstration's judgement does not count"
+    assert last.num_trajectories == BATCH
+
+
+async def test_weights_that_the_sampler_did_not_have_stop_the_run(plain: PlainModel, base: Path, tmp_path: Path) -> None:
+    other = PlainModel(tiny_models.build(tmp_path / "other", seed=2))
+    bus = await played(other, base, 1)
+    async with trainer(bus, base, tmp_path / "run", num_iterations=1) as worker:
+        with pytest.raises(MismatchExceeded, match="did not load the announced weights"):
+            await worker.run()
+    assert [checkpoint.version for checkpoint in await published(bus)] == [0]
+
+
+async def test_a_second_trainer_is_refused(plain: PlainModel, base: Path, tmp_path: Path) -> None:
+    bus = await played(plain, base, 1)
+
+    async def rival() -> None:
+        async with bus.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint")) as records:
+            first = (await anext(records)).message
+        assert isinstance(first, Checkpoint)
+        await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1)), first)
+
+    async with trainer(bus, base, tmp_path, num_iterations=2) as worker, companions(rival):
+        with pytest.raises(TrainerError, match="another trainer"):
+            await worker.run()
+
+
+async def test_a_damaged_checkpoint_is_refused(plain: PlainModel, base: Path, tmp_path: Path) -> None:
+    bus = await played(plain, base, 2)
+    async with trainer(bus, base, tmp_path, num_iterations=1) as worker:
+        await worker.run()
+    damaged = folder_of((await published(bus))[-1].uri) / "trainer/optimizer.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"\xff")
+    async with trainer(bus, base, tmp_path, num_iterations=2) as worker:
+        with pytest.raises(CheckpointCorrupt, match=r"optimizer\.safetensors"):
+            await worker.run()

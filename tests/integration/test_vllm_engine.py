@@ -1,0 +1,143 @@
+"""One real vLLM on CPU, started once: what it sampled is what transformers computes, also after weights change in place.
+
+The models' embeddings are tied, the harder case: vLLM by itself would go on with the old output weights.
+"""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+
+from agents.tokens import PromptTokenizer
+from tests import tiny_models
+from tests.integration.vllm_scenario import NUM_IN_FLIGHT, POLICY
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(200)]
+
+ROOT = Path(__file__).parents[2]
+
+
+class Told:
+    def __init__(self, folders: dict[int, Path]) -> None:
+        self.folders = folders
+        child = subprocess.run(
+            [sys.executable, "-m", "tests.integration.vllm_scenario", str(folders[3]), str(folders[4])],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+        self.returncode, self.errors = child.returncode, child.stderr
+        assert child.returncode == 0, child.stdout[-3000:] + child.stderr[-6000:]
+        told = json.loads(child.stdout.strip().splitlines()[-1])
+        self.generations: dict[str, dict[str, Any]] = told["generations"]
+        self.facts: dict[str, Any] = told["facts"]
+
+    @property
+    def in_flight(self) -> list[dict[str, Any]]:
+        return [self.generations[f"in flight {index}"] for index in range(NUM_IN_FLIGHT)]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    folder = tmp_path_factory.mktemp("models")
+    return Told({version: tiny_models.build(folder / str(version), seed=version, tied=True) for version in (3, 4)})
+
+
+@cache
+def _model(folder: Path) -> tuple[Any, Any]:
+    from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
+
+    model = Qwen3VLForConditionalGeneration.from_pretrained(folder, dtype=torch.float32)
+    return model.eval(), AutoProcessor.from_pretrained(folder)
+
+
+def _recomputed(folder: Path, generation: dict[str, Any]) -> torch.Tensor:
+    """Log-probabilities of the completion tokens by transformers: suppression, temperature, top_k; shape (tokens,)."""
+    model, processor = _model(folder)
+    pictures = [Image.open(io.BytesIO(tiny_models.picture(seed).data)) for seed in generation["pictures"]]
+    seen = processor.image_processor(images=pictures, return_tensors="pt")
+    tokens = torch.tensor([[*generation["prompt_tokens"], *generation["completion_tokens"]]])
+    placeholder = model.config.image_token_id
+    with torch.no_grad():
+        logits = model(
+            input_ids=tokens, **seen, mm_token_type_ids=(tokens == placeholder).int(), attention_mask=torch.ones_like(tokens)
+        ).logits[0]
+    first = len(generation["prompt_tokens"])
+    logits = logits[first - 1 : -1]
+    logits[:, list(PromptTokenizer(folder).suppressed)] -= 100.0
+    if generation["temperature"] > 0:
+        logits = logits / generation["temperature"]
+        smallest = logits.topk(POLICY.top_k).values[:, -1:]
+        logits = logits.masked_fill(logits < smallest, float("-inf"))
+    chosen: torch.Tensor = logits.log_softmax(-1).gather(1, tokens[0, first:, None])[:, 0]
+    return chosen
+
+
+def _mismatch(told: Told, generation: dict[str, Any]) -> float:
+    """Mean absolute difference in nats, each token under the version that is said to have sampled it."""
+    recomputed = {version: _recomputed(told.folders[version], generation) for version in told.folders}
+    expected = torch.cat([recomputed[span["version"]][span["start"] : span["end"]] for span in generation["versions"]])
+    return float((expected - torch.tensor(generation["logprobs"])).abs().mean())
+
+
+@pytest.mark.parametrize("name", ["before", "greedy 1", "five pictures", "after", "greedy after"])
+def test_logprobs_are_those_of_the_model(told: Told, name: str) -> None:
+    generation = told.generations[name]
+    assert len(generation["logprobs"]) == len(generation["completion_tokens"]) > 0
+    assert _mismatch(told, generation) < 0.02
+
+
+def test_no_request_fails_while_weights_change(told: Told) -> None:
+    assert all(generation["finish_reason"] in ("stop", "length") for generation in told.in_flight)
+
+
+def test_every_token_belongs_to_the_version_that_sampled_it(told: Told) -> None:
+    spans = [[(s["start"], s["end"], s["version"]) for s in generation["versions"]] for generation in told.in_flight]
+    assert any(len(each) == 2 for each in spans), "the weights changed in the middle of some answers"
+    for generation, each in zip(told.in_flight, spans, strict=True):
+        assert each[0][0] == 0
+        assert each[-1][1] == len(generation["completion_tokens"])
+        assert [version for _, _, version in each] == sorted({version for _, _, version in each})
+        assert _mismatch(told, generation) < 0.02
+
+
+def test_the_same_picture_is_seen_anew_by_new_weights(told: Told) -> None:
+    assert {span["version"] for span in told.generations["before"]["versions"]} == {3}
+    assert {span["version"] for span in told.generations["after"]["versions"]} == {4}
+    assert told.generations["greedy 1"]["completion_tokens"] != told.generations["greedy after"]["completion_tokens"]
+    assert told.facts["version"] == 4
+
+
+def test_greedy_is_repeatable(told: Told) -> None:
+    assert told.generations["greedy 1"] == told.generations["greedy 2"]
+
+
+def test_control_tokens_are_never_sampled(told: Told) -> None:
+    suppressed = set(PromptTokenizer(told.folders[3]).suppressed)
+    assert not any(suppressed & set(generation["completion_tokens"]) for generation in told.generations.values())
+
+
+def test_too_long_a_prompt_is_refused(told: Told) -> None:
+    assert "refuses a prompt of 2" in told.facts["refusal"]
+
+
+def test_nothing_listens_beyond_this_machine(told: Told) -> None:
+    assert set(told.facts["listening"]) <= {"127.0.0.1"}
+
+
+def test_one_process_that_ends(told: Told) -> None:
+    assert told.facts["children"] == 0
+    assert told.facts["thread_ended"]
+    assert told.returncode == 0
+    assert "Traceback" not in told.errors

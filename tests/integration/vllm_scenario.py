@@ -1,0 +1,105 @@
+"""What happens to one real vLLM engine, told as JSON on standard output. Run as a child, since vLLM changes its process.
+
+Arguments: folder of model A (version 3), folder of model B (version 4).
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import anyio
+import msgspec
+import psutil
+
+from agents.engine import ChatMessage, Generation, GenerationRequest
+from agents.prompts import system_prompt
+from agents.vllm_core import VllmCore, VllmSettings
+from agents.vllm_engine import VllmEngine
+from schemas.config import PolicyConfig
+from schemas.errors import PolicyError
+from schemas.ids import PolicyVersion
+from tests import builders, tiny_models
+
+NUM_IN_FLIGHT = 12
+POLICY = PolicyConfig(max_new_tokens=24, temperature=0.7, top_p=1.0, top_k=50, max_num_seqs=8, max_model_len=1024)
+
+
+def request(*pictures: int, greedy: bool = False, text: str = "Task: click the button\n") -> GenerationRequest:
+    users = (ChatMessage("user", (text, tiny_models.picture(seed))) for seed in pictures)
+    messages = (ChatMessage("system", (system_prompt("vanilla"),)), *users)
+    return GenerationRequest(messages=messages, observation=builders.observation(builders.task()), greedy=greedy)
+
+
+class Story:
+    def __init__(self, engine: VllmEngine, folder_b: Path) -> None:
+        self.engine = engine
+        self.folder_b = folder_b
+        self.generations: dict[str, dict[str, object]] = {}
+        self.facts: dict[str, object] = {}
+
+    async def say(self, name: str, *pictures: int, greedy: bool = False) -> Generation:
+        generation = await self.engine.generate(request(*pictures, greedy=greedy))
+        self.generations[name] = msgspec.to_builtins(generation) | {"pictures": pictures}
+        return generation
+
+    async def tell(self) -> None:
+        await self.say("before", 0)
+        for name in ("greedy 1", "greedy 2"):
+            await self.say(name, 0, greedy=True)
+        await self.say("five pictures", 0, 1, 2, 3, 4)
+        await self.refuse_and_cancel()
+        await self.reload_in_flight()
+        await self.say("after", 0)
+        await self.say("greedy after", 0, greedy=True)
+        self.facts["version"] = self.engine.version
+        self.facts["listening"] = [c.laddr.ip for c in psutil.Process().net_connections() if c.status == psutil.CONN_LISTEN]
+        self.facts["children"] = len(psutil.Process().children(recursive=True))
+
+    async def refuse_and_cancel(self) -> None:
+        try:
+            await self.engine.generate(request(0, text="0" * 2000))
+        except PolicyError as error:
+            self.facts["refusal"] = str(error)
+        async with anyio.create_task_group() as group:
+            group.start_soon(self.engine.generate, request(5))
+            await stepped(self.engine, 3)
+            group.cancel_scope.cancel()
+
+    async def reload_in_flight(self) -> None:
+        async with anyio.create_task_group() as group:
+            for index in range(NUM_IN_FLIGHT):
+                group.start_soon(self.say, f"in flight {index}", 100 + index)
+            await stepped(self.engine, 10)
+            await self.engine.load(self.folder_b, PolicyVersion(4))
+
+
+async def stepped(engine: VllmEngine, num_steps: int) -> None:
+    """Returns when the engine has made so many more steps."""
+    core, done, left = engine._core, anyio.Event(), [num_steps]
+    step = core.step
+
+    def counted() -> object:
+        outputs = step()
+        left[0] -= 1
+        if left[0] == 0:
+            engine._loop.call_soon_threadsafe(done.set)
+        return outputs
+
+    core.step = counted  # type: ignore[method-assign, assignment]
+    await done.wait()
+    core.step = step  # type: ignore[method-assign]
+
+
+async def main(folder_a: Path, folder_b: Path) -> dict[str, object]:
+    settings = VllmSettings(folder=folder_a, version=PolicyVersion(3), policy=POLICY, max_pictures=5, seed=7)
+    async with VllmEngine(settings) as engine:
+        story = Story(engine, folder_b)
+        with anyio.fail_after(60):
+            await story.tell()
+    story.facts["thread_ended"] = not engine._thread.is_alive()
+    return {"generations": story.generations, "facts": story.facts, "core": VllmCore.__name__}
+
+
+if __name__ == "__main__":
+    told = anyio.run(main, Path(sys.argv[1]), Path(sys.argv[2]))
+    print("\n" + json.dumps(told))

@@ -1,0 +1,34 @@
+"""Whatever a model says, parsing gives an action that can be stored and carried out."""
+
+import math
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.context import without_thinking
+from agents.parsing import parse_response
+from bus.codec import encode
+from schemas.messages import ActionKind
+from tests import builders
+
+_PIECES = st.sampled_from(
+    [
+        "<tool_call>", "</tool_call>", "<think>", "</think>", "{", "}", "[", "]", '"', "'", ":", ",", "\\", "\\ud800", "\n",
+        '"action"', "action", "left_click", "type", "scroll", "wait", "navigate", "answer", '"coordinate": [1, 2]',
+        "coordinate", "1e999", "NaN", '"arguments"', '"text": "x"', '"time"', "true", "null", "Action:", "\x00",
+    ]
+)  # fmt: skip
+
+
+@given(st.one_of(st.text(), st.lists(_PIECES, max_size=25).map("".join), st.lists(_PIECES, max_size=25).map(" ".join)))
+def test_any_text(response: str) -> None:
+    parsed = parse_response(response)
+    action = parsed.action
+    assert isinstance(action.kind, ActionKind)
+    if action.point is not None:
+        assert all(0 <= value <= 1000 for value in action.point)
+    assert math.isfinite(action.seconds)
+    assert parsed.parsed or action.kind is ActionKind.WAIT
+    encode(msgspec.structs.replace(builders.step_request(builders.task()), action=action, thought=parsed.thought))
+    without_thinking(response)

@@ -1,0 +1,187 @@
+"""What trainer tests share: engine settings, played episodes on a bus, and a plain transformers model as the oracle."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from transformers import AutoImageProcessor, AutoModelForImageTextToText
+
+from bus import chain
+from bus.memory import MemoryBus
+from bus.subjects import Subjects
+from schemas.config import AlgorithmConfig, TrainerConfig
+from schemas.ids import EpisodeId, GroupId, PolicyVersion, TaskId, WorkerId
+from schemas.messages import (
+    Action,
+    ActionKind,
+    Judgement,
+    Observation,
+    Outcome,
+    Picture,
+    RecordRef,
+    Split,
+    StepRequest,
+    Task,
+    Trajectory,
+    Verdict,
+    VersionSpan,
+)
+from tests import builders
+from tests.tiny_models import picture
+from trainer.deepspeed_config import read_deepspeed_config
+from trainer.engine import EngineSettings
+
+SUBJECTS = Subjects(builders.RUN)
+CONFIGS = Path(__file__).parents[1] / "ops/conf/deepspeed"
+ALGORITHM = AlgorithmConfig(
+    per_device_train_batch_size=4,
+    gradient_accumulation_steps=1,
+    learning_rate=1e-3,
+    adam_beta2=0.95,
+    warmup_steps=2,
+    num_train_epochs=2,
+)
+
+
+def settings(stage: int = 1, algorithm: AlgorithmConfig = ALGORITHM) -> EngineSettings:
+    deepspeed = read_deepspeed_config(CONFIGS / f"ds_config_cpu_zero{stage}.json")
+    return EngineSettings(deepspeed=deepspeed, algorithm=algorithm, trainer=TrainerConfig(torch_threads=1))
+
+
+class PlainModel:
+    """The model as anyone would run it with transformers: whole pictures, all logits, nothing of the trainer's own code."""
+
+    def __init__(self, folder: Path) -> None:
+        self.model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32).eval()
+        self.images = AutoImageProcessor.from_pretrained(folder)
+        self.config = self.model.config
+
+    def prompt(self, num_pictures: int = 1) -> list[int]:
+        """A prompt with 12 picture tokens for each picture of 160 x 210."""
+        config = self.config
+        shown = [config.vision_start_token_id, *[config.image_token_id] * 12, config.vision_end_token_id]
+        return [1, 20, 21, *shown * num_pictures, 22, 23]
+
+    @torch.no_grad()
+    def logprobs(
+        self, prompt: Sequence[int], completion: Sequence[int], pictures: Sequence[bytes], suppressed: Sequence[int]
+    ) -> np.ndarray:
+        tokens = torch.tensor([[*prompt, *completion]])
+        inputs = self.images(images=[Image.open(io.BytesIO(data)) for data in pictures], return_tensors="pt")
+        logits = self.model(input_ids=tokens, mm_token_type_ids=(tokens == self.config.image_token_id).int(), **inputs).logits[
+            0, len(prompt) - 1 : -1
+        ]
+        logits[:, list(suppressed)] = float("-inf")
+        chosen = logits.log_softmax(-1).gather(-1, torch.tensor(completion)[:, None])[:, 0]
+        return chosen.numpy()
+
+
+def completion(seed: int, length: int = 6) -> tuple[int, ...]:
+    """Ordinary tokens, then the end of the turn."""
+    return (*np.random.default_rng(seed).integers(20, 200, length).tolist(), 2)
+
+
+def train_task(index: int, *, demonstrate: bool = False) -> Task:
+    group = GroupId(f"train-r0000-t{index}")
+    return replace_task(builders.task(), group=group, index=index, demonstrate=demonstrate)
+
+
+def replace_task(task: Task, *, group: GroupId, index: int, demonstrate: bool) -> Task:
+    return Task(
+        run=task.run,
+        episode=EpisodeId(f"{group}-m0"),
+        group=group,
+        task=TaskId(f"t{index}"),
+        split=Split.TRAIN,
+        index=index,
+        policy_version=PolicyVersion(0),
+        instruction=task.instruction,
+        website=task.website,
+        max_steps=3,
+        demonstrate=demonstrate,
+    )
+
+
+async def play(
+    bus: MemoryBus,
+    task: Task,
+    *,
+    plain: PlainModel | None = None,
+    suppressed: Sequence[int] = (),
+    prompt: Sequence[int] = (1, 20, 21, 22),
+    num_steps: int = 1,
+    version: int = 0,
+    same_picture: bool = False,
+    parsed: bool = True,
+) -> Trajectory:
+    """Plays an episode on the chain as browser and policy would: one picture a step; log-probabilities from `plain`."""
+    await chain.admit(bus, SUBJECTS, task)
+    owner = await chain.EpisodeChain.take(bus, SUBJECTS, task, WorkerId("browser"))
+    assert isinstance(owner, chain.EpisodeChain)
+    for step in range(num_steps):
+        shot = picture(task.index * 10 + step)
+        seen = await owner.observe(_observation(task, step, shot, same_picture and step > 0))
+        answer = completion(task.index * 10 + step)
+        logprobs = tuple(plain.logprobs(prompt, answer, [shot.data], suppressed).tolist()) if plain else ()
+        request = StepRequest(
+            episode=task.episode,
+            attempt=1,
+            step=step,
+            action=Action(kind=ActionKind.WAIT),
+            parsed=parsed,
+            response="",
+            prompt_tokens=tuple(prompt),
+            completion_tokens=answer,
+            logprobs=logprobs,
+            versions=(VersionSpan(start=0, end=len(answer), version=PolicyVersion(version)),),
+            pictures=(seen,) if plain else (),
+        )
+        owner.answered(await chain.answer(bus, SUBJECTS, seen, request))
+    trajectory = Trajectory(
+        task=task,
+        attempt=1,
+        outcome=Outcome.DONE,
+        observations=tuple(owner.observations),
+        steps=tuple(owner.steps),
+        versions=(PolicyVersion(version),) * num_steps,
+        num_unparsed=0 if parsed else num_steps,
+    )
+    await owner.finish(trajectory)
+    await chain.publish_trajectory(bus, SUBJECTS, trajectory)
+    return trajectory
+
+
+def _observation(task: Task, step: int, shot: Picture, same_picture: bool) -> Observation:
+    return Observation(
+        episode=task.episode, attempt=1, step=step, picture=shot, url="http://site/", title="page", same_picture=same_picture
+    )
+
+
+def judgement(trajectory: Trajectory, reward: float | None = 1.0) -> Judgement:
+    verdict = Verdict.EXCLUDED if reward is None else Verdict.SUCCESS if reward > 0 else Verdict.FAILURE
+    return Judgement(
+        episode=trajectory.episode,
+        group=trajectory.task.group,
+        split=trajectory.task.split,
+        rubric="environment",
+        verdict=verdict,
+        reward=reward,
+        trajectory=trajectory,
+    )
+
+
+async def judge(bus: MemoryBus, trajectory: Trajectory, reward: float | None = 1.0) -> int:
+    given = judgement(trajectory, reward)
+    return await bus.append(SUBJECTS.judged, SUBJECTS.judgement(given.split, given.rubric, given.episode), given)
+
+
+def small(algorithm: AlgorithmConfig = ALGORITHM, **changes: object) -> AlgorithmConfig:
+    return replace(algorithm, **changes)  # type: ignore[arg-type]
+
+
+def ref(seq: int) -> RecordRef:
+    return RecordRef(shard=0, seq=seq)

@@ -1,0 +1,376 @@
+"""The browser worker on the in-memory bus, with a scripted browser and a scripted policy."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.lowlevel
+import msgspec
+import pytest
+from anyio.abc import TaskGroup
+
+from browser_workers.browser import EnvironmentState, Opening, PageState, Performed, View
+from browser_workers.suites.demo import DemoSuite
+from browser_workers.worker import BrowserWorker
+from bus import chain
+from bus.memory import MemoryBus
+from bus.ports import Record
+from bus.presence import Status
+from bus.settlement import settle
+from bus.subjects import Subjects
+from bus.topology import step_queue
+from schemas.config import BrowserConfig, BusConfig, EnvConfig
+from schemas.errors import BrowserError, BrowserLost, ChainConflict, PageFailed
+from schemas.ids import EpisodeId, WorkerId
+from schemas.messages import (
+    Action,
+    ActionKind,
+    DeadLetter,
+    EpisodeCancel,
+    EpisodeStart,
+    Observation,
+    Outcome,
+    Picture,
+    RecordRef,
+    Role,
+    Split,
+    StepWake,
+    Task,
+    Trajectory,
+)
+from tests import builders
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
+SUBJECTS = Subjects(builders.RUN)
+WORKER = WorkerId("browser-1")
+CLICK = Action(kind=ActionKind.CLICK, point=(500, 500))
+
+
+@dataclass
+class ScriptedSession:
+    """Won by the click number `clicks_to_win`."""
+
+    browser: "ScriptedBrowser"
+    clicks: int = 0
+    failed: anyio.Event = field(default_factory=anyio.Event)
+
+    async def open(self) -> Performed:
+        if self.browser.open_failures:
+            raise self.browser.open_failures.pop()
+        return Performed()
+
+    async def perform(self, action: Action) -> Performed:
+        self.clicks += 1
+        if self.clicks == self.browser.crash_at:
+            raise PageFailed("the page crashed")
+        return Performed()
+
+    async def state(self) -> PageState:
+        done = self.clicks >= self.browser.clicks_to_win
+        return PageState("http://site/", "page", EnvironmentState(done, float(done), target=(1, 2, 3, 4)))
+
+    async def view(self) -> View:
+        picture = Picture(data=b"picture %d" % self.clicks, media_type="image/jpeg", width=160, height=210)
+        return View(picture=picture, state=await self.state())
+
+    async def wait_failed(self) -> BrowserError:
+        await self.failed.wait()
+        return BrowserLost("the browser ended while it was in use")
+
+
+@dataclass
+class ScriptedBrowser:
+    clicks_to_win: int = 1
+    crash_at: int = 0
+    open_failures: list[BrowserError] = field(default_factory=list)
+    sessions: list[ScriptedSession] = field(default_factory=list)
+    num_open: int = 0
+
+    @asynccontextmanager
+    async def session(self, opening: Opening) -> AsyncIterator[ScriptedSession]:
+        self.sessions.append(ScriptedSession(self))
+        self.num_open += 1
+        try:
+            yield self.sessions[-1]
+        finally:
+            self.num_open -= 1
+
+
+@dataclass
+class Stage:
+    bus: MemoryBus
+    browser: ScriptedBrowser
+    status: Status
+    group: TaskGroup
+    trajectories: AsyncIterator[Record]
+    wakes: AsyncIterator[Record]
+
+    async def admit(self, *tasks: Task) -> None:
+        for task in tasks:
+            await chain.admit(self.bus, SUBJECTS, task)
+            await self.bus.append(SUBJECTS.tasks, SUBJECTS.task(task.split, task.episode), task)
+
+    async def wake(self) -> tuple[str, StepWake]:
+        record = await anext(self.wakes)
+        assert isinstance(record.message, StepWake)
+        return record.subject, record.message
+
+    async def observation(self, wake: StepWake) -> Observation:
+        record = await chain.read(self.bus, SUBJECTS, wake.observation)
+        assert record is not None
+        assert isinstance(record.message, Observation)
+        return record.message
+
+    async def answer(self, wake: StepWake, action: Action = CLICK, worker: str = "policy-1") -> RecordRef:
+        step = msgspec.structs.replace(
+            builders.step_request(builders.task(), wake.step, worker=WorkerId(worker), version=7),
+            episode=wake.episode,
+            attempt=wake.attempt,
+            action=action,
+        )
+        return await chain.answer(self.bus, SUBJECTS, wake.observation, step)
+
+    async def ended(self) -> Trajectory:
+        record = await anext(self.trajectories)
+        assert isinstance(record.message, Trajectory)
+        newest = await chain.last(self.bus, SUBJECTS, record.message.episode)
+        assert newest is not None
+        assert newest.message == record.message
+        return record.message
+
+    async def all_acknowledged(self) -> None:
+        with anyio.fail_after(5):
+            while await self.bus.subjects(SUBJECTS.tasks, SUBJECTS.everything("task")):
+                await anyio.lowlevel.checkpoint()
+
+
+@asynccontextmanager
+async def stage(browser: ScriptedBrowser | None = None, **env: int) -> AsyncIterator[Stage]:
+    bus, config = MemoryBus(SUBJECTS), BusConfig(run=builders.RUN)
+    browser = browser or ScriptedBrowser()
+    status = Status(Role.BROWSER, WORKER)
+    worker = BrowserWorker(
+        bus=bus,
+        subjects=SUBJECTS,
+        worker=WORKER,
+        status=status,
+        bus_config=config,
+        env_config=EnvConfig(**{"server_size": 2, **env}),  # type: ignore[arg-type]
+        browser_config=BrowserConfig(resend_s=0.0, eval_share=0.25),
+        browser=browser,
+        suites={"demo": DemoSuite()},
+    )
+    async with (
+        bus.tail(SUBJECTS.trajectories, SUBJECTS.everything("trajectory")) as trajectories,
+        bus.tail(SUBJECTS.steps, SUBJECTS.everything("step")) as wakes,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(worker.run)
+        yield Stage(bus, browser, status, group, trajectories, wakes)
+        group.cancel_scope.cancel()
+    assert browser.num_open == 0
+
+
+async def test_an_episode_from_task_to_trajectory() -> None:
+    async with stage(ScriptedBrowser(clicks_to_win=2)) as on:
+        await on.admit(builders.task())
+        subject, wake = await on.wake()
+        assert ".any." in subject
+        first = await on.observation(wake)
+        assert (first.step, first.earlier, first.oracle) == (0, (), None)
+        assert first.task is not None
+        task_record = await chain.read(on.bus, SUBJECTS, first.task)
+        assert task_record is not None
+        assert task_record.message == builders.task()
+        answered = await on.answer(wake)
+        subject, second_wake = await on.wake()
+        assert ".to.policy-1." in subject
+        assert (await on.observation(second_wake)).earlier == (wake.observation, answered)
+        await on.answer(second_wake)
+        trajectory = await on.ended()
+        await on.all_acknowledged()
+    assert (trajectory.outcome, trajectory.environment_reward, trajectory.worker) == (Outcome.DONE, 1.0, WORKER)
+    assert trajectory.versions == (7, 7)
+    assert len(trajectory.observations) == len(trajectory.steps) == 2
+    assert trajectory.timings.total_s > 0
+    assert on.status.metrics["episodes"] == 1
+    assert on.status.metrics["steps"] == 2
+
+
+async def test_the_oracle_box_is_shown_in_demonstrations_only() -> None:
+    async with stage() as on:
+        await on.admit(msgspec.structs.replace(builders.task(), demonstrate=True))
+        _, wake = await on.wake()
+        assert (await on.observation(wake)).oracle == (1, 2, 3, 4)
+
+
+async def test_a_missed_answer_is_found_on_the_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryBus, "_publish", lambda *_: None)
+    async with stage() as on:
+        await on.admit(builders.task())
+        _, wake = await on.wake()
+        await on.answer(wake)
+        assert (await on.ended()).environment_reward == 1.0
+
+
+async def test_a_sticky_policy_that_is_gone_is_replaced_by_any() -> None:
+    async with stage(ScriptedBrowser(clicks_to_win=2)) as on:
+        await on.admit(builders.task())
+        async with on.bus.work(step_queue(SUBJECTS, BusConfig(run=builders.RUN), Split.TRAIN), prefetch=0) as inbox:
+            async with settle(on.bus, await anext(inbox), WorkerId("policy-1")):
+                _, wake = await on.wake()
+                await on.answer(wake)
+            assert ".to.policy-1." in (await on.wake())[0]
+            again = await anext(inbox)
+        assert again.message == (await on.wake())[1]
+        assert ".any." in again.subject
+
+
+async def test_a_crash_keeps_the_steps_and_is_data() -> None:
+    async with stage(ScriptedBrowser(clicks_to_win=9, crash_at=2)) as on:
+        await on.admit(builders.task())
+        for _ in range(2):
+            _, wake = await on.wake()
+            await on.answer(wake)
+        trajectory = await on.ended()
+        await on.all_acknowledged()
+    assert (trajectory.outcome, trajectory.error) == (Outcome.FAILED, "the page crashed")
+    assert (len(trajectory.observations), len(trajectory.steps), trajectory.environment_reward) == (2, 2, None)
+
+
+async def test_a_browser_that_dies_while_the_policy_thinks_ends_the_episode_at_once() -> None:
+    async with stage() as on:
+        await on.admit(builders.task())
+        await on.wake()
+        on.browser.sessions[0].failed.set()
+        trajectory = await on.ended()
+    assert (trajectory.outcome, trajectory.error) == (Outcome.FAILED, "the browser ended while it was in use")
+
+
+async def test_a_browser_that_fails_at_the_start_is_tried_again() -> None:
+    failures: list[BrowserError] = [BrowserLost("it did not start")]
+    async with stage(ScriptedBrowser(open_failures=failures)) as on:
+        await on.admit(builders.task())
+        _, wake = await on.wake()
+        assert wake.attempt == 2
+        await on.answer(wake)
+        assert (await on.ended()).outcome is Outcome.DONE
+
+
+async def test_the_last_attempt_ends_in_failure() -> None:
+    failures: list[BrowserError] = [PageFailed("no page")] * 9
+    async with stage(ScriptedBrowser(open_failures=failures), max_retries=1) as on:
+        await on.admit(builders.task())
+        trajectory = await on.ended()
+    assert (trajectory.outcome, trajectory.attempt, trajectory.error) == (Outcome.FAILED, 2, "no page")
+
+
+async def test_an_episode_begun_too_often_is_not_begun_again() -> None:
+    async with stage(max_retries=0) as on:
+        task = builders.task()
+        await chain.admit(on.bus, SUBJECTS, task)
+        await chain.EpisodeChain.take(on.bus, SUBJECTS, task, WorkerId("dead"))
+        await on.bus.append(SUBJECTS.tasks, SUBJECTS.task(task.split, task.episode), task)
+        trajectory = await on.ended()
+        assert not on.browser.sessions
+    assert (trajectory.outcome, trajectory.error) == (Outcome.FAILED, "begun 1 times and never ended")
+
+
+async def test_an_unknown_website_fails_with_its_reason() -> None:
+    async with stage() as on:
+        await on.admit(msgspec.structs.replace(builders.task(), website="demo:nothing"))
+        trajectory = await on.ended()
+    assert trajectory.outcome is Outcome.FAILED
+    assert "no page 'nothing'" in trajectory.error
+
+
+async def test_time_runs_out_while_the_policy_is_silent() -> None:
+    async with stage() as on:
+        await on.admit(msgspec.structs.replace(builders.task(), timeout_s=0.05))
+        trajectory = await on.ended()
+    assert (trajectory.outcome, len(trajectory.observations), trajectory.steps) == (Outcome.TIMED_OUT, 1, ())
+
+
+async def test_a_cancelled_episode_ends_as_cancelled() -> None:
+    async with stage() as on:
+        task = builders.task()
+        await on.admit(task)
+        await on.wake()
+        await on.bus.tell(SUBJECTS.cancel, EpisodeCancel(episodes=(task.episode, EpisodeId("other")), reason="grace is over"))
+        trajectory = await on.ended()
+        await on.all_acknowledged()
+    assert (trajectory.outcome, trajectory.error) == (Outcome.CANCELLED, "grace is over")
+
+
+async def test_an_episode_ended_from_outside_is_let_go() -> None:
+    async with stage() as on:
+        task = builders.task()
+        await on.admit(task)
+        await on.wake()
+        ended = await chain.cancel(on.bus, SUBJECTS, task, Outcome.CANCELLED, "not needed", 1.0)
+        await on.bus.tell(SUBJECTS.cancel, EpisodeCancel(episodes=(task.episode,), reason="not needed"))
+        await on.all_acknowledged()
+        newest = await chain.last(on.bus, SUBJECTS, task.episode)
+        assert newest is not None
+        assert newest.message == ended
+
+
+async def test_a_task_that_has_ended_is_only_put_out_again() -> None:
+    async with stage() as on:
+        task = builders.task()
+        await chain.admit(on.bus, SUBJECTS, task)
+        ended = await chain.cancel(on.bus, SUBJECTS, task, Outcome.CANCELLED, "not needed", 1.0)
+        await on.bus.append(SUBJECTS.tasks, SUBJECTS.task(task.split, task.episode), task)
+        assert await on.ended() == ended
+        await on.all_acknowledged()
+
+
+async def test_a_fenced_worker_appends_nothing_more() -> None:
+    async with stage(ScriptedBrowser(clicks_to_win=2)) as on:
+        task = builders.task()
+        await on.admit(task)
+        _, wake = await on.wake()
+        await chain.EpisodeChain.take(on.bus, SUBJECTS, task, WorkerId("other"))
+        with pytest.raises(ChainConflict):
+            await on.answer(wake)
+        await on.all_acknowledged()
+        newest = await chain.last(on.bus, SUBJECTS, task.episode)
+        assert newest is not None
+        assert isinstance(newest.message, EpisodeStart)
+
+
+async def test_a_corrupt_task_goes_to_the_dead_letters_and_the_worker_carries_on() -> None:
+    async with stage() as on:
+        task = builders.task("bad")
+        on.bus.store(SUBJECTS.tasks, SUBJECTS.task(task.split, task.episode), b"\xc1 not a message")
+        await on.admit(builders.task("good"))
+        _, wake = await on.wake()
+        await on.answer(wake)
+        assert (await on.ended()).task.task == "good"
+        await on.all_acknowledged()
+        letter = await on.bus.last(SUBJECTS.advisories, SUBJECTS.everything("dead"))
+        assert letter is not None
+        assert isinstance(letter.message, DeadLetter)
+
+
+async def test_slots_prefer_their_split_and_fall_back() -> None:
+    def named(split: Split, count: int) -> list[Task]:
+        return [builders.task(f"{split.value}{index}", split=split) for index in range(count)]
+
+    cases: list[tuple[int, int, list[str]]] = [(4, 4, ["eval", "train", "train", "train"]), (0, 4, ["eval"] * 4)]
+    for num_train, num_eval, expected in cases:
+        async with stage(server_size=4) as on:
+            await on.admit(*named(Split.TRAIN, num_train), *named(Split.EVAL, num_eval))
+            wakes = {(await on.wake())[1].episode for _ in range(4)}
+            assert sorted(str(episode).split("-")[0] for episode in wakes) == expected
+
+
+async def test_stopping_hands_everything_back() -> None:
+    async with stage() as on:
+        await on.admit(builders.task())
+        await on.wake()
+        on.group.cancel_scope.cancel()
+    assert await on.bus.subjects(SUBJECTS.tasks, SUBJECTS.everything("task")) == {
+        SUBJECTS.task(Split.TRAIN, builders.task().episode): 1
+    }

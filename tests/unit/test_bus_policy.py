@@ -1,0 +1,104 @@
+"""Decisions of the bus, by value: retry delays, who may take a lease, who gets an item."""
+
+import asyncio
+from collections.abc import Callable
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from bus.companions import companions
+from bus.handoff import Handoff
+from bus.jetstream.lease import Claim, Vigil
+from bus.jetstream.work import AckReply
+from bus.settlement import retry_delay_s
+
+
+def test_retry_delays_grow_and_then_stay() -> None:
+    delays = [retry_delay_s(num_delivered) for num_delivered in range(1, 8)]
+    assert delays == sorted(delays)
+    assert delays[0] < 1
+    assert delays[-1] == delays[-2] == 15
+
+
+class TestVigil:
+    CLAIM = Claim(holder="a", ttl_s=5.0, renewal=0)
+
+    def test_nobody_holds_it(self) -> None:
+        assert Vigil().patience_s(0, None, now=100.0) == 0
+        assert Vigil().patience_s(3, Claim(holder="a", ttl_s=5.0, renewal=0, released=True), now=100.0) == 0
+
+    def test_a_claim_is_given_its_whole_time_from_when_it_was_seen(self) -> None:
+        vigil = Vigil()
+        assert vigil.patience_s(3, self.CLAIM, now=100.0) == 5.0
+        assert vigil.patience_s(3, self.CLAIM, now=104.0) == 1.0
+        assert vigil.patience_s(3, self.CLAIM, now=105.0) == 0
+
+    def test_a_renewed_claim_begins_again(self) -> None:
+        vigil = Vigil()
+        vigil.patience_s(3, self.CLAIM, now=100.0)
+        assert vigil.patience_s(4, self.CLAIM, now=104.0) == 5.0
+
+
+class TestAckReply:
+    @pytest.mark.parametrize(
+        "reply",
+        ["$JS.ACK.STREAM.consumer.2.50.7.1790000000000.4", "$JS.ACK._.hash.STREAM.consumer.2.50.7.1790000000000.4.token"],
+        ids=["first format", "second format"],
+    )
+    def test_both_formats(self, reply: str) -> None:
+        assert AckReply.parse(reply) == AckReply(num_delivered=2, seq=50, consumer_seq=7, num_pending=4)
+
+
+@pytest.mark.anyio
+class TestHandoff:
+    async def test_items_come_in_order(self) -> None:
+        handoff = Handoff[int]()
+        handoff.put(1)
+        handoff.put(2)
+        assert [await anext(handoff), await anext(handoff)] == [1, 2]
+
+    async def test_a_reader_that_is_cancelled_as_its_item_comes_does_not_lose_it(self) -> None:
+        handoff = Handoff[int]()
+        reader = asyncio.current_task()
+        assert reader is not None
+
+        def put_and_cancel() -> None:
+            handoff.put(7)
+            reader.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(_call_when_waited_for, handoff, put_and_cancel)
+            with pytest.raises(asyncio.CancelledError):
+                await anext(handoff)
+            reader.uncancel()
+            assert await anext(handoff) == 7
+
+    async def test_an_error_reaches_readers_now_and_later(self) -> None:
+        handoff = Handoff[int]()
+        handoff.fail(ValueError("gone"))
+        for _ in range(2):
+            with pytest.raises(ValueError, match="gone"):
+                await anext(handoff)
+
+
+@pytest.mark.anyio
+class TestCompanions:
+    async def test_the_body_s_error_comes_out_as_it_is(self) -> None:
+        with pytest.raises(ZeroDivisionError):
+            async with companions(anyio.sleep_forever):
+                raise ZeroDivisionError
+
+    async def test_a_companion_that_fails_ends_the_body_with_its_own_error(self) -> None:
+        async def fail() -> None:
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            async with companions(fail):
+                await anyio.sleep_forever()
+
+
+async def _call_when_waited_for(handoff: Handoff[int], call: Callable[[], None]) -> None:
+    while not handoff.num_readers:
+        await anyio.lowlevel.checkpoint()
+    call()

@@ -1,0 +1,103 @@
+"""Checkpoint folders: whole or absent, verified, pruned."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from schemas.errors import CheckpointCorrupt, ConfigurationError, TrainerError
+from tests.trainer_world import ref
+from trainer.checkpoints import (
+    TrainerState,
+    folder_of,
+    prune,
+    read_optimizer_state,
+    read_trainer_state,
+    verify,
+    write_checkpoint,
+)
+from trainer.engine_state import EngineState
+from trainer.replay import ReplayEntry
+
+STATE = TrainerState(
+    version=3, judged_seq=41, num_trajectories=30, num_updates=9, replay=(ReplayEntry(iteration=2, step=ref(5)),)
+)
+ENGINE = EngineState(9, {"a.weight": torch.arange(4.0)}, {"exp_avg.a.weight": torch.ones(4)})
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    folder = tmp_path / "base"
+    folder.mkdir()
+    for name in ("config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json"):
+        (folder / name).write_text(f"{{}} {name}")
+    return folder
+
+
+def test_what_is_written_is_read_back_and_verified(base: Path, tmp_path: Path) -> None:
+    folder, files = write_checkpoint(tmp_path / "out", base=base, engine=ENGINE, state=STATE)
+    assert folder.name.startswith("v000003-")
+    assert [file.path for file in files] == [
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "trainer/optimizer.safetensors",
+        "trainer/state.msgpack",
+    ]
+    verify(folder, files)
+    assert read_trainer_state(folder) == STATE
+    tensors, num_updates = read_optimizer_state(folder)
+    assert num_updates == 9
+    assert torch.equal(tensors["exp_avg.a.weight"], torch.ones(4))
+    assert folder_of(folder.as_uri()) == folder
+
+
+def test_writing_the_same_again_gives_the_same_folder(base: Path, tmp_path: Path) -> None:
+    first, files = write_checkpoint(tmp_path / "out", base=base, engine=ENGINE, state=STATE)
+    again, same = write_checkpoint(tmp_path / "out", base=base, engine=ENGINE, state=STATE)
+    assert (first, files) == (again, same)
+    assert list((tmp_path / "out").iterdir()) == [first]
+
+
+def test_a_full_disk_leaves_nothing_under_the_final_name(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(TrainerError, match="No space left on device"):
+        write_checkpoint(tmp_path / "out", base=base, engine=ENGINE, state=STATE)
+    assert not list((tmp_path / "out").glob("v*"))
+
+
+def test_damage_is_named(base: Path, tmp_path: Path) -> None:
+    folder, files = write_checkpoint(tmp_path / "out", base=base, engine=ENGINE, state=STATE)
+    weights = folder / "model.safetensors"
+    intact = weights.read_bytes()
+    weights.write_bytes(intact[:-1] + b"\x01")
+    with pytest.raises(CheckpointCorrupt, match=r"model\.safetensors is not what was written"):
+        verify(folder, files)
+    weights.unlink()
+    with pytest.raises(CheckpointCorrupt, match=r"model\.safetensors is missing"):
+        verify(folder, files)
+    (folder / "trainer/state.msgpack").write_bytes(b"\xc1")
+    with pytest.raises(CheckpointCorrupt, match=r"state\.msgpack cannot be read"):
+        read_trainer_state(folder)
+    (folder / "trainer/optimizer.safetensors").write_bytes(b"nonsense")
+    with pytest.raises(CheckpointCorrupt, match=r"optimizer\.safetensors cannot be read"):
+        read_optimizer_state(folder)
+
+
+def test_only_folders_can_be_continued_from() -> None:
+    with pytest.raises(ConfigurationError, match="file://"):
+        folder_of("https://example.org/v1")
+
+
+@pytest.mark.parametrize(("keep", "left"), [(1, [4, 5]), (2, [4, 5]), (3, [3, 4, 5]), (9, [1, 2, 3, 4, 5])])
+def test_pruning_keeps_the_newest_and_at_least_two(tmp_path: Path, keep: int, left: list[int]) -> None:
+    for version in range(1, 6):
+        (tmp_path / f"v{version:06d}-abcdef01").mkdir()
+    (tmp_path / "notes").mkdir()
+    prune(tmp_path, newest=5, keep=keep)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", *(f"v{version:06d}-abcdef01" for version in left)]

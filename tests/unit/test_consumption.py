@@ -1,0 +1,85 @@
+"""What an iteration makes of its judgements, and the mismatch gate, by value."""
+
+import math
+
+import numpy as np
+import pytest
+
+from schemas.errors import MismatchExceeded
+from schemas.ids import PolicyVersion
+from schemas.messages import Judgement, Outcome, Trajectory
+from tests.trainer_world import judgement, ref, train_task
+from trainer.consumption import plan_batch, staleness
+from trainer.mismatch import check_mismatch, comparable, mean_mismatch
+from trainer.samples import Sample
+
+
+def judged(index: int, reward: float | None, *versions: int, unparsed: int = 0) -> Judgement:
+    played = Trajectory(
+        task=train_task(index),
+        attempt=1,
+        outcome=Outcome.DONE,
+        steps=tuple(ref(index * 10 + step) for step in range(len(versions))),
+        versions=tuple(PolicyVersion(version) for version in versions),
+        num_unparsed=unparsed,
+    )
+    return judgement(played, reward)
+
+
+def test_staleness_counts_from_the_oldest_version_that_played() -> None:
+    assert staleness(judged(0, 1.0, 4, 3, 4).trajectory, 5) == 2
+    assert staleness(judged(0, 1.0).trajectory, 5) == 0
+
+
+def test_a_batch_is_sorted_into_fresh_stale_and_unscored() -> None:
+    batch = [judged(0, 1.0, 5), judged(1, 0.0, 4, 5, unparsed=1), judged(2, 1.0, 3), judged(3, None), judged(4, 1.0, 4)]
+    plan = plan_batch(batch, version=5, bound=1)
+    assert [item.trajectory.task.index for item in plan.fresh] == [0, 1, 4]
+    assert [item.trajectory.task.index for item in plan.successes] == [0, 4]
+    assert (plan.num_stale, plan.num_unscored) == (1, 1)
+    assert plan.histogram == {0: 1, 1: 2}
+    assert plan.metrics() == {
+        "success": 0.75,
+        "parse_rate": 0.8,
+        "staleness_mean": pytest.approx(2 / 3),
+        "staleness_max": 1.0,
+        "discarded_stale": 1.0,
+        "unscored": 1.0,
+        "staleness_0": 1.0,
+        "staleness_1": 2.0,
+    }
+
+
+def test_an_empty_batch_has_no_success() -> None:
+    assert plan_batch([], version=0, bound=0).metrics()["success"] == 0.0
+
+
+def sample(logprobs: list[float], versions: set[int]) -> Sample:
+    return Sample(
+        ref=ref(1),
+        tokens=np.arange(5, dtype=np.int32),
+        num_prompt=3,
+        positions=np.zeros((3, 5), dtype=np.int32),
+        logprobs=np.array(logprobs, dtype=np.float32),
+        temperature=1.0,
+        pictures=(),
+        versions=frozenset(PolicyVersion(version) for version in versions),
+    )
+
+
+def test_only_samples_of_exactly_this_version_are_compared() -> None:
+    assert comparable(sample([-1.0, -2.0], {3}), PolicyVersion(3))
+    assert not comparable(sample([-1.0, -2.0], {2, 3}), PolicyVersion(3))
+    assert not comparable(sample([], {3}), PolicyVersion(3))
+
+
+def test_the_mismatch_is_the_mean_over_tokens() -> None:
+    ours = [np.array([-1.5, -2.0], dtype=np.float32), np.array([-1.0, -1.9], dtype=np.float32)]
+    assert mean_mismatch([sample([-1.0, -2.0], {0}), sample([-1.0, -2.0], {0})], ours) == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize("mismatch", [0.051, math.nan, math.inf])
+def test_the_gate_closes_above_its_bound_and_explains(mismatch: float) -> None:
+    check_mismatch(0.05, bound=0.05, version=PolicyVersion(1), num_samples=3)
+    with pytest.raises(MismatchExceeded, match="Likely causes"):
+        check_mismatch(mismatch, bound=0.05, version=PolicyVersion(1), num_samples=3)

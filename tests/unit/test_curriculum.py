@@ -1,0 +1,102 @@
+"""Sampling, admission and evaluation rounds, by value."""
+
+from dataclasses import replace
+
+import pytest
+
+from schemas.config import EnvConfig, FeederConfig
+from schemas.ids import PolicyVersion, RunName, TaskId
+from schemas.messages import Fact, Split
+from trainer.curriculum import Admission, UniformSampler, evaluation_slots, evaluation_versions, stragglers_due, task_of
+from trainer.task_files import TaskSpec
+
+SPEC = TaskSpec(
+    task=TaskId("a"),
+    instruction="click",
+    website="demo:click_button?seed=1",
+    domain="demo",
+    subdomain="click",
+    difficulty=5,
+    facts=(Fact(description="clicked"),),
+    reference_answer="yes",
+)
+SPECS = tuple(replace(SPEC, task=TaskId(f"t{index}")) for index in range(7))
+ADMISSION = Admission(batch=10, max_concurrent=16, staleness_bound=1, total=100)
+
+
+def test_every_round_is_the_whole_file_in_another_order() -> None:
+    sampler = UniformSampler(SPECS, seed=3)
+    slots = [sampler.slot(index) for index in range(21)]
+    rounds = [[slot.spec.task for slot in slots if slot.round == number] for number in range(3)]
+    assert all(sorted(tasks) == sorted(spec.task for spec in SPECS) for tasks in rounds)
+    assert rounds[0] != rounds[1] != rounds[2]
+
+
+def test_the_schedule_depends_on_seed_and_index_alone() -> None:
+    forward = [UniformSampler(SPECS, seed=3).slot(index) for index in range(20)]
+    backward = [UniformSampler(SPECS, seed=3).slot(index) for index in reversed(range(20))]
+    assert forward == backward[::-1]
+    assert forward != [UniformSampler(SPECS, seed=4).slot(index) for index in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("version", "admitted", "running", "expected"),
+    [
+        (0, 0, 0, 16),  # up to max_concurrent
+        (0, 16, 16, 0),
+        (0, 16, 10, 4),  # (1 + 0 + 1) * 10 - 16
+        (0, 20, 0, 0),
+        (1, 20, 0, 10),
+        (1, 35, 0, 0),  # a version that went back admits nothing, and nothing below zero
+        (50, 98, 0, 2),  # the run's total
+        (50, 100, 0, 0),
+    ],
+)
+def test_admission_is_the_smallest_of_its_limits(version: int, admitted: int, running: int, expected: int) -> None:
+    assert ADMISSION.allowed(version=version, admitted=admitted, running=running) == expected
+
+
+def test_without_training_only_the_total_limits() -> None:
+    collect = replace(ADMISSION, staleness_bound=None)
+    assert collect.limit(0) == 100
+    assert collect.allowed(version=0, admitted=90, running=2) == 10
+
+
+def test_evaluation_rounds_repeat_the_first_tasks_in_order() -> None:
+    env = EnvConfig(test_tasks_rollout_size=2, test_tasks_repeat_times=2)
+    slots = evaluation_slots(SPECS, env, PolicyVersion(3))
+    assert [(slot.spec.task, slot.member, slot.round) for slot in slots] == [
+        ("t0", 0, 3),
+        ("t1", 0, 3),
+        ("t0", 1, 3),
+        ("t1", 1, 3),
+    ]
+    assert [slot.index for slot in slots] == [12, 13, 14, 15]
+    everything = evaluation_slots(SPECS, EnvConfig(test_tasks_rollout_size=-1), PolicyVersion(0))
+    assert len(everything) == 7
+
+
+def test_versions_to_evaluate() -> None:
+    config = FeederConfig(num_iterations=10)
+    assert evaluation_versions(config) == ()
+    assert evaluation_versions(replace(config, evaluate_first=True, evaluate_last=True)) == (0, 10)
+    assert evaluation_versions(replace(config, eval_every=4)) == (4, 8)
+    assert evaluation_versions(replace(config, eval_every=5, evaluate_last=True)) == (5, 10)
+
+
+def test_a_task_carries_what_its_episode_needs() -> None:
+    slot = UniformSampler((SPEC,), seed=0).slot(2)
+    task = task_of(slot, run=RunName("r"), split=Split.TRAIN, env=EnvConfig(), version=PolicyVersion(4), demonstrate=False)
+    assert (task.episode, task.group, task.index) == ("train-r0002-a-m0", "train-r0002-a", 2)
+    assert (task.max_steps, task.timeout_s, task.policy_version) == (20, 18_000.0, 4)
+    assert (task.facts, task.reference_answer, task.website) == (SPEC.facts, "yes", SPEC.website)
+    shown = task_of(slot, run=RunName("r"), split=Split.EVAL, env=EnvConfig(), version=PolicyVersion(0), demonstrate=True)
+    assert (shown.episode, shown.max_steps, shown.demonstrate) == ("demo-r0002-a-m0", 50, True)
+
+
+@pytest.mark.parametrize(
+    ("ended", "since_s", "due"),
+    [(94, 99.0, False), (95, None, False), (95, 29.0, False), (95, 30.0, True), (100, 99.0, False)],
+)
+def test_stragglers_are_due_after_threshold_and_grace(ended: int, since_s: float | None, due: bool) -> None:
+    assert stragglers_due(ended=ended, batch=100, threshold=0.95, since_s=since_s, grace_s=30.0) is due

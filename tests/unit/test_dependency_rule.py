@@ -1,0 +1,100 @@
+"""The dependency rule, read from the sources of every package, and what the light parts load."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ops.role_process import millrace_environment
+
+_ROOT = Path(__file__).parent.parent.parent
+_DOMAIN = ("agents", "browser_workers", "judges", "trainer")
+_OURS = {"schemas", "bus", "ops", "tests", *_DOMAIN}
+_PORTS = {
+    f"bus.{name}" for name in ("ports", "subjects", "chain", "settlement", "presence", "topology", "handoff", "companions")
+}
+"""What the domain packages may know of the bus: never an adapter, a server or an encoding."""
+_HEAVY = ("torch", "vllm", "playwright", "transformers", "deepspeed", "numpy", "matplotlib", "PIL")
+
+
+def _sources(package: str) -> list[Path]:
+    return sorted((_ROOT / package).rglob("*.py"))
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """Every module that a file names in an import, also inside functions: `a.b` for `from a import b` of a module b."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            module = node.module or ""
+            for alias in node.names:
+                inner = _ROOT.joinpath(*module.split("."), alias.name)
+                is_module = inner.with_suffix(".py").exists() or (inner / "__init__.py").exists()
+                yield f"{module}.{alias.name}" if is_module else module
+
+
+def _ours(package: str) -> Iterator[tuple[str, str]]:
+    for path in _sources(package):
+        for module in _imports(path):
+            if module.partition(".")[0] in _OURS:
+                yield str(path.relative_to(_ROOT)), module
+
+
+def test_every_package_was_found() -> None:
+    assert all(_sources(package) for package in _OURS)
+
+
+def test_schemas_imports_msgspec_and_the_standard_library_only() -> None:
+    allowed = {"schemas", "msgspec", *sys.stdlib_module_names}
+    named = {(path.name, module) for path in _sources("schemas") for module in _imports(path)}
+    assert {(name, module) for name, module in named if module.partition(".")[0] not in allowed} == set()
+
+
+def test_bus_imports_schemas_only() -> None:
+    assert {(path, module) for path, module in _ours("bus") if module.partition(".")[0] not in ("bus", "schemas")} == set()
+
+
+@pytest.mark.parametrize("package", _DOMAIN)
+def test_a_domain_package_knows_the_ports_of_the_bus_and_no_other_package(package: str) -> None:
+    def allowed(module: str) -> bool:
+        return module.partition(".")[0] in ("schemas", package) or module in _PORTS
+
+    assert {(path, module) for path, module in _ours(package) if not allowed(module)} == set()
+
+
+def test_the_domain_and_the_bus_never_import_ops_or_tests() -> None:
+    named = {found for package in ("schemas", "bus", *_DOMAIN, "ops") for found in _ours(package)}
+    outside = {(path, module) for path, module in named if module.startswith("tests")}
+    upwards = {(path, module) for path, module in named if module.startswith("ops") and not path.startswith("ops")}
+    assert outside | upwards == set()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import schemas.messages, schemas.config, schemas.ids, schemas.errors",
+        "import bus.ports, bus.chain, bus.settlement, bus.topology, bus.presence, bus.jetstream, bus.memory, bus.server",
+        "import ops.configuration; ops.configuration.load_config('update_online')",
+        "import ops.guard, ops.supervisor, ops.dashboard, ops.run_folder, ops.logs, ops.checks",
+        "from ops.cli import main; main(['--help'])",
+        "from ops.cli import main; main(['policy', '--help'])",
+    ],
+)
+def test_the_light_parts_load_nothing_heavy(program: str) -> None:
+    listing = f"""
+import atexit, sys
+atexit.register(lambda: print("LOADED", *sorted({{name.partition(".")[0] for name in sys.modules}})))
+{program}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", listing],
+        capture_output=True, text=True, check=False, cwd="/", env=millrace_environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.splitlines()[-1].removeprefix("LOADED ").split())
+    assert loaded.isdisjoint(_HEAVY), loaded & set(_HEAVY)

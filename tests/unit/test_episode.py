@@ -1,0 +1,172 @@
+"""The episode state machine, by value."""
+
+from dataclasses import replace as with_
+
+import msgspec
+
+from browser_workers.browser import EnvironmentState, PageState, Performed, View
+from browser_workers.episode import Act, Ask, Episode, Finish, Observe
+from schemas.messages import Action, ActionEffect, ActionKind, Outcome, Picture, Split, StepRequest, Task
+from tests import builders
+
+CLICK = Action(kind=ActionKind.CLICK, point=(500, 500))
+BACK = Action(kind=ActionKind.GO_BACK)
+WEB = PageState(url="https://site.test/", title="a page")
+PLAYING = with_(WEB, environment=EnvironmentState(done=False, reward=0.0))
+WON = with_(WEB, environment=EnvironmentState(done=True, reward=1.0))
+
+
+def view(data: bytes = b"one", *, state: PageState = WEB, blank: bool = False) -> View:
+    return View(picture=Picture(data=data, media_type="image/jpeg", width=2, height=2), state=state, blank=blank)
+
+
+def answer(action: Action, *, parsed: bool = True) -> StepRequest:
+    return msgspec.structs.replace(builders.step_request(builders.task()), action=action, parsed=parsed)
+
+
+def started(task: Task | None = None, first: View | None = None) -> tuple[Episode, Ask]:
+    episode = Episode(task or builders.task(), now=0.0)
+    assert episode.opened(Performed(), now=1.0) == Observe()
+    ask = episode.seen(first or view(), now=1.0)
+    assert isinstance(ask, Ask)
+    return episode, ask
+
+
+def act(
+    episode: Episode, action: Action, performed: Performed | None = None, state: PageState = WEB, now: float = 2.0
+) -> object:
+    assert episode.answered(answer(action)) == Act(action)
+    return episode.acted(performed or Performed(), state, now=now)
+
+
+def asked(decision: object) -> Ask:
+    assert isinstance(decision, Ask)
+    return decision
+
+
+def test_the_first_look_has_no_effect() -> None:
+    _, ask = started()
+    assert (ask.step, ask.effect, ask.error, ask.same_picture) == (0, ActionEffect.NONE, "", False)
+
+
+def test_a_failed_first_navigation_is_said() -> None:
+    episode = Episode(builders.task(), now=0.0)
+    episode.opened(Performed(navigation_error="no such host"), now=0.0)
+    ask = asked(episode.seen(view(), now=0.0))
+    assert (ask.effect, ask.error) == (ActionEffect.NAVIGATION_FAILED, "no such host")
+
+
+def test_effects_are_read_from_pictures_and_addresses() -> None:
+    episode, _ = started()
+    assert act(episode, CLICK) == Observe()
+    same = asked(episode.seen(view(), now=3.0))
+    assert (same.step, same.effect, same.same_picture) == (1, ActionEffect.UNCHANGED, True)
+    act(episode, CLICK)
+    moved = asked(episode.seen(view(state=with_(WEB, url="https://site.test/#2")), now=3.0))
+    assert (moved.effect, moved.same_picture) == (ActionEffect.CHANGED, True)
+
+
+def test_a_different_picture_is_a_change() -> None:
+    episode, _ = started()
+    act(episode, CLICK, Performed(notice="a dialog was dismissed"))
+    ask = asked(episode.seen(view(b"two"), now=3.0))
+    assert (ask.effect, ask.error, ask.same_picture) == (ActionEffect.CHANGED, "a dialog was dismissed", False)
+
+
+def test_a_refused_action_says_why() -> None:
+    episode, _ = started()
+    act(episode, CLICK, Performed(refused="click needs a coordinate"))
+    ask = asked(episode.seen(view(), now=3.0))
+    assert (ask.effect, ask.error) == (ActionEffect.REFUSED, "click needs a coordinate")
+
+
+def test_the_environment_ends_the_episode_without_another_look() -> None:
+    episode, _ = started(first=view(state=PLAYING))
+    assert act(episode, CLICK, state=WON) == Finish(Outcome.DONE, reward=1.0)
+
+
+def test_an_answer_ends_the_episode_with_what_the_environment_says() -> None:
+    episode, _ = started()
+    assert episode.answered(answer(Action(kind=ActionKind.ANSWER, text="42"))) == Finish(Outcome.ANSWERED, answer="42")
+    episode, _ = started(first=view(state=PLAYING))
+    assert episode.answered(answer(Action(kind=ActionKind.ANSWER))) == Finish(Outcome.ANSWERED, reward=0.0)
+
+
+def test_the_step_limit_ends_with_a_last_look_for_judges() -> None:
+    episode, _ = started(builders.task(max_steps=1))
+    assert act(episode, CLICK) == Observe()
+    end = episode.seen(view(b"two"), now=3.0)
+    assert isinstance(end, Finish)
+    assert end.outcome is Outcome.STEP_LIMIT
+    assert end.last_look is not None
+    assert (end.last_look.step, end.last_look.effect) == (1, ActionEffect.CHANGED)
+
+
+def test_the_step_limit_needs_no_last_look_where_the_environment_judges() -> None:
+    episode, _ = started(builders.task(max_steps=1), view(state=PLAYING))
+    assert act(episode, CLICK, state=PLAYING) == Finish(Outcome.STEP_LIMIT, reward=0.0)
+
+
+def test_an_unparsed_output_uses_up_a_step() -> None:
+    episode, _ = started(builders.task(max_steps=1), view(state=PLAYING))
+    wait = Action(kind=ActionKind.WAIT)
+    assert episode.answered(answer(wait, parsed=False)) == Act(wait)
+    assert episode.num_unparsed == 1
+    assert isinstance(episode.acted(Performed(), PLAYING, now=2.0), Finish)
+
+
+def test_time_runs_from_the_first_page() -> None:
+    task = msgspec.structs.replace(builders.task(), timeout_s=10.0)
+    episode = Episode(task, now=0.0)
+    episode.opened(Performed(), now=100.0)
+    assert episode.deadline == 110.0
+    assert isinstance(episode.seen(view(), now=109.0), Ask)
+    end = act(episode, CLICK, now=110.0)
+    assert isinstance(end, Finish)
+    assert (end.outcome, end.error) == (Outcome.TIMED_OUT, "not over after 10 s")
+
+
+BEYOND = Performed(refused="this is the first page", beyond_start=True)
+
+
+def test_the_third_way_back_beyond_the_start_ends_a_training_episode_with_nothing() -> None:
+    episode, _ = started(builders.task(max_steps=9))
+    assert act(episode, BACK, BEYOND) == Observe()
+    assert asked(episode.seen(view(), now=2.0)).effect is ActionEffect.REFUSED
+    assert act(episode, BACK, BEYOND) == Observe()
+    end = act(episode, BACK, BEYOND)
+    assert isinstance(end, Finish)
+    assert (end.outcome, end.reward) == (Outcome.DONE, 0.0)
+    assert "3 times" in end.error
+
+
+def test_evaluation_episodes_go_on() -> None:
+    episode, _ = started(builders.task(split=Split.EVAL, max_steps=9))
+    assert [act(episode, BACK, BEYOND) for _ in range(4)] == [Observe()] * 4
+
+
+def test_a_blank_page_is_looked_at_again() -> None:
+    episode = Episode(builders.task(), now=0.0)
+    episode.opened(Performed(), now=0.0)
+    looks = [episode.seen(view(blank=True), now=0.0) for _ in range(3)]
+    assert looks == [Observe(0.1), Observe(0.3), Observe(1.0)]
+    assert isinstance(episode.seen(view(b"painted"), now=0.0), Ask)
+
+
+def test_a_page_that_stays_blank_after_a_navigation_leaves_the_picture_before() -> None:
+    episode, first = started()
+    act(episode, Action(kind=ActionKind.NAVIGATE, text="https://other.test"))
+    for _ in range(3):
+        assert isinstance(episode.seen(view(b"white", blank=True), now=2.0), Observe)
+    ask = asked(episode.seen(view(b"white", blank=True), now=2.0))
+    assert ask.picture == first.picture
+    assert ask.same_picture
+    assert "stayed blank" in ask.error
+
+
+def test_a_page_that_became_blank_by_a_click_is_shown_as_it_is() -> None:
+    episode, _ = started()
+    act(episode, CLICK)
+    for _ in range(3):
+        episode.seen(view(b"white", blank=True), now=2.0)
+    assert asked(episode.seen(view(b"white", blank=True), now=2.0)).picture.data == b"white"

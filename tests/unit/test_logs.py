@@ -1,0 +1,86 @@
+"""Log lines: bounded, complete, and without secrets."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+import structlog
+
+from ops.log_file import BoundedLog
+from ops.logs import log_path, role_logs
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_every_line_says_who_speaks_and_people_get_a_short_one(tmp_path: Path) -> None:
+    terminal = _Terminal()
+    with role_logs(tmp_path / "logs" / "b.log", run="r", role="browser", worker="browser-1", stream=terminal):
+        structlog.get_logger().info("episode_ended", episode="e-1", reward=1.0)
+    line = json.loads((tmp_path / "logs" / "b.log").read_text())
+    assert line.pop("timestamp") > 0
+    assert line == {
+        "run": "r", "role": "browser", "worker": "browser-1", "level": "info",
+        "event": "episode_ended", "episode": "e-1", "reward": 1.0,
+    }  # fmt: skip
+    assert terminal.getvalue().endswith(" browser-1 episode_ended episode=e-1 reward=1.0\n")
+
+
+def test_without_a_terminal_only_warnings_are_shown(tmp_path: Path) -> None:
+    plain = io.StringIO()
+    with role_logs(tmp_path / "b.log", run="r", role="browser", worker="w", stream=plain):
+        structlog.get_logger().info("quiet")
+        structlog.get_logger().warning("loud")
+    assert "loud" in plain.getvalue()
+    assert "quiet" not in plain.getvalue()
+    assert len((tmp_path / "b.log").read_text().splitlines()) == 2
+
+
+def test_secrets_are_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "sk-abcdefgh123")
+    terminal = _Terminal()
+    seed = "SU" + "A" * 56
+    with role_logs(tmp_path / "b.log", run="r", role="judge", worker="w", stream=terminal):
+        log = structlog.get_logger()
+        log.info("connected", url="nats://me:hunter22@host:4222", password="hunter22", nkey=seed, prompt_tokens=7, seed=3)
+        log.error("failed", reason=f"key sk-abcdefgh123 refused, seed {seed}", detail={"header": "sk-abcdefgh123"})
+    written = (tmp_path / "b.log").read_text() + terminal.getvalue()
+    for secret in ("hunter22", "sk-abcdefgh123", seed):
+        assert secret not in written
+    assert json.loads(written.splitlines()[0]) | {"timestamp": 0} == {
+        "timestamp": 0, "run": "r", "role": "judge", "worker": "w", "level": "info", "event": "connected",
+        "url": "nats://***@host:4222", "password": "***", "nkey": "***", "prompt_tokens": 7, "seed": 3,
+    }  # fmt: skip
+
+
+def test_a_role_that_fails_leaves_its_traceback(tmp_path: Path) -> None:
+    def fail() -> None:
+        with role_logs(tmp_path / "b.log", run="r", role="judge", worker="w", stream=io.StringIO()):
+            raise ZeroDivisionError("nothing to divide by")
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    line = json.loads((tmp_path / "b.log").read_text())
+    assert line["event"] == "role_failed"
+    assert "nothing to divide by" in line["exception"]
+
+
+def test_a_log_never_outgrows_its_bound(tmp_path: Path) -> None:
+    path = tmp_path / "b.log"
+    for _ in range(2):  # the second writer finds the first one's file
+        log = BoundedLog(path, limit_bytes=2000)
+        for index in range(100):
+            log.write_line(f"line {index}")
+        log.close()
+    files = sorted(tmp_path.iterdir())
+    assert [file.name for file in files] == ["b.log", "b.log.1"]
+    assert sum(file.stat().st_size for file in files) <= 2000
+    assert path.read_text().endswith("line 99\n")
+
+
+def test_file_names_begin_with_the_role() -> None:
+    assert log_path(Path("l"), "judge", "judge-1") == Path("l/judge-1.log")
+    assert log_path(Path("l"), "judge", "anna") == Path("l/judge-anna.log")

@@ -1,0 +1,62 @@
+"""The saved pictures: real PNG files that show what they were given."""
+
+import io
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from ops.episode_strip import Frame, draw_strip
+from ops.plots import plot_curve
+from ops.view import Curve, CurvePoint, VersionMark
+
+_CURVE = Curve(
+    train=tuple(CurvePoint(num_episodes=64 * i, success=min(1.0, 0.35 + i / 60)) for i in range(1, 40)),
+    held_out=(CurvePoint(num_episodes=0, success=0.39), CurvePoint(num_episodes=2496, success=0.93)),
+    versions=tuple(VersionMark(num_episodes=256 * i, version=i) for i in range(1, 10)),
+    bar=0.8,
+)
+
+
+def _page(width: int = 160, height: int = 210, colour: str = "#00a000", form: str = "PNG") -> bytes:
+    encoded = io.BytesIO()
+    Image.new("RGB", (width, height), colour).save(encoded, form)
+    return encoded.getvalue()
+
+
+def _pixels(data: bytes) -> set[tuple[int, ...]]:
+    with Image.open(io.BytesIO(data)) as picture:
+        assert picture.format == "PNG"
+        return {colour for _, colour in picture.convert("RGB").getcolors(2**24) or []}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("curve", [_CURVE, Curve()])
+def test_the_curve_is_a_picture(curve: Curve, tmp_path: Path) -> None:
+    path = tmp_path / "curve.png"
+    plot_curve(curve, path, title="Millrace quickstart")
+    colours = _pixels(path.read_bytes())
+    assert ((0x2E, 0x8B, 0x3D) in colours) == bool(curve.held_out)
+    assert ((0x1B, 0x7F, 0x9E) in colours) == bool(curve.train)
+
+
+def test_clicks_are_drawn_where_they_were_made() -> None:
+    clicked = Frame(picture=_page(), caption="click", point=(250.0, 500.0))
+    strip = draw_strip([clicked, Frame(picture=_page(form="JPEG"), caption="page changed")], title="click the button")
+    with Image.open(io.BytesIO(strip)) as picture:
+        # The ring's left edge: 15 pixels left of a quarter of the frame's 320 pixels, 16 and 40 from the sheet's corner.
+        assert picture.getpixel((16 + 80 - 14, 40 + 210)) == (0xE0, 0x24, 0x5E)
+        assert picture.getpixel((16 + 80, 40 + 210)) == (0x00, 0xA0, 0x00)
+        assert picture.size == (16 + 2 * (320 + 16), 40 + 420 + 44 + 8)
+    plain = draw_strip([Frame(picture=_page())], title="t")
+    assert (0xE0, 0x24, 0x5E) not in _pixels(plain)
+
+
+@pytest.mark.parametrize("count", [1, 6, 7, 30])
+def test_any_number_of_any_pages_fits(count: int) -> None:
+    frames = [Frame(picture=_page(1280, 768), caption="words " * 40, point=(1000.0, 1000.0))] * count
+    assert _pixels(draw_strip(frames, title="a long title " * 20))
+
+
+def test_an_empty_strip_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        draw_strip([], title="t")

@@ -1,0 +1,387 @@
+"""The policy worker over the in-memory bus, with an engine that says what it is told to."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import anyio
+import msgspec
+import pytest
+
+from agents.engine import Generation, GenerationRequest
+from agents.worker import PolicyWorker
+from bus import chain
+from bus.chain import EpisodeChain
+from bus.memory import MemoryBus
+from bus.presence import Status
+from bus.subjects import Subjects
+from schemas.config import BusConfig, ContextConfig, ModelConfig, PolicyConfig
+from schemas.errors import EngineFailed
+from schemas.ids import PolicyVersion, WorkerId
+from schemas.messages import (
+    ActionKind,
+    Checkpoint,
+    DeadLetter,
+    FileHash,
+    Observation,
+    RecordRef,
+    Role,
+    Split,
+    StepRequest,
+    StepWake,
+    Task,
+    VersionSpan,
+)
+from tests import builders
+
+pytestmark = pytest.mark.anyio
+
+SUBJECTS = Subjects(builders.RUN)
+CLICK = '<tool_call>{"name": "computer_use", "arguments": {"action": "left_click", "coordinate": [1, 2]}}</tool_call>'
+
+
+@dataclass
+class ScriptedEngine:
+    """Says `text`; holds every request while `gate` is closed."""
+
+    text: str = CLICK
+    version: PolicyVersion = PolicyVersion(0)
+    takes_weights: bool = True
+    requests: list[GenerationRequest] = field(default_factory=list)
+    loaded: list[tuple[str, int]] = field(default_factory=list)
+    gate: anyio.Event | None = None
+    loading: Callable[[], Awaitable[None]] | None = None
+    dead: bool = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def generate(self, request: GenerationRequest) -> Generation:
+        self.requests.append(request)
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.dead:
+            raise EngineFailed("the engine died")
+        return Generation(
+            text=self.text,
+            finish_reason="stop",
+            prompt_tokens=(1, 2),
+            completion_tokens=(3,),
+            logprobs=(-0.5,),
+            versions=(VersionSpan(start=0, end=1, version=self.version),),
+        )
+
+    async def load(self, folder: Path, version: PolicyVersion) -> None:
+        if self.loading is not None:
+            await self.loading()
+        self.loaded.append((folder.name, version))
+        self.version = version
+
+
+def worker_of(bus: MemoryBus, engine: ScriptedEngine, name: str = "p1", *, seats: int = 4) -> PolicyWorker:
+    return PolicyWorker(
+        bus=bus,
+        subjects=SUBJECTS,
+        worker=WorkerId(name),
+        status=Status(Role.POLICY, WorkerId(name)),
+        bus_config=BusConfig(run=builders.RUN),
+        policy_config=PolicyConfig(max_num_seqs=seats),
+        context_config=ContextConfig(num_rounds=2),
+        model_config=ModelConfig(),
+        engine=engine,
+    )
+
+
+@asynccontextmanager
+async def running(*workers: PolicyWorker) -> AsyncIterator[None]:
+    async with anyio.create_task_group() as group:
+        for worker in workers:
+            group.start_soon(worker.run)
+        yield
+        group.cancel_scope.cancel()
+
+
+class Browser:
+    """The browser's end of one episode."""
+
+    def __init__(self, bus: MemoryBus, task: Task) -> None:
+        self.bus = bus
+        self.task = task
+        self.refs: list[RecordRef] = []
+
+    async def begin(self) -> None:
+        admitted = await chain.admit(self.bus, SUBJECTS, self.task)
+        assert admitted is not None
+        self.task_ref = admitted
+        taken = await EpisodeChain.take(self.bus, SUBJECTS, self.task, WorkerId("b1"))
+        assert isinstance(taken, EpisodeChain)
+        self.chain = taken
+
+    async def observe(self) -> StepWake:
+        step = len(self.chain.observations)
+        observation = msgspec.structs.replace(
+            builders.observation(self.task, step, data=b"picture %d" % step),
+            earlier=self.chain.earlier,
+            task=self.task_ref,
+        )
+        ref = await self.chain.observe(observation)
+        return StepWake(episode=self.task.episode, attempt=self.chain.attempt, step=step, observation=ref)
+
+    async def wake(self, wake: StepWake, worker: str | None = None) -> None:
+        split, episode = self.task.split, self.task.episode
+        to_any = SUBJECTS.step_any(split, episode)
+        subject = SUBJECTS.step_worker(split, WorkerId(worker), episode) if worker else to_any
+        await self.bus.append(SUBJECTS.steps, subject, wake)
+
+    async def step(self, worker: str | None = None) -> StepRequest:
+        """Observes, wakes a policy worker, and waits for the answer."""
+        async with self.bus.listen(SUBJECTS.live(self.task.episode, self.chain.attempt)) as live:
+            await self.wake(await self.observe(), worker)
+            with anyio.fail_after(5):
+                record = await anext(live)
+        assert isinstance(record.message, StepRequest)
+        self.chain.answered(RecordRef(shard=0, seq=record.seq))
+        return record.message
+
+
+@pytest.fixture
+async def bus() -> MemoryBus:
+    return MemoryBus(SUBJECTS)
+
+
+async def an_episode(bus: MemoryBus, name: str = "t1", split: Split = Split.TRAIN) -> Browser:
+    browser = Browser(bus, builders.task(name, split=split))
+    await browser.begin()
+    return browser
+
+
+async def queue_is_empty(bus: MemoryBus) -> None:
+    """Returns when every wake-up is settled."""
+    with anyio.fail_after(5):
+        while await bus.subjects(SUBJECTS.steps, SUBJECTS.everything("step")):
+            await anyio.wait_all_tasks_blocked()
+
+
+async def test_answers_with_everything_to_train_on(bus: MemoryBus) -> None:
+    browser = await an_episode(bus)
+    async with running(worker_of(bus, ScriptedEngine(version=PolicyVersion(3), takes_weights=False))):
+        step = await browser.step()
+    assert step.action.kind is ActionKind.CLICK
+    assert (step.worker, step.parsed, step.response) == ("p1", True, CLICK)
+    assert (step.prompt_tokens, step.completion_tokens, step.logprobs) == ((1, 2), (3,), (-0.5,))
+    assert step.versions == (VersionSpan(start=0, end=1, version=PolicyVersion(3)),)
+    assert step.pictures == (browser.chain.observations[0],)
+
+
+async def test_unreadable_output_is_a_wait(bus: MemoryBus) -> None:
+    browser = await an_episode(bus)
+    async with running(worker_of(bus, ScriptedEngine(text="hm"))):
+        step = await browser.step()
+    assert (step.parsed, step.action.kind, step.action.seconds) == (False, ActionKind.WAIT, 2.0)
+
+
+async def test_remembers_its_own_episodes(bus: MemoryBus) -> None:
+    browser, engine = await an_episode(bus), ScriptedEngine()
+    reads = 0
+    get = bus.get
+
+    async def counted(stream: str, seq: int) -> object:
+        nonlocal reads
+        reads += 1
+        return await get(stream, seq)
+
+    bus.get = counted  # type: ignore[assignment, method-assign]
+    async with running(worker_of(bus, engine)):
+        for _ in range(4):
+            await browser.step("p1")
+    assert reads == 1, "only the task is read; the rounds are remembered"
+    pictures = [[picture.data for picture in request.pictures] for request in engine.requests]
+    assert pictures[-1] == [b"picture 1", b"picture 2", b"picture 3"]
+
+
+async def test_takeover_builds_the_same_prompt(bus: MemoryBus) -> None:
+    first, second = ScriptedEngine(), ScriptedEngine()
+    browser, other = await an_episode(bus, "t1"), await an_episode(bus, "t2")
+    async with running(worker_of(bus, first, "p1")):
+        for _ in range(3):
+            await browser.step("p1")
+        for _ in range(4):
+            await other.step("p1")
+    async with running(worker_of(bus, second, "p2")):
+        step = await browser.step()
+    taken_over, remembered = second.requests[0], first.requests[6]
+    assert step.worker == "p2"
+    assert taken_over.messages == remembered.messages
+    assert step.pictures == tuple(browser.chain.observations[-3:])
+
+
+async def test_a_second_wake_up_costs_no_generation(bus: MemoryBus) -> None:
+    browser, engine = await an_episode(bus), ScriptedEngine()
+    async with running(worker_of(bus, engine)):
+        await browser.step()
+        ref = browser.chain.observations[0]
+        await queue_is_empty(bus)
+        await browser.wake(StepWake(episode=browser.task.episode, attempt=1, step=0, observation=ref))
+        await queue_is_empty(bus)
+    assert len(engine.requests) == 1
+
+
+async def test_the_first_answer_wins(bus: MemoryBus) -> None:
+    gate = anyio.Event()
+    slow, quick = ScriptedEngine(gate=gate), ScriptedEngine()
+    browser = await an_episode(bus)
+    async with running(worker_of(bus, slow, "slow")):
+        wake = await browser.observe()
+        await browser.wake(wake, "slow")
+        await anyio.wait_all_tasks_blocked()
+        async with running(worker_of(bus, quick, "quick")):
+            await browser.wake(wake, "quick")
+            await anyio.wait_all_tasks_blocked()
+        gate.set()
+        await queue_is_empty(bus)
+    record = await browser.chain.pending_answer(0)
+    assert record is not None
+    assert isinstance(record.message, StepRequest)
+    assert record.message.worker == "quick"
+    assert len(slow.requests) == 1
+
+
+async def test_an_episode_with_a_new_owner_is_left_alone(bus: MemoryBus) -> None:
+    browser, engine = await an_episode(bus), ScriptedEngine()
+    wake = await browser.observe()
+    await EpisodeChain.take(bus, SUBJECTS, browser.task, WorkerId("b2"))
+    async with running(worker_of(bus, engine)):
+        await browser.wake(wake)
+        await queue_is_empty(bus)
+    assert not engine.requests
+
+
+async def test_corrupt_wake_up_goes_to_the_dead_letters(bus: MemoryBus) -> None:
+    browser = await an_episode(bus)
+    async with running(worker_of(bus, ScriptedEngine())), bus.tail(SUBJECTS.advisories, SUBJECTS.everything("dead")) as dead:
+        bus.store(SUBJECTS.steps, SUBJECTS.step_any(Split.TRAIN, builders.task("bad").episode), b"\xc1")
+        with anyio.fail_after(5):
+            letter = (await anext(dead)).message
+        assert (await browser.step()).worker == "p1", "the worker carries on"
+    assert isinstance(letter, DeadLetter)
+    assert letter.data == b"\xc1"
+
+
+async def test_both_splits_and_no_more_seats_than_configured(bus: MemoryBus) -> None:
+    engine = ScriptedEngine(gate=anyio.Event())
+    splits = [Split.TRAIN, Split.EVAL] * 4
+    browsers = [await an_episode(bus, f"t{index}", split) for index, split in enumerate(splits)]
+    async with running(worker_of(bus, engine, seats=2)):
+        for browser in browsers:
+            await browser.wake(await browser.observe())
+        await anyio.wait_all_tasks_blocked()
+        assert len(engine.requests) <= 4
+        assert engine.gate is not None
+        engine.gate.set()
+        await queue_is_empty(bus)
+    assert len(engine.requests) == len(browsers)
+
+
+async def test_stopping_hands_back_and_forgets_the_own_queue(bus: MemoryBus) -> None:
+    held, helper = ScriptedEngine(gate=anyio.Event()), ScriptedEngine()
+    browser = await an_episode(bus)
+    worker = worker_of(bus, held)
+    async with running(worker):
+        await browser.wake(await browser.observe())
+        await anyio.wait_all_tasks_blocked()
+        assert len(held.requests) == 1
+    assert await bus.depth(worker._own_queue) is None
+    async with running(worker_of(bus, helper, "p2")):
+        await queue_is_empty(bus)
+    assert len(helper.requests) == 1
+
+
+async def test_a_dead_engine_ends_the_worker_and_hands_back(bus: MemoryBus) -> None:
+    browser, helper = await an_episode(bus), ScriptedEngine()
+    await browser.wake(await browser.observe())
+    with pytest.RaisesGroup(EngineFailed, flatten_subgroups=True):
+        await worker_of(bus, ScriptedEngine(dead=True)).run()
+    async with running(worker_of(bus, helper, "p2")):
+        await queue_is_empty(bus)
+    assert len(helper.requests) == 1
+
+
+def a_checkpoint(folder: Path, version: int, *, corrupt: bool = False) -> Checkpoint:
+    place = folder / f"v{version}"
+    place.mkdir()
+    (place / "model.safetensors").write_bytes(b"weights %d" % version)
+    digest = sha256(b"other" if corrupt else b"weights %d" % version).hexdigest()
+    return Checkpoint(
+        run=builders.RUN,
+        version=PolicyVersion(version),
+        uri=place.as_uri(),
+        files=(FileHash(path="model.safetensors", sha256=digest, num_bytes=9),),
+        parent=None,
+        trainer_step=0,
+        judged_seq=0,
+    )
+
+
+async def announce(bus: MemoryBus, checkpoint: Checkpoint) -> None:
+    await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(checkpoint.version), checkpoint)
+
+
+async def test_a_fresh_worker_begins_with_the_newest_sound_weights(bus: MemoryBus, tmp_path: Path) -> None:
+    for version in (1, 2):
+        await announce(bus, a_checkpoint(tmp_path, version))
+    await announce(bus, a_checkpoint(tmp_path, 3, corrupt=True))
+    browser, engine = await an_episode(bus), ScriptedEngine()
+    async with running(worker_of(bus, engine)):
+        step = await browser.step()
+    assert engine.loaded == [("v2", 2)]
+    assert step.versions[0].version == 2
+
+
+async def test_versions_announced_while_loading_are_skipped(bus: MemoryBus, tmp_path: Path) -> None:
+    engine, loading, go_on = ScriptedEngine(), anyio.Event(), anyio.Event()
+
+    async def slowly() -> None:
+        loading.set()
+        await go_on.wait()
+
+    engine.loading = slowly
+    async with running(worker_of(bus, engine)):
+        await anyio.wait_all_tasks_blocked()
+        await announce(bus, a_checkpoint(tmp_path, 1))
+        with anyio.fail_after(5):
+            await loading.wait()
+        for version in (2, 3, 4):
+            await announce(bus, a_checkpoint(tmp_path, version))
+        go_on.set()
+        with anyio.fail_after(5):
+            while engine.version != 4:
+                await anyio.wait_all_tasks_blocked()
+    assert engine.loaded == [("v1", 1), ("v4", 4)]
+
+
+async def test_an_observation_that_is_not_seen_yet_is_tried_again(bus: MemoryBus) -> None:
+    browser, engine = await an_episode(bus), ScriptedEngine()
+    last, hidden = bus.last, [True]
+
+    async def lagging(stream: str, subject_filter: str) -> object:
+        if hidden and stream == SUBJECTS.episodes(0):
+            hidden.pop()
+            return None
+        return await last(stream, subject_filter)
+
+    wake = await browser.observe()
+    bus.last = lagging  # type: ignore[assignment, method-assign]
+    async with running(worker_of(bus, engine)):
+        await browser.wake(wake)
+        await queue_is_empty(bus)
+    assert [request.observation.step for request in engine.requests] == [0]
+    assert isinstance(engine.requests[0].observation, Observation)

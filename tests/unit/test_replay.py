@@ -1,0 +1,67 @@
+"""The replay buffer: what it keeps, how it draws, that it is deterministic."""
+
+import msgspec
+import numpy as np
+
+from tests.trainer_world import ref, small
+from trainer.replay import Replay, ReplayEntry, training_order
+
+CONFIG = small(positive_samples_to_train=4, replay_iterations=2, recency_bias_power=2.0)
+
+
+def filled() -> Replay:
+    replay = Replay(CONFIG)
+    replay.add(0, [ref(seq) for seq in range(3)])
+    replay.add(1, [ref(seq) for seq in range(10, 15)])
+    return replay
+
+
+def test_keeps_the_last_iterations() -> None:
+    replay = filled()
+    replay.add(2, [ref(20)])
+    assert [(entry.iteration, entry.step.seq) for entry in replay.entries] == [
+        *((1, seq) for seq in range(10, 15)),
+        (2, 20),
+    ]
+    replay.add(3, [])
+    assert [entry.step.seq for entry in replay.entries] == [20], "an iteration without success makes others age"
+
+
+def test_everything_is_drawn_when_there_is_little() -> None:
+    replay = Replay(CONFIG)
+    replay.add(0, [ref(1), ref(2)])
+    assert replay.draw(0, 0) == [ref(1), ref(2)]
+    assert Replay(CONFIG).draw(0, 0) == []
+
+
+def test_draws_without_replacement_and_the_same_for_the_same_seed() -> None:
+    replay = filled()
+    drawn = replay.draw(7, 1)
+    assert len(set(drawn)) == 4
+    assert drawn == filled().draw(7, 1)
+    assert any(replay.draw(seed, 1) != drawn for seed in range(5))
+    assert any(replay.draw(7, iteration) != drawn for iteration in range(2, 7))
+
+
+def test_newer_steps_are_likelier_by_the_configured_power() -> None:
+    """One of two is drawn: with weights 1 and (2 + 1)^2 = 9, the newer one nine times in ten."""
+    replay = Replay(small(positive_samples_to_train=1, replay_iterations=9, recency_bias_power=2.0))
+    replay.add(0, [ref(0)])
+    replay.add(2, [ref(2)])
+    newer = np.mean([replay.draw(seed, 2) == [ref(2)] for seed in range(2000)])
+    assert abs(newer - 0.9) < 0.02
+
+
+def test_survives_a_checkpoint() -> None:
+    replay = filled()
+    stored = msgspec.msgpack.decode(msgspec.msgpack.encode(replay.entries), type=tuple[ReplayEntry, ...])
+    assert Replay(CONFIG, stored).draw(7, 1) == replay.draw(7, 1)
+
+
+def test_an_epoch_is_every_index_once_in_even_steps() -> None:
+    steps = training_order(10, 4, seed=0, iteration=1, epoch=0)
+    assert [len(step) for step in steps] == [4, 3, 3]
+    assert sorted(np.concatenate(steps).tolist()) == list(range(10))
+    again = training_order(10, 4, seed=0, iteration=1, epoch=1)
+    assert np.concatenate(steps).tolist() != np.concatenate(again).tolist()
+    assert training_order(0, 4, seed=0, iteration=0, epoch=0) == []

@@ -1,0 +1,43 @@
+"""Which queue gets the next seat."""
+
+import anyio
+import pytest
+
+from agents.seats import Seats, Source, next_source
+
+pytestmark = pytest.mark.anyio
+
+
+def test_own_episodes_come_first() -> None:
+    assert all(next_source(set(Source), given, 10) is Source.OWN for given in range(20))
+
+
+def test_about_a_tenth_prefers_evaluation() -> None:
+    chosen = [next_source({Source.TRAIN, Source.EVAL}, given, 10) for given in range(100)]
+    assert chosen.count(Source.EVAL) == 10
+
+
+def test_no_seat_stays_empty() -> None:
+    assert {next_source({Source.EVAL}, given, 10) for given in range(10)} == {Source.EVAL}
+    assert next_source(set(), 0, 10) is None
+
+
+async def test_a_seat_given_up_while_waiting_goes_on() -> None:
+    seats = Seats(1)
+    await seats.take(Source.TRAIN)
+    got = anyio.Event()
+
+    async def take() -> None:
+        await seats.take(Source.EVAL)
+        got.set()
+
+    async with anyio.create_task_group() as group:
+        async with anyio.create_task_group() as given_up:
+            given_up.start_soon(seats.take, Source.OWN)
+            await anyio.wait_all_tasks_blocked()
+            given_up.cancel_scope.cancel()
+        group.start_soon(take)
+        await anyio.wait_all_tasks_blocked()
+        seats.give_back()
+        with anyio.fail_after(1):
+            await got.wait()

@@ -1,0 +1,87 @@
+"""Names of streams and subjects: filters cover what they should, and nothing of another episode, split or run."""
+
+import pytest
+
+from bus.memory import matches
+from bus.subjects import Subjects
+from bus.topology import own_step_queue, shared_queues, streams
+from schemas.config import BusConfig
+from schemas.errors import ConfigurationError
+from schemas.ids import EpisodeId, RunName, WorkerId, shard_of
+from schemas.messages import Role, Split
+
+CONFIG = BusConfig(run=RunName("a"), num_shards=8)
+SUBJECTS = Subjects(RunName("a"), num_shards=8)
+EPISODE = EpisodeId("train-r0001-t1-m0")
+
+
+@pytest.mark.parametrize(
+    ("subject_filter", "subject", "covered"),
+    [
+        ("a.b", "a.b", True),
+        ("a.b", "a.b.c", False),
+        ("a.*", "a.b", True),
+        ("a.*", "a.b.c", False),
+        ("a.>", "a.b.c", True),
+        ("a.>", "a", False),
+        (">", "a", True),
+        ("*.b.>", "a.b.c.d", True),
+    ],
+)
+def test_wildcards(subject_filter: str, subject: str, covered: bool) -> None:
+    assert matches(subject_filter, subject) is covered
+
+
+def test_a_chain_covers_every_record_of_its_episode_alone() -> None:
+    chain = SUBJECTS.chain(EPISODE)
+    records = [SUBJECTS.chain_task(EPISODE), SUBJECTS.chain_done(EPISODE), SUBJECTS.chain_record(EPISODE, 2, "obs", 3)]
+    assert all(matches(chain, record) for record in records)
+    assert not matches(chain, SUBJECTS.chain_task(EpisodeId(EPISODE + "1")))
+
+
+def test_every_subject_belongs_to_one_stream() -> None:
+    subjects = [
+        *(SUBJECTS.chain_record(EpisodeId(f"e{index}"), 1, "act", 0) for index in range(50)),
+        SUBJECTS.task(Split.EVAL, EPISODE),
+        SUBJECTS.step_any(Split.TRAIN, EPISODE),
+        SUBJECTS.step_worker(Split.TRAIN, WorkerId("w"), EPISODE),
+        SUBJECTS.trajectory(Split.TRAIN, EPISODE),
+        SUBJECTS.judgement(Split.TRAIN, "rubric", EPISODE),
+        SUBJECTS.heartbeat(Role.JUDGE, WorkerId("w")),
+        SUBJECTS.lease("feeder"),
+        SUBJECTS.dead("a_TASKS"),
+    ]
+    specs = streams(SUBJECTS, CONFIG)
+    for subject in subjects:
+        owners = [spec.name for spec in specs if any(matches(wanted, subject) for wanted in spec.subjects)]
+        assert len(owners) == 1, subject
+
+
+def test_queues_of_one_stream_never_share_a_message() -> None:
+    # A work-queue stream refuses consumers whose filters overlap.
+    own = [own_step_queue(SUBJECTS, CONFIG, WorkerId(f"w{index}")) for index in range(2)]
+    queues = [*shared_queues(SUBJECTS, CONFIG), *own]
+    subjects = [SUBJECTS.task(split, EPISODE) for split in Split]
+    for split in Split:
+        subjects += [SUBJECTS.step_any(split, EPISODE), SUBJECTS.step_worker(split, WorkerId("w0"), EPISODE)]
+    for subject in subjects:
+        assert sum(matches(wanted, subject) for queue in queues for wanted in queue.subject_filters) == 1, subject
+
+
+def test_shards_are_used_evenly() -> None:
+    counts = [0] * 8
+    for index in range(8000):
+        counts[shard_of(EpisodeId(f"train-r0001-t{index}-m0"), 8)] += 1
+    assert min(counts) > 800
+
+
+def test_live_actions_are_heard_by_their_own_attempt() -> None:
+    shard = SUBJECTS.shard(EPISODE)
+    assert matches(SUBJECTS.live(EPISODE, 2), f"a.live.{shard}.{EPISODE}.2.act.0")
+    assert not matches(SUBJECTS.live(EPISODE, 2), f"a.live.{shard}.{EPISODE}.1.act.0")
+
+
+@pytest.mark.parametrize("run", ["", "two words", "a.b", "a>", "x" * 129])
+def test_a_run_name_that_is_no_token_is_refused(run: str) -> None:
+    with pytest.raises(ConfigurationError, match="cannot name a stream"):
+        Subjects(RunName(run))

@@ -1,0 +1,164 @@
+"""Restarts by value, and the supervisor with real processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from ops.restarts import EXIT_FATAL, Fatal, Finished, Restart, RestartPolicy, Restarts
+from ops.supervisor import RoleSpec, RoleState, RoleStatus, supervise
+from schemas.messages import Role
+from tests.process_tree import Watch, tree_command, watched_pipe
+
+pytestmark = pytest.mark.anyio
+_SOON = RestartPolicy(first_delay_s=0.01, longest_delay_s=0.05)
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    return tmp_path / "pipe"
+
+
+@pytest.fixture
+async def watch(pipe: Path) -> AsyncIterator[Watch]:
+    async with watched_pipe(pipe) as watch:
+        yield watch
+
+
+def python(name: str, code: str, role: Role = Role.BROWSER) -> RoleSpec:
+    return RoleSpec(role=role, name=name, argv=(sys.executable, "-I", "-S", "-c", textwrap.dedent(code)))
+
+
+def test_delays_double_to_a_bound_and_begin_again_after_health() -> None:
+    restarts, delays = Restarts(), []
+    for ran_s in (1.0,) * 8 + (30.0, 1.0):
+        restarts, decision = restarts.after_exit(1, ran_s)
+        assert isinstance(decision, Restart)
+        delays.append(decision.delay_s)
+    assert delays == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0, 0.2, 0.4])
+    assert restarts.num_restarts == 10
+
+
+def test_ten_thousand_crashes_do_not_overflow() -> None:
+    _, decision = Restarts(num_quick_crashes=10_000).after_exit(137, 0.0)
+    assert decision == Restart(delay_s=10.0)
+
+
+def test_a_finished_and_a_fatal_role_are_not_started_again() -> None:
+    assert Restarts().after_exit(0, 1.0) == (Restarts(), Finished())
+    assert Restarts().after_exit(EXIT_FATAL, 1.0) == (Restarts(), Fatal())
+
+
+async def test_a_crashed_role_is_restarted_and_its_last_words_are_told(tmp_path: Path, pipe: Path, watch: Watch) -> None:
+    changes: list[RoleStatus] = []
+    async with supervise(tmp_path, on_change=changes.append, policy=_SOON) as supervisor:
+        supervisor.start(RoleSpec(role=Role.JUDGE, name="judge-1", argv=tree_command(pipe, "crash")))
+        for _ in range(3):
+            await watch.stands()
+    await watch.all_gone()
+    crashed = [change for change in changes if change.state is RoleState.WAITING]
+    assert [(c.num_restarts, c.note, c.exit_code) for c in crashed[:2]] == [(1, "it broke", 3), (2, "it broke", 3)]
+    assert changes[-1].state is RoleState.STOPPED
+
+
+async def test_a_killed_role_is_restarted(tmp_path: Path, pipe: Path, watch: Watch) -> None:
+    changes: list[RoleStatus] = []
+    async with supervise(tmp_path, on_change=changes.append, policy=_SOON) as supervisor:
+        supervisor.start(RoleSpec(role=Role.BROWSER, name="browser-1", argv=tree_command(pipe)))
+        first = await watch.stands()
+        assert supervisor.pid("browser-1") == first["pid"]
+        os.kill(first["pid"], signal.SIGKILL)
+        second = await watch.stands()
+        assert supervisor.pid("browser-1") == second["pid"] != first["pid"]
+        assert supervisor.statuses[0].num_restarts == 1
+    await watch.all_gone()
+    assert [c.note for c in changes if c.state is RoleState.WAITING] == ["killed by SIGKILL"]
+
+
+async def test_a_persons_mistake_is_shown_and_not_repeated(tmp_path: Path) -> None:
+    code = "import sys; print('no model at /x: make one first', file=sys.stderr); sys.exit(78)"
+    async with supervise(tmp_path, policy=_SOON) as supervisor:
+        supervisor.start(python("policy-1", code, Role.POLICY))
+        with anyio.fail_after(10):
+            status = await supervisor.wait("policy-1")
+    assert (status.state, status.note, status.num_restarts) == (RoleState.FATAL, "no model at /x: make one first", 0)
+
+
+async def test_a_finished_role_stays_finished_and_its_name_can_be_used_again(tmp_path: Path) -> None:
+    async with supervise(tmp_path, policy=_SOON) as supervisor:
+        for _ in range(2):
+            supervisor.start(python("feeder-1", "pass", Role.FEEDER))
+            with pytest.raises(ValueError, match="running already"):
+                supervisor.start(python("feeder-1", "pass", Role.FEEDER))
+            with anyio.fail_after(10):
+                assert (await supervisor.wait("feeder-1")).state is RoleState.FINISHED
+
+
+async def test_the_server_is_stopped_behind_the_others(tmp_path: Path) -> None:
+    stopped: list[str] = []
+    ready = tmp_path / "ready"
+    os.mkfifo(ready)
+    code = f"""
+        import os, signal, sys, time
+        def stop(*_):
+            time.sleep(0.3)
+            sys.exit(0)
+        signal.signal(signal.SIGTERM, stop)
+        with open({str(ready)!r}, "w") as pipe:
+            pipe.write("x")
+        time.sleep(600)
+    """
+    ended = lambda status: stopped.append(status.name) if status.state.ended else None  # noqa: E731
+    async with supervise(tmp_path, on_change=ended) as supervisor:
+        for role in (Role.SERVER, Role.BROWSER):
+            supervisor.start(python(role.value, code, role))
+            await anyio.to_thread.run_sync(ready.read_text)
+    assert stopped == ["browser", "server"]
+
+
+async def test_stubborn_roles_are_gone_within_the_grace_period_together(tmp_path: Path, pipe: Path, watch: Watch) -> None:
+    async with supervise(tmp_path, grace_s=0.5) as supervisor:
+        for index in range(3):
+            supervisor.start(RoleSpec(role=Role.BROWSER, name=f"b-{index}", argv=tree_command(pipe, "stubborn")))
+        for _ in range(3):
+            await watch.stands()
+        with anyio.fail_after(5):
+            await supervisor.stop()
+            await watch.all_gone()
+
+
+async def test_cancellation_stops_everything(tmp_path: Path, pipe: Path, watch: Watch) -> None:
+    with anyio.CancelScope() as scope:
+        async with supervise(tmp_path) as supervisor:
+            supervisor.start(RoleSpec(role=Role.BROWSER, name="b", argv=tree_command(pipe)))
+            await watch.stands()
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert supervisor.statuses[0].state is RoleState.STOPPED
+    await watch.all_gone()
+
+
+async def test_a_killed_supervisor_leaves_nothing(tmp_path: Path, pipe: Path, watch: Watch) -> None:
+    program = """
+        import sys, anyio
+        from pathlib import Path
+        from ops.supervisor import RoleSpec, supervise
+        from schemas.messages import Role
+        async def main():
+            async with supervise(Path(sys.argv[1])) as supervisor:
+                supervisor.start(RoleSpec(role=Role.BROWSER, name="b", argv=tuple(sys.argv[2:])))
+                await anyio.sleep_forever()
+        anyio.run(main)
+    """
+    root = str(Path(__file__).parent.parent.parent)
+    command = [sys.executable, "-c", textwrap.dedent(program), str(tmp_path), *tree_command(pipe)]
+    with subprocess.Popen(command, cwd=root) as supervisor:  # noqa: ASYNC220 - has to be killed, not awaited
+        await watch.stands()
+        supervisor.kill()
+        await watch.all_gone()

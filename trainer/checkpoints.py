@@ -1,0 +1,171 @@
+"""Checkpoints on disk: written whole or not at all, hashed, and complete for a trainer that continues from them.
+
+    <root>/v000003-1f2e3d4c/
+        config.json, tokenizer, processor, model.safetensors   what transformers and vLLM load
+        trainer/optimizer.safetensors                          the optimizer's state
+        trainer/state.msgpack                                  what was consumed, the replay buffer, counters
+
+No file is a pickle. A folder gets its final name only when everything in it has reached the disk.
+"""
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import msgspec
+import safetensors.torch
+import torch
+from huggingface_hub import split_torch_state_dict_into_shards
+
+from schemas.errors import CheckpointCorrupt, ConfigurationError, TrainerError
+from schemas.messages import FileHash
+from trainer.engine_state import EngineState
+from trainer.replay import ReplayEntry
+
+_OPTIMIZER = "trainer/optimizer.safetensors"
+_STATE = "trainer/state.msgpack"
+_NUM_UPDATES = "num_updates"
+_ABANDONED_S = 600.0
+_WEIGHT_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".gguf", ".index.json")
+
+
+class TrainerState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a trainer needs besides weights and optimizer to continue as if it had never stopped."""
+
+    version: int
+    judged_seq: int
+    """Sequence on JUDGED up to which everything was consumed."""
+    num_trajectories: int
+    """Training episodes consumed, trained on or not."""
+    num_updates: int
+    replay: tuple[ReplayEntry, ...]
+
+
+def write_checkpoint(root: Path, *, base: Path, engine: EngineState, state: TrainerState) -> tuple[Path, tuple[FileHash, ...]]:
+    """Writes one checkpoint; the other files of the model are copied from `base`. Returns its folder and its files.
+
+    Raises:
+        TrainerError: the disk is full or cannot be written to.
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        writing = root / f".writing-v{state.version:06d}-{os.getpid()}"
+        shutil.rmtree(writing, ignore_errors=True)
+        (writing / "trainer").mkdir(parents=True)
+        for file in model_files(base):
+            shutil.copyfile(file, writing / file.name)
+        _write_weights(writing, engine.weights)
+        counted = {**engine.optimizer, _NUM_UPDATES: torch.tensor(engine.num_updates)}
+        safetensors.torch.save_file(counted, writing / _OPTIMIZER)
+        (writing / _STATE).write_bytes(msgspec.msgpack.encode(state))
+        files = hash_files(writing)
+        _to_disk(writing, files)
+        digest = hashlib.sha256(msgspec.msgpack.encode(files)).hexdigest()[:8]
+        final = root / f"v{state.version:06d}-{digest}"
+        if final.exists():
+            # The same bytes, written by a trainer that died before it could announce them.
+            shutil.rmtree(final)
+        writing.rename(final)
+        _sync(root)
+    except OSError as error:
+        raise TrainerError(f"the checkpoint cannot be written to {root} ({error.strerror}): free some space there") from error
+    return final, files
+
+
+def model_files(base: Path) -> list[Path]:
+    """The files of a model folder that are not weights: configuration, tokenizer, processor."""
+    return sorted(file for file in base.iterdir() if file.is_file() and not file.name.endswith(_WEIGHT_SUFFIXES))
+
+
+def _write_weights(folder: Path, weights: dict[str, torch.Tensor]) -> None:
+    plan = split_torch_state_dict_into_shards(weights, filename_pattern="model{suffix}.safetensors", max_shard_size="5GB")
+    for name, tensors in plan.filename_to_tensors.items():
+        part = {tensor: weights[tensor].contiguous() for tensor in tensors}
+        safetensors.torch.save_file(part, folder / name, metadata={"format": "pt"})
+    if plan.is_sharded:
+        index = {"metadata": plan.metadata, "weight_map": plan.tensor_to_filename}
+        (folder / "model.safetensors.index.json").write_bytes(msgspec.json.encode(index))
+
+
+def hash_files(folder: Path) -> tuple[FileHash, ...]:
+    """Every file of a folder with its hash, by relative path."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return tuple(
+        FileHash(path=path.relative_to(folder).as_posix(), sha256=_digest(path), num_bytes=path.stat().st_size)
+        for path in files
+    )
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _to_disk(folder: Path, files: Iterable[FileHash]) -> None:
+    for file in files:
+        _sync(folder / file.path)
+    _sync(folder / "trainer")
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def folder_of(uri: str) -> Path:
+    """The folder that a `file://` URI names.
+
+    Raises:
+        ConfigurationError: another scheme.
+    """
+    parsed = urlparse(uri)
+    if parsed.scheme != "file":
+        raise ConfigurationError(f"the checkpoint is at {uri}: the trainer continues from folders (file://) only")
+    return Path(unquote(parsed.path))
+
+
+def verify(folder: Path, files: Sequence[FileHash]) -> None:
+    """Raises `CheckpointCorrupt` naming the first file that is missing or differs from its recorded hash."""
+    for file in files:
+        path = folder / file.path
+        if not path.is_file():
+            raise CheckpointCorrupt(f"{path} is missing: put it back, or begin a new run")
+        if path.stat().st_size != file.num_bytes or _digest(path) != file.sha256:
+            raise CheckpointCorrupt(f"{path} is not what was written (its hash differs): restore it, or begin a new run")
+
+
+def read_trainer_state(folder: Path) -> TrainerState:
+    """Raises `CheckpointCorrupt` when the file is missing or cannot be read."""
+    try:
+        return msgspec.msgpack.decode((folder / _STATE).read_bytes(), type=TrainerState)
+    except (OSError, msgspec.DecodeError) as error:
+        raise CheckpointCorrupt(f"{folder / _STATE} cannot be read: {error}") from error
+
+
+def read_optimizer_state(folder: Path) -> tuple[dict[str, torch.Tensor], int]:
+    """The optimizer's tensors and its number of updates. Raises `CheckpointCorrupt`."""
+    try:
+        tensors = safetensors.torch.load_file(folder / _OPTIMIZER)
+        return tensors, int(tensors.pop(_NUM_UPDATES))
+    except (OSError, KeyError, safetensors.SafetensorError) as error:
+        raise CheckpointCorrupt(f"{folder / _OPTIMIZER} cannot be read: {error}") from error
+
+
+def prune(root: Path, *, newest: int, keep: int) -> None:
+    """Deletes checkpoints older than the `keep` newest (at least two: policies may still be loading the last but one)."""
+    if not root.is_dir():
+        return
+    for folder in root.glob("v[0-9]*-*"):
+        if int(folder.name[1:].partition("-")[0]) <= newest - max(2, keep):
+            shutil.rmtree(folder, ignore_errors=True)
+    for folder in root.glob(".writing-*"):
+        if time.time() - folder.stat().st_mtime > _ABANDONED_S:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,146 @@
+"""What rank 0 tells the other ranks, as MessagePack: numbers and raw arrays, never pickled objects."""
+
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from schemas.ids import PolicyVersion
+from schemas.messages import RecordRef
+from trainer.batches import Share
+from trainer.logprobs import Truncation
+from trainer.samples import Patches, Sample
+
+
+@dataclass(frozen=True, eq=False)
+class OpenCommand:
+    """Load the model in this folder; with `resume`, its optimizer state too."""
+
+    folder: str
+    resume: bool
+
+
+@dataclass(frozen=True, eq=False)
+class TrainCommand:
+    """Make one optimizer step."""
+
+    share: Share
+    normaliser: float
+    """Global number of completion tokens."""
+    learning_rate: float
+
+
+@dataclass(frozen=True, eq=False)
+class LogprobsCommand:
+    samples: list[Sample]
+    truncation: Truncation
+
+
+@dataclass(frozen=True, eq=False)
+class StateCommand:
+    """Take part in gathering the state."""
+
+
+@dataclass(frozen=True, eq=False)
+class StopCommand:
+    pass
+
+
+Command = OpenCommand | TrainCommand | LogprobsCommand | StateCommand | StopCommand
+
+
+class _Picture(msgspec.Struct):
+    raw: bytes
+    grid: tuple[int, int, int]
+
+
+class _Sample(msgspec.Struct):
+    shard: int
+    seq: int
+    tokens: bytes
+    num_prompt: int
+    positions: bytes
+    logprobs: bytes
+    temperature: float
+    pictures: list[_Picture]
+    versions: list[int]
+    weight: float = 1.0
+
+
+class _Wire(msgspec.Struct):
+    kind: str
+    parts: list[list[_Sample]] = []
+    numbers: list[float] = []
+    text: str = ""
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(_Wire)
+
+
+def encode(command: Command) -> bytes:
+    match command:
+        case OpenCommand(folder, resume):
+            wire = _Wire("open", numbers=[float(resume)], text=folder)
+        case TrainCommand(share, normaliser, rate):
+            parts = [[_pack(sample, weight) for sample, weight in part] for part in share]
+            wire = _Wire("train", parts=parts, numbers=[normaliser, rate])
+        case LogprobsCommand(samples, cut):
+            parts = [[_pack(sample, 0.0) for sample in samples]]
+            wire = _Wire("logprobs", parts=parts, numbers=[float(cut.top_k), cut.top_p, cut.min_p])
+        case StateCommand():
+            wire = _Wire("state")
+        case StopCommand():
+            wire = _Wire("stop")
+    return _encoder.encode(wire)
+
+
+def decode(data: bytes) -> Command:
+    wire = _decoder.decode(data)
+    match wire.kind:
+        case "open":
+            return OpenCommand(wire.text, bool(wire.numbers[0]))
+        case "train":
+            share = [[(_unpack(sample), sample.weight) for sample in part] for part in wire.parts]
+            return TrainCommand(share, wire.numbers[0], wire.numbers[1])
+        case "logprobs":
+            top_k, top_p, min_p = wire.numbers
+            return LogprobsCommand([_unpack(sample) for sample in wire.parts[0]], Truncation(int(top_k), top_p, min_p))
+        case "state":
+            return StateCommand()
+        case _:
+            return StopCommand()
+
+
+def _pack(sample: Sample, weight: float) -> _Sample:
+    return _Sample(
+        shard=sample.ref.shard,
+        seq=sample.ref.seq,
+        tokens=sample.tokens.tobytes(),
+        num_prompt=sample.num_prompt,
+        positions=sample.positions.tobytes(),
+        logprobs=sample.logprobs.tobytes(),
+        temperature=sample.temperature,
+        pictures=[_Picture(picture.raw.tobytes(), picture.grid) for picture in sample.pictures],
+        versions=list(sample.versions),
+        weight=weight,
+    )
+
+
+def _unpack(wire: _Sample) -> Sample:
+    tokens = np.frombuffer(wire.tokens, dtype=np.int32)
+    return Sample(
+        ref=RecordRef(shard=wire.shard, seq=wire.seq),
+        tokens=tokens,
+        num_prompt=wire.num_prompt,
+        positions=np.frombuffer(wire.positions, dtype=np.int32).reshape(3, len(tokens)),
+        logprobs=np.frombuffer(wire.logprobs, dtype=np.float32),
+        temperature=wire.temperature,
+        pictures=tuple(_picture(picture) for picture in wire.pictures),
+        versions=frozenset(PolicyVersion(version) for version in wire.versions),
+    )
+
+
+def _picture(wire: _Picture) -> Patches:
+    frames, rows, columns = wire.grid
+    return Patches(np.frombuffer(wire.raw, dtype=np.uint8).reshape(frames * rows * columns, -1), wire.grid)

@@ -1,0 +1,66 @@
+"""What one iteration makes of its judgements. Pure: judgements in, a plan and figures out."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from schemas.messages import Judgement, Trajectory, Verdict
+
+
+def staleness(trajectory: Trajectory, version: int) -> int:
+    """Versions between the oldest that played the episode and the one that trains on it; 0 without a step."""
+    return max((version - played for played in trajectory.versions), default=0)
+
+
+def is_success(judgement: Judgement) -> bool:
+    return judgement.verdict is Verdict.SUCCESS and judgement.reward is not None and judgement.reward > 0
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """A batch of judgements, sorted."""
+
+    fresh: tuple[Judgement, ...]
+    """Scored, and within the staleness bound."""
+    num_stale: int
+    """Discarded: older than the bound."""
+    num_unscored: int
+    """Excluded or without a verdict."""
+    histogram: Counter[int]
+    """Episodes in `fresh` by staleness."""
+    success: float
+    """Mean reward of everything that was scored."""
+    parse_rate: float
+    """Share of the steps whose output could be parsed."""
+
+    @property
+    def successes(self) -> tuple[Judgement, ...]:
+        return tuple(judgement for judgement in self.fresh if is_success(judgement))
+
+    def metrics(self) -> dict[str, float]:
+        total = sum(self.histogram.values())
+        mean = sum(age * count for age, count in self.histogram.items()) / total if total else 0.0
+        return {
+            "success": self.success,
+            "parse_rate": self.parse_rate,
+            "staleness_mean": mean,
+            "staleness_max": float(max(self.histogram, default=0)),
+            "discarded_stale": float(self.num_stale),
+            "unscored": float(self.num_unscored),
+        } | {f"staleness_{age}": float(count) for age, count in sorted(self.histogram.items())}
+
+
+def plan_batch(batch: Sequence[Judgement], *, version: int, bound: int) -> BatchPlan:
+    """Sorts the judgements that one iteration consumes, for a trainer that holds `version`."""
+    scored = [judgement for judgement in batch if judgement.reward is not None]
+    fresh = tuple(judgement for judgement in scored if staleness(judgement.trajectory, version) <= bound)
+    num_steps = sum(len(judgement.trajectory.steps) for judgement in batch)
+    num_unparsed = sum(judgement.trajectory.num_unparsed for judgement in batch)
+    return BatchPlan(
+        fresh=fresh,
+        num_stale=len(scored) - len(fresh),
+        num_unscored=len(batch) - len(scored),
+        histogram=Counter(staleness(judgement.trajectory, version) for judgement in fresh),
+        success=sum(judgement.reward or 0.0 for judgement in scored) / len(scored) if scored else 0.0,
+        parse_rate=1.0 - num_unparsed / num_steps if num_steps else 1.0,
+    )

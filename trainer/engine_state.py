@@ -1,0 +1,56 @@
+"""The state of a DeepSpeed engine as plain tensors, equal for every ZeRO stage and number of ranks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+_MASTER = "master"
+
+
+@dataclass(frozen=True, eq=False)
+class EngineState:
+    """Full tensors on the CPU, by parameter name."""
+
+    num_updates: int
+    weights: dict[str, torch.Tensor]
+    """In the model's own precision: what policies load."""
+    optimizer: dict[str, torch.Tensor]
+    """`exp_avg.<name>`, `exp_avg_sq.<name>`, and `master.<name>` where training keeps more precise weights."""
+
+
+def read_state(engine: Any, model: nn.Module, num_updates: int) -> EngineState:
+    """Gathers the state; every rank takes part, and the result is complete on each."""
+    from deepspeed.utils import safe_get_full_fp32_param, safe_get_full_optimizer_state
+
+    weights: dict[str, torch.Tensor] = {}
+    optimizer: dict[str, torch.Tensor] = {}
+    for name, parameter in model.named_parameters():
+        master = safe_get_full_fp32_param(parameter).cpu()
+        weights[name] = master.to(parameter.dtype)
+        if parameter.dtype != torch.float32:
+            optimizer[f"{_MASTER}.{name}"] = master
+        # The optimizer allocates its state in its first step.
+        for key in _MOMENTS if num_updates else ():
+            optimizer[f"{key}.{name}"] = safe_get_full_optimizer_state(parameter, key).cpu()
+    return EngineState(num_updates, weights, optimizer)
+
+
+def restore_state(engine: Any, model: nn.Module, optimizer: Mapping[str, torch.Tensor], num_updates: int) -> None:
+    """Puts a saved optimizer state in place; the engine must have made one step, so that there is a place.
+
+    Raises:
+        KeyError: a tensor is missing: the state belongs to another model or precision.
+    """
+    from deepspeed.utils import safe_set_full_fp32_param, safe_set_full_optimizer_state
+
+    for name, parameter in model.named_parameters():
+        if parameter.dtype != torch.float32:
+            safe_set_full_fp32_param(parameter, optimizer[f"{_MASTER}.{name}"].to(parameter.device))
+        for key in _MOMENTS:
+            safe_set_full_optimizer_state(parameter, optimizer[f"{key}.{name}"].to(parameter.device), key)
+    for entry in engine.optimizer.optimizer.state.values():
+        entry["step"].fill_(float(num_updates))

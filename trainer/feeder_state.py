@@ -1,0 +1,83 @@
+"""What the feeder knows, folded from the streams. Every message may come twice and in any order across streams.
+
+Invariant: knowing too little only ever admits too little, so a feeder may act while it is still catching up.
+"""
+
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from schemas.ids import EpisodeId, WorkerId
+from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, Split, Trajectory, Verdict
+
+_POLICY_SILENT_S = 15.0
+_WINDOW = 256
+
+
+@dataclass
+class FeederState:
+    """`demonstrate` says which pool episodes are counted: the oracle's demonstrations, or the policy's training."""
+
+    demonstrate: bool = False
+    version: int = 0
+    """Of the newest announced checkpoint."""
+    admitted: set[EpisodeId] = field(default_factory=set)
+    """Training episodes (or demonstrations) whose chain exists."""
+    ended: set[EpisodeId] = field(default_factory=set)
+    accepted: set[EpisodeId] = field(default_factory=set)
+    """Those that are judged."""
+    evaluated: dict[EpisodeId, float | None] = field(default_factory=dict)
+    """Reward of every judged evaluation episode."""
+    window: deque[float] = field(default_factory=lambda: deque(maxlen=_WINDOW))
+    """Rewards of the latest judged training episodes."""
+    policies: dict[WorkerId, tuple[int, float]] = field(default_factory=dict)
+    """Served version and time of the last heartbeat."""
+
+    def apply(self, message: AnyMessage, now: float) -> None:
+        """Takes one message in; `now` in seconds of any steady clock."""
+        match message:
+            case Checkpoint():
+                self.version = max(self.version, message.version)
+            case Heartbeat() if "version" in message.metrics:
+                self.policies[message.worker] = (int(message.metrics["version"]), now)
+            case Judgement():
+                self._judged(message)
+            case Trajectory() if self._counts(message):
+                self.ended.add(message.episode)
+            case _:
+                pass
+
+    def served(self, now: float) -> int | None:
+        """The oldest version that a live policy worker serves; None when none has been heard lately."""
+        live = [version for version, heard in self.policies.values() if now - heard < _POLICY_SILENT_S]
+        return min(live, default=None)
+
+    def admitting_version(self, now: float) -> int:
+        """The version that admission counts from: what is played now, not what has only been announced."""
+        served = self.served(now)
+        return self.version if served is None else min(self.version, served)
+
+    @property
+    def running(self) -> int:
+        return max(0, len(self.admitted) - len(self.ended))
+
+    def unfinished(self, episodes: Collection[EpisodeId]) -> int:
+        """How many of these evaluation episodes are not judged yet."""
+        return sum(episode not in self.evaluated for episode in episodes)
+
+    def success(self, episodes: Collection[EpisodeId]) -> float | None:
+        """Mean reward of the judged ones among these evaluation episodes; None when none has a verdict."""
+        rewards = [reward for episode in episodes if (reward := self.evaluated.get(episode)) is not None]
+        return sum(rewards) / len(rewards) if rewards else None
+
+    def _counts(self, trajectory: Trajectory) -> bool:
+        return trajectory.task.split is Split.TRAIN and trajectory.task.demonstrate == self.demonstrate
+
+    def _judged(self, judgement: Judgement) -> None:
+        if judgement.split is Split.EVAL:
+            self.evaluated.setdefault(judgement.episode, judgement.reward)
+        elif self._counts(judgement.trajectory) and judgement.episode not in self.accepted:
+            self.accepted.add(judgement.episode)
+            self.ended.add(judgement.episode)
+            if judgement.reward is not None and judgement.verdict in (Verdict.SUCCESS, Verdict.FAILURE):
+                self.window.append(judgement.reward)

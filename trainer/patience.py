@@ -1,0 +1,26 @@
+"""Waiting out a bus that is away: the feeder and the trainer have nothing else to do, and lose nothing by it."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+import structlog
+
+from schemas.errors import BusUnavailable, StreamFull
+
+_DELAYS_S = (0.2, 0.5, 1.0, 2.0)
+_log = structlog.get_logger()
+T = TypeVar("T")
+
+
+async def patiently(operation: Callable[[], Awaitable[T]]) -> T:
+    """Repeats an idempotent bus operation until the bus answers; other errors go on."""
+    attempt = 0
+    while True:
+        try:
+            return await operation()
+        except (BusUnavailable, StreamFull) as error:
+            delay_s = _DELAYS_S[min(attempt, len(_DELAYS_S) - 1)]
+            _log.warning("bus_awaited", reason=str(error), delay_s=delay_s)
+        attempt += 1
+        await anyio.sleep(delay_s)
