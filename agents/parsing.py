@@ -140,7 +140,7 @@ def _loose(body: str) -> Mapping[str, object]:
     if name := _LOOSE_NAME.search(body):
         found["action"] = name[1]
     if point := _LOOSE_POINT.search(body):
-        found["coordinate"] = [float(number) for number in point[1].split(",")]
+        found["coordinate"] = point[1]
     for key, double, single, bare in _LOOSE_TEXT.findall(body):
         found.setdefault(key, _unescaped(double) if double else single or bare)
     return found

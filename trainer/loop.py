@@ -7,7 +7,7 @@ announced (create-only). So after a kill it continues from the newest announced 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -15,83 +15,40 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 import structlog
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from anyio.streams.memory import MemoryObjectSendStream
 
 from bus.companions import companions
-from bus.ports import Bus, Expect
+from bus.ports import Bus
 from bus.presence import Status
 from bus.subjects import Subjects
 from schemas.config import AlgorithmConfig, EnvConfig, FeederConfig, PolicyConfig, TrainerConfig
-from schemas.errors import ChainConflict, TrainerError
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import Checkpoint, Judgement, RecordRef, Split
+from schemas.messages import Checkpoint, RecordRef
+from trainer.announcements import Announcements
 from trainer.checkpoints import (
     TrainerState,
     folder_of,
-    hash_files,
     prune,
     read_trainer_state,
     verify,
     write_checkpoint,
 )
 from trainer.consumption import BatchPlan, is_success, plan_batch
-from trainer.engine import StepResult, TrainEngine
-from trainer.episode_steps import EpisodeSteps, StepStore
+from trainer.engine import TrainEngine
+from trainer.episode_steps import StepStore
+from trainer.figures import PhaseClock, TrainingFigures
+from trainer.intake import Judged, open_intake
 from trainer.logprobs import Truncation
 from trainer.metrics import MetricsLog
 from trainer.mismatch import check_mismatch, comparable, mean_mismatch
-from trainer.patience import patiently
 from trainer.replay import Replay, training_order
 from trainer.samples import Sample, SampleBuilder
 
-_PREFETCH = 8
 _log = structlog.get_logger()
 T = TypeVar("T")
 
 OpenEngine = Callable[[Path, bool], AbstractContextManager[TrainEngine]]
 """Opens the engine on a folder; True: with the optimizer state in it."""
-
-
-@dataclass(eq=False)
-class _Judged:
-    """One judgement on its way to training."""
-
-    seq: int
-    judgement: Judgement
-    steps: EpisodeSteps = field(default_factory=EpisodeSteps)
-    ready: anyio.Event = field(default_factory=anyio.Event)
-
-
-@dataclass
-class _Figures:
-    """What an iteration adds up while it trains."""
-
-    losses: float = 0.0
-    grad_norms: float = 0.0
-    learning_rate: float = 0.0
-    num_steps: int = 0
-    num_tokens: int = 0
-    num_samples: int = 0
-
-    def add(self, result: StepResult, num_samples: int) -> None:
-        self.losses += result.loss * result.num_tokens
-        self.grad_norms += result.grad_norm
-        self.learning_rate = result.learning_rate
-        self.num_steps += 1
-        self.num_tokens += result.num_tokens
-        self.num_samples += num_samples
-
-    def metrics(self) -> dict[str, float]:
-        if not self.num_steps:
-            return {"samples": 0.0, "tokens": 0.0}
-        return {
-            "loss": self.losses / self.num_tokens,
-            "grad_norm": self.grad_norms / self.num_steps,
-            "learning_rate": self.learning_rate,
-            "samples": float(self.num_samples),
-            "tokens": float(self.num_tokens),
-            "updates": float(self.num_steps),
-        }
 
 
 class Trainer:
@@ -122,6 +79,7 @@ class Trainer:
         self._algorithm = algorithm
         self._trainer = trainer
         self._feeder = feeder
+        self._announcements = Announcements(bus, subjects)
         self._batch_size = env.train_tasks_rollout_size
         self._truncation = Truncation(top_k=max(0, policy.top_k), top_p=policy.top_p, min_p=policy.min_p)
         self._base = base.resolve()
@@ -132,43 +90,12 @@ class Trainer:
 
     async def run(self) -> None:
         self._status.state = "loading"
-        newest = await self._newest_checkpoint()
+        newest = await self._announcements.newest() or await self._announcements.announce_base(self._base)
         if newest.version < self._feeder.num_iterations:
             async with self._resumed(newest) as iterations:
                 await self._serve(iterations)
         self._status.state = "finished"
         _log.info("training_finished", worker=self._worker, version=self._feeder.num_iterations)
-
-    async def _newest_checkpoint(self) -> Checkpoint:
-        """The newest announced version; announces the base model as version 0 when there is none."""
-        names = self._subjects
-        record = await patiently(lambda: self._bus.last(names.checkpoints, names.everything("checkpoint")))
-        if record is not None and isinstance(record.message, Checkpoint):
-            return record.message
-        files = await anyio.to_thread.run_sync(hash_files, self._base)
-        first = Checkpoint(
-            run=names.run,
-            version=PolicyVersion(0),
-            uri=self._base.as_uri(),
-            files=files,
-            parent=None,
-            trainer_step=0,
-            judged_seq=0,
-        )
-        await self._announce(first)
-        return first
-
-    async def _announce(self, checkpoint: Checkpoint) -> None:
-        subject = self._subjects.checkpoint(checkpoint.version)
-        try:
-            await patiently(
-                lambda: self._bus.append(self._subjects.checkpoints, subject, checkpoint, expect=Expect(subject, 0))
-            )
-        except ChainConflict as error:
-            raise TrainerError(
-                f"version {checkpoint.version} of run {self._subjects.run} was announced by another trainer meanwhile: a run "
-                "has one trainer; stop one of the two, and this one continues from the newest version when it is started again"
-            ) from error
 
     @asynccontextmanager
     async def _resumed(self, newest: Checkpoint) -> AsyncIterator["_Iterations"]:
@@ -193,55 +120,22 @@ class Trainer:
             _log.info("training_resumed", version=newest.version, judged_seq=state.judged_seq, folder=str(folder))
             yield _Iterations(engine=engine, store=store, state=state, replay=Replay(self._algorithm, state.replay))
 
-    # reading ----------------------------------------------------------------------------------------------------------
-
     async def _serve(self, now: "_Iterations") -> None:
-        send, receive = anyio.create_memory_object_stream[_Judged](2 * self._batch_size)
-        to_fetch, fetch = anyio.create_memory_object_stream[_Judged](2 * self._batch_size)
-        reader = partial(self._read, now.state.judged_seq, send, to_fetch)
-        fetchers = [partial(self._prefetch, now.store, fetch)] * _PREFETCH
-        async with send, receive, to_fetch, fetch, companions(reader, *fetchers):
+        size = self._batch_size
+        async with open_intake(
+            self._bus, self._subjects, now.store.episode, after_seq=now.state.judged_seq, ahead=2 * size
+        ) as intake:
             while now.state.version < self._feeder.num_iterations:
-                began = anyio.current_time()
-                batch = await self._collect(receive)
-                await self._iterate(now, batch, waited_s=anyio.current_time() - began)
-
-    async def _read(
-        self, after_seq: int, send: MemoryObjectSendStream[_Judged], to_fetch: MemoryObjectSendStream[_Judged]
-    ) -> None:
-        """Reads judged training episodes in the stream's order; successful ones are fetched ahead of their turn."""
-        async with self._bus.tail(
-            self._subjects.judged, self._subjects.judgements(Split.TRAIN), after_seq=after_seq
-        ) as records:
-            async for record in records:
-                judgement = record.message
-                if not isinstance(judgement, Judgement) or judgement.trajectory.task.demonstrate:
-                    continue
-                item = _Judged(record.seq, judgement)
-                if is_success(judgement):
-                    await to_fetch.send(item)
-                else:
-                    item.ready.set()
-                await send.send(item)
-
-    async def _prefetch(self, store: StepStore, fetch: MemoryObjectReceiveStream[_Judged]) -> None:
-        async for item in fetch:
-            item.steps = await store.episode(item.judgement.trajectory)
-            item.ready.set()
-
-    async def _collect(self, receive: MemoryObjectReceiveStream[_Judged]) -> list[_Judged]:
-        self._status.state = "waiting"
-        batch: list[_Judged] = []
-        while len(batch) < self._batch_size:
-            batch.append(await receive.receive())
-            self._status.metrics.update(collected=len(batch), batch=self._batch_size)
-        return batch
+                clock = PhaseClock(anyio.current_time())
+                self._status.state = "waiting"
+                batch = await intake.batch(size, lambda count: self._status.metrics.update(collected=count, batch=size))
+                clock.end("wait", anyio.current_time())
+                await self._iterate(now, batch, clock)
 
     # training ---------------------------------------------------------------------------------------------------------
 
-    async def _iterate(self, now: "_Iterations", batch: Sequence[_Judged], *, waited_s: float) -> None:
+    async def _iterate(self, now: "_Iterations", batch: Sequence[Judged], clock: PhaseClock) -> None:
         version = PolicyVersion(now.state.version)
-        clock = _Clock(waited_s)
         plan = plan_batch([item.judgement for item in batch], version=version, bound=self._feeder.staleness_bound)
         _log.info(
             "batch_collected",
@@ -253,17 +147,17 @@ class Trainer:
             unscored=plan.num_unscored,
         )
         left_out = await self._take_in(now, batch, plan)
-        clock.phase("fetch_s")
+        clock.end("fetch", anyio.current_time())
         measured = await self._gate(now, plan, version)
-        clock.phase("mismatch_s")
+        clock.end("mismatch", anyio.current_time())
         self._status.state = "training"
         figures = await self._train(now, version)
-        clock.phase("train_s")
+        clock.end("train", anyio.current_time())
         self._status.state = "saving"
         metrics = plan.metrics() | figures.metrics() | measured | left_out | clock.phases
         await self._publish(now, judged_seq=batch[-1].seq, num_episodes=len(batch), metrics=metrics, clock=clock)
 
-    async def _take_in(self, now: "_Iterations", batch: Sequence[_Judged], plan: BatchPlan) -> dict[str, float]:
+    async def _take_in(self, now: "_Iterations", batch: Sequence[Judged], plan: BatchPlan) -> dict[str, float]:
         """Adds the fresh successful episodes' steps to the replay buffer."""
         successful = {judgement.episode for judgement in plan.successes}
         left_out: Counter[str] = Counter()
@@ -307,8 +201,8 @@ class Trainer:
                 break
         return found[:wanted]
 
-    async def _train(self, now: "_Iterations", version: PolicyVersion) -> _Figures:
-        figures = _Figures()
+    async def _train(self, now: "_Iterations", version: PolicyVersion) -> TrainingFigures:
+        figures = TrainingFigures()
         refs = now.replay.draw(self._trainer.seed, version)
         if not refs:
             _log.warning("nothing_to_train_on", version=version)
@@ -334,7 +228,7 @@ class Trainer:
                         await send.send(samples)
 
     async def _publish(
-        self, now: "_Iterations", *, judged_seq: int, num_episodes: int, metrics: dict[str, float], clock: "_Clock"
+        self, now: "_Iterations", *, judged_seq: int, num_episodes: int, metrics: dict[str, float], clock: PhaseClock
     ) -> None:
         version = PolicyVersion(now.state.version + 1)
         state = TrainerState(
@@ -348,7 +242,7 @@ class Trainer:
         folder, files = await self._in_thread(
             lambda: write_checkpoint(self._root, base=self._base, engine=weights, state=state)
         )
-        clock.phase("save_s")
+        clock.end("save", anyio.current_time())
         metrics = metrics | clock.phases
         checkpoint = Checkpoint(
             run=self._subjects.run,
@@ -361,7 +255,7 @@ class Trainer:
             num_trajectories=state.num_trajectories,
             metrics=metrics,
         )
-        await self._announce(checkpoint)
+        await self._announcements.announce(checkpoint)
         now.state = state
         self._status.metrics.update(version=version, success=metrics["success"], trajectories=state.num_trajectories)
         self._metrics.write(version, metrics)
@@ -381,16 +275,3 @@ class _Iterations:
     store: StepStore
     state: TrainerState
     replay: Replay
-
-
-class _Clock:
-    """Seconds by phase."""
-
-    def __init__(self, waited_s: float) -> None:
-        self.phases = {"wait_s": waited_s}
-        self._last = anyio.current_time()
-
-    def phase(self, name: str) -> None:
-        now = anyio.current_time()
-        self.phases[name] = now - self._last
-        self._last = now

@@ -187,6 +187,7 @@ def test_pictures_are_normalised_as_by_the_processor(base: Path, plain: PlainMod
     pictures = [Image.open(io.BytesIO(tiny_models.picture(5 + index).data)) for index in range(2)]
     expected = plain.images(images=pictures, return_tensors="pt")
     assert batch.pixels is not None
+    assert batch.grids is not None
     assert torch.equal(batch.pixels, expected["pixel_values"])
     assert torch.equal(batch.grids, expected["image_grid_thw"])
 

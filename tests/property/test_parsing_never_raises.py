@@ -3,13 +3,13 @@
 import math
 
 import msgspec
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.context import without_thinking
-from agents.parsing import parse_response
+from agents.parsing import parse_response, render_action
 from bus.codec import encode
-from schemas.messages import ActionKind
+from schemas.messages import Action, ActionKind
 from tests import builders
 
 _PIECES = st.sampled_from(
@@ -21,7 +21,23 @@ _PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@given(st.one_of(st.text(), st.lists(_PIECES, max_size=25).map("".join), st.lists(_PIECES, max_size=25).map(" ".join)))
+_GOOD = render_action(Action(kind=ActionKind.CLICK, point=(120.0, 40.0)), thought="Click the button.")
+
+
+@st.composite
+def _damaged(draw: st.DrawFn) -> str:
+    """A good response with a few characters put in, as a half-trained model writes it."""
+    response = _GOOD
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(response)))
+        response = response[:at] + draw(st.characters()) + response[at:]
+    return response
+
+
+@example(_GOOD.replace("[120, 40]", "[120, \x1e40"))
+@given(
+    st.one_of(st.text(), _damaged(), st.lists(_PIECES, max_size=25).map("".join), st.lists(_PIECES, max_size=25).map(" ".join))
+)
 def test_any_text(response: str) -> None:
     parsed = parse_response(response)
     action = parsed.action

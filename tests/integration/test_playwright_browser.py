@@ -1,0 +1,405 @@
+"""A real Chromium: every action, every way to fail, and what is left afterwards."""
+
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+import psutil
+import pytest
+
+from browser_workers.browser import Opening, PageSource, PageState
+from browser_workers.playwright_browser import PlaywrightBrowser
+from browser_workers.playwright_session import PlaywrightSession
+from browser_workers.suites.demo import DemoSuite, demo_tasks
+from schemas.config import BrowserConfig, EnvConfig
+from schemas.errors import BrowserLost, PageFailed
+from schemas.messages import Action, ActionKind
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+ORIGIN = "http://pages.test"
+SIZE = (400, 300)
+PROFILE = "--user-data-dir="
+
+HOME = b"""<!doctype html><title>home</title><body style="margin:0;height:3000px">
+<style>a,input,button{position:absolute;left:0;width:400px;height:40px} #hover:hover{background:#f00}</style>
+<input id=field style="top:0" value="old"><a href="/second" style="top:50px">second</a>
+<button style="top:100px" onclick="window.open('/popup')">window</button>
+<button style="top:150px" onclick="document.title = 'said ' + confirm('really?')">dialog</button>
+<button style="top:200px" id=hover>hover</button>
+<button style="top:250px" onclick="fetch('/second').then(() => { document.title = 'fetched' })">get</button>
+<script>field.onchange = () => { document.title = 'typed ' + field.value }</script>"""
+PAGES = {
+    "/": HOME,
+    "/second": b"<!doctype html><title>second</title><p>two",
+    "/popup": b"<!doctype html><title>popup</title><button onclick='window.close()' style='width:99vw;height:99vh'>close",
+    "/far": b"<!doctype html><title>far</title><a href='http://127.0.0.1:1/' style='position:fixed;inset:0'>away",
+    "/heavy": b"<!doctype html><title>heavy</title><body style='height:100vh' onclick='for (;;) {}'>",
+    "/cookie": b"<!doctype html><script>document.title = document.cookie + localStorage.a; document.cookie = 'a=1';"
+    b"localStorage.a = 1</script>",
+}
+SOURCE = PageSource(origin=ORIGIN, documents=PAGES)
+
+
+def opening(path: str = "/", **changes: object) -> Opening:
+    settings: dict[str, object] = {"source": SOURCE, "quiet_s": 0.05, **changes}
+    return Opening(url=ORIGIN + path, **settings)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[PlaywrightBrowser]:
+    async with PlaywrightBrowser(config(), EnvConfig()) as browser:
+        yield browser
+
+
+def config(**changes: object) -> BrowserConfig:
+    settings: Mapping[str, object] = {"viewport_width": SIZE[0], "viewport_height": SIZE[1], **changes}
+    return BrowserConfig(**settings)  # type: ignore[arg-type]
+
+
+def at(x: float, y: float) -> tuple[float, float]:
+    return x / SIZE[0] * 1000, y / SIZE[1] * 1000
+
+
+def click(y: float) -> Action:
+    return Action(kind=ActionKind.CLICK, point=at(100, y))
+
+
+def chromium_processes(kind: str = "") -> list[psutil.Process]:
+    children = psutil.Process().children(recursive=True)
+    return [child for child in children if "chrom" in child.name() and kind in " ".join(child.cmdline())]
+
+
+async def title(session: PlaywrightSession) -> str:
+    return (await session.state()).title
+
+
+async def test_open_and_view(browser: PlaywrightBrowser) -> None:
+    async with browser.session(opening()) as session:
+        performed = await session.open()
+        view = await session.view()
+    assert performed.navigation_error == ""
+    assert view.state == PageState(url=f"{ORIGIN}/", title="home")
+    assert (view.picture.width, view.picture.height, view.picture.media_type) == (*SIZE, "image/jpeg")
+    assert view.picture.data.startswith(b"\xff\xd8")
+    assert not view.blank
+
+
+async def test_png_by_choice_and_blank_pages() -> None:
+    page = Opening(url="about:blank", quiet_s=0.0)
+    async with PlaywrightBrowser(config(picture_format="png"), EnvConfig()) as browser, browser.session(page) as session:
+        await session.open()
+        view = await session.view()
+    assert view.picture.data.startswith(b"\x89PNG")
+    assert view.blank
+
+
+async def test_click_and_go_back(browser: PlaywrightBrowser) -> None:
+    async with browser.session(opening()) as session:
+        await session.open()
+        back = Action(kind=ActionKind.GO_BACK)
+        refused = await session.perform(back)
+        assert refused.beyond_start
+        assert refused.refused
+        await session.perform(click(70))
+        assert await title(session) == "second"
+        await session.perform(back)
+        assert await title(session) == "home"
+        assert (await session.perform(back)).beyond_start
+
+
+async def test_type_replaces_and_enters(browser: PlaywrightBrowser) -> None:
+    async with browser.session(opening()) as session:
+        await session.open()
+        for text in ("hello Wörld 日本", "x" * 400):
+            await session.perform(Action(kind=ActionKind.TYPE, point=at(100, 20), text=text))
+            assert await title(session) == f"typed {text}"
+
+
+async def test_scroll_hover_and_wait(browser: PlaywrightBrowser) -> None:
+    async with browser.session(opening()) as session:
+        await session.open()
+        before = await session.view()
+        await session.perform(Action(kind=ActionKind.HOVER, point=at(100, 220)))
+        hovered = await session.view()
+        assert hovered.picture.data != before.picture.data
+        await session.perform(Action(kind=ActionKind.SCROLL))
+        down = await session.view()
+        assert down.picture.data != hovered.picture.data
+        await session.perform(Action(kind=ActionKind.SCROLL, direction="up", point=(500, 500)))
+        await session.perform(Action(kind=ActionKind.WAIT, seconds=0.01))
+        await session.perform(Action(kind=ActionKind.HOVER, point=at(100, 220)))
+        assert (await session.view()).picture.data == hovered.picture.data
+
+
+async def test_navigate(browser: PlaywrightBrowser) -> None:
+    async with browser.session(opening()) as session:
+        await session.open()
+        await session.perform(Action(kind=ActionKind.NAVIGATE, text=f"{ORIGIN}/second"))
+        assert await title(session) == "second"
+        performed = await session.perform(Action(kind=ActionKind.NAVIGATE, text="file:///etc/passwd"))
+        assert "no http(s) address" in performed.refused
+        performed = await session.perform(Action(kind=ActionKind.NAVIGATE, text="http://127.0.0.1:1/"))
+        assert "ERR_" in performed.navigation_error
+        assert (await session.view()).state.url.startswith("chrome-error:")
+
+
+async def test_a_link_that_leads_nowhere_is_said(browser: PlaywrightBrowser) -> None:
+    async with browser.session(opening("/far")) as session:
+        await session.open()
+        performed = await session.perform(click(100))
+        assert "could not be reached" in performed.navigation_error
+
+
+async def test_what_a_click_fetches_is_waited_for(browser: PlaywrightBrowser) -> None:
+    async with browser.session(opening()) as session:
+        await session.open()
+        await session.perform(click(270))
+        assert await title(session) == "fetched"
+
+
+async def test_dialogs_are_dismissed_and_said(browser: PlaywrightBrowser) -> None:
+    async with browser.session(opening()) as session:
+        await session.open()
+        performed = await session.perform(click(170))
+        assert "'really?'" in performed.notice
+        assert await title(session) == "said false"
+
+
+async def test_a_new_window_becomes_the_page(browser: PlaywrightBrowser) -> None:
+    async with browser.session(opening()) as session:
+        await session.open()
+        performed = await session.perform(click(120))
+        assert "window" in performed.notice
+        assert await title(session) == "popup"
+        await session.perform(click(120))
+        assert await title(session) == "home"
+        await session.perform(click(120))
+        assert await title(session) == "popup"
+        await session.perform(Action(kind=ActionKind.GO_BACK))
+        assert await title(session) == "home"
+
+
+async def test_actions_without_a_place_are_refused(browser: PlaywrightBrowser) -> None:
+    async with browser.session(opening()) as session:
+        await session.open()
+        assert (await session.perform(Action(kind=ActionKind.CLICK))).refused == "click needs a coordinate"
+
+
+@pytest.mark.parametrize("keeps_no_state", [False, True])
+async def test_episodes_share_nothing(browser: PlaywrightBrowser, keeps_no_state: bool) -> None:
+    page = opening("/cookie", keeps_no_state=keeps_no_state)
+    for _ in range(2):
+        async with browser.session(page) as session:
+            await session.open()
+            assert await title(session) == "undefined"
+    async with browser.session(page) as first, browser.session(page) as second:
+        await first.open()
+        await second.open()
+        assert await title(second) == "undefined"
+
+
+async def test_a_tab_that_strayed_is_not_used_again(browser: PlaywrightBrowser) -> None:
+    page = Opening(url="http://own.test/", source=PageSource("http://own.test", PAGES), keeps_no_state=True, quiet_s=0.0)
+    contexts = []
+    for away in (False, True, False):
+        async with browser.session(page) as session:
+            await session.open()
+            contexts.append(session.context)
+            if away:
+                await session.perform(Action(kind=ActionKind.NAVIGATE, text="http://127.0.0.1:1/"))
+    assert contexts[0] == contexts[1] != contexts[2]
+
+
+async def test_a_page_that_hangs_ends_within_its_deadline() -> None:
+    async with PlaywrightBrowser(config(), EnvConfig(operation_timeout=1.0)) as browser:
+        async with browser.session(opening("/heavy")) as session:
+            await session.open()
+            with pytest.raises(PageFailed, match="did not return within 1 s"):
+                await session.perform(click(100))
+        async with browser.session(opening()) as session:
+            await session.open()
+            assert await title(session) == "home"
+
+
+async def test_a_killed_renderer_fails_its_episode_only(browser: PlaywrightBrowser) -> None:
+    async with browser.session(opening()) as session:
+        await session.open()
+        for renderer in chromium_processes("--type=renderer"):
+            renderer.send_signal(signal.SIGKILL)
+        with anyio.fail_after(1):
+            assert "crashed" in str(await session.wait_failed())
+        with pytest.raises(PageFailed, match="crashed"):
+            await session.view()
+    launches = browser.num_launches
+    async with browser.session(opening()) as session:
+        await session.open()
+        assert await title(session) == "home"
+    assert browser.num_launches == launches
+
+
+async def test_a_killed_browser_is_replaced(browser: PlaywrightBrowser) -> None:
+    async with browser.session(opening()) as session:
+        launches = browser.num_launches
+        await session.open()
+        for process in chromium_processes():
+            process.send_signal(signal.SIGKILL)
+        with anyio.fail_after(1):
+            assert isinstance(await session.wait_failed(), BrowserLost)
+        with pytest.raises(BrowserLost):
+            await session.view()
+    async with browser.session(opening()) as session:
+        await session.open()
+        assert await title(session) == "home"
+    assert browser.num_launches == launches + 1
+
+
+async def test_a_killed_driver_is_replaced_and_leaves_nothing() -> None:
+    others = psutil.Process().children(recursive=True)
+    async with PlaywrightBrowser(config(), EnvConfig()) as browser:
+        async with browser.session(opening()) as session:
+            await session.open()
+            mine = [child for child in psutil.Process().children(recursive=True) if child not in others]
+            (profile,) = {Path(part[len(PROFILE) :]) for each in mine for part in each.cmdline() if part.startswith(PROFILE)}
+            assert profile.is_dir()
+            next(process for process in mine if "node" in process.name()).send_signal(signal.SIGKILL)
+            with anyio.fail_after(1):
+                assert isinstance(await session.wait_failed(), BrowserLost)
+            with pytest.raises(BrowserLost):
+                await session.view()
+        async with browser.session(opening()) as session:
+            await session.open()
+            assert await title(session) == "home"
+        assert browser.num_launches == 2
+    _, alive = await anyio.to_thread.run_sync(lambda: psutil.wait_procs(mine, timeout=5))
+    assert alive == []
+    assert not profile.exists()
+
+
+async def _answer(stream: anyio.abc.SocketStream) -> None:
+    """A site of addresses that lead to no document at once, and of one that never answers."""
+    answers = {
+        "/empty": b"HTTP/1.1 204 No Content\r\n\r\n",
+        "/file": b"HTTP/1.1 200 OK\r\nContent-Disposition: attachment\r\nContent-Length: 1\r\nContent-Type: a/b\r\n\r\nx",
+        "/moved": b"HTTP/1.1 302 Found\r\nLocation: /second\r\nContent-Length: 0\r\n\r\n",
+        "/second": b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 21\r\n\r\n<title>second</title>",
+    }
+    async with stream:
+        with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            while True:
+                path = (await stream.receive()).split()[1].decode()
+                if path in answers:
+                    await stream.send(answers[path])
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[str]:
+    async with (
+        await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(listener.serve, _answer)
+        yield f"http://127.0.0.1:{listener.extra(anyio.abc.SocketAttribute.local_port)}"
+        group.cancel_scope.cancel()
+
+
+def links(address: str) -> PageSource:
+    link = f"<!doctype html><title>here</title><a href='{address}' style='position:fixed;inset:0'>away".encode()
+    return PageSource(origin=ORIGIN, documents=PAGES | {"/link": link})
+
+
+@pytest.mark.parametrize(("path", "expected"), [("/empty", "here"), ("/file", "here"), ("/moved", "second")])
+async def test_links_that_lead_to_no_document_at_once_hold_nothing_up(
+    browser: PlaywrightBrowser, site: str, path: str, expected: str
+) -> None:
+    async with browser.session(opening("/link", source=links(site + path))) as session:
+        await session.open()
+        with anyio.fail_after(5):
+            performed = await session.perform(click(100))
+        assert performed.navigation_error == ""
+        assert await title(session) == expected
+
+
+async def test_a_site_that_never_answers_is_given_up(site: str) -> None:
+    async with (
+        PlaywrightBrowser(config(), EnvConfig(operation_timeout=1.0)) as browser,
+        browser.session(opening("/link", source=links(f"{site}/never"))) as session,
+    ):
+        await session.open()
+        for action in (click(100), Action(kind=ActionKind.NAVIGATE, text=f"{site}/never")):
+            performed = await session.perform(action)
+            assert performed.navigation_error == f"{site}/never did not answer within 1 s"
+            assert await title(session) == "here"
+
+
+async def test_old_browsers_are_replaced_when_their_last_episode_ends() -> None:
+    async with PlaywrightBrowser(config(), EnvConfig(instance_lifetime_max=0.0)) as browser:
+        async with browser.session(opening()) as first:
+            await first.open()
+            async with browser.session(opening()) as second:
+                await second.open()
+            assert await title(first) == "home"
+        assert browser.num_launches == 2
+
+
+async def test_nothing_is_left_after_closing() -> None:
+    before = {process.pid for process in chromium_processes()}
+    async with PlaywrightBrowser(config(), EnvConfig()) as browser, browser.session(opening()) as session:
+        await session.open()
+        mine = [process for process in chromium_processes() if process.pid not in before]
+        assert mine
+    gone, alive = psutil.wait_procs(mine, timeout=5)
+    assert (len(gone), alive) == (len(mine), [])
+
+
+async def test_demo_task_lines_come_from_the_pages(browser: PlaywrightBrowser) -> None:
+    lines = await demo_tasks(browser, "find_button", range(5, 8), first_id=100)
+    assert [line["task_id"] for line in lines] == [100, 101, 102]
+    assert lines[0]["website"] == "demo:find_button?seed=5"
+    assert all(str(line["task_name"]).startswith("Click the ") for line in lines)
+    async with browser.session(DemoSuite().resolve("find_button", "seed=5")) as session:
+        await session.open()
+        environment = (await session.state()).environment
+    assert environment is not None
+    assert environment.utterance == lines[0]["task_name"]
+
+
+WORKER = """
+import sys
+import anyio
+from browser_workers.browser import Opening
+from browser_workers.playwright_browser import PlaywrightBrowser
+from schemas.config import BrowserConfig, EnvConfig
+
+async def main():
+    async with PlaywrightBrowser(BrowserConfig(), EnvConfig()) as browser:
+        async with browser.session(Opening(url="about:blank")) as session:
+            await session.open()
+            print("ready", flush=True)
+            await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+async def test_the_browser_ends_with_a_killed_worker() -> None:
+    async with await anyio.open_process([sys.executable, "-c", WORKER], stderr=None) as worker:
+        assert worker.stdout is not None
+        seen = b""
+        while b"ready" not in seen:
+            seen += await worker.stdout.receive()
+        chromium = [child for child in psutil.Process(worker.pid).children(recursive=True) if "chrom" in child.name()]
+        assert chromium
+        worker.kill()
+        await worker.wait()
+        _, alive = await anyio.to_thread.run_sync(lambda: psutil.wait_procs(chromium, timeout=10))
+        assert alive == []

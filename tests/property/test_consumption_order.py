@@ -1,0 +1,131 @@
+"""Whatever is redelivered, restarted or reordered: each judgement is consumed once, and the feeder ends up the same."""
+
+import random
+from collections.abc import Coroutine
+from typing import Any
+
+import anyio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bus.memory import MemoryBus
+from bus.ports import Expect
+from schemas.errors import ChainConflict
+from schemas.ids import PolicyVersion, WorkerId
+from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, Outcome, Role, Trajectory
+from tests.builders import RUN
+from tests.trainer_world import SUBJECTS, judge, judgement, ref, train_task
+from trainer.episode_steps import EpisodeSteps
+from trainer.feeder_state import FeederState
+from trainer.intake import open_intake
+
+
+def ended(index: int, *, demonstrate: bool = False) -> Trajectory:
+    return Trajectory(task=train_task(index, demonstrate=demonstrate), attempt=1, outcome=Outcome.DONE, steps=(ref(index),))
+
+
+async def _steps_of(trajectory: Trajectory) -> EpisodeSteps:
+    return EpisodeSteps(usable=list(trajectory.steps))
+
+
+class OneTrainer:
+    """Consumes batches as the trainer does: its position survives only by being announced."""
+
+    def __init__(self, bus: MemoryBus, size: int) -> None:
+        self.bus = bus
+        self.size = size
+        self.position = 0
+        self.consumed: list[list[int]] = []
+
+    async def live(self, num_batches: int, *, begins_another: bool) -> None:
+        """Announces so many batches, then dies: at once, or when it has worked on one more without announcing it."""
+        async with open_intake(self.bus, SUBJECTS, _steps_of, after_seq=self.position, ahead=2 * self.size) as intake:
+            for number in range(num_batches + begins_another):
+                batch = await intake.batch(self.size, lambda count: None)
+                for item in batch:
+                    await item.ready.wait()
+                if number == num_batches:
+                    return
+                self.position = batch[-1].seq
+                self.consumed.append([item.judgement.trajectory.task.index for item in batch])
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    size=st.integers(1, 5),
+    lives=st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=6),
+    seed=st.integers(0, 1000),
+)
+def test_restarts_consume_every_judgement_once(size: int, lives: list[tuple[int, bool]], seed: int) -> None:
+    async def run() -> None:
+        bus, shuffled = MemoryBus(SUBJECTS), random.Random(seed)
+        total = size * (sum(count for count, _ in lives) + 1)
+        order = list(range(total))
+        shuffled.shuffle(order)
+        for index in order:
+            reward = shuffled.choice([1.0, 0.0, None])
+            await judge(bus, ended(index), reward)
+            if shuffled.random() < 0.3:
+                await judge(bus, ended(1000 + index, demonstrate=True))
+            if shuffled.random() < 0.3:
+                await _judge_again(bus, index, reward)
+        trainer = OneTrainer(bus, size)
+        for count, begins_another in lives:
+            await trainer.live(count, begins_another=begins_another)
+        flat = [index for batch in trainer.consumed for index in batch]
+        assert flat == order[: len(flat)], "in the stream's order, none twice, none left out, no demonstration"
+        assert len(trainer.consumed) == sum(count for count, _ in lives)
+
+    _run(run())
+
+
+async def _judge_again(bus: MemoryBus, index: int, reward: float | None) -> None:
+    """A redelivered trajectory: judges append create-only."""
+    again = judgement(ended(index), reward)
+    subject = SUBJECTS.judgement(again.split, again.rubric, again.episode)
+    try:
+        await bus.append(SUBJECTS.judged, subject, again, expect=Expect(subject, 0))
+    except ChainConflict:
+        return
+    raise AssertionError("JUDGED took a second judgement")
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    async def main() -> None:
+        await work
+
+    anyio.run(main)
+
+
+def _history() -> list[AnyMessage]:
+    judged: list[Judgement] = [judgement(ended(index), float(index % 2)) for index in range(8)]
+    versions = [
+        Checkpoint(run=RUN, version=PolicyVersion(v), uri="", files=(), parent=None, trainer_step=0, judged_seq=0)
+        for v in range(3)
+    ]
+    return [*judged, *(item.trajectory for item in judged), ended(50), *versions]
+
+
+@given(st.permutations(_history()), st.lists(st.integers(0, 19), max_size=20))
+def test_the_feeder_knows_the_same_in_any_order(messages: list[AnyMessage], repeats: list[int]) -> None:
+    state = FeederState()
+    for message in [*messages, *(messages[index % len(messages)] for index in repeats)]:
+        state.apply(message, 0.0)
+    assert len(state.accepted) == 8
+    assert len(state.ended) == 9
+    assert state.version == 2
+    assert sorted(state.window) == [0.0] * 4 + [1.0] * 4
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.floats(0, 100)), max_size=20), st.floats(0, 120))
+def test_admission_counts_from_the_oldest_live_policy(beats: list[tuple[int, int, float]], now: float) -> None:
+    state = FeederState(version=4)
+    newest: dict[int, tuple[int, float]] = {}
+    for worker, version, at in sorted(beats, key=lambda beat: beat[2]):
+        metrics = {"version": float(version)}
+        beat = Heartbeat(role=Role.POLICY, worker=WorkerId(f"w{worker}"), state="working", at=at, metrics=metrics)
+        state.apply(beat, at)
+        newest[worker] = (version, at)
+    live = [version for version, at in newest.values() if now - at < 15.0]
+    assert state.served(now) == min(live, default=None)
+    assert state.admitting_version(now) == min([4, *live])

@@ -1,0 +1,87 @@
+"""Judged training episodes in the stream's order, the successful ones fetched ahead of their turn.
+
+Invariant: what comes out is a function of JUDGED and of the position it starts from, however often and wherever a trainer
+was stopped before.
+"""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from bus.companions import companions
+from bus.ports import Bus
+from bus.subjects import Subjects
+from schemas.messages import Judgement, Split, Trajectory
+from trainer.consumption import is_success
+from trainer.episode_steps import EpisodeSteps
+
+_FETCH_AT_ONCE = 8
+Fetch = Callable[[Trajectory], Coroutine[Any, Any, EpisodeSteps]]
+
+
+@dataclass(eq=False)
+class Judged:
+    """One judgement on its way to training."""
+
+    seq: int
+    judgement: Judgement
+    steps: EpisodeSteps = field(default_factory=EpisodeSteps)
+    """Of a successful episode, once `ready` is set."""
+    ready: anyio.Event = field(default_factory=anyio.Event)
+
+
+class Intake:
+    """Opened by `open_intake`."""
+
+    def __init__(self, judged: MemoryObjectReceiveStream[Judged]) -> None:
+        self._judged = judged
+
+    async def batch(self, size: int, progress: Callable[[int], None]) -> list[Judged]:
+        """Waits for the next `size` judgements; `progress` hears how many there are."""
+        batch: list[Judged] = []
+        while len(batch) < size:
+            batch.append(await self._judged.receive())
+            progress(len(batch))
+        return batch
+
+
+@asynccontextmanager
+async def open_intake(bus: Bus, subjects: Subjects, fetch: Fetch, *, after_seq: int, ahead: int) -> AsyncIterator[Intake]:
+    """Reads from behind `after_seq`, at most `ahead` judgements before their turn. Demonstrations are passed over."""
+    send, receive = anyio.create_memory_object_stream[Judged](ahead)
+    to_fetch, fetching = anyio.create_memory_object_stream[Judged](ahead)
+    reader = partial(_read, bus, subjects, after_seq, send, to_fetch)
+    fetchers = [partial(_fetch, fetch, fetching)] * _FETCH_AT_ONCE
+    async with send, receive, to_fetch, fetching, companions(reader, *fetchers):
+        yield Intake(receive)
+
+
+async def _read(
+    bus: Bus,
+    subjects: Subjects,
+    after_seq: int,
+    send: MemoryObjectSendStream[Judged],
+    to_fetch: MemoryObjectSendStream[Judged],
+) -> None:
+    async with bus.tail(subjects.judged, subjects.judgements(Split.TRAIN), after_seq=after_seq) as records:
+        async for record in records:
+            judgement = record.message
+            if not isinstance(judgement, Judgement) or judgement.trajectory.task.demonstrate:
+                continue
+            item = Judged(record.seq, judgement)
+            if is_success(judgement):
+                await to_fetch.send(item)
+            else:
+                item.ready.set()
+            await send.send(item)
+
+
+async def _fetch(fetch: Fetch, fetching: MemoryObjectReceiveStream[Judged]) -> None:
+    async for item in fetching:
+        item.steps = await fetch(item.judgement.trajectory)
+        item.ready.set()
