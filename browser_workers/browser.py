@@ -1,4 +1,4 @@
-"""What a browser worker asks of a browser. `browser_workers.chromium_browser` provides it; tests may script it.
+"""What a browser worker asks of a browser. `browser_workers.playwright_browser` provides it; tests may script it.
 
 Values only: how an episode's first page is had (`Opening`), what a page looks like (`PageState`, `Picture`), what an action
 came to (`Performed`). Every failure that ends an episode is a `BrowserError`; everything else is said in `Performed`.

@@ -24,8 +24,8 @@ from rich.console import Console
 from ops.audit import audit
 from ops.configuration import dump_config, load_config
 from ops.dashboard import dashboard
-from ops.demo.material import PageSeeds, reading_matter, write_task_files
-from ops.demo.warm_start_rule import WarmStart
+from ops.demo.recipe import NUM_DEMONSTRATIONS, NUM_HELD_OUT, WARM_START_LEARNING_RATE, WarmStart
+from ops.logs import role_logs
 from ops.plots import plot_curve
 from ops.quickstart_display import BAR, PHASES, QuickstartDisplay
 from ops.results import Result, count_shared_pages, result, solved_episode_strip
@@ -39,10 +39,6 @@ from schemas.errors import BusUnavailable, ConfigurationError, MillraceError
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Role
 
-_NUM_DEMONSTRATIONS = 1200
-_NUM_HELD_OUT = 100
-_THOUGHT = "Click the button."
-_GRID = 10
 _SERVER_S = 30.0
 _CATCH_UP_S = 30.0
 _LOOP_ROLES = (Role.FEEDER, Role.BROWSER, Role.POLICY, Role.JUDGE, Role.TRAINER)
@@ -68,8 +64,14 @@ async def main(*, run_dir: Path, seed: int, family: str, mode: Literal["async", 
     config = dataclasses.replace(config, save_path=str(folder.path), data_path=str(folder.path))
     quickstart = Quickstart(folder, config, seed=seed, family=family, mode=mode)
     console = Console()
-    async with dashboard(quickstart.display.view, console):
-        outcome = await quickstart.run()
+    folder.create(quickstart.config)
+    # The terminal belongs to the display; what happens is in the log.
+    with (
+        (folder.logs / "quickstart.out").open("a") as output,
+        role_logs(folder.logs / "quickstart.log", run=config.bus_config.run, role="quickstart", worker="", stream=output),
+    ):
+        async with dashboard(quickstart.display.view, console):
+            outcome = await quickstart.run()
     console.print(outcome.table())
     console.print(farewell(folder, outcome), soft_wrap=True, highlight=False)
     return 0
@@ -90,11 +92,11 @@ class Quickstart:
         self._family = family
         self._mode = mode
         self._num_train = config.feeder_config.num_iterations * config.env_config.train_tasks_rollout_size
-        self._config = _with_model(config, folder.path / "warm" / "model")
+        self.config = _with_model(config, folder.path / "warm" / "model")
         self._demo_config = _demonstrations_config(config, folder.model)
         self.display = QuickstartDisplay(
             title=f"Millrace quickstart  seed {seed}  {mode}",
-            num_demonstrations=_NUM_DEMONSTRATIONS,
+            num_demonstrations=NUM_DEMONSTRATIONS,
             num_train=self._num_train,
             warm_target=WarmStart().target_success,
             max_staleness=config.feeder_config.staleness_bound,
@@ -105,11 +107,10 @@ class Quickstart:
     # the flow ---------------------------------------------------------------------------------------------------------
 
     async def run(self) -> Result:
-        self._folder.create(self._config)
         (self._folder.path / "demonstrations.yaml").write_text(dump_config(self._demo_config))
         async with supervise(self._folder.logs, on_change=self._note_role) as supervisor:
             await self._start_server(supervisor)
-            await self._prepare()
+            await self._prepare(supervisor)
             await self._demonstrate(supervisor)
             await self._warm_start(supervisor)
             setup_seconds = time.monotonic() - self._began
@@ -120,7 +121,7 @@ class Quickstart:
         with anyio.move_on_after(_SERVER_S):
             while not self._failed.is_set():
                 try:
-                    async with join(self._folder, self._config, name="quickstart"):
+                    async with join(self._folder, self.config, name="quickstart"):
                         return
                 except (ConfigurationError, BusUnavailable):
                     # The address file or the port is not there yet; a server that cannot run ends as a fatal role.
@@ -128,20 +129,17 @@ class Quickstart:
         self._raise_failure()
         raise RoleFailed(f"nats-server did not answer within {_SERVER_S:g} s: see {self._folder.logs}")
 
-    async def _prepare(self) -> None:
-        held_out = self._folder.tasks / "held_out.jsonl"
-        if held_out.exists() and (self._folder.model / "config.json").exists():
+    async def _prepare(self, supervisor: Supervisor) -> None:
+        if (self._folder.tasks / "held_out.jsonl").exists() and (self._folder.model / "config.json").exists():
             return
-        from browser_workers.playwright_browser import PlaywrightBrowser
-        from ops.demo.tiny_model import build_tiny_model
+        await self._run_once(supervisor, "material", "ops.demo.material", "--family", self._family, "--seed", str(self._seed))
 
-        seeds = PageSeeds.of_run(
-            self._seed, num_demonstrations=_NUM_DEMONSTRATIONS, num_train=self._num_train, num_held_out=_NUM_HELD_OUT
-        )
-        async with PlaywrightBrowser(self._config.browser_config, self._config.env_config) as browser:
-            instructions = await write_task_files(browser, self._family, seeds, self._folder.tasks)
-        texts = reading_matter(instructions, thought=_THOUGHT, grid=_GRID)
-        await anyio.to_thread.run_sync(lambda: build_tiny_model(self._folder.model, texts, seed=self._seed))
+    async def _run_once(self, supervisor: Supervisor, name: str, module: str, *arguments: str) -> None:
+        """Runs a module of the quickstart's own as a supervised process, until it has done its work."""
+        argv = (sys.executable, "-P", "-m", module, "--run-dir", str(self._folder.path), *arguments)
+        supervisor.start(RoleSpec(role=Role.TRAINER, name=name, argv=argv))
+        await self._finished(supervisor, name)
+        self.display.forget_ended()
 
     async def _demonstrate(self, supervisor: Supervisor) -> None:
         self.display.phase = 1
@@ -160,18 +158,15 @@ class Quickstart:
         self.display.phase = 2
         if self._warm_model.exists():
             return
-        file = self._folder.path / "demonstrations.yaml"
-        argv = ("--run-dir", str(self._folder.path), "--config", str(file))
-        spec = RoleSpec(role=Role.TRAINER, name="warm-start", argv=(sys.executable, "-P", "-m", "ops.demo.warm_start", *argv))
         async with self._watching(self._demo_config):
-            supervisor.start(spec)
-            await self._finished(supervisor, spec.name)
-        self.display.forget_ended()
+            await self._run_once(
+                supervisor, "warm-start", "ops.demo.warm_start", "--config", str(self._folder.path / "demonstrations.yaml")
+            )
 
     async def _learn(self, supervisor: Supervisor, setup_seconds: float) -> Result:
         self.display.phase = 3
         began = time.monotonic()
-        async with self._watching(self._config) as watch:
+        async with self._watching(self.config) as watch:
             for role in _LOOP_ROLES:
                 supervisor.start(self._spec(role, self._folder.config))
             await self._finished(supervisor, "feeder-1")
@@ -182,21 +177,21 @@ class Quickstart:
 
     async def _results_complete(self, watch: RunWatch) -> None:
         """The watch reads the same streams as the feeder, and may be a moment behind it."""
-        last = PolicyVersion(self._config.feeder_config.num_iterations)
+        last = PolicyVersion(self.config.feeder_config.num_iterations)
         with anyio.fail_after(_CATCH_UP_S):
-            await watch.wait_until(lambda state: state.num_evaluated(last) >= _NUM_HELD_OUT)
+            await watch.wait_until(lambda state: state.num_evaluated(last) >= NUM_HELD_OUT)
 
     async def _conclude(self, supervisor: Supervisor, watch: RunWatch, setup_seconds: float, loop_seconds: float) -> Result:
         await supervisor.stop(*(self._name(role) for role in _LOOP_ROLES))
-        subjects = subjects_of(self._config)
-        async with join(self._folder, self._config, name="results") as bus:
+        subjects = subjects_of(self.config)
+        async with join(self._folder, self.config, name="results") as bus:
             outcome = result(
                 watch.state,
                 await audit(bus, subjects, chains=True),
                 seed=self._seed,
                 mode=self._mode,
                 family=self._family,
-                last_version=PolicyVersion(self._config.feeder_config.num_iterations),
+                last_version=PolicyVersion(self.config.feeder_config.num_iterations),
                 setup_seconds=setup_seconds,
                 loop_seconds=loop_seconds,
                 num_restarts=sum(status.num_restarts for status in self.display.roles.values()),
@@ -284,7 +279,7 @@ def _demonstrations_config(config: Config, model: Path) -> Config:
         policy_config=dataclasses.replace(config.policy_config, engine="oracle"),
         bus_config=dataclasses.replace(config.bus_config, run=RunName(f"{config.bus_config.run}-demonstrations")),
         env_config=dataclasses.replace(
-            config.env_config, train_tasks="tasks/demonstrations.jsonl", train_tasks_rollout_size=_NUM_DEMONSTRATIONS
+            config.env_config, train_tasks="tasks/demonstrations.jsonl", train_tasks_rollout_size=NUM_DEMONSTRATIONS
         ),
         feeder_config=dataclasses.replace(
             config.feeder_config,
@@ -294,5 +289,5 @@ def _demonstrations_config(config: Config, model: Path) -> Config:
             evaluate_first=False,
             evaluate_last=False,
         ),
-        algorithm_config=dataclasses.replace(config.algorithm_config, learning_rate=3e-3),
+        algorithm_config=dataclasses.replace(config.algorithm_config, learning_rate=WARM_START_LEARNING_RATE),
     )

@@ -36,7 +36,7 @@ class QuickstartDisplay:
             title=self._title,
             phases=PHASES,
             phase=self.phase,
-            remark="The policy is warm-started on demonstrations; what it learns after that, it learns from reward alone.",
+            remark="Warm-started on demonstrations; from there on it learns from reward alone.",
             elapsed_s=now - self._began,
             roles=self._rows(),
             progress=self._progress(),

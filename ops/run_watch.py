@@ -65,7 +65,7 @@ class RunState:
                 self._judged(message, now)
             case Checkpoint(version=version) if version > 0:
                 self.metrics = message.metrics
-                self.versions.append(VersionMark(num_episodes=self.num_episodes, version=version))
+                self.versions.append(VersionMark(num_episodes=message.num_trajectories, version=version))
                 if "mismatch" in message.metrics:
                     self.mismatches.append(message.metrics["mismatch"])
                 self.staleness.append(message.metrics.get("staleness_max", 0.0))

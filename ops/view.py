@@ -36,7 +36,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, kw_only=True)
 class VersionMark:
-    """A checkpoint came into service after so many episodes."""
+    """A checkpoint had learnt from so many episodes."""
 
     num_episodes: int
     version: int

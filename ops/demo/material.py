@@ -1,15 +1,27 @@
-"""The quickstart's material: three task files whose pages never coincide, and the untrained model that reads them."""
+"""The quickstart's material: three task files whose pages never coincide, and the untrained model that reads them.
 
+Made by a process of its own, `python -m ops.demo.material`, so that the terminal's process needs neither torch nor a browser.
+"""
+
+import argparse
 import json
 import random
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import anyio.to_thread
+
 from agents.parsing import render_action
 from agents.prompts import system_prompt
 from browser_workers.browser import Browser
+from browser_workers.playwright_browser import PlaywrightBrowser
 from browser_workers.suites.demo import demo_tasks
+from ops.demo.recipe import GRID, NUM_DEMONSTRATIONS, NUM_HELD_OUT, THOUGHT
+from ops.demo.tiny_model import build_tiny_model
+from ops.interruptible import run
+from ops.run_folder import RunFolder
 from schemas.errors import ConfigurationError
 from schemas.messages import Action, ActionKind
 
@@ -54,10 +66,43 @@ def write_lines(path: Path, lines: Sequence[Mapping[str, object]]) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
-def reading_matter(instructions: Sequence[str], *, thought: str, grid: int) -> list[str]:
+def reading_matter(instructions: Sequence[str]) -> list[str]:
     """What the tiny tokenizer is trained on: the prompt as the model reads it, and answers as it is to write them."""
     rng = random.Random(0)  # noqa: S311 - example numbers, not a secret
     points = [(rng.randrange(0, 1001), rng.randrange(0, 1001)) for _ in range(_NUM_ANSWERS)]
-    answers = [render_action(Action(kind=ActionKind.CLICK, point=point), thought=thought, grid=grid) for point in points]
+    answers = [render_action(Action(kind=ActionKind.CLICK, point=point), thought=THOUGHT, grid=GRID) for point in points]
     tasks = [f"Task: {instruction}\n" for instruction in instructions]
     return [system_prompt("vanilla"), *tasks, *answers]
+
+
+async def make_material(folder: RunFolder, family: str, seed: int) -> None:
+    """Writes tasks/*.jsonl and model/."""
+    config = folder.load()
+    seeds = PageSeeds.of_run(
+        seed,
+        num_demonstrations=NUM_DEMONSTRATIONS,
+        num_train=config.feeder_config.num_iterations * config.env_config.train_tasks_rollout_size,
+        num_held_out=NUM_HELD_OUT,
+    )
+    async with PlaywrightBrowser(config.browser_config, config.env_config) as browser:
+        instructions = await write_task_files(browser, family, seeds, folder.tasks)
+    texts = reading_matter(instructions)
+    await anyio.to_thread.run_sync(lambda: build_tiny_model(folder.model, texts, seed=seed))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--run-dir", type=Path, required=True)
+    parser.add_argument("--family", required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    options = parser.parse_args()
+
+    async def body() -> int:
+        await make_material(RunFolder(options.run_dir), options.family, options.seed)
+        return 0
+
+    return run(body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -23,7 +23,7 @@ from bus.ports import Bus
 from bus.presence import Status, presence
 from bus.subjects import Subjects
 from ops.configuration import load_config
-from ops.demo.warm_start_rule import WarmStart
+from ops.demo.recipe import WarmStart
 from ops.interruptible import run
 from ops.logs import log_path, role_logs
 from ops.roles import join, subjects_of

@@ -10,7 +10,7 @@ import msgspec
 import psutil
 import pytest
 
-from browser_workers.chromium_browser import ChromiumBrowser
+from browser_workers.playwright_browser import PlaywrightBrowser
 from browser_workers.suites.demo import DemoSuite
 from browser_workers.worker import BrowserWorker
 from bus import chain
@@ -77,7 +77,7 @@ async def playing(folder: Path, policy: Policy, num_slots: int = 4) -> AsyncIter
         nats_server(folder) as address,
         connect(address, SUBJECTS, CONFIG, name="browser") as bus,
         connect(address, SUBJECTS, CONFIG, name="policy") as policy_bus,
-        ChromiumBrowser(browser_config, env) as browser,
+        PlaywrightBrowser(browser_config, env) as browser,
     ):
         await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG))
         worker = BrowserWorker(

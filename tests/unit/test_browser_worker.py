@@ -28,7 +28,6 @@ from schemas.messages import (
     ActionKind,
     DeadLetter,
     EpisodeCancel,
-    EpisodeStart,
     Observation,
     Outcome,
     Picture,
@@ -43,6 +42,7 @@ from tests import builders
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 SUBJECTS = Subjects(builders.RUN)
+STREAM = SUBJECTS.episodes(0)
 WORKER = WorkerId("browser-1")
 CLICK = Action(kind=ActionKind.CLICK, point=(500, 500))
 
@@ -147,7 +147,7 @@ class Stage:
 
 @asynccontextmanager
 async def stage(browser: ScriptedBrowser | None = None, **env: int) -> AsyncIterator[Stage]:
-    bus, config = MemoryBus(SUBJECTS), BusConfig(run=builders.RUN)
+    bus, config = MemoryBus(SUBJECTS), BusConfig(run=builders.RUN, task_ack_wait_s=0.3)
     browser = browser or ScriptedBrowser()
     status = Status(Role.BROWSER, WORKER)
     worker = BrowserWorker(
@@ -334,10 +334,11 @@ async def test_a_fenced_worker_appends_nothing_more() -> None:
         await chain.EpisodeChain.take(on.bus, SUBJECTS, task, WorkerId("other"))
         with pytest.raises(ChainConflict):
             await on.answer(wake)
-        await on.all_acknowledged()
-        newest = await chain.last(on.bus, SUBJECTS, task.episode)
-        assert newest is not None
-        assert isinstance(newest.message, EpisodeStart)
+        # The other owner never settles the task, so it comes again after the ack wait, and is begun anew.
+        _, again = await on.wake()
+        assert (wake.attempt, again.attempt) == (1, 3)
+        kinds = [type(record.message).__name__ for record in await on.bus.history(STREAM, SUBJECTS.chain(task.episode))]
+        assert kinds == ["Task", "EpisodeStart", "Observation", "EpisodeStart", "EpisodeStart", "Observation"]
 
 
 async def test_a_corrupt_task_goes_to_the_dead_letters_and_the_worker_carries_on() -> None:

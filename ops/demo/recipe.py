@@ -1,6 +1,14 @@
-"""When the warm start stops; apart from the training itself, so that it loads without torch."""
+"""The quickstart's constants besides its configuration file; loads without torch."""
 
 from dataclasses import dataclass
+
+NUM_DEMONSTRATIONS = 1200
+NUM_HELD_OUT = 100
+THOUGHT = "Click the button."
+"""The sentence that every demonstration says."""
+GRID = 10
+"""Demonstrated coordinates are multiples of this, so that the last digit is soon learnt."""
+WARM_START_LEARNING_RATE = 3e-3
 
 
 @dataclass(frozen=True, kw_only=True)
