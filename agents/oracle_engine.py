@@ -1,6 +1,5 @@
 """The scripted oracle as a policy: tokenised demonstrations of clicking into the box that the page itself points out."""
 
-import random
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -11,9 +10,6 @@ from agents.tokens import PromptTokenizer
 from schemas.errors import PolicyError
 from schemas.ids import PolicyVersion
 from schemas.messages import Action, ActionKind, Observation
-
-_CENTRAL = 0.6
-"""Share of the box's width and height that points are drawn from."""
 
 
 class OracleEngine:
@@ -63,7 +59,7 @@ class OracleEngine:
 
 
 def demonstrated_point(observation: Observation) -> tuple[float, float]:
-    """A point in the middle part of the oracle's box, on the 0-1000 grid; the same for the same observation.
+    """The middle of the oracle's box, on the 0-1000 grid.
 
     Raises:
         PolicyError: the observation carries no box.
@@ -71,7 +67,5 @@ def demonstrated_point(observation: Observation) -> tuple[float, float]:
     if observation.oracle is None:
         raise PolicyError(f"{observation.url} offers no scripted oracle: demonstrate only tasks of a suite that has one")
     x, y, width, height = observation.oracle
-    draw = random.Random(f"{observation.episode}/{observation.attempt}/{observation.step}")  # noqa: S311 - no secret
-    across, down = (0.5 + _CENTRAL * (draw.random() - 0.5) for _ in range(2))
     picture = observation.picture
-    return (x + across * width) / picture.width * GRID, (y + down * height) / picture.height * GRID
+    return (x + width / 2) / picture.width * GRID, (y + height / 2) / picture.height * GRID

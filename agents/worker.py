@@ -97,6 +97,7 @@ class PolicyWorker:
             weights = AnnouncedWeights(self._bus, self._subjects, self._load, self._engine.version)
             if self._engine.takes_weights:
                 await weights.catch_up()
+            self._status.state = "waiting"
             async with anyio.create_task_group() as group:
                 if self._engine.takes_weights:
                     group.start_soon(weights.follow)

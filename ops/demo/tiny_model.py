@@ -60,7 +60,7 @@ CHAT_TEMPLATE = """\
 
 @dataclass(frozen=True, kw_only=True)
 class TinyShape:
-    """Sizes of the tiny model; the defaults learn to click within a minute on two cores."""
+    """Sizes of the tiny model; RECIPE.md says what the defaults reach."""
 
     hidden_size: int = 64
     """Width of the language model and of the vision tower."""
