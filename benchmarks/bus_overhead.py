@@ -158,7 +158,7 @@ async def _policy(folder: Path) -> None:
     await client.subscribe(PLAIN, cb=respond)
     await client.flush()
     async with connect(address_of(folder), SUBJECTS, CONFIG, name="policy") as bus:
-        print("ready", flush=True)  # noqa: T201
+        print("ready", flush=True)
         await _answer_steps(bus, step_queue(SUBJECTS, CONFIG, Split.TRAIN))
 
 

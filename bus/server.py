@@ -83,6 +83,15 @@ def address_of(folder: Path) -> ServerAddress:
     return ServerAddress(place.url, nkey_seed=seed)
 
 
+def is_served(folder: Path) -> bool:
+    """Whether some process runs this folder's server now."""
+    try:
+        with _lock(folder):
+            return False
+    except ConfigurationError:
+        return True
+
+
 @asynccontextmanager
 async def nats_server(
     folder: Path, *, port: int | None = None, max_payload_bytes: int = _MAX_PAYLOAD_BYTES

@@ -122,12 +122,6 @@ def package(part: str, distribution: str) -> Callable[[], Awaitable[Check]]:
     return check
 
 
-async def playwright() -> Check:
-    version = _version("playwright")
-    remedy = "" if version else "only needed to download a Chromium: uv pip install -e '.[browser]'"
-    return Check(part="Playwright", health=Health.GOOD if version else Health.NOTE, found=version or "none", remedy=remedy)
-
-
 async def gpu() -> Check:
     part = "GPU"
     if shutil.which("nvidia-smi") is None:
@@ -151,7 +145,7 @@ CHECKS: tuple[Callable[[], Awaitable[Check]], ...] = (
     package("DeepSpeed", "deepspeed"),
     package("matplotlib", "matplotlib"),
     package("Pillow", "pillow"),
-    playwright,
+    package("Playwright", "playwright"),
 )
 
 
