@@ -22,8 +22,8 @@ _LINE_S = 10.0
 _WIDE = 120
 _SIDE = 52
 _CHART_LEAST, _CHART_MOST = 7, 26
-_GOOD = {"working", "training", "serving", "generating", "judging"}
-_BAD = {"fatal", "failed", "crashed"}
+_GOOD = {"running", "working", "training"}
+_BAD = {"fatal"}
 _OVER = {"finished", "stopped"}
 
 

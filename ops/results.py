@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.table import Table
+from rich.text import Text
 
 from agents.context import describe
 from bus.ports import Bus
@@ -48,6 +49,8 @@ class Result:
     num_shared_pages: int
     """Pictures that were both trained on and held out; has to be 0."""
     num_restarts: int
+    episodes_by_worker: dict[str, int]
+    """Episodes that each browser worker played to the end."""
     audit_holds: bool
 
     def write(self, path: Path) -> None:
@@ -56,9 +59,18 @@ class Result:
     def table(self) -> Table:
         table = Table(title="Quickstart", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
         for name, value in asdict(self).items():
-            shown = f"{value:.4f}" if name == "max_mismatch" else f"{value:.2f}" if isinstance(value, float) else str(value)
-            table.add_row(name, f"[bold]{shown}[/]")
+            table.add_row(name, Text(_shown(value), "bold"))
         return table
+
+
+def _shown(value: object) -> str:
+    match value:
+        case float():
+            return f"{value:.3g}"
+        case dict():
+            return ", ".join(f"{name} {count}" for name, count in value.items())
+        case _:
+            return str(value)
 
 
 def result(
@@ -97,6 +109,7 @@ def result(
         num_unscored=state.num_unscored,
         num_shared_pages=num_shared_pages,
         num_restarts=num_restarts,
+        episodes_by_worker={str(worker): count for worker, count in state.num_played_by.items()},
         audit_holds=counts.holds,
     )
 

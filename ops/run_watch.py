@@ -78,7 +78,8 @@ class RunState:
         trajectory = judgement.trajectory
         self.num_steps += len(trajectory.steps)
         self.num_unparsed += trajectory.num_unparsed
-        self.num_played_by[trajectory.worker] = self.num_played_by.get(trajectory.worker, 0) + 1
+        if trajectory.worker:  # an episode that was cancelled from outside was played by no one
+            self.num_played_by[trajectory.worker] = self.num_played_by.get(trajectory.worker, 0) + 1
         succeeded = judgement.verdict is Verdict.SUCCESS
         if judgement.split is Split.EVAL:
             version = trajectory.task.policy_version
@@ -131,7 +132,7 @@ class RunState:
             staleness=self.metrics.get("staleness_mean"),
             max_staleness=max_staleness,
             parse_rate=self.parse_rate,
-            mismatch=self.metrics.get("mismatch"),
+            mismatch=self.mismatches[-1] if self.mismatches else None,
             queue_depth=queue_depth,
             episodes_per_s=self.episodes_per_s(now),
         )

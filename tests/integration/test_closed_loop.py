@@ -1,31 +1,52 @@
-"""The whole system with real parts: a short quickstart in which every role, and the server, is killed while it learns."""
+"""The whole system with real parts: a short quickstart that a worker joins and leaves, and in which everything is killed once."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import psutil
 import pytest
 
 from benchmarks.kill_drill import VICTIMS, descendants, find, quickstart, wait_for
+from ops.role_process import millrace_command, millrace_environment
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 _LIMIT_S = 400.0
-_SHORT = ("feeder_config.num_iterations=3", "env_config.train_tasks_rollout_size=96", "algorithm_config.num_train_epochs=1")
+_VERSIONS = 5
+_SHORT = (
+    f"feeder_config.num_iterations={_VERSIONS}",
+    "env_config.train_tasks_rollout_size=96",
+    "algorithm_config.num_train_epochs=1",
+)
 
 
-def test_every_role_is_killed_and_nothing_is_lost(tmp_path: Path) -> None:
+def a_browser_by_hand(folder: Path, process: subprocess.Popen[bytes]) -> None:
+    """A second browser worker joins in the middle, takes its share, and is stopped again."""
+    arguments = ["browser", "--run-dir", str(folder), "--name", "browser-by-hand", "env_config.server_size=8"]
+    by_hand = subprocess.Popen(millrace_command(arguments), env=millrace_environment())
+    try:
+        wait_for(process, "browser_started", folder / "logs" / "browser-by-hand.log", times=1, limit_s=60.0)
+        wait_for(process, "version_published", folder / "logs" / "trainer-1.log", times=3, limit_s=_LIMIT_S)
+    finally:
+        by_hand.terminate()
+        assert by_hand.wait(15) == 0
+
+
+def test_workers_come_and_are_killed_and_nothing_is_lost(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with quickstart(folder, "--seed", "3", *_SHORT) as process:
         wait_for(process, "version_published", folder / "logs" / "trainer-1.log", times=1, limit_s=_LIMIT_S)
+        a_browser_by_hand(folder, process)
         for words in VICTIMS.values():
             find(process, words).kill()
         assert process.wait(_LIMIT_S) == 0, (tmp_path / "run.txt").read_text()[-3000:]
         assert not descendants(process)
     result = json.loads((folder / "result.json").read_text())
     assert result["audit_holds"], result
-    assert result["num_tasks"] == result["num_trajectories"] == result["num_judgements"] == 3 * 96 + 2 * 100
+    assert result["num_tasks"] == result["num_trajectories"] == result["num_judgements"] == _VERSIONS * 96 + 2 * 100
     assert (result["num_duplicates"], result["num_shared_pages"]) == (0, 0)
     assert result["num_restarts"] >= 4
+    assert result["episodes_by_worker"]["browser-by-hand"] > 0
     assert result["max_staleness"] <= 1
     assert result["max_mismatch"] < 0.05
     assert (folder / "curve.png").stat().st_size > 0
