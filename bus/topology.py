@@ -93,14 +93,19 @@ def streams(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
         StreamSpec(name=subjects.leases, subjects=(f"{run}.lease.*",), max_msgs_per_subject=1, replicas=replicas),
         StreamSpec(
             name=subjects.advisories,
-            subjects=(
-                f"{run}.dead.*",
-                f"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{run}_*.>",
-                f"$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.{run}_*.>",
-            ),
+            subjects=(f"{run}.dead.*", *_notices(subjects)),
             max_age_s=7 * 86400.0,
             replicas=replicas,
         ),
+    )
+
+
+def _notices(subjects: Subjects) -> tuple[str, ...]:
+    """The server's own notices about the streams that workers share."""
+    return tuple(
+        f"$JS.EVENT.ADVISORY.CONSUMER.{kind}.{stream}.>"
+        for kind in ("MAX_DELIVERIES", "MSG_TERMINATED")
+        for stream in (subjects.tasks, subjects.steps, subjects.trajectories)
     )
 
 

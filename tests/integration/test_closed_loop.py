@@ -1,4 +1,4 @@
-"""The whole system with real parts: a short quickstart that a worker joins and leaves, and in which everything is killed once."""
+"""The whole system with real parts: a short quickstart that a worker joins and leaves, and in which every role is killed."""
 
 import json
 import subprocess
