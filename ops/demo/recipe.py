@@ -20,4 +20,5 @@ class WarmStart:
     num_kept_out: int = 200
     updates_between: int = 3
     """Optimizer steps between two looks."""
-    max_updates: int = 600
+    max_updates: int = 240
+    """Then it goes on with what there is: pages with distractors take more than this model learns from few demonstrations."""
