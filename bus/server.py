@@ -119,7 +119,7 @@ async def server_process(
         address = ServerAddress(place.url, nkey_seed=_seed(folder))
         config = folder / "nats.conf"
         config.write_text(_config(folder, place, address, binary, max_payload_bytes))
-        (folder / "nats.json").write_bytes(msgspec.json.encode(place))
+        _publish(folder / "nats.json", msgspec.json.encode(place))
         log_file = folder / "nats.log"
         with log_file.open("ab") as output:
             # A session of its own: an interrupt at the terminal reaches the workers first, and they close in order.
@@ -136,6 +136,13 @@ async def server_process(
             yield ServerProcess(address, f"http://{_LOOPBACK}:{place.monitor_port}", process.pid, process, log_file)
         finally:
             await _stop(process)
+
+
+def _publish(path: Path, content: bytes) -> None:
+    """Whole or not at all: workers that are started beside a restarting server read this file at any moment."""
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_bytes(content)
+    partial.replace(path)
 
 
 async def _wait_ready(process: anyio.abc.Process, address: ServerAddress, log_file: Path) -> None:
