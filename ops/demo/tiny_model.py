@@ -11,7 +11,6 @@ every byte string can be encoded; every digit is one token.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -96,16 +95,6 @@ def build_tiny_model(folder: Path, texts: Sequence[str], *, seed: int, shape: Ti
     model = _build_model(_model_config(shape, tokenizer), seed)
     model.save_pretrained(folder)
     _build_processor(shape, tokenizer).save_pretrained(folder)
-
-
-def tokens_to_suppress(folder: Path) -> list[int]:
-    """Token ids that must never be sampled: all special tokens except the end of a turn.
-
-    A sampled image placeholder has no picture behind it and stops the trainer.
-    """
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    ids = (tokenizer.token_to_id(token) for token in SPECIAL_TOKENS if token != END_OF_TURN)
-    return [token_id for token_id in ids if token_id is not None]
 
 
 def train_tokenizer(texts: Sequence[str], *, max_vocabulary: int) -> Tokenizer:
@@ -247,11 +236,3 @@ def _smooth_filters(weight: torch.Tensor, cells: int = 4, gain: float = 5.0) -> 
     fan = channels * frames * height * width
     block_pixels = frames * (height // cells) * (width // cells)
     return filters.expand(-1, -1, frames, -1, -1) * (gain / math.sqrt(fan * block_pixels))
-
-
-def describe(folder: Path) -> str:
-    """One line about a model folder: its numbers of parameters and tokens."""
-    config = json.loads((folder / "config.json").read_text())
-    num_tokens = config["text_config"]["vocab_size"]
-    num_bytes = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
-    return f"{num_bytes / 4e6:.2f} M parameters, {num_tokens} tokens"
