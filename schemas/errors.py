@@ -7,6 +7,7 @@
     │   ├── BusUnavailable      no server, no JetStream, a deadline passed           (retry)
     │   ├── ChainConflict       somebody else appended first: stop, the chain is theirs (leave)
     │   ├── StreamFull          discard-new refused the message                       (retry)
+    │   ├── NotPermitted        the server refuses this to the role's key             (fatal)
     │   └── MessageCorrupt      bytes that no reader of this version understands      (reject)
     ├── BrowserError
     │   ├── PageFailed          a page, renderer or context died or did not answer    (retry)
@@ -67,6 +68,12 @@ class ChainConflict(BusError):
 
 class StreamFull(BusError):
     """The stream refused a message because a limit is reached."""
+
+
+class NotPermitted(BusError):
+    """The server refuses this subject to the key that was presented, or the key itself."""
+
+    disposition = Disposition.FATAL
 
 
 class MessageCorrupt(BusError):

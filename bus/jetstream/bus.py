@@ -91,6 +91,9 @@ class JetStreamBus:
         feed = await self._link.subscribe(subject_filter, lambda message: _hear(heard, message))
         # Others may publish from now on, over connections of their own: the server must know of us first.
         await self._link.round_trip()
+        if feed.refused is not None:
+            await self._link.forget(feed)
+            raise feed.refused
         try:
             yield heard
         finally:
