@@ -46,9 +46,15 @@ def grants(subjects: Subjects, config: BusConfig, role: Access, rubrics: Iterabl
         *(subject for queue in own.works for subject in _pulling(queue.stream, queue.name)),
         *(f"{_API}.CONSUMER.INFO.{stream}.*" for stream in specs if own.inspects),
     )
-    followed = (subject for stream in own.tails for subject in specs[stream].subjects)
+    followed = (_followed(subjects, subject) for stream in own.tails for subject in specs[stream].subjects)
     subscribe = (f"{inbox_of(role)}.>", *own.hears, *followed)
     return Grant(tuple(dict.fromkeys(publish)), tuple(dict.fromkeys(subscribe)), own.answers)
+
+
+def _followed(subjects: Subjects, captured: str) -> str:
+    """What to listen to so as to hear a stream grow. Filters of readers end in `>`, which no `*` of a permission covers."""
+    first, kind, *_ = captured.split(".")
+    return f"{first}.{kind}.>" if first == subjects.run else captured
 
 
 def _reading(stream: str) -> Iterator[str]:
