@@ -10,6 +10,7 @@ meanwhile.
 from collections.abc import Sequence
 
 from bus.ports import Bus, Expect, Record
+from bus.room import append_when_room
 from bus.subjects import Subjects
 from schemas.errors import ChainConflict
 from schemas.ids import EpisodeId, WorkerId
@@ -37,7 +38,8 @@ async def answer(bus: Bus, subjects: Subjects, observation: RecordRef, step: Ste
     Raises:
         ChainConflict: the observation was answered already, or the episode has a new owner.
     """
-    seq = await bus.append(
+    seq = await append_when_room(
+        bus,
         subjects.episodes(observation.shard),
         subjects.chain_record(step.episode, step.attempt, "act", step.step),
         step,
@@ -110,7 +112,8 @@ class EpisodeChain:
 
     async def finish(self, trajectory: Trajectory) -> None:
         """Ends the chain. Raises `ChainConflict` when the episode has a new owner or has ended."""
-        await self._bus.append(
+        await append_when_room(
+            self._bus,
             self._stream,
             self._subjects.chain_done(self.task.episode),
             trajectory,
@@ -120,7 +123,7 @@ class EpisodeChain:
     async def _append(self, kind: str, step: int, message: EpisodeStart | Observation) -> RecordRef:
         subject = self._subjects.chain_record(self.task.episode, self.attempt, kind, step)
         expect = Expect(self._subjects.chain(self.task.episode), self._last_seq)
-        self._last_seq = await self._bus.append(self._stream, subject, message, expect=expect)
+        self._last_seq = await append_when_room(self._bus, self._stream, subject, message, expect=expect)
         return RecordRef(shard=self._shard, seq=self._last_seq)
 
 
@@ -136,7 +139,7 @@ async def publish_trajectory(bus: Bus, subjects: Subjects, trajectory: Trajector
     """Puts a finished episode before judges and consumers; doing it twice stores it once."""
     subject = subjects.trajectory(trajectory.task.split, trajectory.episode)
     try:
-        await bus.append(subjects.trajectories, subject, trajectory, expect=Expect(subject, 0))
+        await append_when_room(bus, subjects.trajectories, subject, trajectory, expect=Expect(subject, 0))
     except ChainConflict:
         return
 
@@ -161,7 +164,7 @@ async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, rea
         )
         expect = Expect(subjects.chain(task.episode), newest.seq if newest else 0)
         try:
-            await bus.append(stream, subjects.chain_done(task.episode), trajectory, expect=expect)
+            await append_when_room(bus, stream, subjects.chain_done(task.episode), trajectory, expect=expect)
         except ChainConflict:
             continue
         return trajectory
