@@ -27,7 +27,6 @@ from bus.server.process import start, stop, wait_ready
 from bus.server.text import LOOPBACK, ClusterLink, ServerSettings, TlsFiles, account_of, server_text
 from bus.server_binary import ServerBinary, find_binary
 from schemas.config import BusConfig
-from schemas.errors import BusUnavailable
 from schemas.ids import RunName
 
 _ASK_S = 10.0

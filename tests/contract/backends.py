@@ -49,7 +49,7 @@ async def jetstream(folder: Path) -> AsyncIterator[Backend]:
         connect(address, SUBJECTS, CONFIG, name="contract") as bus,
         connect(address, SUBJECTS, CONFIG, name="contract-2") as other,
     ):
-        await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG))
+        await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG, CONFIG.rubrics))
 
         async def store_bytes(stream: str, subject: str, data: bytes) -> None:
             await bus.append_bytes(stream, subject, data)

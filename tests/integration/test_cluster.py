@@ -2,7 +2,6 @@
 
 import datetime
 import stat
-import subprocess
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -45,17 +44,19 @@ async def write(cluster: LocalCluster, version: int) -> int:
         return await bus.append(SUBJECTS.checkpoints, subject, checkpoint(version), expect=Expect(subject, 0))
 
 
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 @pytest.mark.parametrize("hosts", [HOSTS[:1], HOSTS])
 async def test_a_server_accepts_what_is_written_for_it(hosts: tuple[str, ...], tmp_path: Path) -> None:
     binary = await find_binary()
     plan = ClusterPlan(hosts=hosts, runs=(CONFIG, OTHER), sync_interval="always")
     await write_cluster(tmp_path, plan)
-    first = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}
+    first = contents(tmp_path)
     for host in hosts:
         folder = server_folder(tmp_path, host)
-        done = subprocess.run(
-            [str(binary.path), "-t", "-c", "nats.conf"], cwd=folder, capture_output=True, text=True, check=False
-        )
+        done = await anyio.run_process([str(binary.path), "-t", "-c", "nats.conf"], cwd=folder, check=False)
         assert done.returncode == 0, done.stderr
         text = (folder / "nats.conf").read_text()
         assert f'http: "{LOOPBACK}:8222"' in text
@@ -64,7 +65,7 @@ async def test_a_server_accepts_what_is_written_for_it(hosts: tuple[str, ...], t
         for name in ("nats.conf", "server.key"):
             assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
     await write_cluster(tmp_path, plan)
-    assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()} == first
+    assert contents(tmp_path) == first
 
 
 async def test_plans_that_make_no_cluster_are_refused(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Every role's key tries everything, on a real server: the outcome is that of the table, cell by cell."""
 
-import os
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -173,7 +172,7 @@ async def test_a_key_that_others_may_read_or_that_is_missing_is_said_so(tmp_path
     (folder / "judge.seed").chmod(0o640)
     with pytest.raises(ConfigurationError, match=r"chmod 600 .*judge\.seed"):
         read_seed(folder, Access.JUDGE)
-    os.remove(folder / "judge.seed")
+    (folder / "judge.seed").unlink()
     with pytest.raises(ConfigurationError, match=r"copy r/judge\.seed from the keys folder"):
         read_seed(folder, Access.JUDGE)
     (folder / "trainer.seed").write_text("no seed")

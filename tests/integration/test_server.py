@@ -82,7 +82,7 @@ async def restarting(folder: Path) -> AsyncIterator[tuple[Restarting, JetStreamB
     try:
         address = await server.start()
         async with connect(address, SUBJECTS, CONFIG, name="test") as bus:
-            await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG))
+            await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG, ()))
             yield server, bus
     finally:
         await server.stop()
