@@ -163,8 +163,8 @@ def markdown() -> str:
         "# Who may do what on the bus",
         "",
         "Every role of a run has a key of its own ([cluster.md](cluster.md)). `yes` is allowed; everything else is refused by",
-        "the server. The administrator's key may do everything inside its run, and nothing in another. A test tries every cell",
-        "on a real server; `python -m tests.permissions` writes this page.",
+        "the server. The administrator's key may do everything inside its run, and nothing in another. A test tries every",
+        "cell on a real server; `python -m tests.permissions` writes this page.",
     ]
     heading = f"| | {' | '.join(ROLES)} |"
     rule = "|---" * (len(ROLES) + 1) + "|"

@@ -203,10 +203,11 @@ class Link:
             for feed in (self._replies, *self._feeds):
                 if feed.subject.lower() == subject:
                     feed.refused = error
-            return
-        self._refused[subject] = error
+        else:
+            self._refused[subject] = error
         for call in self._calls.values():
-            if call.subject.lower() == subject and not call.done.done():
+            unheard = self._replies.refused is not None
+            if (unheard or call.subject.lower() == subject) and not call.done.done():
                 call.done.set_exception(error)
 
     async def _lost(self) -> None:
@@ -229,7 +230,8 @@ class Link:
             self._last_error = "the server offers no encryption any more"
             await self._client.close()
             return
-        self._refused.clear()  # the server may have been given another configuration
+        self._refused.clear()
+        self._replies.refused = None  # the server may have been given another configuration
         self._up.set()
 
     @property
@@ -245,6 +247,8 @@ class Link:
             return
         try:
             with anyio.move_on_after(_CLOSING_S):
+                # The library's ping overtakes what waits to be sent; the second one comes behind it.
+                await self._client.flush(timeout=1)
                 await self._client.flush(timeout=1)
         except (OSError, nats.errors.Error) as error:
             _log.debug("round_trip_failed", client=self._name, reason=str(error))
@@ -270,6 +274,8 @@ class Link:
 
     async def _exchange(self, payload: bytes, headers: dict[str, str] | None, call: "_Call", timeout_s: float) -> list[Msg]:
         subject = call.subject
+        if self._replies.refused is not None:
+            raise self._replies.refused
         token = str(next(self._numbers))
         self._calls[token] = call
         try:
