@@ -15,7 +15,7 @@ from bus.room import append_when_room
 from bus.topology import task_queue, trajectory_queue
 from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, MessageTooLarge, StreamFull
 from schemas.ids import PolicyVersion
-from schemas.messages import Checkpoint, RecordRef, Split, StepWake, Task
+from schemas.messages import Checkpoint, Split, StepWake, Task
 from tests.builders import RUN, WORKER, observation, step_request, task
 from tests.contract.backends import CONFIG, RUBRIC, SUBJECTS, Backend
 
@@ -423,7 +423,7 @@ class TestListen:
         assert (record.seq, record.message) == (seq, step_request(of))
 
     async def test_what_is_told_is_heard_by_all_who_listen(self, backend: Backend) -> None:
-        wake = StepWake(episode=task().episode, attempt=1, step=0, observation=RecordRef(shard=0, seq=1))
+        wake = StepWake(episode=task().episode, attempt=1, step=0, observation_seq=1)
         async with backend.bus.listen(SUBJECTS.cancel) as here, backend.other.listen(SUBJECTS.cancel) as there:
             await backend.bus.tell(SUBJECTS.cancel, wake)
             for heard in (here, there):
@@ -439,7 +439,7 @@ class TestListen:
 
 
 class TestOffers:
-    WAKE = StepWake(episode=task().episode, attempt=1, step=0, observation=RecordRef(shard=0, seq=1))
+    WAKE = StepWake(episode=task().episode, attempt=1, step=0, observation_seq=1)
     SUBJECT = SUBJECTS.wake(WORKER)
 
     async def test_it_is_taken_or_declined(self, backend: Backend) -> None:

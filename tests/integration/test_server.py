@@ -28,7 +28,7 @@ from bus.settlement import settle
 from bus.topology import shared_queues, step_queue, streams, task_queue
 from schemas.errors import BusUnavailable, ConfigurationError, StreamFull
 from schemas.ids import EpisodeId, PolicyVersion
-from schemas.messages import Checkpoint, RecordRef, Split, StepWake, Task
+from schemas.messages import Checkpoint, Split, StepWake, Task
 from tests.builders import RUN, WORKER, observation, task
 from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
 
@@ -198,7 +198,7 @@ async def test_wake_ups_and_their_queues_outlive_the_server(tmp_path: Path) -> N
     async with restarting(tmp_path) as (server, bus), bus.work(queue, prefetch=0) as inbox:
         for name in ("before", "after"):
             episode = EpisodeId(name)
-            wake = StepWake(episode=episode, attempt=1, step=0, observation=RecordRef(shard=0, seq=1))
+            wake = StepWake(episode=episode, attempt=1, step=0, observation_seq=1)
             await bus.append(SUBJECTS.steps, SUBJECTS.step_any(Split.TRAIN, episode), wake)
             await server.kill()
             with anyio.fail_after(10):
