@@ -222,6 +222,12 @@ async def _judge(post: Post) -> None:
     from judges.environment import EnvironmentJudge
     from judges.worker import JudgeWorker
 
+    judge, rubrics = EnvironmentJudge(), post.config.bus_config.rubrics
+    if judge.rubric not in rubrics:
+        raise ConfigurationError(
+            f"judge_config.judge scores by {judge.rubric}, which has no queue and no permission here: "
+            f"add it to bus_config.rubrics ({', '.join(rubrics)})"
+        )
     worker = JudgeWorker(
         bus=post.bus,
         subjects=post.subjects,
@@ -229,7 +235,7 @@ async def _judge(post: Post) -> None:
         status=post.status,
         bus_config=post.config.bus_config,
         judge_config=post.config.judge_config,
-        judge=EnvironmentJudge(),
+        judge=judge,
     )
     await worker.run()
 

@@ -1,4 +1,4 @@
-"""The administrator's step: makes streams and shared consumers match `bus.topology`. Every request may be repeated."""
+"""The administrator's step: makes a server's streams and shared consumers match `bus.topology`. Safe to repeat."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
