@@ -142,6 +142,16 @@ async def test_a_key_with_another_role_s_inbox_hears_no_answer(tmp_path: Path) -
                 pass
 
 
+async def test_the_limit_of_permissions_is_the_one_that_is_documented(tmp_path: Path) -> None:
+    # docs/cluster.md says that reply subjects are not checked. A server that checks them makes this fail: then say so there.
+    subject = SUBJECTS.checkpoint(PolicyVersion(1))
+    async with served(tmp_path), open_link(address_of(tmp_path, role="judge"), "judge") as link:
+        await link.publish("$JS.API.INFO", reply=subject)
+        await ask(link, "INFO", None, Response, timeout_s=10)
+        async with connect(address_of(tmp_path), SUBJECTS, CONFIG, name="admin") as bus:
+            assert await bus.subjects(SUBJECTS.checkpoints, subject) == {subject: 1}
+
+
 async def test_a_key_that_the_server_does_not_know_is_refused(tmp_path: Path) -> None:
     stranger = KeyRing(tmp_path / "elsewhere")
     stranger.make(CONFIG.run)
