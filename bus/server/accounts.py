@@ -2,7 +2,8 @@
 
 A server answers on whatever reply subject a request names, in its own name and unchecked. Were all roles in one account, any
 of them could so have an answer stored on a subject that it may not publish. A role's account imports what the role may
-publish and hear, and nothing else: answers end there.
+publish and hear, and nothing else: answers end there. What a role publishes goes to the run's account, to be stored, and
+to the accounts of the roles that hear it: it would not go on from the one to the others.
 """
 
 import json
@@ -34,11 +35,19 @@ class User:
         return self.grant.answers
 
     @property
+    def tells(self) -> tuple[str, ...]:
+        """What it publishes to its fellows, rather than asks of the server."""
+        return tuple(subject for subject in self.grant.publish if not subject.startswith("$"))
+
+    @property
     def hears(self) -> tuple[str, ...]:
         """What has to come from the run's account, each once."""
         inbox = f"{inbox_of(self.role)}.>"
         heard = [subject for subject in self.grant.subscribe if subject != inbox and subject not in self.asked_on]
         return tuple(one for one in heard if not any(other != one and covers(other, one) for other in heard))
+
+    def hears_of(self, told: str) -> bool:
+        return any(covers(subject, told) for subject in self.hears)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +97,20 @@ def _role_account(run: RunAccess, user: User, answerers: dict[str, str]) -> Iter
     if user.asked_on:
         yield f"      allow_responses: {_RESPONSES}"
     yield "    } } ]"
-    if user.asked_on:
-        yield f"    exports: [ {', '.join(f'{{ service: {quoted(subject)} }}' for subject in user.asked_on)} ]"
+    yield "    exports: ["
+    yield from (f"      {{ service: {quoted(subject)} }}" for subject in user.asked_on)
+    yield from (f"      {{ stream: {quoted(subject)} }}" for subject in user.tells)
+    yield "    ]"
     yield "    imports: ["
     for subject in user.grant.publish:
         yield _import("service", answerers.get(subject, run.run), subject)
     for subject in user.hears:
         yield _import("stream", run.run, subject)
+    # Of two that write and hear the same neither is told by the other (the server refuses the cycle): their tails look anyhow.
+    for other in run.roles:
+        for told in other.tells:
+            if user.hears_of(told) and not (other.hears_of(told) and told in user.tells):
+                yield _import("stream", run.account(other.role), told)
     yield "    ]"
     yield "  }"
 
