@@ -14,7 +14,7 @@ from bus.jetstream.administration import Administration, Applied
 from bus.jetstream.api import ApiError, StreamInfo, ask
 from bus.jetstream.append import Appender
 from bus.jetstream.lease import Leasing, hold_lease
-from bus.jetstream.link import Link, NoResponder, open_link
+from bus.jetstream.link import Link, NoAnswer, NoResponder, open_link
 from bus.jetstream.offers import offer, offers
 from bus.jetstream.patience import Patience
 from bus.jetstream.read import Reader, unix_seconds
@@ -32,6 +32,7 @@ _log = structlog.get_logger()
 _PATIENCE = 3.0
 """An operation may take so many times the timeout of one request: a server that is killed and restarted is not noticed."""
 _HELLO_S = 5.0
+_HELLO_ATTEMPTS = 3
 
 
 class JetStreamBus:
@@ -172,9 +173,17 @@ async def create_topology(bus: JetStreamBus, specs: Iterable[StreamSpec], queues
 
 
 async def require_jetstream(link: Link, address: ServerAddress) -> None:
-    try:
-        await ask(link, "INFO", None, StreamInfo, timeout_s=_HELLO_S)
-    except (NoResponder, ApiError) as error:
-        raise BusUnavailable(
-            f"the NATS server at {address.url} has no JetStream for this account: start it with jetstream enabled"
-        ) from error
+    """Raises `BusUnavailable` when this account has no JetStream, or a cluster finds no leader in time."""
+    for attempt in range(_HELLO_ATTEMPTS):
+        try:
+            await ask(link, "INFO", None, StreamInfo, timeout_s=_HELLO_S)
+        except NoAnswer:
+            # A cluster that elects its leader is silent for some seconds.
+            if attempt == _HELLO_ATTEMPTS - 1:
+                raise
+        except (NoResponder, ApiError) as error:
+            raise BusUnavailable(
+                f"the NATS server at {address.url} has no JetStream for this account: start it with jetstream enabled"
+            ) from error
+        else:
+            return
