@@ -55,6 +55,7 @@ class _Stream:
         self.spec = spec
         self.last_seq = 0
         self.records: dict[int, tuple[str, bytes]] = {}
+        self.times: dict[int, float] = {}
         self.consumers: dict[str, _Consumer] = {}
         self._changed = anyio.Event()
 
@@ -85,6 +86,7 @@ class _Stream:
             del self.records[same[0]]
         self.last_seq += 1
         self.records[self.last_seq] = (subject, data)
+        self.times[self.last_seq] = time.time()
         self.changed()
         return self.last_seq
 
@@ -209,7 +211,8 @@ class _MemoryTail:
                 continue
             self._after_seq, subject, data = found
             try:
-                return Record(self._stream.spec.name, subject, self._after_seq, decode(data))
+                at = self._stream.times[self._after_seq]
+                return Record(self._stream.spec.name, subject, self._after_seq, decode(data), at, data)
             except MessageCorrupt as error:
                 _log.error("record_skipped", stream=self._stream.spec.name, seq=self._after_seq, reason=str(error))
 
@@ -256,20 +259,24 @@ class MemoryBus:
         await anyio.lowlevel.checkpoint()
         return self.store(stream, subject, encode(message), expect=expect)
 
+    async def append_bytes(self, stream: str, subject: str, data: bytes, *, expect: Expect | None = None) -> int:
+        await anyio.lowlevel.checkpoint()
+        return self.store(stream, subject, data, expect=expect)
+
     async def get(self, stream: str, seq: int) -> Record | None:
         await anyio.lowlevel.checkpoint()
         stored = self._stream(stream).records.get(seq)
-        return Record(stream, stored[0], seq, decode(stored[1])) if stored else None
+        return Record(stream, stored[0], seq, decode(stored[1]), 0.0, stored[1]) if stored else None
 
     async def last(self, stream: str, subject_filter: str) -> Record | None:
         await anyio.lowlevel.checkpoint()
         newest = self._stream(stream).newest(subject_filter)
-        return Record(stream, newest[1], newest[0], decode(newest[2])) if newest else None
+        return Record(stream, newest[1], newest[0], decode(newest[2]), 0.0, newest[2]) if newest else None
 
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
         await anyio.lowlevel.checkpoint()
         newest = {subject: (seq, data) for seq, subject, data in self._stream(stream).under(subject_filter)}
-        found = [Record(stream, subject, seq, decode(data)) for subject, (seq, data) in newest.items()]
+        found = [Record(stream, subject, seq, decode(data), 0.0, data) for subject, (seq, data) in newest.items()]
         return sorted(found, key=lambda record: record.seq)
 
     async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:
@@ -292,9 +299,17 @@ class MemoryBus:
 
     @asynccontextmanager
     async def tail(
-        self, stream: str, subject_filter: str, *, after_seq: int = 0, only_new: bool = False
+        self,
+        stream: str,
+        subject_filter: str,
+        *,
+        after_seq: int = 0,
+        only_new: bool = False,
+        since_s: float | None = None,
     ) -> AsyncIterator[AsyncIterator[Record]]:
         owner = self._stream(stream)
+        if since_s is not None:
+            after_seq = sum(at < since_s for at in owner.times.values())
         yield _MemoryTail(owner, subject_filter, owner.last_seq if only_new else after_seq)
 
     async def last_seq(self, stream: str) -> int:

@@ -24,6 +24,10 @@ class Record:
     subject: str
     seq: int
     message: AnyMessage
+    time_s: float = 0.0
+    """Unix seconds when the server stored it."""
+    data: bytes = b""
+    """The encoded message, as stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,8 @@ class Bus(Protocol):
         """
         ...
 
+    async def append_bytes(self, stream: str, subject: str, data: bytes, *, expect: Expect | None = None) -> int: ...
+
     async def get(self, stream: str, seq: int) -> Record | None: ...
 
     async def last(self, stream: str, subject_filter: str) -> Record | None:
@@ -145,7 +151,13 @@ class Bus(Protocol):
         ...
 
     def tail(
-        self, stream: str, subject_filter: str, *, after_seq: int = 0, only_new: bool = False
+        self,
+        stream: str,
+        subject_filter: str,
+        *,
+        after_seq: int = 0,
+        only_new: bool = False,
+        since_s: float | None = None,
     ) -> AbstractAsyncContextManager[AsyncIterator[Record]]:
         """Reads records in order from behind `after_seq`, for ever. Corrupt records are skipped and logged."""
         ...

@@ -56,6 +56,10 @@ class Subjects:
     def leases(self) -> str:
         return self.stream("LEASES")
 
+    @property
+    def positions(self) -> str:
+        return self.stream("POSITIONS")
+
     def episodes(self, shard: int) -> str:
         return self.stream(f"EPISODES{shard}")
 
@@ -123,6 +127,9 @@ class Subjects:
 
     def lease(self, name: str) -> str:
         return f"{self.run}.lease.{name}"
+
+    def position(self, name: str) -> str:
+        return f"{self.run}.position.{name}"
 
     def dead(self, stream: str) -> str:
         return f"{self.run}.dead.{stream}"

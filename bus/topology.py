@@ -90,6 +90,7 @@ def streams(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
             max_age_s=_HEARTBEAT_AGE_S,
             max_msgs_per_subject=1,
         ),
+        StreamSpec(name=subjects.positions, subjects=(f"{run}.position.*",), max_msgs_per_subject=1, replicas=replicas),
         StreamSpec(name=subjects.leases, subjects=(f"{run}.lease.*",), max_msgs_per_subject=1, replicas=replicas),
         StreamSpec(
             name=subjects.advisories,

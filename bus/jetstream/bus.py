@@ -49,9 +49,9 @@ class JetStreamBus:
     async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
         return await self._appender.append_bytes(stream, subject, encode(message), expect)
 
-    async def append_bytes(self, stream: str, subject: str, data: bytes) -> int:
+    async def append_bytes(self, stream: str, subject: str, data: bytes, *, expect: Expect | None = None) -> int:
         """Appends what is encoded already, by whatever version: for tools that copy records."""
-        return await self._appender.append_bytes(stream, subject, data, None)
+        return await self._appender.append_bytes(stream, subject, data, expect)
 
     async def get(self, stream: str, seq: int) -> Record | None:
         stored = await self._reader.by_seq(stream, seq)
@@ -78,9 +78,15 @@ class JetStreamBus:
         await self._admin.remove_consumer(queue.stream, queue.name)
 
     def tail(
-        self, stream: str, subject_filter: str, *, after_seq: int = 0, only_new: bool = False
+        self,
+        stream: str,
+        subject_filter: str,
+        *,
+        after_seq: int = 0,
+        only_new: bool = False,
+        since_s: float | None = None,
     ) -> AbstractAsyncContextManager[AsyncIterator[Record]]:
-        return tail(self._link, self._admin, stream, subject_filter, after_seq=after_seq, only_new=only_new)
+        return tail(self._link, self._admin, stream, subject_filter, after_seq=after_seq, only_new=only_new, since_s=since_s)
 
     async def last_seq(self, stream: str) -> int:
         return await self._reader.last_seq(stream)

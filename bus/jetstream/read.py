@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -29,10 +30,11 @@ class Stored:
     subject: str
     seq: int
     data: bytes
+    time_s: float = 0.0
 
     def record(self) -> Record:
         """Raises `MessageCorrupt`."""
-        return Record(self.stream, self.subject, self.seq, decode(self.data))
+        return Record(self.stream, self.subject, self.seq, decode(self.data), self.time_s, self.data)
 
 
 class TooManySubjects(BusError):
@@ -121,4 +123,10 @@ def _get(stream: str) -> str:
 
 def _stored(reply: Msg) -> Stored:
     headers = reply.headers or {}
-    return Stored(headers["Nats-Stream"], headers["Nats-Subject"], int(headers["Nats-Sequence"]), reply.data)
+    return Stored(
+        headers["Nats-Stream"],
+        headers["Nats-Subject"],
+        int(headers["Nats-Sequence"]),
+        reply.data,
+        datetime.fromisoformat(headers["Nats-Time-Stamp"]).timestamp(),
+    )

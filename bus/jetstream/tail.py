@@ -7,6 +7,7 @@ message at once; then, or when connection or consumer is lost, another one conti
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import anyio
@@ -34,11 +35,14 @@ _CLOSING_S = 1.0
 class Follower:
     """Delivers the stored records of one stream behind a sequence, then new ones as they come."""
 
-    def __init__(self, link: Link, admin: StreamAdmin, stream: str, subject_filter: str, after_seq: int) -> None:
+    def __init__(
+        self, link: Link, admin: StreamAdmin, stream: str, subject_filter: str, after_seq: int, since_s: float | None
+    ) -> None:
         self._admin = admin
         self._stream = stream
         self._filter = subject_filter
         self._after_seq = after_seq
+        self._since_s = since_s
         self._consumer_seq = 0
         self._consumer = ""
         self._ready = Handoff[Stored]()
@@ -73,7 +77,9 @@ class Follower:
             self._after_seq = 0
         self._consumer_seq = 0
         self._consumer = f"tail_{secrets.token_hex(8)}"
-        await self._admin.create_consumer(self._stream, self._consumer, _consumer_config(self._filter, self._after_seq))
+        await self._admin.create_consumer(
+            self._stream, self._consumer, _consumer_config(self._filter, self._after_seq, self._since_s)
+        )
         return Source(self._stream, self._consumer)
 
     async def close(self) -> None:
@@ -90,16 +96,20 @@ class Follower:
             return False
         self._consumer_seq = meta.consumer_seq
         self._after_seq = meta.seq
-        self._ready.put(Stored(self._stream, message.subject, meta.seq, message.data))
+        self._since_s = None
+        self._ready.put(Stored(self._stream, message.subject, meta.seq, message.data, meta.time_s))
         if meta.consumer_seq % (_BATCH // 2) == 0:
             self._puller.wake()
         return True
 
 
-def _consumer_config(subject_filter: str, after_seq: int) -> dict[str, Any]:
+def _consumer_config(subject_filter: str, after_seq: int, since_s: float | None) -> dict[str, Any]:
+    start: dict[str, Any] = {"deliver_policy": "by_start_sequence", "opt_start_seq": after_seq + 1}
+    if since_s is not None:
+        at = datetime.fromtimestamp(since_s, UTC).isoformat()
+        start = {"deliver_policy": "by_start_time", "opt_start_time": at}
     return {
-        "deliver_policy": "by_start_sequence",
-        "opt_start_seq": after_seq + 1,
+        **start,
         "ack_policy": "none",
         "filter_subject": subject_filter,
         "mem_storage": True,
@@ -110,11 +120,11 @@ def _consumer_config(subject_filter: str, after_seq: int) -> dict[str, Any]:
 
 @asynccontextmanager
 async def tail(
-    link: Link, admin: StreamAdmin, stream: str, subject_filter: str, *, after_seq: int, only_new: bool
+    link: Link, admin: StreamAdmin, stream: str, subject_filter: str, *, after_seq: int, only_new: bool, since_s: float | None
 ) -> AsyncIterator[AsyncIterator[Record]]:
     """See `bus.ports.Bus.tail`."""
     info = await admin.stream(stream)
-    follower = Follower(link, admin, stream, subject_filter, info.state.last_seq if only_new else after_seq)
+    follower = Follower(link, admin, stream, subject_filter, info.state.last_seq if only_new else after_seq, since_s)
     try:
         async with companions(follower.run):
             yield follower

@@ -38,13 +38,14 @@ class AckReply:
     seq: int
     consumer_seq: int
     num_pending: int
+    time_s: float
 
     @classmethod
     def parse(cls, reply: str) -> "AckReply":
         tokens = reply.split(".")
         first = 4 if len(tokens) == 9 else 6
-        delivered, seq, consumer_seq, _, pending = tokens[first : first + 5]
-        return cls(int(delivered), int(seq), int(consumer_seq), int(pending))
+        delivered, seq, consumer_seq, nanos, pending = tokens[first : first + 5]
+        return cls(int(delivered), int(seq), int(consumer_seq), int(pending), int(nanos) / NS)
 
 
 class JetStreamDelivery:
