@@ -12,24 +12,13 @@ import structlog
 from bus.codec import decode, encode
 from bus.handoff import Handoff
 from bus.ports import Delivery, Expect, Inbox, Lease, QueueDepth, Record, WorkQueue
-from bus.subjects import Subjects
+from bus.subjects import Subjects, matches
 from bus.topology import StreamSpec, streams
 from schemas.config import BusConfig
 from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, StreamFull
 from schemas.messages import AnyMessage, DeadLetter
 
 _log = structlog.get_logger()
-
-
-def matches(subject_filter: str, subject: str) -> bool:
-    """NATS wildcards: `*` is one token, a last `>` is one or more."""
-    wanted, tokens = subject_filter.split("."), subject.split(".")
-    for index, want in enumerate(wanted):
-        if want == ">":
-            return len(tokens) > index
-        if index >= len(tokens) or want not in ("*", tokens[index]):
-            return False
-    return len(tokens) == len(wanted)
 
 
 @dataclass
@@ -271,7 +260,11 @@ class MemoryBus:
     async def last(self, stream: str, subject_filter: str) -> Record | None:
         await anyio.lowlevel.checkpoint()
         newest = self._stream(stream).newest(subject_filter)
-        return Record(stream, newest[1], newest[0], decode(newest[2]), 0.0, newest[2]) if newest else None
+        return (
+            Record(stream, newest[1], newest[0], decode(newest[2]), self._stream(stream).times[newest[0]], newest[2])
+            if newest
+            else None
+        )
 
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
         await anyio.lowlevel.checkpoint()

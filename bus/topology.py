@@ -94,7 +94,7 @@ def streams(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
         StreamSpec(name=subjects.leases, subjects=(f"{run}.lease.*",), max_msgs_per_subject=1, replicas=replicas),
         StreamSpec(
             name=subjects.advisories,
-            subjects=(f"{run}.dead.*", *_notices(subjects)),
+            subjects=(f"{run}.dead.*", f"{run}.resent.*", *_notices(subjects)),
             max_age_s=7 * 86400.0,
             replicas=replicas,
         ),

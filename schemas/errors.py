@@ -7,6 +7,8 @@
     │   ├── BusUnavailable      no server, no JetStream, a deadline passed           (retry)
     │   ├── ChainConflict       somebody else appended first: stop, the chain is theirs (leave)
     │   ├── StreamFull          discard-new refused the message                       (retry)
+    │   ├── RecordGone          a record that was named has aged out                  (reject)
+    │   ├── PositionTaken       another reader goes on under this durable name        (fatal)
     │   └── MessageCorrupt      bytes that no reader of this version understands      (reject)
     ├── BrowserError
     │   ├── PageFailed          a page, renderer or context died or did not answer    (retry)
@@ -67,6 +69,18 @@ class ChainConflict(BusError):
 
 class StreamFull(BusError):
     """The stream refused a message because a limit is reached."""
+
+
+class RecordGone(BusError):
+    """A record that a message names is no longer kept."""
+
+    disposition = Disposition.REJECT
+
+
+class PositionTaken(BusError):
+    """Another process reads under the same durable name."""
+
+    disposition = Disposition.FATAL
 
 
 class MessageCorrupt(BusError):

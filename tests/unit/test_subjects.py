@@ -2,8 +2,7 @@
 
 import pytest
 
-from bus.memory import matches
-from bus.subjects import Subjects
+from bus.subjects import Subjects, matches
 from bus.topology import own_step_queue, shared_queues, streams
 from schemas.config import BusConfig
 from schemas.errors import ConfigurationError
