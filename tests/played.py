@@ -1,8 +1,12 @@
 """Episodes on a bus, played as browser, policy and judge would; light enough for tests that need no model."""
 
+from collections.abc import Callable
+
+import msgspec
+
 from bus import chain
 from bus.ports import Bus
-from schemas.messages import Judgement, Outcome, RecordRef, Task, Trajectory, Verdict
+from schemas.messages import Judgement, Outcome, Task, Trajectory, Verdict
 from tests.builders import WORKER, observation, step_request
 from tests.contract.backends import SUBJECTS
 
@@ -15,10 +19,10 @@ async def play(
     outcome: Outcome = Outcome.DONE,
     reward: float | None = 1.0,
     store: bool = True,
+    in_prompt: Callable[[int], tuple[int, ...]] = lambda step: (step,),
 ) -> Trajectory:
     """An episode whose picture k is `picture k`; with `store` off, only the trajectory that it would have."""
     owner: chain.EpisodeChain | None = None
-    refs: list[RecordRef] = []
     if store:
         await chain.admit(bus, SUBJECTS, task)
         taken = await chain.EpisodeChain.take(bus, SUBJECTS, task, WORKER)
@@ -26,15 +30,14 @@ async def play(
         owner = taken
         for step in range(num_steps):
             seen = await owner.observe(observation(task, step, data=b"picture %d" % step))
-            owner.answered(await chain.answer(bus, SUBJECTS, seen, step_request(task, step)))
-    else:
-        refs = [RecordRef(shard=0, seq=step + 1) for step in range(num_steps)]
+            answer = msgspec.structs.replace(step_request(task, step), pictures=in_prompt(step))
+            owner.answered(await chain.answer(bus, SUBJECTS, seen, answer))
     trajectory = Trajectory(
         task=task,
         attempt=1,
         outcome=outcome,
-        observations=tuple(owner.observations if owner else refs),
-        steps=tuple(owner.steps if owner else refs),
+        num_observations=num_steps,
+        num_steps=num_steps,
         environment_reward=reward,
         worker=WORKER,
     )

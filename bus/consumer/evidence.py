@@ -27,15 +27,17 @@ class Evidence:
             RecordGone: the chain has aged out.
         """
         found = await self._records(Observation, "obs", of.episode, of.attempt)
-        return _complete(found, len(of.observations), of.episode)
+        return _complete(found, of.num_observations, of.episode)
 
     async def steps(self, of: Trajectory) -> tuple[StepRequest, ...]:
         """Step k is the policy's answer to observation k. Raises `RecordGone`."""
         found = await self._records(StepRequest, "act", of.episode, of.attempt)
-        return _complete(found, len(of.steps), of.episode)
+        return _complete(found, of.num_steps, of.episode)
 
     async def pictures(self, message: AnyMessage) -> tuple[Picture, ...]:
-        """Those that belong to a message: picture k of a trajectory or judgement was seen at step k. Raises `RecordGone`."""
+        """Those that belong to a message: of a trajectory or judgement picture k was seen at step k; of a step, those in its
+        prompt. Raises `RecordGone`.
+        """
         match message:
             case Trajectory():
                 return tuple(seen.picture for seen in await self.observations(message))
@@ -43,6 +45,12 @@ class Evidence:
                 return await self.pictures(message.trajectory)
             case Observation():
                 return (message.picture,)
+            case StepRequest():
+                seen = await self._records(Observation, "obs", message.episode, message.attempt)
+                by_step = {observation.step: observation.picture for observation in seen}
+                if missing := set(message.pictures) - set(by_step):
+                    raise _gone(message.episode, len(message.pictures) - len(missing), len(message.pictures))
+                return tuple(by_step[step] for step in message.pictures)
             case _:
                 return ()
 
@@ -55,8 +63,12 @@ class Evidence:
 
 def _complete(found: Sequence[R], number: int, episode: EpisodeId) -> tuple[R, ...]:
     if [message.step for message in found[:number]] != list(range(number)):
-        raise RecordGone(
-            f"the chain of {episode} holds {len(found)} of {number} records: it has aged out "
-            "(bus_config.episodes_max_age_s); read the run's archive for older pictures"
-        )
+        raise _gone(episode, len(found), number)
     return tuple(found[:number])
+
+
+def _gone(episode: EpisodeId, num_found: int, number: int) -> RecordGone:
+    return RecordGone(
+        f"the chain of {episode} holds {num_found} of the {number} records asked for: it has aged out "
+        "(bus_config.episodes_max_age_s); read the run's archive for older pictures"
+    )

@@ -29,7 +29,7 @@ class Item(Generic[M_co]):
     """The pictures, when they came with the item."""
 
     async def pictures(self) -> tuple[Picture, ...]:
-        """What the policy saw: picture k of a trajectory or judgement belongs to step k; empty where there is none to have.
+        """What the policy saw: of a trajectory or judgement picture k is that of step k, of a step those in its prompt.
 
         Raises:
             RecordGone: the episode's chain has aged out.

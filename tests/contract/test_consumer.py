@@ -156,6 +156,11 @@ class TestEvidence:
         assert [seen.step for seen in await item.observations()] == [0, 1]
         assert [answer.step for answer in await item.steps()] == [0, 1]
 
+    async def test_the_pictures_of_a_step_are_those_in_its_prompt(self, backend: Backend, run: Run) -> None:
+        await play(backend.bus, task("a"), num_steps=3, in_prompt=lambda step: (0, step))
+        items = [item async for item in run.steps(follow=False)]
+        assert [picture.data for picture in await items[2].pictures()] == [b"picture 0", b"picture 2"]
+
     async def test_what_has_aged_out_is_said_so(self, backend: Backend, run: Run) -> None:
         gone = await play(backend.bus, task("a"), num_steps=2, store=False)
         await backend.bus.append(SUBJECTS.trajectories, SUBJECTS.trajectory(Split.TRAIN, gone.episode), gone)
