@@ -11,7 +11,7 @@ import structlog
 
 from bus.codec import decode, encode
 from bus.handoff import Handoff
-from bus.ports import Delivery, Expect, Inbox, Lease, QueueDepth, Record, WorkQueue
+from bus.ports import Delivery, Expect, Inbox, Lease, QueueDepth, Record, StoredBytes, WorkQueue
 from bus.subjects import Subjects, matches
 from bus.topology import StreamSpec, streams
 from schemas.config import BusConfig
@@ -271,6 +271,15 @@ class MemoryBus:
         newest = {subject: (seq, data) for seq, subject, data in self._stream(stream).under(subject_filter)}
         found = [Record(stream, subject, seq, decode(data), 0.0, data) for subject, (seq, data) in newest.items()]
         return sorted(found, key=lambda record: record.seq)
+
+    async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:
+        await anyio.lowlevel.checkpoint()
+        owner = self._stream(stream)
+        return [
+            StoredBytes(stream, subject, seq, owner.times[seq], data)
+            for seq, subject, data in owner.under(subject_filter)
+            if seq > after_seq
+        ]
 
     async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:
         await anyio.lowlevel.checkpoint()

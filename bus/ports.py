@@ -10,7 +10,7 @@ One way to write, three to read:
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from schemas.messages import AnyMessage, DeadLetter
@@ -28,6 +28,17 @@ class Record:
     """Unix seconds when the server stored it."""
     data: bytes = b""
     """The encoded message, as stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBytes:
+    """One record as the server keeps it, whether it is a message or not."""
+
+    stream: str
+    subject: str
+    seq: int
+    time_s: float
+    data: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +143,10 @@ class Bus(Protocol):
 
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
         """The newest record of every subject under a filter, oldest first: a whole chain, or a whole keyed log."""
+        ...
+
+    async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:
+        """The next records behind a sequence, not decoded, as many as come in one answer; none: there are no more."""
         ...
 
     async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:

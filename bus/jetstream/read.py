@@ -55,6 +55,11 @@ class Reader:
     async def newest(self, stream: str, subject_filter: str) -> Stored | None:
         return await self._one(stream, {"last_by_subj": subject_filter})
 
+    async def page(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> list[Stored]:
+        body = {"seq": after_seq + 1, "next_by_subj": subject_filter, "batch": _BATCH_RECORDS, "max_bytes": _BATCH_BYTES}
+        *page, _ = await self._batch(stream, body)
+        return [_stored(reply) for reply in page]
+
     async def newest_of_each(self, stream: str, subject_filter: str) -> list[Stored]:
         """Newest record of every subject, oldest first.
 
