@@ -2,7 +2,6 @@
 
 import argparse
 import re
-import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import datetime, timedelta
@@ -10,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import structlog
 
 from bus import BEGINNING, NEW, After, Run, Start, Stream, connect
 from ops.configuration import load_config
 from ops.json_lines import json_lines
+from ops.logs import logs_to_stderr
 from ops.run_folder import RunFolder
 from ops.served import served
 from ops.watch_arguments import FILTERS
@@ -26,7 +25,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 async def main(options: argparse.Namespace, run_dir: Path) -> int:
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    logs_to_stderr()
     filters = selected(options)
     start = start_of(options.start, whole=not options.follow or options.durable is not None)
     reading: dict[str, Any] = {"start": start, "follow": options.follow}
