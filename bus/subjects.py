@@ -49,16 +49,16 @@ class Subjects:
         return self.stream("HEARTBEATS")
 
     @property
+    def positions(self) -> str:
+        return self.stream("POSITIONS")
+
+    @property
     def advisories(self) -> str:
         return self.stream("ADVISORIES")
 
     @property
     def leases(self) -> str:
         return self.stream("LEASES")
-
-    @property
-    def positions(self) -> str:
-        return self.stream("POSITIONS")
 
     def episodes(self, shard: int) -> str:
         return self.stream(f"EPISODES{shard}")
@@ -77,8 +77,9 @@ class Subjects:
     def step_any(self, split: Split, episode: EpisodeId, attempt: int = 0, step: int = 0) -> str:
         return f"{self.run}.step.{split.value}.any.{episode}.{attempt}.{step}"
 
-    def step_worker(self, split: Split, worker: WorkerId, episode: EpisodeId, attempt: int = 0, step: int = 0) -> str:
-        return f"{self.run}.step.{split.value}.to.{worker}.{episode}.{attempt}.{step}"
+    def wake(self, worker: WorkerId) -> str:
+        """Where steps are offered to one policy worker; stored nowhere."""
+        return f"{self.run}.wake.{worker}"
 
     # an episode's chain -----------------------------------------------------------------------------------------------
 
@@ -133,11 +134,12 @@ class Subjects:
     def cancel(self) -> str:
         return f"{self.run}.cancel"
 
+    def position(self, name: str) -> str:
+        """How far a named consumer has read."""
+        return f"{self.run}.position.{name}"
+
     def lease(self, name: str) -> str:
         return f"{self.run}.lease.{name}"
-
-    def position(self, name: str) -> str:
-        return f"{self.run}.position.{name}"
 
     def dead(self, stream: str) -> str:
         return f"{self.run}.dead.{stream}"

@@ -4,11 +4,12 @@ Groups and keys that WebGym's users know keep their names, units and defaults (i
 what is new. `ops.configuration` composes YAML files and overrides into a `Config`; nothing else travels further.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
 from schemas.errors import ConfigurationError
-from schemas.ids import RunName
+from schemas.ids import RunName, subject_token
 
 
 def _require(holds: bool, sentence: str) -> None:
@@ -152,9 +153,19 @@ class BusConfig:
     run: RunName = RunName("millrace")
     """Names the run's streams and subjects."""
     url: str = ""
-    """Of the NATS server or cluster; empty: the run folder's own server."""
+    """Of the NATS server or cluster, `tls://` beyond this machine; empty: the run folder's own server."""
+    keys: str = ""
+    """Folder with the `<role>.seed` files for `url`, of the roles that this node has; each readable by its owner only."""
+    ca_file: str = ""
+    """Certificates that vouch for the servers of `url`; empty: those that this machine trusts."""
     credentials_file: str = ""
-    """NATS credentials for `url`; readable by its owner only."""
+    """Instead of `keys`: NATS credentials of an operator's account; readable by its owner only."""
+    guest_runs: tuple[RunName, ...] = ()
+    """Further runs that the run folder's own server has accounts for, with the same settings."""
+    rubrics: tuple[str, ...] = ("environment_v1",)
+    """Rubrics that judges score this run by: each has its queue of trajectories, and the judges' key may write it."""
+    sync_interval: str = "2m"
+    """How often the run folder's own server forces its files to disk; `always`: before every acknowledgement."""
     num_shards: int = 1
     """EPISODES streams; 8 to 16 above about 1,000 live episodes with large pictures."""
     replicas: int = 1
@@ -162,10 +173,18 @@ class BusConfig:
     """Seconds that chains and their pictures are kept."""
     results_max_age_s: float = 30 * 86400.0
     """Seconds that trajectories, judgements and checkpoints are kept."""
+    episodes_max_gb: float = 0.0
+    """Gigabytes (1e9 bytes) that each EPISODES stream may hold; 0: as much as the server has. A full stream drops nothing:
+    its writers wait until age makes room."""
+    results_max_gb: float = 0.0
+    """Gigabytes that TRAJECTORIES, JUDGED and CHECKPOINTS may hold each; 0: as much as the server has."""
+    max_queued_tasks: int = 0
+    """Tasks that are queued or being played; the feeder waits for room. 0: as many as the feeder admits."""
     max_payload_bytes: int = 8 * 1024 * 1024
     task_ack_wait_s: float = 30.0
     """A browser worker that is silent for so long loses its episode to another."""
-    step_ack_wait_s: float = 20.0
+    step_ack_wait_s: float = 3.0
+    """A policy worker that is silent for so long loses a step from the shared queue to another."""
     judge_ack_wait_s: float = 60.0
     request_timeout_s: float = 10.0
     """Deadline of one bus operation; long enough for the failover of a cluster's leader."""
@@ -173,6 +192,18 @@ class BusConfig:
     def __post_init__(self) -> None:
         _require(1 <= self.num_shards <= 64, f"bus_config.num_shards is {self.num_shards}: write 1 to 64")
         _require(self.replicas in (1, 3, 5), f"bus_config.replicas is {self.replicas}: write 1, 3 or 5")
+        for name in ("episodes_max_gb", "results_max_gb", "max_queued_tasks"):
+            _require(getattr(self, name) >= 0, f"bus_config.{name} is {getattr(self, name)}: write 0 (no limit) or more")
+        _require(
+            not (self.keys and self.credentials_file), "bus_config.keys and bus_config.credentials_file exclude each other"
+        )
+        _require(self.rubrics != (), "bus_config.rubrics is empty: write the rubric of the run's judges")
+        for rubric in self.rubrics:
+            subject_token(rubric, what="bus_config.rubrics")
+        _require(
+            re.fullmatch(r"always|[1-9][0-9]*(ms|s|m)", self.sync_interval) is not None,
+            f"bus_config.sync_interval is {self.sync_interval!r}: write always, or a time such as 30s or 2m",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,9 @@
     ├── BusError
     │   ├── BusUnavailable      no server, no JetStream, a deadline passed           (retry)
     │   ├── ChainConflict       somebody else appended first: stop, the chain is theirs (leave)
-    │   ├── StreamFull          discard-new refused the message                       (retry)
+    │   ├── StreamFull          a limit or the storage leaves no room for the message (retry)
+    │   ├── MessageTooLarge     larger than the server or the stream takes            (reject)
+    │   ├── NotPermitted        the server refuses this to the role's key             (fatal)
     │   ├── RecordGone          a record that was named has aged out                  (reject)
     │   ├── PositionTaken       another reader goes on under this durable name        (fatal)
     │   └── MessageCorrupt      bytes that no reader of this version understands      (reject)
@@ -68,7 +70,19 @@ class ChainConflict(BusError):
 
 
 class StreamFull(BusError):
-    """The stream refused a message because a limit is reached."""
+    """The stream refused a message because a limit is reached or the server's storage is used up."""
+
+
+class MessageTooLarge(BusError):
+    """No server of this configuration takes a message of this size, however often it is sent."""
+
+    disposition = Disposition.REJECT
+
+
+class NotPermitted(BusError):
+    """The server refuses this subject to the key that was presented, or the key itself."""
+
+    disposition = Disposition.FATAL
 
 
 class RecordGone(BusError):
