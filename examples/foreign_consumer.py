@@ -64,7 +64,7 @@ def main() -> None:
     options = parser.parse_args()
     server = options.run_dir / "server"
     url = options.url or f"nats://127.0.0.1:{json.loads((server / 'nats.json').read_text())['port']}"
-    seed = (options.key or server / "keys" / "consumer.seed").read_text().strip()
+    seed = (options.key or server / "keys" / options.run / "consumer.seed").read_text().strip()
     asyncio.run(consume(url, seed, options.run, options.pictures))
 
 

@@ -28,7 +28,8 @@ async def main(options: argparse.Namespace) -> int:
     folder = RunFolder(options.run_dir.resolve())
     config = folder.load()
     subjects = subjects_of(config)
-    async with served(folder, config), join(folder, config, name="dead-letters") as bus:
+    role = "admin" if options.action == "resend" else "monitor"
+    async with served(folder, config), join(folder, config, role=role, name="dead-letters") as bus:
         letters = await read_letters(bus, subjects)
         match options.action:
             case "list":

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from bus.server import is_served, nats_server
+from ops.roles import runs_of
 from ops.run_folder import RunFolder
 from schemas.config import Config
 
@@ -13,5 +14,5 @@ async def served(folder: RunFolder, config: Config) -> AsyncIterator[None]:
     if config.bus_config.url or is_served(folder.server):
         yield
         return
-    async with nats_server(folder.server):
+    async with nats_server(folder.server, runs_of(config.bus_config)):
         yield

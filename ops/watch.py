@@ -82,13 +82,23 @@ def start_of(text: str | None, *, whole: bool) -> Start:
 
 
 async def _opened(options: argparse.Namespace, run_dir: Path, stack: AsyncExitStack) -> AbstractAsyncContextManager[Run]:
+    # Heartbeats are for monitors; a monitor keeps no place, so everything else is read with the key of consumers.
+    role = "monitor" if options.what == "heartbeats" else "consumer"
     if options.config is not None:
         config = load_config(options.config, [])
         if config.bus_config.url:
             bus = config.bus_config
-            return connect(url=bus.url, run=bus.run, credentials=bus.credentials_file or None, name="watch")
+            return connect(
+                url=bus.url,
+                run=bus.run,
+                keys=bus.keys,
+                ca_file=bus.ca_file,
+                credentials_file=bus.credentials_file,
+                role=role,
+                name="watch",
+            )
         run_dir = Path(config.save_path)
     folder = RunFolder((options.run_dir or run_dir).resolve())
     if not options.follow:
         await stack.enter_async_context(served(folder, folder.load()))
-    return connect(folder.path, name="watch")
+    return connect(folder.path, role=role, name="watch")

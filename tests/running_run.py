@@ -18,6 +18,6 @@ async def running_run(path: Path) -> AsyncIterator[JetStreamBus]:
     """The bus of the administrator, on the run `test` in this folder."""
     folder, bus_config = RunFolder(path), BusConfig(run=SUBJECTS.run)
     folder.create(load_config("default", [f"bus_config.run={SUBJECTS.run}"]), needed_bytes=0)
-    async with nats_server(folder.server) as address, connect(address, SUBJECTS, bus_config, name="test") as bus:
-        await create_topology(bus, streams(SUBJECTS, bus_config), shared_queues(SUBJECTS, bus_config))
+    async with nats_server(folder.server, [bus_config]) as address, connect(address, SUBJECTS, bus_config, name="test") as bus:
+        await create_topology(bus, streams(SUBJECTS, bus_config), shared_queues(SUBJECTS, bus_config, bus_config.rubrics))
         yield bus

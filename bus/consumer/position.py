@@ -53,9 +53,11 @@ class DurablePlace:
             self._sequences = dict(known.sequences) if known else {}
             self._since_s = known.since_s if known else begin.since_s
             for stream in streams:
-                if stream not in self._sequences and begin.since_s is None:
-                    at = await self.bus.last_seq(stream) if begin.only_new else begin.after_seq
-                    self._sequences[stream] = at
+                last_seq = await self.bus.last_seq(stream)
+                if self._sequences.get(stream, 0) > last_seq:
+                    self._sequences[stream] = 0  # the stream is another one, begun again under its name
+                elif stream not in self._sequences and self._since_s is None:
+                    self._sequences[stream] = last_seq if begin.only_new else begin.after_seq
             try:
                 await self._append()
             except ChainConflict:

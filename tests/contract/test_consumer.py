@@ -134,7 +134,7 @@ class TestOrderAndFilters:
 
     async def test_a_corrupt_last_record_is_not_waited_for(self, backend: Backend, run: Run) -> None:
         [of] = await several(backend, "a")
-        await backend.store_bytes(SUBJECTS.trajectories, SUBJECTS.trajectory(of.split, of.episode), b"\xc1 garbage")
+        await backend.bus.append_bytes(SUBJECTS.trajectories, SUBJECTS.trajectory(of.split, of.episode), b"\xc1 garbage")
         assert await names(run.trajectories(follow=False)) == ["a"]
 
     async def test_a_stream_that_is_closed_has_ended(self, backend: Backend, run: Run) -> None:
@@ -218,7 +218,7 @@ class TestDurable:
 
 async def test_a_missing_stream_is_said_where_it_is_read(backend: Backend) -> None:
     async with companion_group() as group:
-        nowhere = Run(backend.bus, type(SUBJECTS)(RUN.__class__("nowhere")), group)
+        nowhere = Run(backend.impatient, type(SUBJECTS)(RUN.__class__("nowhere")), group)
         with pytest.raises(BusUnavailable, match="does not exist"):
             await anext(nowhere.trajectories())
 
