@@ -61,6 +61,7 @@ SUBJECTS = (
     SubjectPattern("ep.<shard>.<episode>.done", Trajectory, "EPISODES<shard>"),
     SubjectPattern("live.<shard>.<episode>.<attempt>.act.<step>", StepRequest, None),
     SubjectPattern("step.<split>.any.<episode>.<attempt>.<step>", StepWake, "STEPS"),
+    SubjectPattern("wake.<worker>", StepWake, None),
     SubjectPattern("trajectory.<split>.<episode>", Trajectory, "TRAJECTORIES"),
     SubjectPattern("judged.<split>.<rubric>.<episode>", Judgement, "JUDGED"),
     SubjectPattern("checkpoint.<version>", Checkpoint, "CHECKPOINTS"),

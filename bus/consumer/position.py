@@ -15,7 +15,7 @@ import structlog
 from bus.consumer.start import Start, TailStart, tail_start
 from bus.ports import Bus, Expect
 from bus.subjects import Subjects
-from schemas.errors import BusError, ChainConflict, PositionTaken
+from schemas.errors import BusError, BusUnavailable, ChainConflict, PositionTaken
 from schemas.ids import subject_token
 from schemas.messages import Position
 
@@ -77,20 +77,32 @@ class DurablePlace:
             with anyio.move_on_after(_WRITE_EVERY_S):
                 await self._due.wait()
             self._due = anyio.Event()
-            await self.write()
+            try:
+                await self.write()
+            except BusUnavailable as error:
+                _log.warning("position_unwritten", durable=self.name, reason=str(error))
 
     async def write(self) -> None:
         """Raises `PositionTaken` when another reader has taken the name."""
         if not self._num_unwritten:
             return
-        self._num_unwritten = 0
+        num_written = self._num_unwritten
         try:
             await self._append()
         except ChainConflict as error:
+            await self._require_own(error)
+            await self._append()
+        self._num_unwritten -= num_written
+
+    async def _require_own(self, conflict: ChainConflict) -> None:
+        """An earlier write of ours, whose answer was lost, may be what stands in the way."""
+        record = await self.bus.last(self.subjects.positions, self._subject)
+        if record is None or not isinstance(record.message, Position) or record.message.holder != self._holder:
             raise PositionTaken(
                 f"another process has begun to read as {self.name!r} and goes on from the last stored place: "
                 "give each process a durable name of its own"
-            ) from error
+            ) from conflict
+        self._seq = record.seq
 
     async def close(self) -> None:
         """Writes the last place; what is not written comes again."""

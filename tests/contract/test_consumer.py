@@ -10,6 +10,7 @@ import pytest
 
 from bus import BEGINNING, NEW, After, Item, Run, Stream
 from bus.companions import companion_group
+from bus.consumer.position import DurablePlace
 from bus.ports import Bus
 from schemas.errors import BusUnavailable, ConfigurationError, PositionTaken, RecordGone
 from schemas.ids import PolicyVersion
@@ -210,6 +211,28 @@ class TestDurable:
             with pytest.raises(PositionTaken, match="another process has begun to read as 'mine'"), anyio.fail_after(10):
                 await anext(old)
             assert _name((await anext(new)).message) == "b"
+
+    async def test_an_own_write_whose_answer_was_lost_is_not_another_reader(self, backend: Backend) -> None:
+        await several(backend, "a", "b")
+        place = DurablePlace(backend.bus, SUBJECTS, "mine")
+        await place.claim((SUBJECTS.trajectories,), BEGINNING)
+        claim = await backend.bus.last(SUBJECTS.positions, SUBJECTS.position("mine"))
+        assert claim is not None
+        await backend.bus.append(SUBJECTS.positions, claim.subject, claim.message)
+        place.passed(SUBJECTS.trajectories, 2)
+        await place.write()
+        kept = await backend.bus.last(SUBJECTS.positions, SUBJECTS.position("mine"))
+        assert kept is not None
+        assert isinstance(kept.message, Position)
+        assert kept.message.sequences == {SUBJECTS.trajectories: 2}
+
+    async def test_a_stream_that_began_again_is_read_from_its_beginning(self, backend: Backend) -> None:
+        await several(backend, "a")
+        subject = SUBJECTS.position("mine")
+        before = Position(name="mine", holder="gone", sequences={SUBJECTS.trajectories: 500})
+        await backend.bus.append(SUBJECTS.positions, subject, before)
+        async with opened(backend.bus) as run:
+            assert await names(run.trajectories(durable="mine", follow=False)) == ["a"]
 
     async def test_a_name_that_cannot_be_a_subject_is_refused(self, run: Run) -> None:
         with pytest.raises(ConfigurationError, match="durable name"):

@@ -54,6 +54,13 @@ def test_every_example_is_valid(file: Path) -> None:
     jsonschema.validate(as_json(fields_of(file)), schema, cls=jsonschema.Draft202012Validator)
 
 
+def test_the_page_on_messages_shows_real_bytes() -> None:
+    page = (COMMITTED.parent / "messages.md").read_text()
+    block = page.partition("```hex\n")[2].partition("```")[0]
+    shown = bytes.fromhex("".join(line.partition("#")[0] for line in block.splitlines()))
+    assert shown == (FOLDER / "start-1.msgpack").read_bytes()
+
+
 def test_what_is_no_message_is_not_valid() -> None:
     schema = document(NAMES)
     task = as_json(fields_of(FOLDER / "task-1.msgpack"))
@@ -100,6 +107,7 @@ def test_subjects_are_those_that_the_code_makes() -> None:
         NAMES.chain_done(episode),
         NAMES.live(episode, 1).replace("*", "2"),
         NAMES.step_any(Split.EVAL, episode, 1, 2),
+        NAMES.wake(worker),
         NAMES.trajectory(Split.TRAIN, episode),
         NAMES.judgement(Split.TRAIN, "rubric", episode),
         NAMES.checkpoint(PolicyVersion(3)),
