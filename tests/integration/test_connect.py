@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from anyio.abc import TaskStatus
 
 from bus import NEW, connect
 from bus.jetstream import JetStreamBus, create_topology
@@ -104,6 +105,30 @@ async def test_what_is_not_there_is_said_with_what_to_write(bus: JetStreamBus, t
     assert "write one of admin" in await refused(folder=tmp_path, role="reader")
     assert "not encrypted" in await refused(url="nats://10.0.0.1:4222", run=RUN, keys=keys(tmp_path))
     assert "holds no run 'other'" in await refused(url=here, run="other", keys=keys(tmp_path), role="admin")
+
+
+async def test_a_reader_outlives_a_restart_of_the_server(tmp_path: Path) -> None:
+    async def serve(until: anyio.Event, ended: anyio.Event, *, task_status: TaskStatus[JetStreamBus]) -> None:
+        async with running_run(tmp_path) as bus:
+            task_status.started(bus)
+            await until.wait()
+        ended.set()
+
+    async with anyio.create_task_group() as group:
+        until, ended = anyio.Event(), anyio.Event()
+        await play(await group.start(serve, until, ended), task("before"))
+        async with connect(tmp_path) as run, run.trajectories(durable="mine") as items:
+            assert (await anext(items)).message.episode == task("before").episode
+            until.set()
+            await ended.wait()
+            until = anyio.Event()
+            await play(await group.start(serve, until, ended), task("after"))
+            with anyio.fail_after(30):
+                assert (await anext(items)).message.episode == task("after").episode
+        async with connect(tmp_path) as run:
+            left = [item.message.episode async for item in run.trajectories(durable="mine", follow=False)]
+        assert left == [task("after").episode]
+        until.set()
 
 
 async def test_a_server_that_is_not_up_is_said_so(tmp_path: Path) -> None:
