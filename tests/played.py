@@ -6,6 +6,7 @@ import msgspec
 
 from bus import chain
 from bus.ports import Bus
+from bus.subjects import Subjects
 from schemas.messages import Judgement, Outcome, Task, Trajectory, Verdict
 from tests.builders import WORKER, observation, step_request
 from tests.contract.backends import SUBJECTS
@@ -15,6 +16,7 @@ async def play(
     bus: Bus,
     task: Task,
     *,
+    subjects: Subjects = SUBJECTS,
     num_steps: int = 1,
     outcome: Outcome = Outcome.DONE,
     reward: float | None = 1.0,
@@ -24,14 +26,14 @@ async def play(
     """An episode whose picture k is `picture k`; with `store` off, only the trajectory that it would have."""
     owner: chain.EpisodeChain | None = None
     if store:
-        await chain.admit(bus, SUBJECTS, task)
-        taken = await chain.EpisodeChain.take(bus, SUBJECTS, task, WORKER)
+        await chain.admit(bus, subjects, task)
+        taken = await chain.EpisodeChain.take(bus, subjects, task, WORKER)
         assert isinstance(taken, chain.EpisodeChain)
         owner = taken
         for step in range(num_steps):
             seen = await owner.observe(observation(task, step, data=b"picture %d" % step))
             answer = msgspec.structs.replace(step_request(task, step), pictures=in_prompt(step))
-            owner.answered(await chain.answer(bus, SUBJECTS, seen, answer))
+            owner.answered(await chain.answer(bus, subjects, seen, answer))
     trajectory = Trajectory(
         task=task,
         attempt=1,
@@ -43,7 +45,7 @@ async def play(
     )
     if owner is not None:
         await owner.finish(trajectory)
-        await chain.publish_trajectory(bus, SUBJECTS, trajectory)
+        await chain.publish_trajectory(bus, subjects, trajectory)
     return trajectory
 
 

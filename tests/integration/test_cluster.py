@@ -173,6 +173,27 @@ async def test_strangers_find_no_way_into_an_encrypted_server(tmp_path: Path) ->
             await hello(replace(bare.address(), url=url, ca_file=cluster.ca_file))
 
 
+async def test_a_server_that_comes_back_without_encryption_is_told_nothing(tmp_path: Path) -> None:
+    config = BusConfig(run=CONFIG.run, request_timeout_s=1.0)
+    async with local_cluster(tmp_path, (config,), num_servers=1, tls=True) as cluster:
+        server = cluster.servers[0]
+        await create_streams(cluster.address(), config)
+        async with connect(cluster.address(role="monitor"), SUBJECTS, config, name="monitor") as bus:
+            assert await bus.last_seq(SUBJECTS.checkpoints) == 0
+            await server.stop()
+            text = (server.folder / "nats.conf").read_text()
+            bare = "\n".join(line for line in text.splitlines() if not line.startswith("tls {"))
+            assert bare != text
+            (server.folder / "nats.conf").write_text(bare)
+            await server.launch()
+            with pytest.raises(BusUnavailable):
+                await bus.last_seq(SUBJECTS.checkpoints)
+            await server.stop()
+            (server.folder / "nats.conf").write_text(text)
+            await server.start()
+            assert await bus.last_seq(SUBJECTS.checkpoints) == 0
+
+
 async def hello(address: ServerAddress) -> None:
     with anyio.fail_after(20):
         async with connect(address, SUBJECTS, CONFIG, name=Access.JUDGE):
