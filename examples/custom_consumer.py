@@ -22,9 +22,8 @@ _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 async def consume(run_dir: Path, failures: Path, *, follow: bool, durable: str | None) -> None:
     judged: Counter[str] = Counter()
     solved: Counter[str] = Counter()
-    place = {"durable": durable} if durable else {}
     async with connect(run_dir, name="example") as run:
-        async for item in run.judgements(split="train", start=BEGINNING, follow=follow, **place):  # type: ignore[arg-type]
+        async for item in run.judgements(split="train", start=BEGINNING, follow=follow, durable=durable):
             website = item.message.trajectory.task.website.partition("?")[0]
             judged[website] += 1
             solved[website] += item.message.verdict is Verdict.SUCCESS

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 
 from bus import BEGINNING, NEW, After, Run, Start, Stream, connect
+from bus.consumer.run import Reading
 from ops.configuration import load_config
 from ops.json_lines import json_lines
 from ops.logs import logs_to_stderr
@@ -28,9 +29,7 @@ async def main(options: argparse.Namespace, run_dir: Path) -> int:
     logs_to_stderr()
     filters = selected(options)
     start = start_of(options.start, whole=not options.follow or options.durable is not None)
-    reading: dict[str, Any] = {"start": start, "follow": options.follow}
-    if options.durable is not None:
-        reading["durable"] = options.durable
+    reading = Reading(start=start, follow=options.follow, durable=options.durable)
     folder = anyio.Path(options.pictures) if options.pictures else None
     async with AsyncExitStack() as stack:
         run = await stack.enter_async_context(await _opened(options, run_dir, stack))

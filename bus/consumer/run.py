@@ -47,7 +47,7 @@ class Reading(TypedDict, total=False):
     """Where to begin; `BEGINNING` by default. A durable reader uses it the first time only."""
     follow: bool
     """Wait for new records (the default), or end with the newest there is now."""
-    durable: str
+    durable: str | None
     """A name under which the place is kept on the server, so that the next process goes on there; at least once."""
     pictures: bool
     """Fetch the pictures of every item before it is given, so that `Item.pictures()` answers at once."""
