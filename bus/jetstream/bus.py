@@ -21,7 +21,7 @@ from bus.jetstream.read import Reader, unix_seconds
 from bus.jetstream.streams import Streams
 from bus.jetstream.tail import tail
 from bus.jetstream.work import work
-from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, WorkQueue
+from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, StoredBytes, WorkQueue
 from bus.subjects import Subjects
 from bus.topology import StreamSpec, streams
 from schemas.config import BusConfig
@@ -63,6 +63,10 @@ class JetStreamBus:
 
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
         return [stored.record() for stored in await self._reader.newest_of_each(stream, subject_filter)]
+
+    async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:
+        page = await self._reader.page(stream, subject_filter, after_seq=after_seq)
+        return [StoredBytes(found.stream, found.subject, found.seq, found.time_s, found.data) for found in page]
 
     async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:
         return await self._reader.subjects(stream, subject_filter)
