@@ -27,7 +27,7 @@ async def main(run_dir: Path) -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     folder = RunFolder(run_dir)
     config = folder.load()
-    async with _served(folder, config), join(folder, config, name="audit") as bus:
+    async with served(folder, config), join(folder, config, name="audit") as bus:
         counts = await audit(bus, subjects_of(config), chains=True)
     console = Console()
     console.print(_table(counts))
@@ -38,7 +38,8 @@ async def main(run_dir: Path) -> int:
 
 
 @asynccontextmanager
-async def _served(folder: RunFolder, config: Config) -> AsyncIterator[None]:
+async def served(folder: RunFolder, config: Config) -> AsyncIterator[None]:
+    """The run's own server is up while the context is open."""
     async with AsyncExitStack() as stack:
         if not config.bus_config.url and not is_served(folder.server):
             await stack.enter_async_context(nats_server(folder.server))
