@@ -18,12 +18,16 @@ from bus.chain import EpisodeChain
 from bus.companions import companions
 from bus.ports import Bus, Record
 from bus.subjects import Subjects
-from schemas.errors import BrowserError, ChainConflict, StreamFull
+from schemas.errors import BrowserError, ChainConflict, MessageTooLarge, StreamFull
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Observation, Outcome, StepRequest, StepWake, Task, Timings, Trajectory
 
 _FALLBACK_S = 1.0
 """Seconds between looks at the chain for an answer whose live copy was missed."""
+_LOYAL_RESENDS = 2
+"""Times that a policy worker which took a step is asked whether it still has it, before any other may answer as well."""
+_OFFER_S = 1.0
+"""Seconds that the policy worker which has an episode's history may take to accept its next step."""
 
 
 @dataclass
@@ -94,6 +98,8 @@ class Play:
         except BrowserError as error:
             if self._retryable and not self._chain.num_observations:
                 raise
+            return Finish(Outcome.FAILED, error=str(error))
+        except MessageTooLarge as error:
             return Finish(Outcome.FAILED, error=str(error))
 
     def trajectory(self, finish: Finish) -> Trajectory:
@@ -215,7 +221,7 @@ class Play:
     async def _answer(self, step: int, observation_seq: int, answers: AsyncIterator[Record]) -> tuple[Record, StepRequest]:
         """The accepted answer to an observation. Wakes policies again, at growing intervals, until it is there."""
         wake = StepWake(episode=self._task.episode, attempt=self._chain.attempt, step=step, observation_seq=observation_seq)
-        resend_s, resend_at = self._resend_s, time.monotonic() + self._resend_s
+        resend_s, resend_at, num_resends = self._resend_s, time.monotonic() + self._resend_s, 0
         await self._wake(wake, self._policy)
         while True:
             with anyio.move_on_after(_FALLBACK_S):
@@ -227,16 +233,18 @@ class Play:
             if pending is not None and isinstance(pending.message, StepRequest):
                 return pending, pending.message
             if time.monotonic() >= resend_at:
-                resend_s *= 2
+                resend_s, num_resends = 2 * resend_s, num_resends + 1
                 resend_at = time.monotonic() + resend_s
                 await self._check_owner(observation_seq)
-                await self._wake(wake, None)
+                await self._wake(wake, self._policy if num_resends <= _LOYAL_RESENDS else None)
 
     async def _wake(self, wake: StepWake, policy: WorkerId | None) -> None:
-        split, subjects, step = self._task.split, self._subjects, (wake.episode, wake.attempt, wake.step)
-        subject = subjects.step_worker(split, policy, *step) if policy else subjects.step_any(split, *step)
+        """Wakes the policy worker that has the history, or any other when it is absent, silent or declines."""
+        if policy and await self._bus.offer(self._subjects.wake(policy), wake, timeout_s=_OFFER_S):
+            return
+        subject = self._subjects.step_any(self._task.split, wake.episode, wake.attempt, wake.step)
         try:
-            await self._bus.append(subjects.steps, subject, wake)
+            await self._bus.append(self._subjects.steps, subject, wake)
         except StreamFull:
             # It is queued already.
             return
