@@ -10,10 +10,11 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
-from bus.server import is_served, nats_server
+from bus.server import address_of, is_served, nats_server
 from ops.audit import Audit, audit
-from ops.roles import join, subjects_of
+from ops.roles import join, runs_of, subjects_of
 from ops.run_folder import RunFolder
+from ops.streams import create_streams
 from schemas.config import Config
 
 _SHOWN = 5
@@ -27,7 +28,7 @@ async def main(run_dir: Path) -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     folder = RunFolder(run_dir)
     config = folder.load()
-    async with served(folder, config), join(folder, config, name="audit") as bus:
+    async with served(folder, config), join(folder, config, role="monitor", name="audit") as bus:
         counts = await audit(bus, subjects_of(config), chains=True)
     console = Console()
     console.print(_table(counts))
@@ -39,10 +40,13 @@ async def main(run_dir: Path) -> int:
 
 @asynccontextmanager
 async def served(folder: RunFolder, config: Config) -> AsyncIterator[None]:
-    """The run's own server is up while the context is open."""
+    """The run's own server is up while the context is open, with the run's streams."""
     async with AsyncExitStack() as stack:
         if not config.bus_config.url and not is_served(folder.server):
-            await stack.enter_async_context(nats_server(folder.server))
+            runs = runs_of(config.bus_config)
+            await stack.enter_async_context(nats_server(folder.server, runs))
+            for run in runs:
+                await create_streams(address_of(folder.server, run=run.run), run)
         yield
 
 

@@ -28,7 +28,7 @@ async def once(run: RunFolder, config: Config, name: str) -> int:
     folder = archive_folder(run, config)
     subjects = subjects_of(config)
     with progress_line() as show, folder.writing(subjects.run, dump_config(config)):
-        async with served(run, config), join(run, config, name=name) as bus:
+        async with served(run, config), join(run, config, role="archiver", name=name) as bus:
             archiver = Archiver(
                 bus=bus,
                 subjects=subjects,

@@ -24,7 +24,7 @@ async def main(source: Path, run: RunFolder, config: Config, *, judgements: bool
         if opened.archive is not None:
             await anyio.to_thread.run_sync(refuse_damage, opened.archive)
         with progress_line() as show:
-            async with served(run, config), join(run, config, name="import") as bus:
+            async with served(run, config), join(run, config, role="replayer", name="import") as bus:
                 importer = Importer(
                     bus=bus,
                     subjects=subjects_of(config),

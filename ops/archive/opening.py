@@ -42,5 +42,5 @@ async def open_source(path: Path, *, name: str) -> AsyncIterator[Opened]:
     if not run.config.is_file():
         raise ConfigurationError(f"{path} holds neither an archive nor a run: give the folder of one")
     config = run.load()
-    async with served(run, config), join(run, config, name=name) as bus:
+    async with served(run, config), join(run, config, role="consumer", name=name) as bus:
         yield Opened(StreamSource(bus, subjects_of(config)), config, None)
