@@ -21,7 +21,7 @@ from bus import chain
 from bus.codec import encode
 from bus.memory import MemoryBus
 from bus.subjects import Subjects
-from ops.archive import disk_room
+from ops.archive import archiver, disk_room
 from ops.archive.archive_source import ArchiveSource
 from ops.archive.archiver import Archived
 from ops.archive.episodes import StoredRecord
@@ -352,3 +352,22 @@ def test_a_message_of_another_version_stays_whole(data: bytes) -> None:
     rest, picture = cut(newer)
     assert picture is None
     assert join(rest, b"") == newer
+
+
+async def test_once_says_that_another_archiver_of_the_run_is_active(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bus = await filled(1)
+    monkeypatch.setattr(archiver, "_LEASE_PATIENCE_S", 0.05)
+    held, over = anyio.Event(), anyio.Event()
+
+    async def other_archiver() -> None:
+        async with bus.lease("archiver", ttl_s=5.0):
+            held.set()
+            await over.wait()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(other_archiver)
+        await held.wait()
+        with pytest.raises(ArchiveError, match="another archiver of this run is active"):
+            await world.archive(bus, SUBJECTS, tmp_path / "archive")
+        over.set()
+    assert (await world.archive(bus, SUBJECTS, tmp_path / "archive")).trajectories.position == 1
