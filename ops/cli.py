@@ -60,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     _letters_parser(commands.add_parser("dead-letters", help="list, read and send again what no worker could handle"))
     _streams_parser(commands.add_parser("streams", help="create or change a run's streams, as its administrator"))
     _cluster_parser(commands.add_parser("cluster", help="write configuration, certificates and keys for NATS servers"))
+    _archive_parsers(commands)
     return parser
 
 
@@ -93,6 +94,30 @@ def _cluster_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", default="default", metavar="RECIPE", help="recipe or .yaml file of the runs")
     _overrides(parser)
     parser.set_defaults(run=_cluster)
+
+
+def _archive_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    archive = commands.add_parser("archive", help="copy trajectories, judgements and pictures to files before they age out")
+    _role_parser(archive, "archiver")
+    end = archive.add_mutually_exclusive_group()
+    end.add_argument("--once", action="store_true", help="archive what there is now, then stop")
+    end.add_argument("--verify", type=Path, metavar="FOLDER", help="check every hash of an archive instead")
+    archive.set_defaults(run=_archive)
+    source = "folder of an archive or a run"
+    imports = commands.add_parser("import", help="write the episodes of an archive into a run's streams")
+    imports.add_argument("source", type=Path, metavar="SOURCE", help=source)
+    _role_parser(imports, "replayer")
+    imports.add_argument("--no-judgements", action="store_true", help="leave judgements out, to have the run judge anew")
+    imports.set_defaults(run=_import)
+    export = commands.add_parser("export", help="write episodes as Parquet, Hugging Face dataset, ShareGPT or JSON Lines")
+    export.add_argument("source", type=Path, metavar="SOURCE", help=source)
+    export.add_argument("--format", choices=("parquet", "hf", "sharegpt", "jsonl"), required=True)
+    export.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to be made")
+    export.add_argument("--split", choices=("train", "eval"), help="only episodes of this split")
+    export.add_argument("--min-reward", type=float, metavar="REWARD", help="only episodes that were worth so much")
+    export.add_argument("--rubric", help="whose judgement counts, where there are several")
+    export.add_argument("--leave-out-unchanged", action="store_true", help="leave out steps that did not change the picture")
+    export.set_defaults(run=_export)
 
 
 def _run_dir(parser: argparse.ArgumentParser, what: str) -> None:
@@ -262,6 +287,58 @@ def _cluster(options: argparse.Namespace, _: list[str]) -> int:
         )
 
     return _interruptible(body)
+
+
+def _archive(options: argparse.Namespace, given: list[str]) -> int:
+    if not options.verify and not options.once:
+        return _role(options, given)
+
+    async def body() -> int:
+        _require_archive()
+        from ops.archive.archive_command import check, once
+
+        if options.verify:
+            return await check(options.verify.resolve())
+        folder, config = _joined_run(options)
+        return await once(folder, config, options.name or _worker_name(options.role))
+
+    return _interruptible(body)
+
+
+def _import(options: argparse.Namespace, _: list[str]) -> int:
+    async def body() -> int:
+        _require_archive()
+        from ops.archive.import_command import main as import_
+
+        folder, config = _joined_run(options)
+        return await import_(options.source.resolve(), folder, config, judgements=not options.no_judgements)
+
+    return _interruptible(body)
+
+
+def _export(options: argparse.Namespace, _: list[str]) -> int:
+    async def body() -> int:
+        _require_archive()
+        from ops.archive.export_command import main as export
+        from ops.archive.exports.played import Selection
+        from schemas.messages import Split
+
+        split = Split(options.split) if options.split else None
+        return await export(
+            options.source.resolve(),
+            options.out.resolve(),
+            format_name=options.format,
+            selection=Selection(split=split, min_reward=options.min_reward, rubric=options.rubric),
+            leave_out_unchanged=options.leave_out_unchanged,
+        )
+
+    return _interruptible(body)
+
+
+def _require_archive() -> None:
+    from ops.extras import require_extra
+
+    require_extra("pyarrow", "archive")
 
 
 def _interruptible(body: Callable[[], Awaitable[int]]) -> int:

@@ -67,6 +67,8 @@ async def run_role(role: Role, run_dir: Path, config: Config, worker: WorkerId) 
                 await _judge(post)
             case Role.TRAINER:
                 await _train(post)
+            case Role.ARCHIVER:
+                await _archive(post)
             case _:
                 raise ConfigurationError(f"there is no worker for the role {role.value}")
 
@@ -234,3 +236,12 @@ async def _train(post: Post) -> None:
     from ops.training import train
 
     await train(post)
+
+
+async def _archive(post: Post) -> None:
+    from ops.extras import require_extra
+
+    require_extra("pyarrow", "archive")
+    from ops.archive.archive_command import follow
+
+    await follow(post)

@@ -3,16 +3,21 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bus.server import is_served, nats_server
+from bus.server import address_of, is_served, nats_server
 from ops.roles import runs_of
 from ops.run_folder import RunFolder
+from ops.streams import create_streams
 from schemas.config import Config
 
 
 @asynccontextmanager
 async def served(folder: RunFolder, config: Config) -> AsyncIterator[None]:
+    """The run's streams can be read and written while the context is open, as far as a server of its own is concerned."""
     if config.bus_config.url or is_served(folder.server):
         yield
         return
-    async with nats_server(folder.server, runs_of(config.bus_config)):
+    runs = runs_of(config.bus_config)
+    async with nats_server(folder.server, runs):
+        for run in runs:
+            await create_streams(address_of(folder.server, run=run.run), run)
         yield
