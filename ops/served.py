@@ -12,7 +12,7 @@ from schemas.config import Config
 
 @asynccontextmanager
 async def served(folder: RunFolder, config: Config) -> AsyncIterator[None]:
-    """The run's streams can be read and written while the context is open, as far as a server of its own is concerned."""
+    """The server is up while the context is open, with the run's streams, also when no server has run there before."""
     if config.bus_config.url or is_served(folder.server):
         yield
         return

@@ -21,7 +21,7 @@ from schemas.errors import BusUnavailable, ConfigurationError, MismatchExceeded
 from schemas.messages import Role
 
 _ROLES = ("server", "feeder", "browser", "policy", "judge", "trainer")
-_COMMANDS = ("quickstart", *_ROLES, "doctor", "audit", "archive", "import", "export", "watch", "schema", "dead-letters")
+_COMMANDS = ("quickstart", *_ROLES, "doctor", "audit", "watch", "schema", "dead-letters", "archive", "import", "export")
 
 
 @pytest.mark.parametrize("command", _COMMANDS)
