@@ -24,6 +24,8 @@ class Record:
     subject: str
     seq: int
     message: AnyMessage
+    time_s: float = 0.0
+    """Unix seconds when the server stored it; 0.0 when it never did."""
 
 
 @dataclass(frozen=True, slots=True)
