@@ -1,4 +1,7 @@
-"""A slow disk: strace delays every write and sync of a running process. Needs strace, and leave to trace the process."""
+"""A slow disk: strace delays every write and sync of a running process. Needs strace, and leave to trace the process.
+
+What a server appends to its files it writes with the same system call as what it sends to its clients: both are slowed down.
+"""
 
 import shutil
 import subprocess
@@ -8,9 +11,8 @@ from contextlib import asynccontextmanager, suppress
 
 import anyio
 
-_DELAY_US = 5_000
-_DELAYED = "pwrite64,pwritev,fsync,fdatasync"
-"""Not `write`: that is how the server speaks to its clients."""
+_DELAY_US = 2_000
+_DELAYED = "write,pwrite64,fsync,fdatasync"
 _STOPPING_S = 2.0
 
 

@@ -1,7 +1,7 @@
 """Watches a run while it goes on: whoever acknowledges an input has stored its outputs before.
 
-Each look reads a queue first and the outputs after it. Outputs only grow, so an input that was gone from the queue at the first
-read must have its outputs at the second, however much happens in between.
+Each look reads a queue first and the outputs after it. Outputs only grow, so an input that was gone from the queue at the
+first read must have its outputs at the second, however much happens in between.
 """
 
 from bus.ports import Bus, WorkQueue

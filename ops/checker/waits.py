@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 
 from ops.checker.ledger import Kind, Ledger
 
@@ -46,7 +47,7 @@ def waits(ledger: Ledger) -> Iterator[Wait]:
     for record in ledger.ruled:
         ruled.setdefault(record.episode, record.time_s)
     for episode, links in ledger.chains.items():
-        for before, after in zip(links, links[1:], strict=False):
+        for before, after in pairwise(links):
             what = None
             if after.kind is Kind.START and after.attempt > 1:
                 what = Waiting.TAKEOVER
