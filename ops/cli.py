@@ -55,7 +55,29 @@ def _parser() -> argparse.ArgumentParser:
     audit = commands.add_parser("audit", help="count tasks, trajectories and judgements from the streams")
     _run_dir(audit, "folder of the run to count")
     audit.set_defaults(run=_audit)
+    _chaos_parser(commands.add_parser("chaos", help="a fault drill: kill, stop and cut off the parts of a run, then count"))
     return parser
+
+
+def _chaos_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/chaos"), metavar="DIR", help="new folder (default: %(default)s)"
+    )
+    parser.add_argument("--episodes", type=int, default=5000, help="training episodes (default: %(default)s)")
+    parser.add_argument("--servers", type=int, choices=(1, 3), default=1, help="nats-servers (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of tasks and faults (default: %(default)s)")
+    parser.add_argument("--fault-interval", type=float, default=2.0, metavar="S", help="mean seconds (default: %(default)s)")
+    parser.add_argument("--kinds", nargs="+", default=(), metavar="KIND", help="kinds of fault (default: all)")
+    parser.add_argument(
+        "--browser", choices=("simulated", "playwright"), default="simulated", help="what plays (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=1800.0, metavar="S", help="seconds to give up after (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--set", nargs="+", default=(), metavar="KEY=VALUE", dest="overrides", help="configuration to override"
+    )
+    parser.set_defaults(run=_chaos)
 
 
 def _role_parser(parser: argparse.ArgumentParser, role: str) -> None:
@@ -146,6 +168,28 @@ def _audit(options: argparse.Namespace, _: list[str]) -> int:
     from ops.audit_command import main as audit
 
     return _interruptible(lambda: audit(options.run_dir.resolve()))
+
+
+def _chaos(options: argparse.Namespace, given: list[str]) -> int:
+    from ops.chaos.command import drill_main
+    from ops.chaos.faults import FaultKind
+    from ops.chaos.settings import DrillSettings
+
+    async def body() -> int:
+        settings = DrillSettings(
+            folder=options.out,
+            num_episodes=options.episodes,
+            num_servers=options.servers,
+            seed=options.seed,
+            fault_interval_s=options.fault_interval,
+            kinds=FaultKind.named(options.kinds),
+            browser=options.browser,
+            limit_s=options.limit,
+            overrides=tuple(options.overrides),
+        )
+        return await drill_main(settings, command=" ".join(("millrace", *given)))
+
+    return _interruptible(body)
 
 
 def _interruptible(body: Callable[[], Awaitable[int]]) -> int:

@@ -126,8 +126,8 @@ def link_of(record: Record) -> Link:
     ends: dict[str, int | str] = {}
     if kind is Kind.DONE and isinstance(message, Trajectory):
         ends = {
-            "num_observations": len(message.observations),
-            "num_steps": len(message.steps),
+            "num_observations": message.num_observations,
+            "num_steps": message.num_steps,
             "digest": digest_of(message),
         }
     return Link(kind=kind, seq=record.seq, time_s=record.time_s, attempt=attempt, step=step, **ends)  # type: ignore[arg-type]

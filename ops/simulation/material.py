@@ -1,6 +1,7 @@
 """What a simulated run starts from, made where it is missing: task files, and the folder that stands for version 0."""
 
 import os
+import zlib
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,12 @@ _NUM_TASKS = 1000
 def ensure_task_file(file: Path, *, num_tasks: int = _NUM_TASKS) -> Path:
     """Writes a task file unless there is one."""
     lines = [msgspec.json.encode(_task(index, file.stem)) + b"\n" for index in range(num_tasks)]
+    return _ensure(file, b"".join(lines))
+
+
+def ensure_demo_task_file(file: Path, *, num_tasks: int) -> Path:
+    """The same for pages of the demo suite, which a real browser plays."""
+    lines = [msgspec.json.encode(_demo_task(index, file.stem)) + b"\n" for index in range(num_tasks)]
     return _ensure(file, b"".join(lines))
 
 
@@ -33,6 +40,11 @@ def _task(index: int, suite: str) -> dict[str, object]:
         "evaluator_reference": "the page says that it is done",
         "definite_answer": None,
     }
+
+
+def _demo_task(index: int, split: str) -> dict[str, object]:
+    page = f"demo:click_button?seed={zlib.crc32(f'{split}-{index}'.encode())}"
+    return {**_task(index, split), "task_name": "Click the button that the page asks for", "website": page}
 
 
 def _ensure(file: Path, content: bytes) -> Path:
