@@ -60,23 +60,18 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _chaos_parser(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--out", type=Path, default=Path("runs/chaos"), metavar="DIR", help="new folder (default: %(default)s)"
-    )
-    parser.add_argument("--episodes", type=int, default=5000, help="training episodes (default: %(default)s)")
-    parser.add_argument("--servers", type=int, choices=(1, 3), default=1, help="nats-servers (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of tasks and faults (default: %(default)s)")
-    parser.add_argument("--fault-interval", type=float, default=2.0, metavar="S", help="mean seconds (default: %(default)s)")
-    parser.add_argument("--kinds", nargs="+", default=(), metavar="KIND", help="kinds of fault (default: all)")
-    parser.add_argument(
-        "--browser", choices=("simulated", "playwright"), default="simulated", help="what plays (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--limit", type=float, default=1800.0, metavar="S", help="seconds to give up after (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--set", nargs="+", default=(), metavar="KEY=VALUE", dest="overrides", help="configuration to override"
-    )
+    add = parser.add_argument
+    add("--out", type=Path, default=Path("runs/chaos"), metavar="DIR", help="new folder of the drill (default: %(default)s)")
+    add("--episodes", type=int, default=5000, help="training episodes of the drill (default: %(default)s)")
+    add("--servers", type=int, choices=(1, 3), default=1, help="nats-servers of the drill (default: %(default)s)")
+    add("--browser", choices=("simulated", "playwright"), default="simulated", help="what plays (default: %(default)s)")
+    add("--limit", type=float, default=1800.0, metavar="S", help="seconds until the drill is given up (default: %(default)s)")
+    add("--set", nargs="+", default=(), metavar="KEY=VALUE", dest="overrides", help="configuration of the drill to override")
+    add("--run-dir", type=Path, metavar="DIR", help="no drill: faults into the roles of this run that are on this machine")
+    add("--duration", type=float, default=60.0, metavar="S", help="seconds of faults with --run-dir (default: %(default)s)")
+    add("--seed", type=int, default=0, help="of tasks and faults (default: %(default)s)")
+    add("--fault-interval", type=float, default=2.0, metavar="S", help="mean seconds between faults (default: %(default)s)")
+    add("--kinds", nargs="+", default=(), metavar="KIND", help="kinds of fault (default: all that are possible)")
     parser.set_defaults(run=_chaos)
 
 
@@ -171,25 +166,38 @@ def _audit(options: argparse.Namespace, _: list[str]) -> int:
 
 
 def _chaos(options: argparse.Namespace, given: list[str]) -> int:
-    from ops.chaos.command import drill_main
+    return _interruptible(lambda: _drill(options, " ".join(("millrace", *given))))
+
+
+async def _drill(options: argparse.Namespace, command: str) -> int:
     from ops.chaos.faults import FaultKind
+
+    kinds = FaultKind.named(options.kinds)
+    if options.run_dir is not None:
+        from ops.chaos.own_run_command import main as disturb
+
+        return await disturb(
+            options.run_dir.resolve(),
+            kinds=kinds,
+            seed=options.seed,
+            interval_s=options.fault_interval,
+            duration_s=options.duration,
+        )
+    from ops.chaos.command import drill_main
     from ops.chaos.settings import DrillSettings
 
-    async def body() -> int:
-        settings = DrillSettings(
-            folder=options.out,
-            num_episodes=options.episodes,
-            num_servers=options.servers,
-            seed=options.seed,
-            fault_interval_s=options.fault_interval,
-            kinds=FaultKind.named(options.kinds),
-            browser=options.browser,
-            limit_s=options.limit,
-            overrides=tuple(options.overrides),
-        )
-        return await drill_main(settings, command=" ".join(("millrace", *given)))
-
-    return _interruptible(body)
+    settings = DrillSettings(
+        folder=options.out,
+        num_episodes=options.episodes,
+        num_servers=options.servers,
+        seed=options.seed,
+        fault_interval_s=options.fault_interval,
+        kinds=kinds,
+        browser=options.browser,
+        limit_s=options.limit,
+        overrides=tuple(options.overrides),
+    )
+    return await drill_main(settings, command=command)
 
 
 def _interruptible(body: Callable[[], Awaitable[int]]) -> int:

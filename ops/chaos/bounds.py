@@ -33,9 +33,7 @@ class Late:
 
     def __str__(self) -> str:
         wait = self.wait
-        return (
-            f"{wait.episode}: {wait.seconds:.1f} s until its {wait.what.value}; the faults explain {self.bound_s:.1f} s"
-        )
+        return f"{wait.episode}: {wait.seconds:.1f} s until its {wait.what.value}; the faults explain {self.bound_s:.1f} s"
 
 
 def bound_s(wait: Wait, faults: Iterable[Injected], *, lease_s: float) -> float:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import anyio
 import structlog
 
-from bus.ports import Bus, WorkQueue
+from bus.ports import WorkQueue
 from bus.server import address_of
 from bus.topology import trajectory_queue
 from judges.environment import EnvironmentJudge
@@ -108,6 +108,7 @@ class Drill:
         self._config = settings.config()
         self._subjects = subjects_of(self._config)
         self._outcome = _Outcome()
+        self._settled = anyio.Event()
         self._skipped: dict[FaultKind, str] = {}
         self.progress = Progress(num_expected=settings.num_episodes)
 
@@ -130,7 +131,7 @@ class Drill:
                 group.start_soon(memory.run)
                 group.start_soon(self._watch, watch)
                 await self._under_faults(injector, supervisor, servers, proxies)
-                await self._settle(bus)
+                await self._settle()
                 with suppress(BusError):
                     await watch.look()
                 group.cancel_scope.cancel()
@@ -235,23 +236,15 @@ class Drill:
             except BusError as error:
                 _log.info("look_skipped", reason=str(error))
             self.progress.num_judged = watch.num_judged
+            if self.progress.phase == "settling" and watch.is_settled:
+                self._settled.set()
             await anyio.sleep(_LOOK_S)
 
-    async def _settle(self, bus: Bus) -> None:
-        """Without faults, everything that was begun has to end."""
+    async def _settle(self) -> None:
+        """Without faults, everything that was begun has to end; what does not is found by the proof."""
         self.progress.phase = "settling"
         with anyio.move_on_after(_SETTLING_S):
-            while not await self._settled(bus):
-                await anyio.sleep(0.3)
-
-    async def _settled(self, bus: Bus) -> bool:
-        names = self._subjects
-        with suppress(BusError):
-            queued = await bus.subjects(names.tasks, names.everything("task"))
-            published = await bus.subjects(names.trajectories, names.everything("trajectory"))
-            judged = await bus.subjects(names.judged, names.judgements(None))
-            return not queued and len(judged) >= len(published)
-        return False
+            await self._settled.wait()
 
     # the figures ------------------------------------------------------------------------------------------------------
 

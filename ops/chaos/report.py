@@ -96,9 +96,7 @@ def _shown(value: object) -> str:
             shown = {key: item for key, item in value.items() if item != []}
             return ", ".join(f"{key} {item}" for key, item in shown.items()) or "none"
         case list():
-            return (
-                "; ".join(map(str, value[:_SHOWN])) + (f" and {len(value) - _SHOWN} more" if len(value) > _SHOWN else "")
-                or "0"
-            )
+            more = f" and {len(value) - _SHOWN} more" if len(value) > _SHOWN else ""
+            return "; ".join(map(str, value[:_SHOWN])) + more or "0"
         case _:
             return str(value) or "none"

@@ -45,6 +45,12 @@ class Findings:
         return {name: getattr(self, name) for name in named}
 
     @property
+    def holds_so_far(self) -> bool:
+        """What holds at any time, also while episodes are under way."""
+        open_ = ("unfinished", "unpublished", "unjudged")
+        return self.num_duplicates == 0 and not any(found for name, found in self.faults.items() if name not in open_)
+
+    @property
     def holds(self) -> bool:
         return self.num_duplicates == 0 and not any(self.faults.values())
 
