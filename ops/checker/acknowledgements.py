@@ -20,14 +20,18 @@ class AcknowledgementWatch:
         self.violations: set[str] = set()
         self.num_looks = 0
         self.num_judged = 0
+        self.is_settled = False
+        """At the last look no task was queued, and everything that had ended was judged."""
 
     async def look(self) -> None:
         """Raises `BusUnavailable` when the server is away: nothing is concluded then."""
-        await self._look_at_tasks()
-        await self._look_at_trajectories()
+        num_queued = await self._look_at_tasks()
+        num_unjudged = await self._look_at_trajectories()
+        self.is_settled = num_queued == 0 and num_unjudged == 0
         self.num_looks += 1
 
-    async def _look_at_tasks(self) -> None:
+    async def _look_at_tasks(self) -> int:
+        """Returns how many are queued."""
         names = self._subjects
         queued = await self._episodes(names.tasks, names.everything("task"))
         gone = self._queued - queued
@@ -40,19 +44,19 @@ class AcknowledgementWatch:
         self.violations |= {
             f"{episode}: its task was acknowledged before its trajectory stood" for episode in gone - published
         }
+        return len(queued)
 
-    async def _look_at_trajectories(self) -> None:
-        """By counting: what is neither waiting nor in a judge's hands was acknowledged."""
+    async def _look_at_trajectories(self) -> int:
+        """By counting: what is neither waiting nor in a judge's hands was acknowledged. Returns how many are not judged."""
         names = self._subjects
         published = len(await self._episodes(names.trajectories, names.everything("trajectory")))
         depth = await self._bus.depth(self._judges)
-        if depth is None:
-            return
-        acknowledged = published - depth.num_pending - depth.num_in_flight
         judged = {subject.split(".")[-1] for subject in await self._bus.subjects(names.judged, names.judgements(None))}
         self.num_judged = len(judged)
+        acknowledged = published - depth.num_pending - depth.num_in_flight if depth is not None else 0
         if len(judged) < acknowledged:
             self.violations.add(f"{acknowledged} trajectories were acknowledged when {len(judged)} had a judgement")
+        return published - len(judged)
 
     async def _episodes(self, stream: str, subject_filter: str) -> set[str]:
         """The episodes under a filter: token 3 of tasks, chains and trajectories alike."""
