@@ -14,7 +14,8 @@ _ROOT = Path(__file__).parent.parent.parent
 _DOMAIN = ("agents", "browser_workers", "judges", "trainer")
 _OURS = {"schemas", "bus", "ops", "tests", *_DOMAIN}
 _PORTS = {
-    f"bus.{name}" for name in ("ports", "subjects", "chain", "settlement", "presence", "topology", "handoff", "companions")
+    f"bus.{name}"
+    for name in ("ports", "subjects", "chain", "settlement", "presence", "topology", "handoff", "companions", "room")
 }
 """What the domain packages may know of the bus: never an adapter, a server or an encoding."""
 _HEAVY = ("torch", "vllm", "playwright", "transformers", "deepspeed", "numpy", "matplotlib", "PIL")
