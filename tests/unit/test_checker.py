@@ -30,7 +30,7 @@ class World:
     """A sound run of four episodes and two versions on the in-memory bus, and the means to break it."""
 
     def __init__(self) -> None:
-        self.bus = MemoryBus(SUBJECTS)
+        self.bus = MemoryBus(SUBJECTS, rubrics=("r1",))
         self.judged_seqs: list[int] = []
 
     async def play(self, name: str, *, attempts: int = 1) -> Trajectory:
@@ -251,7 +251,7 @@ class Running:
     """An admitted and queued episode, and the watch beside it."""
 
     def __init__(self) -> None:
-        self.bus = MemoryBus(SUBJECTS)
+        self.bus = MemoryBus(SUBJECTS, rubrics=("r1",))
         self.task = builders.task()
         self.judges = trajectory_queue(SUBJECTS, CONFIG, "r1")
         self.watch = AcknowledgementWatch(self.bus, SUBJECTS, self.judges)
