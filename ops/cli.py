@@ -56,6 +56,8 @@ def _parser() -> argparse.ArgumentParser:
     _run_dir(audit, "folder of the run to count")
     audit.set_defaults(run=_audit)
     _chaos_parser(commands.add_parser("chaos", help="a fault drill: kill, stop and cut off the parts of a run, then count"))
+    _streams_parser(commands.add_parser("streams", help="create or change a run's streams, as its administrator"))
+    _cluster_parser(commands.add_parser("cluster", help="write configuration, certificates and keys for NATS servers"))
     return parser
 
 
@@ -81,6 +83,30 @@ def _role_parser(parser: argparse.ArgumentParser, role: str) -> None:
     parser.add_argument("--name", help="this worker's name, unique in the run (default: role, host and process)")
     _overrides(parser)
     parser.set_defaults(run=_role, role=role)
+
+
+def _streams_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--run-dir", type=Path, metavar="DIR", help=f"folder of the run (default: {_RUN_DIR})")
+    parser.add_argument("--config", metavar="RECIPE", help="recipe or .yaml file; without it, the run's stored configuration")
+    _overrides(parser)
+    parser.set_defaults(run=_streams)
+
+
+def _cluster_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write; keep it private")
+    parser.add_argument(
+        "--server", action="append", required=True, metavar="HOST", help="name or address of one server; once for each"
+    )
+    parser.add_argument(
+        "--run", action="append", metavar="NAME", help="run to make an account for; once for each", dest="runs"
+    )
+    parser.add_argument("--client-port", type=int, default=4222, help="(default: %(default)s)")
+    parser.add_argument("--cluster-port", type=int, default=6222, help="(default: %(default)s)")
+    parser.add_argument("--monitor-port", type=int, default=8222, help="on loopback only (default: %(default)s)")
+    parser.add_argument("--sync-interval", help="between forced writes to disk, or always (default: bus_config.sync_interval)")
+    parser.add_argument("--config", default="default", metavar="RECIPE", help="recipe or .yaml file of the runs")
+    _overrides(parser)
+    parser.set_defaults(run=_cluster)
 
 
 def _run_dir(parser: argparse.ArgumentParser, what: str) -> None:
@@ -198,6 +224,37 @@ async def _drill(options: argparse.Namespace, command: str) -> int:
         overrides=tuple(options.overrides),
     )
     return await drill_main(settings, command=command)
+
+
+def _streams(options: argparse.Namespace, _: list[str]) -> int:
+    from ops.streams_command import main as streams
+
+    async def body() -> int:
+        folder, config = _joined_run(options)
+        return await streams(folder, config)
+
+    return _interruptible(body)
+
+
+def _cluster(options: argparse.Namespace, _: list[str]) -> int:
+    from ops.cluster_command import main as cluster
+
+    async def body() -> int:
+        from ops.configuration import load_config
+
+        bus = load_config(options.config, options.overrides).bus_config
+        return await cluster(
+            options.out.resolve(),
+            bus,
+            hosts=tuple(options.server),
+            runs=tuple(options.runs or ()),
+            client_port=options.client_port,
+            cluster_port=options.cluster_port,
+            monitor_port=options.monitor_port,
+            sync_interval=options.sync_interval,
+        )
+
+    return _interruptible(body)
 
 
 def _interruptible(body: Callable[[], Awaitable[int]]) -> int:

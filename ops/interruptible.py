@@ -3,7 +3,8 @@
 ended                               its own code
 SIGTERM                             0
 SIGINT                              130
-ConfigurationError, TrainerError    78: only a person can mend it; its sentence goes to stderr
+ConfigurationError, TrainerError,
+NotPermitted                        78: only a person can mend it; its sentence goes to stderr
 anything else                       1, with a traceback
 """
 
@@ -17,7 +18,9 @@ import anyio
 from anyio.abc import TaskStatus
 
 from ops.restarts import EXIT_FATAL
-from schemas.errors import ConfigurationError, MillraceError, TrainerError
+from schemas.errors import ConfigurationError, MillraceError, NotPermitted, TrainerError
+
+_FOR_A_PERSON = (ConfigurationError, NotPermitted, TrainerError)
 
 
 def run(body: Callable[[], Awaitable[int]]) -> int:
@@ -53,7 +56,7 @@ async def _listen(
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error that tells a person most: one that only a person can mend, if there is one."""
     leaves = list(_leaves(group))
-    return next((leaf for leaf in leaves if isinstance(leaf, ConfigurationError | TrainerError)), leaves[0])
+    return next((leaf for leaf in leaves if isinstance(leaf, _FOR_A_PERSON)), leaves[0])
 
 
 def _leaves(error: BaseException) -> list[BaseException]:
@@ -63,7 +66,7 @@ def _leaves(error: BaseException) -> list[BaseException]:
 
 
 def _explain(error: BaseException) -> int:
-    if isinstance(error, ConfigurationError | TrainerError):
+    if isinstance(error, _FOR_A_PERSON):
         print(f"millrace: {error}", file=sys.stderr)
         return EXIT_FATAL
     if not isinstance(error, MillraceError):

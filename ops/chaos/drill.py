@@ -121,7 +121,7 @@ class Drill:
                 supervise(self._folder.logs, on_change=self._outcome.note, policy=_RESTARTS)
             )
             servers = await self._start_servers(supervisor)
-            bus = await stack.enter_async_context(join(self._folder, self._config, name="drill"))
+            bus = await stack.enter_async_context(join(self._folder, self._config, role="monitor", name="drill"))
             proxies = await self._start_workers(stack, supervisor)
             arena = DrillArena(supervisor, servers, proxies)
             injector = Injector(arena, self._folder.path / "faults.jsonl", lambda _: self._count_fault())
@@ -158,7 +158,7 @@ class Drill:
         with anyio.move_on_after(_READY_S):
             while not self._outcome.ended.is_set():
                 try:
-                    async with join(self._folder, self._config, name="drill"):
+                    async with join(self._folder, self._config, role="monitor", name="drill"):
                         return
                 except (ConfigurationError, BusUnavailable):
                     await anyio.sleep(0.1)

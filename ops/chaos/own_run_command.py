@@ -34,7 +34,7 @@ async def main(run_dir: Path, *, kinds: Sequence[FaultKind], seed: int, interval
     console.print(f"faults for {duration_s:g} s, one in {interval_s:g} s, into {', '.join(names)}")
     injector = Injector(arena, folder.path / "faults.jsonl", lambda fault: console.print(f"{fault.kind} {fault.victim}"))
     planned = faults(seed=seed, mean_interval_s=interval_s, victims=victims, durations=durations(config.bus_config))
-    async with join(folder, config, name="chaos") as bus:
+    async with join(folder, config, role="monitor", name="chaos") as bus:
         watch = AcknowledgementWatch(bus, subjects, trajectory_queue(subjects, config.bus_config, EnvironmentJudge.rubric))
         with anyio.move_on_after(duration_s):
             async with anyio.create_task_group() as group:

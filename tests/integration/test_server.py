@@ -26,7 +26,7 @@ from bus.room import append_when_room
 from bus.server import ServerProcess, address_of, nats_server, server_process
 from bus.settlement import settle
 from bus.topology import shared_queues, step_queue, streams, task_queue
-from schemas.errors import BusUnavailable, ConfigurationError, StreamFull
+from schemas.errors import BusUnavailable, ConfigurationError, NotPermitted, StreamFull
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Checkpoint, Split, StepWake, Task
 from tests.builders import RUN, WORKER, observation, task
@@ -356,9 +356,9 @@ async def test_a_missing_or_old_binary_is_said_so(
 
 async def test_nobody_else_gets_in(tmp_path: Path) -> None:
     async with nats_server(tmp_path) as address:
-        assert stat.S_IMODE((tmp_path / "nats.seed").stat().st_mode) == 0o600
+        assert stat.S_IMODE((tmp_path / "nats.conf").stat().st_mode) == 0o600
         assert address.nkey_seed not in repr(address)
-        with pytest.raises(BusUnavailable, match="no NATS server answers"):
+        with pytest.raises(NotPermitted, match="refuses the key"):
             async with connect(ServerAddress(address.url), SUBJECTS, CONFIG, name="stranger"):
                 pass
 
