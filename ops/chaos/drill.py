@@ -9,7 +9,8 @@ proof       from the streams alone
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import anyio
@@ -26,7 +27,7 @@ from ops.chaos.injection import Injector
 from ops.chaos.memory_watch import MemoryWatch
 from ops.chaos.proxy import TcpProxy, tcp_proxy
 from ops.chaos.report import Report
-from ops.chaos.servers import EmbeddedServer, Servers
+from ops.chaos.servers import EmbeddedServer, Servers, cluster_servers
 from ops.chaos.settings import NUM_TEST_TASKS, DrillSettings
 from ops.chaos.slow_disk import why_not
 from ops.checker.acknowledgements import AcknowledgementWatch
@@ -120,7 +121,7 @@ class Drill:
             supervisor = await stack.enter_async_context(
                 supervise(self._folder.logs, on_change=self._outcome.note, policy=_RESTARTS)
             )
-            servers = await self._start_servers(supervisor)
+            servers = await self._start_servers(stack, supervisor)
             bus = await stack.enter_async_context(join(self._folder, self._config, role="monitor", name="drill"))
             proxies = await self._start_workers(stack, supervisor)
             arena = DrillArena(supervisor, servers, proxies)
@@ -149,16 +150,29 @@ class Drill:
         make(self._folder.tasks / "train.jsonl", num_tasks=min(_NUM_TASKS, self._settings.num_episodes))
         make(self._folder.tasks / "test.jsonl", num_tasks=NUM_TEST_TASKS)
 
-    async def _start_servers(self, supervisor: Supervisor) -> Servers:
-        supervisor.start(self._spec(Role.SERVER, _SERVER))
+    async def _start_servers(self, stack: AsyncExitStack, supervisor: Supervisor) -> Servers:
+        if self._settings.num_servers == 1:
+            supervisor.start(self._spec(Role.SERVER, _SERVER))
+            await self._ready()
+            return EmbeddedServer(supervisor, _SERVER)
+        names, bus = self._subjects, self._config.bus_config
+        led = (names.episodes(0), names.judged, names.tasks, names.trajectories, names.checkpoints, names.steps)
+        servers = await stack.enter_async_context(cluster_servers(self._folder, bus, led))
+        self._config = replace(self._config, bus_config=replace(bus, url=servers.url, keys=str(self._keys)))
+        self._folder.create(self._config)
         await self._ready()
-        return EmbeddedServer(supervisor, _SERVER)
+        return servers
+
+    @property
+    def _keys(self) -> Path:
+        return self._folder.server / "keys" / self._config.bus_config.run
 
     async def _ready(self) -> None:
         with anyio.move_on_after(_READY_S):
             while not self._outcome.ended.is_set():
                 try:
-                    async with join(self._folder, self._config, role="monitor", name="drill"):
+                    async with join(self._folder, self._config, role="monitor", name="drill") as bus:
+                        await bus.last_seq(self._subjects.judged)
                         return
                 except (ConfigurationError, BusUnavailable):
                     await anyio.sleep(0.1)
@@ -187,7 +201,7 @@ class Drill:
         return port
 
     def _through(self, proxy: TcpProxy) -> tuple[str, ...]:
-        return (f"bus_config.url=nats://127.0.0.1:{proxy.port}",)
+        return (f"bus_config.url=nats://127.0.0.1:{proxy.port}", f"bus_config.keys={self._keys}")
 
     # the run ----------------------------------------------------------------------------------------------------------
 
