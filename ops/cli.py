@@ -230,6 +230,12 @@ def _streams(options: argparse.Namespace, _: list[str]) -> int:
     from ops.streams_command import main as streams
 
     async def body() -> int:
+        import logging
+
+        import structlog
+
+        # What was done is in the table.
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
         folder, config = _joined_run(options)
         return await streams(folder, config)
 

@@ -16,7 +16,7 @@ from bus.jetstream import connect
 from bus.ports import Bus
 from bus.presence import Status, presence
 from bus.server import address_of, server_process
-from bus.server.keys import read_seed
+from bus.server.keys import read_seed, require_private
 from bus.subjects import Subjects
 from ops.run_folder import RunFolder
 from ops.streams import create_streams
@@ -102,10 +102,13 @@ def address_for(folder: RunFolder, bus: BusConfig, role: str) -> ServerAddress:
     access = Access.named(role)
     if not bus.url:
         return address_of(folder.server, role=access, run=bus.run)
+    credentials = Path(bus.credentials_file).expanduser() if bus.credentials_file else None
+    if credentials is not None:
+        require_private(credentials)
     return ServerAddress(
         bus.url,
         nkey_seed=read_seed(Path(bus.keys).expanduser(), access) if bus.keys else "",
-        credentials_file=Path(bus.credentials_file).expanduser() if bus.credentials_file else None,
+        credentials_file=credentials,
         ca_file=Path(bus.ca_file).expanduser() if bus.ca_file else None,
         inbox_prefix=inbox_of(access),
     )

@@ -258,7 +258,8 @@ class BrowserConfig:
     eval_share: float = 0.1
     """Share of the slots that take evaluation episodes first; the rest take training first."""
     resend_s: float = 3.0
-    """Seconds without an answer after which any policy worker may answer a step, not only the one that has its history."""
+    """Seconds without an answer after which a slot asks again: the policy worker that took the step whether it still has it,
+    or any other when that one is gone."""
 
     def __post_init__(self) -> None:
         _require(self.viewport_width > 0 and self.viewport_height > 0, "browser_config.viewport_* must be above 0")

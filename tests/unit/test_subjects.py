@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from bus.memory import matches
+from bus.memory_stream import matches
 from bus.subjects import Subjects
 from bus.topology import NUM_SHARDS, shared_queues, streams
 from schemas.config import BusConfig
