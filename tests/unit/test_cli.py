@@ -20,7 +20,7 @@ from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError, MismatchExceeded
 from schemas.messages import Role
 
-_COMMANDS = ("quickstart", "server", "feeder", "browser", "policy", "judge", "trainer", "doctor", "audit")
+_COMMANDS = ("quickstart", "server", "feeder", "browser", "policy", "judge", "trainer", "doctor", "audit", "chaos")
 
 
 @pytest.mark.parametrize("command", _COMMANDS)
