@@ -38,7 +38,7 @@ from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.simulation.material import ensure_demo_task_file, ensure_task_file
 from ops.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervise
-from schemas.errors import BusError, BusUnavailable, ConfigurationError
+from schemas.errors import BusError, BusUnavailable, ConfigurationError, MillraceError
 from schemas.messages import Role
 
 _RESTARTS = RestartPolicy(first_delay_s=0.1, longest_delay_s=1.0, healthy_after_s=5.0)
@@ -51,6 +51,10 @@ _SERVER = "server-1"
 _PROXIED = (FaultKind.CUT, FaultKind.BLACKHOLE)
 _WORKER_FAULTS = (FaultKind.KILL, FaultKind.STOP, FaultKind.EXPIRE)
 _log = structlog.get_logger()
+
+
+class DrillFailed(MillraceError):
+    """A role ended in a way that only a person can mend; no fault may come to that."""
 
 
 @dataclass
@@ -110,11 +114,17 @@ class Drill:
         self._subjects = subjects_of(self._config)
         self._outcome = _Outcome()
         self._settled = anyio.Event()
+        self._unfinished = ""
         self._skipped: dict[FaultKind, str] = {}
         self.progress = Progress(num_expected=settings.num_episodes)
 
     async def run(self) -> Report:
-        """Raises `ConfigurationError` when the folder holds a run already, or no fault is possible."""
+        """Plays the run and proves it.
+
+        Raises:
+            ConfigurationError: the folder holds a run already, or no fault is possible.
+            DrillFailed: a role gave up for good.
+        """
         self._prepare()
         began = time.monotonic()
         async with AsyncExitStack() as stack:
@@ -132,6 +142,8 @@ class Drill:
                 group.start_soon(memory.run)
                 group.start_soon(self._watch, watch)
                 await self._under_faults(injector, supervisor, servers, proxies)
+                if self._outcome.failure:
+                    raise DrillFailed(self._outcome.failure)
                 await self._settle()
                 with suppress(BusError):
                     await watch.look()
@@ -222,7 +234,7 @@ class Drill:
                 await self._outcome.ended.wait()
                 group.cancel_scope.cancel()
         if limit.cancelled_caught:
-            self._outcome.failure = f"not at its end after {self._settings.limit_s:g} s"
+            self._unfinished = f"not at its end after {self._settings.limit_s:g} s"
 
     def _victims(
         self, workers: Sequence[str], servers: Sequence[str], proxies: Mapping[str, TcpProxy]
@@ -301,5 +313,5 @@ class Drill:
             duration_s=seconds,
             peak_memory_mib=memory.peak_mib,
             skipped=self._skipped,
-            failure=self._outcome.failure,
+            failure=self._unfinished,
         )
