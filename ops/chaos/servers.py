@@ -30,7 +30,7 @@ class Servers(Protocol):
     def names(self) -> Sequence[str]: ...
 
     def pid(self, name: str) -> int | None:
-        """Process id of a nats-server; None while it is not up."""
+        """Process id of a nats-server; None while it is not up, or for a name that none has."""
         ...
 
     async def leader(self) -> str | None:
@@ -70,8 +70,8 @@ class ClusterServers:
         self.url = cluster.address().url
 
     def pid(self, name: str) -> int | None:
-        member = self._members[name]
-        return member.pid if member.is_up and _is_alive(member.pid) else None
+        member = self._members.get(name)
+        return member.pid if member is not None and member.is_up and _is_alive(member.pid) else None
 
     async def leader(self) -> str | None:
         self._streams.append(stream := self._streams.pop(0))
