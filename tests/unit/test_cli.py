@@ -20,7 +20,8 @@ from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError, MismatchExceeded
 from schemas.messages import Role
 
-_COMMANDS = ("quickstart", "server", "feeder", "browser", "policy", "judge", "trainer", "doctor", "audit", "chaos")
+_ROLES = ("server", "feeder", "browser", "policy", "judge", "trainer")
+_COMMANDS = ("quickstart", *_ROLES, "doctor", "audit", "chaos", "watch", "schema", "dead-letters")
 
 
 @pytest.mark.parametrize("command", _COMMANDS)
