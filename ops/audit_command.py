@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ops.audit import Audit, audit
+from ops.checker.promises import Findings
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
@@ -25,26 +26,29 @@ async def main(run_dir: Path) -> int:
     folder = RunFolder(run_dir)
     config = folder.load()
     async with served(folder, config), join(folder, config, role="monitor", name="audit") as bus:
-        counts = await audit(bus, subjects_of(config), chains=True)
+        found = await audit(bus, subjects_of(config), batch=config.env_config.train_tasks_rollout_size)
     console = Console()
-    console.print(_table(counts))
+    console.print(audit_table(found))
     console.print(
-        "[bold green]every admitted task has one trajectory and one judgement[/]" if counts.holds else _faults(counts)
+        "[bold green]every admitted task has one trajectory and one judgement[/]" if found.holds else _faults(found.findings)
     )
-    return 0 if counts.holds else 1
+    return 0 if found.holds else 1
 
 
-def _table(counts: Audit) -> Table:
+def audit_table(found: Audit) -> Table:
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    for name, value in asdict(counts).items():
+    for name, value in asdict(found.findings).items():
         table.add_row(name, f"[bold]{len(value) if isinstance(value, tuple) else value}[/]")
+    for what, seconds in found.figures().items():
+        shown = f"{seconds.p50_s:.3f} / {seconds.p99_s:.3f} / {seconds.max_s:.3f}"
+        table.add_row(f"{what.value} p50/p99/max s", f"[bold]{shown}[/] ({seconds.num_waits})")
     return table
 
 
-def _faults(counts: Audit) -> str:
+def _faults(findings: Findings) -> str:
     lines = ["[bold red]the counts do not hold (a run that is still going on has unfinished and unjudged episodes)[/]"]
-    for name, value in asdict(counts).items():
-        if isinstance(value, tuple) and value:
-            more = f" and {len(value) - _SHOWN} more" if len(value) > _SHOWN else ""
-            lines.append(f"  {name}: {', '.join(value[:_SHOWN])}{more}")
+    for name, faults in findings.faults.items():
+        if faults:
+            more = f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
+            lines.append(f"  {name}: {', '.join(faults[:_SHOWN])}{more}")
     return "\n".join(lines)

@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     audit = commands.add_parser("audit", help="count tasks, trajectories and judgements from the streams")
     _run_dir(audit, "folder of the run to count")
     audit.set_defaults(run=_audit)
+    _chaos_parser(commands.add_parser("chaos", help="a fault drill: kill, stop and cut off the parts of a run, then count"))
     _watch_parser(commands.add_parser("watch", help="print a stream of the run as JSON lines, live or to its end"))
     _schema_parser(commands.add_parser("schema", help="print every message as JSON Schema, with subjects and streams"))
     _letters_parser(commands.add_parser("dead-letters", help="list, read and send again what no worker could handle"))
@@ -62,6 +63,22 @@ def _parser() -> argparse.ArgumentParser:
     _cluster_parser(commands.add_parser("cluster", help="write configuration, certificates and keys for NATS servers"))
     _archive_parsers(commands)
     return parser
+
+
+def _chaos_parser(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--out", type=Path, default=Path("runs/chaos"), metavar="DIR", help="new folder of the drill (default: %(default)s)")
+    add("--episodes", type=int, default=5000, help="training episodes of the drill (default: %(default)s)")
+    add("--servers", type=int, choices=(1, 3), default=1, help="nats-servers of the drill (default: %(default)s)")
+    add("--browser", choices=("simulated", "playwright"), default="simulated", help="what plays (default: %(default)s)")
+    add("--limit", type=float, default=1800.0, metavar="S", help="seconds until the drill is given up (default: %(default)s)")
+    add("--set", nargs="+", default=(), metavar="KEY=VALUE", dest="overrides", help="configuration of the drill to override")
+    add("--run-dir", type=Path, metavar="DIR", help="no drill: faults into the roles of this run that are on this machine")
+    add("--duration", type=float, default=60.0, metavar="S", help="seconds of faults with --run-dir (default: %(default)s)")
+    add("--seed", type=int, default=0, help="of tasks and faults (default: %(default)s)")
+    add("--fault-interval", type=float, default=2.0, metavar="S", help="mean seconds between faults (default: %(default)s)")
+    add("--kinds", nargs="+", default=(), metavar="KIND", help="kinds of fault (default: all that are possible)")
+    parser.set_defaults(run=_chaos)
 
 
 def _role_parser(parser: argparse.ArgumentParser, role: str) -> None:
@@ -200,6 +217,41 @@ def _audit(options: argparse.Namespace, _: list[str]) -> int:
     from ops.audit_command import main as audit
 
     return _interruptible(lambda: audit(options.run_dir.resolve()))
+
+
+def _chaos(options: argparse.Namespace, given: list[str]) -> int:
+    return _interruptible(lambda: _drill(options, " ".join(("millrace", *given))))
+
+
+async def _drill(options: argparse.Namespace, command: str) -> int:
+    from ops.chaos.faults import FaultKind
+
+    kinds = FaultKind.named(options.kinds)
+    if options.run_dir is not None:
+        from ops.chaos.own_run_command import main as disturb
+
+        return await disturb(
+            options.run_dir.resolve(),
+            kinds=kinds,
+            seed=options.seed,
+            interval_s=options.fault_interval,
+            duration_s=options.duration,
+        )
+    from ops.chaos.command import drill_main
+    from ops.chaos.settings import DrillSettings
+
+    settings = DrillSettings(
+        folder=options.out,
+        num_episodes=options.episodes,
+        num_servers=options.servers,
+        seed=options.seed,
+        fault_interval_s=options.fault_interval,
+        kinds=kinds,
+        browser=options.browser,
+        limit_s=options.limit,
+        overrides=tuple(options.overrides),
+    )
+    return await drill_main(settings, command=command)
 
 
 def _watch_parser(parser: argparse.ArgumentParser) -> None:

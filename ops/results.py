@@ -13,7 +13,7 @@ from agents.context import describe
 from bus.chain import read
 from bus.ports import Bus
 from bus.subjects import Subjects
-from ops.audit import Audit
+from ops.checker.promises import Findings
 from ops.episode_strip import Frame, draw_strip
 from ops.run_watch import RunState
 from schemas.ids import PolicyVersion
@@ -76,7 +76,7 @@ def _shown(value: object) -> str:
 
 def result(
     state: RunState,
-    counts: Audit,
+    counts: Findings,
     *,
     seed: int,
     mode: str,

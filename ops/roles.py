@@ -26,6 +26,8 @@ from schemas.messages import Role
 
 if TYPE_CHECKING:
     from agents.engine import Engine
+    from browser_workers.browser import Browser
+    from browser_workers.suites.suite import Suite
 
 _log = structlog.get_logger()
 
@@ -118,7 +120,12 @@ async def _feed(post: Post) -> None:
     config, env = post.config, post.config.env_config
 
     def tasks(name: str) -> tuple[TaskSpec, ...]:
-        return read_tasks(Path(config.data_path) / name)
+        file = Path(config.data_path) / name
+        if config.browser_config.engine == "simulated":
+            from ops.simulation.material import ensure_task_file
+
+            ensure_task_file(file)
+        return read_tasks(file)
 
     trains, tests = config.feeder_config.mode != "eval", config.feeder_config.tests
     feeder = Feeder(
@@ -135,12 +142,11 @@ async def _feed(post: Post) -> None:
 
 
 async def _browse(post: Post) -> None:
-    from browser_workers.playwright_browser import PlaywrightBrowser
-    from browser_workers.suites.demo import NAME, DemoSuite
     from browser_workers.worker import BrowserWorker
 
     config = post.config
-    async with PlaywrightBrowser(config.browser_config, config.env_config) as browser:
+    opened, suites = _browser(config)
+    async with opened as browser:
         worker = BrowserWorker(
             bus=post.bus,
             subjects=post.subjects,
@@ -150,9 +156,24 @@ async def _browse(post: Post) -> None:
             env_config=config.env_config,
             browser_config=config.browser_config,
             browser=browser,
-            suites={NAME: DemoSuite()},
+            suites=suites,
         )
         await worker.run()
+
+
+def _browser(config: Config) -> "tuple[AbstractAsyncContextManager[Browser], dict[str, Suite]]":
+    """The browser, and the task suites whose pages it can open."""
+    match config.browser_config.engine:
+        case "simulated":
+            from ops.simulation.browser import NAME, SimulatedBrowser, SimulatedSuite
+
+            return SimulatedBrowser(config.simulation_config), {NAME: SimulatedSuite()}
+        case "playwright":
+            from browser_workers.playwright_browser import PlaywrightBrowser
+            from browser_workers.suites.demo import NAME as DEMO
+            from browser_workers.suites.demo import DemoSuite
+
+            return PlaywrightBrowser(config.browser_config, config.env_config), {DEMO: DemoSuite()}
 
 
 async def _answer(post: Post) -> None:
@@ -178,6 +199,10 @@ async def _answer(post: Post) -> None:
 def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
     policy = post.config.policy_config
     match policy.engine:
+        case "simulated":
+            from ops.simulation.engine import SimulatedEngine
+
+            return SimulatedEngine(post.config.simulation_config)
         case "openai":
             from agents.openai_engine import OpenAIEngine
 
@@ -233,9 +258,15 @@ async def _judge(post: Post) -> None:
 
 
 async def _train(post: Post) -> None:
-    from ops.training import train
+    match post.config.trainer_config.engine:
+        case "simulated":
+            from ops.simulation.training import train as simulate
 
-    await train(post)
+            await simulate(post)
+        case "deepspeed":
+            from ops.training import train
+
+            await train(post)
 
 
 async def _archive(post: Post) -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
+from ops.trainer_role import train_with
 from schemas.config import Config
 from trainer.deepspeed_config import read_deepspeed_config
 from trainer.engine import EngineSettings, TrainEngine, follow, open_engine
-from trainer.loop import Trainer
 from trainer.losses.behaviour_cloning import behaviour_cloning
-from trainer.metrics import open_metrics
+from trainer.sample_builder import SampleBuilder
 
 if TYPE_CHECKING:
     from ops.roles import Post
@@ -36,25 +36,10 @@ async def train(post: "Post") -> None:
         with open_engine(folder, settings=settings, objective=behaviour_cloning, resume=resume) as engine:
             yield engine
 
-    with open_metrics(
-        post.folder.path, run=post.subjects.run, algorithm=config.algorithm_config, log=config.log_config
-    ) as log:
-        trainer = Trainer(
-            bus=post.bus,
-            subjects=post.subjects,
-            worker=post.worker,
-            status=post.status,
-            algorithm=config.algorithm_config,
-            trainer=config.trainer_config,
-            feeder=config.feeder_config,
-            env=config.env_config,
-            policy=config.policy_config,
-            base=Path(config.policy_config.base_model),
-            checkpoints=post.folder.checkpoints,
-            open_engine=open_,
-            metrics=log,
-        )
-        await trainer.run()
+    def open_builder(folder: Path) -> SampleBuilder:
+        return SampleBuilder(folder, cutoff_len=config.algorithm_config.cutoff_len)
+
+    await train_with(post, open_, open_builder, base=Path(config.policy_config.base_model))
 
 
 async def follow_rank_0(config: Config) -> None:

@@ -27,8 +27,9 @@ class ModelConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyConfig:
-    engine: Literal["vllm", "openai", "oracle"] = "vllm"
-    """`openai`: any OpenAI-compatible endpoint; `oracle`: the page's own scripted oracle, for demonstrations."""
+    engine: Literal["vllm", "openai", "oracle", "simulated"] = "vllm"
+    """`openai`: any OpenAI-compatible endpoint; `oracle`: the page's own scripted oracle, for demonstrations; `simulated`: no
+    model at all, see `simulation_config`."""
     base_model: str = ""
     """Folder of the model that version 0 stands for."""
     checkpoint_path: str = ""
@@ -246,6 +247,8 @@ class FeederConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class BrowserConfig:
+    engine: Literal["playwright", "simulated"] = "playwright"
+    """`simulated`: no Chromium at all, see `simulation_config`."""
     executable: str = ""
     """Path of a Chromium; empty: the cheapest one found."""
     viewport_width: int = 1280
@@ -283,6 +286,8 @@ class LogConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerConfig:
+    engine: Literal["deepspeed", "simulated"] = "deepspeed"
+    """`simulated`: nothing is learnt and checkpoints hold a counter, see `simulation_config`."""
     max_mismatch: float = 0.05
     """Mean absolute difference, in nats, of sampler and trainer log-probabilities at which the run stops."""
     mismatch_samples: int = 32
@@ -313,6 +318,40 @@ class ArchiveConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SimulationConfig:
+    """What the simulated engines do. Everything is drawn from `seed` and the task, so that a task is always the same."""
+
+    seed: int = 0
+    picture_kb: float = 8.0
+    """Size of every screenshot, in units of 1,024 bytes."""
+    mean_steps: float = 4.0
+    """Steps after which a simulated page is done."""
+    max_steps: int = 30
+    """No page takes more."""
+    tail: Literal["none", "exponential", "pareto"] = "exponential"
+    """How the numbers of steps and the latencies spread about their means; `pareto` has shape 1.8: a heavy tail."""
+    step_latency_ms: float = 0.0
+    """Mean time of one browser operation."""
+    policy_latency_ms: float = 0.0
+    """Mean time of one answer."""
+    train_latency_ms: float = 0.0
+    """Time of one optimizer step."""
+    failure_share: float = 0.0
+    """Share of the tasks whose page fails at some step."""
+    success_share: float = 0.5
+    """Share of the tasks that end with the full reward."""
+
+    def __post_init__(self) -> None:
+        _require(self.picture_kb >= 1, f"simulation_config.picture_kb is {self.picture_kb}: write 1 or more")
+        _require(self.mean_steps >= 1, f"simulation_config.mean_steps is {self.mean_steps}: write 1 or more")
+        _require(self.max_steps >= 1, f"simulation_config.max_steps is {self.max_steps}: write 1 or more")
+        for name in ("step_latency_ms", "policy_latency_ms", "train_latency_ms"):
+            _require(getattr(self, name) >= 0, f"simulation_config.{name} is {getattr(self, name)}: write 0 or more")
+        for name in ("failure_share", "success_share"):
+            _require(0 <= getattr(self, name) <= 1, f"simulation_config.{name} is {getattr(self, name)}: write 0 to 1")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Config:
     save_path: str = "runs/millrace"
     """The run's folder: server data, credentials, checkpoints, logs."""
@@ -330,3 +369,4 @@ class Config:
     trainer_config: TrainerConfig = field(default_factory=TrainerConfig)
     log_config: LogConfig = field(default_factory=LogConfig)
     archive_config: ArchiveConfig = field(default_factory=ArchiveConfig)
+    simulation_config: SimulationConfig = field(default_factory=SimulationConfig)

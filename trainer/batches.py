@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from trainer.samples import PixelScale, Sample
+from trainer.sample_builder import PixelScale
+from trainer.samples import Sample
 
 
 @dataclass(frozen=True, eq=False)

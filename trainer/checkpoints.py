@@ -17,18 +17,13 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import msgspec
-import safetensors.torch
-import torch
-from huggingface_hub import split_torch_state_dict_into_shards
 
 from schemas.errors import CheckpointCorrupt, ConfigurationError, TrainerError
 from schemas.messages import FileHash
-from trainer.engine_state import EngineState
+from trainer.ports import EngineFiles
 from trainer.replay import ReplayEntry
 
-_OPTIMIZER = "trainer/optimizer.safetensors"
 _STATE = "trainer/state.msgpack"
-_NUM_UPDATES = "num_updates"
 _ABANDONED_S = 600.0
 _WEIGHT_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".gguf", ".index.json")
 
@@ -45,7 +40,7 @@ class TrainerState(msgspec.Struct, frozen=True, kw_only=True):
     replay: tuple[ReplayEntry, ...]
 
 
-def write_checkpoint(root: Path, *, base: Path, engine: EngineState, state: TrainerState) -> tuple[Path, tuple[FileHash, ...]]:
+def write_checkpoint(root: Path, *, base: Path, engine: EngineFiles, state: TrainerState) -> tuple[Path, tuple[FileHash, ...]]:
     """Writes one checkpoint; the other files of the model are copied from `base`. Returns its folder and its files.
 
     Raises:
@@ -58,9 +53,7 @@ def write_checkpoint(root: Path, *, base: Path, engine: EngineState, state: Trai
         (writing / "trainer").mkdir(parents=True)
         for file in model_files(base):
             shutil.copyfile(file, writing / file.name)
-        _write_weights(writing, engine.weights)
-        counted = {**engine.optimizer, _NUM_UPDATES: torch.tensor(engine.num_updates)}
-        safetensors.torch.save_file(counted, writing / _OPTIMIZER)
+        engine.write(writing)
         (writing / _STATE).write_bytes(msgspec.msgpack.encode(state))
         files = hash_files(writing)
         _to_disk(writing, files)
@@ -79,16 +72,6 @@ def write_checkpoint(root: Path, *, base: Path, engine: EngineState, state: Trai
 def model_files(base: Path) -> list[Path]:
     """The files of a model folder that are not weights: configuration, tokenizer, processor."""
     return sorted(file for file in base.iterdir() if file.is_file() and not file.name.endswith(_WEIGHT_SUFFIXES))
-
-
-def _write_weights(folder: Path, weights: dict[str, torch.Tensor]) -> None:
-    plan = split_torch_state_dict_into_shards(weights, filename_pattern="model{suffix}.safetensors", max_shard_size="5GB")
-    for name, tensors in plan.filename_to_tensors.items():
-        part = {tensor: weights[tensor].contiguous() for tensor in tensors}
-        safetensors.torch.save_file(part, folder / name, metadata={"format": "pt"})
-    if plan.is_sharded:
-        index = {"metadata": plan.metadata, "weight_map": plan.tensor_to_filename}
-        (folder / "model.safetensors.index.json").write_bytes(msgspec.json.encode(index))
 
 
 def hash_files(folder: Path) -> tuple[FileHash, ...]:
@@ -148,15 +131,6 @@ def read_trainer_state(folder: Path) -> TrainerState:
         return msgspec.msgpack.decode((folder / _STATE).read_bytes(), type=TrainerState)
     except (OSError, msgspec.DecodeError) as error:
         raise CheckpointCorrupt(f"{folder / _STATE} cannot be read: {error}") from error
-
-
-def read_optimizer_state(folder: Path) -> tuple[dict[str, torch.Tensor], int]:
-    """The optimizer's tensors and its number of updates. Raises `CheckpointCorrupt`."""
-    try:
-        tensors = safetensors.torch.load_file(folder / _OPTIMIZER)
-        return tensors, int(tensors.pop(_NUM_UPDATES))
-    except (OSError, KeyError, safetensors.SafetensorError) as error:
-        raise CheckpointCorrupt(f"{folder / _OPTIMIZER} cannot be read: {error}") from error
 
 
 def prune(root: Path, *, newest: int, keep: int) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 from schemas.ids import PolicyVersion
 from schemas.messages import RecordRef
 from trainer.batches import Share
-from trainer.logprobs import Truncation
 from trainer.samples import Patches, Sample
+from trainer.truncation import Truncation
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,28 +21,18 @@ from schemas.errors import CheckpointCorrupt
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
 from trainer.batches import collate, deal
-from trainer.checkpoints import read_optimizer_state
 from trainer.commands import Command, LogprobsCommand, OpenCommand, StateCommand, StopCommand, TrainCommand, decode, encode
 from trainer.deepspeed_config import DeepSpeedConfig
-from trainer.engine_state import EngineState, read_state, restore_state
-from trainer.logprobs import CompletionModel, Truncation
+from trainer.engine_state import EngineState, read_optimizer_state, read_state, restore_state
+from trainer.logprobs import CompletionModel
 from trainer.losses import Objective
 from trainer.model_folder import suppressed_tokens
 from trainer.patch_embedding import fast_patch_embedding
+from trainer.ports import StepResult
 from trainer.ranks import Ranks
-from trainer.samples import Patches, Sample, pixel_scale
-
-
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """One optimizer step."""
-
-    loss: float
-    """Mean over the step's completion tokens, all ranks."""
-    grad_norm: float
-    learning_rate: float
-    num_tokens: int
-    """Completion tokens trained on."""
+from trainer.sample_builder import pixel_scale
+from trainer.samples import Patches, Sample
+from trainer.truncation import Truncation
 
 
 def learning_rate(algorithm: AlgorithmConfig, num_updates: int) -> float:

@@ -2,13 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import msgspec
+import safetensors.torch
 import torch
+from huggingface_hub import split_torch_state_dict_into_shards
 from torch import nn
+
+from schemas.errors import CheckpointCorrupt
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 _MASTER = "master"
+_OPTIMIZER = "trainer/optimizer.safetensors"
+_NUM_UPDATES = "num_updates"
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +28,31 @@ class EngineState:
     """In the model's own precision: what policies load."""
     optimizer: dict[str, torch.Tensor]
     """`exp_avg.<name>`, `exp_avg_sq.<name>`, and `master.<name>` where training keeps more precise weights."""
+
+    def write(self, folder: Path) -> None:
+        """Writes the weights where transformers and vLLM look for them, and the optimizer beside them."""
+        _write_weights(folder, self.weights)
+        counted = {**self.optimizer, _NUM_UPDATES: torch.tensor(self.num_updates)}
+        safetensors.torch.save_file(counted, folder / _OPTIMIZER)
+
+
+def _write_weights(folder: Path, weights: dict[str, torch.Tensor]) -> None:
+    plan = split_torch_state_dict_into_shards(weights, filename_pattern="model{suffix}.safetensors", max_shard_size="5GB")
+    for name, tensors in plan.filename_to_tensors.items():
+        part = {tensor: weights[tensor].contiguous() for tensor in tensors}
+        safetensors.torch.save_file(part, folder / name, metadata={"format": "pt"})
+    if plan.is_sharded:
+        index = {"metadata": plan.metadata, "weight_map": plan.tensor_to_filename}
+        (folder / "model.safetensors.index.json").write_bytes(msgspec.json.encode(index))
+
+
+def read_optimizer_state(folder: Path) -> tuple[dict[str, torch.Tensor], int]:
+    """The optimizer's tensors and its number of updates. Raises `CheckpointCorrupt`."""
+    try:
+        tensors = safetensors.torch.load_file(folder / _OPTIMIZER)
+        return tensors, int(tensors.pop(_NUM_UPDATES))
+    except (OSError, KeyError, safetensors.SafetensorError) as error:
+        raise CheckpointCorrupt(f"{folder / _OPTIMIZER} cannot be read: {error}") from error
 
 
 def read_state(engine: Any, model: nn.Module, num_updates: int) -> EngineState:

@@ -16,7 +16,8 @@ from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.messages import AnyMessage, Observation, RecordRef, StepRequest, Trajectory
 from trainer.patience import patiently
-from trainer.samples import LeftOut, Sample, SampleBuilder
+from trainer.ports import Builder
+from trainer.samples import LeftOut, Sample
 
 _FETCH_AT_ONCE = 32
 
@@ -33,7 +34,7 @@ class StepStore:
     """Samples by the record of their step; the latest `cache_bytes` of them stay in memory."""
 
     def __init__(
-        self, bus: Bus, subjects: Subjects, builder: SampleBuilder, *, cache_bytes: int, filter_same_screenshot: bool
+        self, bus: Bus, subjects: Subjects, builder: Builder, *, cache_bytes: int, filter_same_screenshot: bool
     ) -> None:
         self._bus = bus
         self._subjects = subjects

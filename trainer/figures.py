@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from trainer.engine import StepResult
+from trainer.ports import StepResult
 
 
 @dataclass

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from trainer.engine import StepResult, TrainEngine
+from trainer.engine import TrainEngine
+from trainer.ports import StepResult
 from trainer.replay import training_order
 from trainer.samples import Sample
 

@@ -4,7 +4,6 @@ They are those of the sampler's own distribution: divided by the temperature, wi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -12,39 +11,27 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from trainer.batches import Batch
+from trainer.truncation import Truncation
 
 _CHUNK = 4096
 """Completion tokens whose logits are held at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Truncation:
-    """How the sampler cut its distribution off, applied in the order min_p, top_k, top_p."""
-
-    top_k: int = 0
-    """0: not at all."""
-    top_p: float = 1.0
-    min_p: float = 0.0
-
-    @property
-    def active(self) -> bool:
-        return self.top_k > 0 or self.top_p < 1.0 or self.min_p > 0.0
-
-    def cut(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Sets what is cut off to minus infinity; the sampled tokens stay, whatever rounding says. Shape (N, vocabulary)."""
-        kept = torch.ones_like(logits, dtype=torch.bool)
-        if self.min_p > 0.0:
-            probabilities = logits.softmax(-1)
-            kept &= probabilities >= self.min_p * probabilities.amax(-1, keepdim=True)
-        if self.top_k > 0:
-            size = min(self.top_k, logits.shape[-1])
-            kept &= logits >= logits.topk(size, dim=-1).values[:, -1:]
-        if self.top_p < 1.0:
-            ordered, order = logits.masked_fill(~kept, float("-inf")).softmax(-1).sort(dim=-1, descending=True)
-            before = ordered.cumsum(-1) - ordered
-            kept &= torch.zeros_like(kept).scatter(-1, order, before < self.top_p)
-        kept.scatter_(-1, targets[:, None], True)
-        return logits.masked_fill(~kept, float("-inf"))
+def cut(truncation: Truncation, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Sets what is cut off to minus infinity; the sampled tokens stay, whatever rounding says. Shape (N, vocabulary)."""
+    kept = torch.ones_like(logits, dtype=torch.bool)
+    if truncation.min_p > 0.0:
+        probabilities = logits.softmax(-1)
+        kept &= probabilities >= truncation.min_p * probabilities.amax(-1, keepdim=True)
+    if truncation.top_k > 0:
+        size = min(truncation.top_k, logits.shape[-1])
+        kept &= logits >= logits.topk(size, dim=-1).values[:, -1:]
+    if truncation.top_p < 1.0:
+        ordered, order = logits.masked_fill(~kept, float("-inf")).softmax(-1).sort(dim=-1, descending=True)
+        before = ordered.cumsum(-1) - ordered
+        kept &= torch.zeros_like(kept).scatter(-1, order, before < truncation.top_p)
+    kept.scatter_(-1, targets[:, None], True)
+    return logits.masked_fill(~kept, float("-inf"))
 
 
 class CompletionModel(nn.Module):
@@ -83,7 +70,7 @@ class CompletionModel(nn.Module):
         logits = self.model.lm_head(hidden).float() / temperatures[:, None]
         logits = logits.index_fill(-1, self._suppressed, float("-inf"))
         if truncation is not None and truncation.active:
-            logits = truncation.cut(logits, targets)
+            logits = cut(truncation, logits, targets)
         chosen = logits.gather(-1, targets[:, None])[:, 0] - logits.logsumexp(-1)
         assert isinstance(chosen, torch.Tensor)
         return chosen

@@ -34,21 +34,23 @@ from trainer.checkpoints import (
     write_checkpoint,
 )
 from trainer.consumption import BatchPlan, is_success, plan_batch
-from trainer.engine import TrainEngine
 from trainer.episode_steps import StepStore
 from trainer.figures import PhaseClock, TrainingFigures
 from trainer.intake import Judged, open_intake
-from trainer.logprobs import Truncation
 from trainer.metrics import MetricsLog
 from trainer.mismatch import check_mismatch, comparable, mean_mismatch
+from trainer.ports import Builder, TrainingEngine
 from trainer.replay import Replay, training_order
-from trainer.samples import Sample, SampleBuilder
+from trainer.samples import Sample
+from trainer.truncation import Truncation
 
 _log = structlog.get_logger()
 T = TypeVar("T")
 
-OpenEngine = Callable[[Path, bool], AbstractContextManager[TrainEngine]]
+OpenEngine = Callable[[Path, bool], AbstractContextManager[TrainingEngine]]
 """Opens the engine on a folder; True: with the optimizer state in it."""
+OpenBuilder = Callable[[Path], Builder]
+"""Makes the builder of samples for the model in a folder."""
 
 
 class Trainer:
@@ -69,6 +71,7 @@ class Trainer:
         base: Path,
         checkpoints: Path,
         open_engine: OpenEngine,
+        open_builder: OpenBuilder,
         metrics: MetricsLog,
     ) -> None:
         """`base`: folder of the model that is version 0; `checkpoints`: where versions are written."""
@@ -85,6 +88,7 @@ class Trainer:
         self._base = base.resolve()
         self._root = checkpoints.resolve()
         self._open_engine = open_engine
+        self._open_builder = open_builder
         self._metrics = metrics
         self._torch = anyio.CapacityLimiter(1)
 
@@ -107,9 +111,7 @@ class Trainer:
         with ExitStack() as stack:
             opened = self._open_engine(folder, newest.version > 0)
             engine = await anyio.to_thread.run_sync(stack.enter_context, opened, limiter=self._torch)
-            builder = await anyio.to_thread.run_sync(
-                lambda: SampleBuilder(self._base, cutoff_len=self._algorithm.cutoff_len), limiter=self._torch
-            )
+            builder = await self._in_thread(lambda: self._open_builder(self._base))
             store = StepStore(
                 self._bus,
                 self._subjects,
@@ -271,7 +273,7 @@ class Trainer:
 class _Iterations:
     """What lives from one iteration to the next."""
 
-    engine: TrainEngine
+    engine: TrainingEngine
     store: StepStore
     state: TrainerState
     replay: Replay

@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from trainer.batches import collate
-from trainer.samples import PixelScale, Sample
+from trainer.sample_builder import PixelScale
+from trainer.samples import Sample
 
 
 @torch.no_grad()

@@ -40,7 +40,8 @@ from trainer.episode_steps import StepStore
 from trainer.imitation import imitate
 from trainer.losses.behaviour_cloning import behaviour_cloning
 from trainer.model_folder import suppressed_tokens
-from trainer.samples import PixelScale, Sample, SampleBuilder, pixel_scale
+from trainer.sample_builder import PixelScale, SampleBuilder, pixel_scale
+from trainer.samples import Sample
 from trainer.sampling import sample_completions
 
 _log = structlog.get_logger()

@@ -20,13 +20,16 @@ from tests import tiny_models
 from tests.trainer_world import PlainModel, completion, ref, settings, small
 from trainer.batches import collate, deal
 from trainer.checkpoints import TrainerState, write_checkpoint
-from trainer.engine import StepResult, open_engine
+from trainer.engine import open_engine
 from trainer.imitation import imitate
-from trainer.logprobs import Truncation
+from trainer.logprobs import cut
 from trainer.losses.behaviour_cloning import behaviour_cloning
 from trainer.model_folder import suppressed_tokens
-from trainer.samples import LeftOut, Sample, SampleBuilder, pixel_scale
+from trainer.ports import StepResult
+from trainer.sample_builder import SampleBuilder, pixel_scale
+from trainer.samples import LeftOut, Sample
 from trainer.sampling import sample_completions
+from trainer.truncation import Truncation
 
 pytestmark = [
     pytest.mark.integration,
@@ -105,10 +108,10 @@ def test_truncation_and_temperature_are_the_samplers(make: Make, base: Path) -> 
     logits = torch.log(torch.tensor([[8.0, 4.0, 2.0, 1.0]]))
     first = torch.tensor([0])
     kept = {
-        "top_k": Truncation(top_k=2).cut(logits, first),
-        "top_p": Truncation(top_p=0.75).cut(logits, first),
-        "min_p": Truncation(min_p=0.3).cut(logits, first),
-        "sampled": Truncation(top_k=1).cut(logits, torch.tensor([3])),
+        "top_k": cut(Truncation(top_k=2), logits, first),
+        "top_p": cut(Truncation(top_p=0.75), logits, first),
+        "min_p": cut(Truncation(min_p=0.3), logits, first),
+        "sampled": cut(Truncation(top_k=1), logits, torch.tensor([3])),
     }
     shown = {name: torch.isfinite(cut)[0].tolist() for name, cut in kept.items()}
     assert shown == {

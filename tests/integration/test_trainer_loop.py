@@ -27,6 +27,7 @@ from trainer.loop import Trainer
 from trainer.losses.behaviour_cloning import behaviour_cloning
 from trainer.metrics import open_metrics
 from trainer.model_folder import suppressed_tokens
+from trainer.sample_builder import SampleBuilder
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 BATCH = 6
@@ -65,6 +66,7 @@ async def trainer(
             base=base,
             checkpoints=root / "checkpoints",
             open_engine=engines,
+            open_builder=lambda folder: SampleBuilder(folder, cutoff_len=ALGORITHM.cutoff_len),
             metrics=metrics,
         )
 

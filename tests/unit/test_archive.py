@@ -283,7 +283,7 @@ async def test_an_import_gives_the_same_records_under_the_same_identities(tmp_pa
     expected = await world.contents(StreamSource(bus, SUBJECTS))
     assert await world.contents(StreamSource(target, TARGET)) == expected
     assert (done.num_episodes, done.num_judgements, done.num_known) == (8, 10, 0)
-    assert (await audit(target, TARGET, chains=True)).broken_chains == ()
+    assert (await audit(target, TARGET)).findings.broken_chains == ()
     assert await target.last_seq(TARGET.tasks) == 0
     again = await Importer(bus=target, subjects=TARGET).run(ArchiveSource(folder))
     assert (again.num_records, again.num_judgements, again.num_known) == (0, 0, done.num_records + 8 + 10)

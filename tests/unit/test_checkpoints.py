@@ -13,12 +13,11 @@ from trainer.checkpoints import (
     TrainerState,
     folder_of,
     prune,
-    read_optimizer_state,
     read_trainer_state,
     verify,
     write_checkpoint,
 )
-from trainer.engine_state import EngineState
+from trainer.engine_state import EngineState, read_optimizer_state
 from trainer.replay import ReplayEntry
 
 STATE = TrainerState(

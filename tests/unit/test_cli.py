@@ -21,7 +21,19 @@ from schemas.errors import BusUnavailable, ConfigurationError, MismatchExceeded
 from schemas.messages import Role
 
 _ROLES = ("server", "feeder", "browser", "policy", "judge", "trainer")
-_COMMANDS = ("quickstart", *_ROLES, "doctor", "audit", "watch", "schema", "dead-letters", "archive", "import", "export")
+_COMMANDS = (
+    "quickstart",
+    *_ROLES,
+    "doctor",
+    "audit",
+    "chaos",
+    "watch",
+    "schema",
+    "dead-letters",
+    "archive",
+    "import",
+    "export",
+)
 
 
 @pytest.mark.parametrize("command", _COMMANDS)

@@ -1,21 +1,44 @@
-"""The audit tells a sound chain from every kind of broken one."""
+"""The checker tells a sound chain from every kind of broken one."""
 
 import pytest
 
 from bus.ports import Record
-from ops.audit import chain_fault
-from schemas.messages import AnyMessage, EpisodeStart, Outcome
-from tests.builders import WORKER, observation, step_request, task, trajectory
+from bus.subjects import Subjects
+from ops.checker.chains import chain_fault
+from ops.checker.ledger import Link, link_of
+from schemas.messages import AnyMessage, EpisodeStart, Observation, Outcome, StepRequest, Task, Trajectory
+from tests.builders import RUN, WORKER, observation, step_request, task, trajectory
 
 TASK = task()
+SUBJECTS = Subjects(RUN)
 
 
 def start(attempt: int) -> EpisodeStart:
     return EpisodeStart(episode=TASK.episode, attempt=attempt, worker=WORKER)
 
 
-def records(*messages: AnyMessage) -> list[Record]:
-    return [Record(stream="S", subject="s", seq=seq, message=message) for seq, message in enumerate(messages, start=1)]
+def subject(message: AnyMessage) -> str:
+    episode = TASK.episode
+    match message:
+        case Task():
+            return SUBJECTS.chain_task(episode)
+        case EpisodeStart():
+            return SUBJECTS.chain_record(episode, message.attempt, "start", 0)
+        case Observation():
+            return SUBJECTS.chain_record(episode, message.attempt, "obs", message.step)
+        case StepRequest():
+            return SUBJECTS.chain_record(episode, message.attempt, "act", message.step)
+        case Trajectory():
+            return SUBJECTS.chain_done(episode)
+        case _:
+            raise AssertionError(message)
+
+
+def links(*messages: AnyMessage) -> list[Link]:
+    return [
+        link_of(Record(stream="S", subject=subject(message), seq=seq, message=message))
+        for seq, message in enumerate(messages, start=1)
+    ]
 
 
 OBS, ACT = observation(TASK), step_request(TASK)
@@ -38,7 +61,7 @@ DONE = trajectory(TASK, num_observations=1, num_steps=1)
     ids=["queued", "waiting", "done", "done unanswered", "taken over", "done by the second", "done unseen", "never taken"],
 )
 def test_sound_chains_have_no_fault(messages: list[AnyMessage]) -> None:
-    assert chain_fault(records(*messages)) is None
+    assert chain_fault(links(*messages)) is None
 
 
 @pytest.mark.parametrize(
@@ -71,4 +94,10 @@ def test_sound_chains_have_no_fault(messages: list[AnyMessage]) -> None:
     ],
 )
 def test_broken_chains_are_named(messages: list[AnyMessage]) -> None:
-    assert chain_fault(records(*messages)) is not None
+    assert chain_fault(links(*messages)) is not None
+
+
+def test_a_message_on_the_subject_of_another_is_named() -> None:
+    misplaced = Record(stream="S", subject=subject(observation(TASK, 1)), seq=3, message=observation(TASK))
+
+    assert chain_fault([*links(TASK, start(1)), link_of(misplaced)]) == "record 3 is not what its subject says"

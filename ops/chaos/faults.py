@@ -1,0 +1,113 @@
+"""Which fault happens when, and to whom: a Poisson process, drawn from a seed. Pure; `ops.chaos.injection` carries it out."""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from schemas.errors import ConfigurationError
+
+
+class FaultKind(StrEnum):
+    KILL = "kill"
+    """SIGKILL of a worker."""
+    STOP = "stop"
+    """SIGSTOP of a worker, SIGCONT before its lease has run out."""
+    EXPIRE = "expire"
+    """SIGSTOP of a worker, SIGCONT after its lease: the expired owner wakes up and has to be fenced."""
+    CUT = "cut"
+    """A worker's connections to the server are closed."""
+    BLACKHOLE = "blackhole"
+    """A worker's connections stay open and carry nothing."""
+    SLOW_DISK = "slow-disk"
+    """Every write and sync of a server is delayed."""
+    KILL_SERVER = "kill-server"
+    STOP_SERVER = "stop-server"
+    KILL_LEADER = "kill-leader"
+    """SIGKILL of the cluster's member that leads a stream of the run at this moment."""
+    KILL_CHROMIUM = "kill-chromium"
+    """SIGKILL of a browser worker's Chromium."""
+
+    @classmethod
+    def named(cls, names: Sequence[str]) -> "tuple[FaultKind, ...]":
+        """Raises `ConfigurationError` for a name that is none of these."""
+        unknown = [name for name in names if name not in set(cls)]
+        if unknown:
+            raise ConfigurationError(f"there is no fault {unknown[0]!r}: write some of {', '.join(cls)}")
+        return tuple(cls(name) for name in names)
+
+
+SERVER_FAULTS = frozenset({FaultKind.SLOW_DISK, FaultKind.KILL_SERVER, FaultKind.STOP_SERVER, FaultKind.KILL_LEADER})
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault that is to happen."""
+
+    after_s: float
+    """Seconds after the one before it."""
+    kind: FaultKind
+    victim: str
+    """Name of a worker or server; empty: whoever leads when it happens."""
+    duration_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """One fault that has happened."""
+
+    at: float
+    """Unix seconds."""
+    kind: FaultKind
+    victim: str
+    pid: int
+    duration_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Durations:
+    """Ranges in seconds from which a fault's duration is drawn evenly."""
+
+    stop: tuple[float, float] = (0.3, 2.0)
+    expire: tuple[float, float] = (7.0, 9.0)
+    """Longer than every lease of the drill."""
+    blackhole: tuple[float, float] = (1.0, 8.0)
+    slow_disk: tuple[float, float] = (1.0, 4.0)
+    stop_server: tuple[float, float] = (0.3, 3.0)
+
+    def of(self, kind: FaultKind) -> tuple[float, float]:
+        match kind:
+            case FaultKind.STOP:
+                return self.stop
+            case FaultKind.EXPIRE:
+                return self.expire
+            case FaultKind.BLACKHOLE:
+                return self.blackhole
+            case FaultKind.SLOW_DISK:
+                return self.slow_disk
+            case FaultKind.STOP_SERVER:
+                return self.stop_server
+            case _:
+                return (0.0, 0.0)
+
+
+def faults(
+    *, seed: int, mean_interval_s: float, victims: Mapping[FaultKind, Sequence[str]], durations: Durations
+) -> Iterator[Fault]:
+    """Faults for ever: the kinds that have victims evenly, then the victims evenly.
+
+    Raises:
+        ConfigurationError: no kind has a victim.
+    """
+    kinds = [kind for kind in FaultKind if victims.get(kind)]
+    if not kinds:
+        raise ConfigurationError("there is nothing that these faults could happen to: choose other kinds")
+    draw = random.Random(f"faults|{seed}")  # noqa: S311 - nothing secret is drawn
+    while True:
+        kind = draw.choice(kinds)
+        yield Fault(
+            after_s=draw.expovariate(1.0 / mean_interval_s),
+            kind=kind,
+            victim=draw.choice(list(victims[kind])),
+            duration_s=draw.uniform(*durations.of(kind)),
+        )

@@ -1,0 +1,120 @@
+"""A TCP proxy between one worker and its server, whose connections can be cut or made to carry nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import cast
+
+_LOOPBACK = "127.0.0.1"
+
+
+class _Pipe(asyncio.Protocol):
+    """One end of a proxied connection: what it receives goes to the other end."""
+
+    def __init__(self, proxy: "TcpProxy") -> None:
+        self.proxy = proxy
+        self.other: _Pipe | None = None
+        self.transport: asyncio.Transport | None = None
+        self._early: list[bytes] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Not an instance of it under uvloop, but the same.
+        self.transport = cast(asyncio.Transport, transport)
+        self.proxy.pipes.add(self)
+        if self.proxy.is_silent:
+            self.transport.pause_reading()
+
+    def data_received(self, data: bytes) -> None:
+        if self.other is None or self.other.transport is None:
+            self._early.append(data)
+        else:
+            self.other.transport.write(data)
+
+    def join(self, other: "_Pipe") -> None:
+        self.other, other.other = other, self
+        for pipe, peer in ((self, other), (other, self)):
+            for data in pipe._early:
+                assert peer.transport is not None
+                peer.transport.write(data)
+            pipe._early.clear()
+
+    def pause_writing(self) -> None:
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self.other is not None and self.other.transport is not None and not self.proxy.is_silent:
+            self.other.transport.resume_reading()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.proxy.pipes.discard(self)
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.close()
+
+
+class TcpProxy:
+    """Listens on a loopback port of its own; had from `tcp_proxy`."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host = host
+        self._port = port
+        self.port = 0
+        self.is_silent = False
+        self.pipes: set[_Pipe] = set()
+        self._joining: set[asyncio.Task[None]] = set()
+
+    def accept(self) -> _Pipe:
+        pipe = _Pipe(self)
+        task = asyncio.get_running_loop().create_task(self._join(pipe))
+        self._joining.add(task)
+        task.add_done_callback(self._joining.discard)
+        return pipe
+
+    async def _join(self, near: _Pipe) -> None:
+        try:
+            _, far = await asyncio.get_running_loop().create_connection(lambda: _Pipe(self), self._host, self._port)
+        except OSError:
+            if near.transport is not None:
+                near.transport.abort()
+            return
+        near.join(far)
+
+    def cut(self) -> None:
+        """Resets every connection; new ones are accepted at once."""
+        for pipe in list(self.pipes):
+            if pipe.transport is not None:
+                pipe.transport.abort()
+
+    def silence(self) -> None:
+        """From now on connections are accepted and carry nothing."""
+        self.is_silent = True
+        for pipe in self.pipes:
+            if pipe.transport is not None:
+                with suppress(RuntimeError):
+                    pipe.transport.pause_reading()
+
+    def resume(self) -> None:
+        self.is_silent = False
+        for pipe in self.pipes:
+            if pipe.transport is not None:
+                with suppress(RuntimeError):
+                    pipe.transport.resume_reading()
+
+    def close(self) -> None:
+        for task in self._joining:
+            task.cancel()
+        self.cut()
+
+
+@asynccontextmanager
+async def tcp_proxy(port: int, *, host: str = _LOOPBACK) -> AsyncIterator[TcpProxy]:
+    """Passes connections on to `host:port` while the context is open."""
+    proxy = TcpProxy(host, port)
+    server = await asyncio.get_running_loop().create_server(proxy.accept, _LOOPBACK, 0)
+    proxy.port = server.sockets[0].getsockname()[1]
+    try:
+        yield proxy
+    finally:
+        server.close()
+        proxy.close()
+        await server.wait_closed()

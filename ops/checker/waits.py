@@ -1,0 +1,76 @@
+"""How long anybody waited for anybody else, from the times at which the server stored the records. Pure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+
+from ops.checker.ledger import Kind, Ledger
+
+
+class Waiting(Enum):
+    """What a wait was for."""
+
+    TAKEOVER = "takeover"
+    """The last record of an attempt until the start of the next: the browser worker was dead, or taken for it."""
+    ANSWER = "answer"
+    """An observation until its answer."""
+    JUDGEMENT = "judgement"
+    """The end of an episode until its first judgement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    what: Waiting
+    episode: str
+    began_s: float
+    """Unix seconds."""
+    ended_s: float
+
+    @property
+    def seconds(self) -> float:
+        return self.ended_s - self.began_s
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitFigures:
+    """Seconds."""
+
+    num_waits: int = 0
+    p50_s: float = 0.0
+    p99_s: float = 0.0
+    max_s: float = 0.0
+
+
+def waits(ledger: Ledger) -> Iterator[Wait]:
+    ruled: dict[str, float] = {}
+    for record in ledger.ruled:
+        ruled.setdefault(record.episode, record.time_s)
+    for episode, links in ledger.chains.items():
+        for before, after in pairwise(links):
+            what = None
+            if after.kind is Kind.START and after.attempt > 1:
+                what = Waiting.TAKEOVER
+            elif before.kind is Kind.OBSERVATION and after.kind is Kind.ANSWER:
+                what = Waiting.ANSWER
+            if what is not None:
+                yield Wait(what=what, episode=episode, began_s=before.time_s, ended_s=after.time_s)
+        if links[-1].kind is Kind.DONE and episode in ruled:
+            yield Wait(what=Waiting.JUDGEMENT, episode=episode, began_s=links[-1].time_s, ended_s=ruled[episode])
+
+
+def figures(found: Iterable[Wait]) -> WaitFigures:
+    seconds = sorted(wait.seconds for wait in found)
+    if not seconds:
+        return WaitFigures()
+    return WaitFigures(
+        num_waits=len(seconds),
+        p50_s=_quantile(seconds, 0.5),
+        p99_s=_quantile(seconds, 0.99),
+        max_s=seconds[-1],
+    )
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    """The smallest value that at least `share` of the values do not exceed."""
+    return ordered[max(0, -int(-len(ordered) * share // 1) - 1)]

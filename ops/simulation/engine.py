@@ -1,0 +1,57 @@
+"""A policy without a model: readable answers after a drawn time, with tokens and log-probabilities to train on."""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from agents.engine import Generation, GenerationRequest
+from agents.parsing import GRID, render_action
+from ops.simulation.draws import generator, spread
+from schemas.config import SimulationConfig
+from schemas.ids import PolicyVersion
+from schemas.messages import Action, ActionKind, VersionSpan
+
+_NUM_PROMPT, _NUM_COMPLETION = 24, 12
+_VOCABULARY = 1000
+
+
+class SimulatedEngine:
+    """Clicks somewhere; what it says is a function of the seed, the episode and the step. Loading weights takes no time."""
+
+    takes_weights = True
+
+    def __init__(self, config: SimulationConfig) -> None:
+        self._config = config
+        self._version = PolicyVersion(0)
+
+    @property
+    def version(self) -> PolicyVersion:
+        return self._version
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def generate(self, request: GenerationRequest) -> Generation:
+        observation = request.observation
+        draw = generator(self._config.seed, observation.episode, observation.step)
+        if self._config.policy_latency_ms:
+            await anyio.sleep(spread(draw, self._config.policy_latency_ms, self._config.tail) / 1000.0)
+        action = Action(kind=ActionKind.CLICK, point=(draw.uniform(0, GRID), draw.uniform(0, GRID)))
+        return Generation(
+            text=render_action(action, thought="Click somewhere."),
+            finish_reason="stop",
+            prompt_tokens=tuple(draw.choices(range(_VOCABULARY), k=_NUM_PROMPT)),
+            completion_tokens=tuple(draw.choices(range(_VOCABULARY), k=_NUM_COMPLETION)),
+            logprobs=tuple(-draw.random() for _ in range(_NUM_COMPLETION)),
+            versions=(VersionSpan(start=0, end=_NUM_COMPLETION, version=self._version),),
+        )
+
+    async def load(self, folder: Path, version: PolicyVersion) -> None:
+        self._version = version

@@ -1,0 +1,104 @@
+"""Training without a model: the real loop, intake, replay, checkpoints and resumption, around an engine that only counts."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from ops.simulation.material import ensure_model
+from ops.trainer_role import train_with
+from schemas.config import SimulationConfig
+from schemas.errors import CheckpointCorrupt
+from schemas.messages import RecordRef, StepRequest
+from trainer.ports import StepResult
+from trainer.samples import LeftOut, Patches, Sample
+from trainer.truncation import Truncation
+
+if TYPE_CHECKING:
+    from ops.roles import Post
+
+_STEP_SIZE = 64
+_WEIGHTS, _OPTIMIZER = "weights.json", "trainer/optimizer.json"
+
+
+class Counters(msgspec.Struct, frozen=True):
+    """All that is learnt: how often, and on how many tokens."""
+
+    num_updates: int = 0
+    num_tokens: int = 0
+
+    def write(self, folder: Path) -> None:
+        for name in (_WEIGHTS, _OPTIMIZER):
+            (folder / name).write_bytes(msgspec.json.encode(self))
+
+
+def read_counters(folder: Path) -> Counters:
+    """Raises `CheckpointCorrupt` when a checkpoint's folder holds none."""
+    try:
+        return msgspec.json.decode((folder / _OPTIMIZER).read_bytes(), type=Counters)
+    except (OSError, msgspec.DecodeError) as error:
+        raise CheckpointCorrupt(f"{folder / _OPTIMIZER} cannot be read: {error}") from error
+
+
+@dataclass
+class SimulatedTrainEngine:
+    """Agrees with the sampler about every log-probability."""
+
+    config: SimulationConfig
+    counters: Counters = Counters()
+    step_size: int = _STEP_SIZE
+
+    @property
+    def num_updates(self) -> int:
+        return self.counters.num_updates
+
+    def train(self, samples: Sequence[Sample]) -> StepResult:
+        time.sleep(self.config.train_latency_ms / 1000.0)
+        num_tokens = sum(sample.num_completion for sample in samples)
+        self.counters = Counters(self.counters.num_updates + 1, self.counters.num_tokens + num_tokens)
+        return StepResult(loss=1.0 / self.counters.num_updates, grad_norm=1.0, learning_rate=0.0, num_tokens=num_tokens)
+
+    def completion_logprobs(self, samples: Sequence[Sample], truncation: Truncation | None = None) -> list[np.ndarray]:
+        return [sample.logprobs for sample in samples]
+
+    def state(self) -> Counters:
+        return self.counters
+
+
+class SimulatedBuilder:
+    """Samples of the tokens as they are; of a picture, its first bytes."""
+
+    def refusal(self, step: StepRequest) -> LeftOut | None:
+        return None if step.parsed else LeftOut.UNPARSED
+
+    def patches(self, encoded: Sequence[bytes]) -> list[Patches]:
+        return [Patches(np.frombuffer(data[:16], dtype=np.uint8)[None], (1, 1, 1)) for data in encoded]
+
+    def build(self, ref: RecordRef, step: StepRequest, pictures: Sequence[Patches]) -> Sample:
+        tokens = np.array((*step.prompt_tokens, *step.completion_tokens), dtype=np.int32)
+        return Sample(
+            ref=ref,
+            tokens=tokens,
+            num_prompt=len(step.prompt_tokens),
+            positions=np.zeros((3, len(tokens)), dtype=np.int32),
+            logprobs=np.array(step.logprobs, dtype=np.float32),
+            temperature=step.temperature,
+            pictures=tuple(pictures),
+            versions=frozenset(span.version for span in step.versions),
+        )
+
+
+async def train(post: "Post") -> None:
+    """Runs until all versions are published."""
+
+    @contextmanager
+    def open_engine(folder: Path, resume: bool) -> Iterator[SimulatedTrainEngine]:
+        yield SimulatedTrainEngine(post.config.simulation_config, read_counters(folder) if resume else Counters())
+
+    base = ensure_model(post.folder.model)
+    await train_with(post, open_engine, lambda _: SimulatedBuilder(), base=base)

@@ -1,0 +1,130 @@
+"""What faults are drawn, whom they may hit, and how long a wait they explain."""
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from ops.chaos.bounds import PATIENCE_S, bound_s, late
+from ops.chaos.faults import Durations, FaultKind, Injected, faults
+from ops.chaos.own_run import Found, durations, role_of
+from ops.chaos.settings import DrillSettings
+from ops.checker.waits import Wait, Waiting
+from schemas.config import BusConfig
+from schemas.errors import ConfigurationError
+
+RUN = Path("/runs/mine")
+VICTIMS = {FaultKind.KILL: ["browser-1", "policy-1"], FaultKind.EXPIRE: ["judge-1"], FaultKind.KILL_SERVER: []}
+LEASES_S = dict.fromkeys(Waiting, 5.0)
+
+
+def test_faults_are_a_function_of_the_seed() -> None:
+    def drawn(seed: int) -> list[object]:
+        return list(islice(faults(seed=seed, mean_interval_s=2.0, victims=VICTIMS, durations=Durations()), 50))
+
+    assert drawn(1) == drawn(1)
+    assert drawn(1) != drawn(2)
+
+
+def test_faults_come_at_their_mean_interval_and_hit_only_victims_there_are() -> None:
+    drawn = list(islice(faults(seed=0, mean_interval_s=2.0, victims=VICTIMS, durations=Durations()), 4000))
+
+    assert 1.9 < sum(fault.after_s for fault in drawn) / len(drawn) < 2.1
+    assert {fault.kind for fault in drawn} == {FaultKind.KILL, FaultKind.EXPIRE}
+    assert {fault.victim for fault in drawn if fault.kind is FaultKind.KILL} == {"browser-1", "policy-1"}
+    assert all(7.0 <= fault.duration_s <= 9.0 for fault in drawn if fault.kind is FaultKind.EXPIRE)
+
+
+def test_faults_without_victims_are_a_mistake() -> None:
+    with pytest.raises(ConfigurationError, match="nothing"):
+        next(faults(seed=0, mean_interval_s=1.0, victims={FaultKind.KILL: []}, durations=Durations()))
+
+
+def test_a_wrong_kind_is_named_with_the_right_ones() -> None:
+    with pytest.raises(ConfigurationError, match="slow-disk"):
+        FaultKind.named(["kil"])
+
+
+# waits ----------------------------------------------------------------------------------------------------------------
+
+
+def wait(what: Waiting, seconds: float) -> Wait:
+    return Wait(what=what, episode="e", began_s=1000.0, ended_s=1000.0 + seconds)
+
+
+def fault(victim: str, at: float, *, kind: FaultKind = FaultKind.KILL, duration_s: float = 0.0) -> Injected:
+    return Injected(at=at, kind=kind, victim=victim, pid=1, duration_s=duration_s)
+
+
+def test_a_wait_without_a_fault_has_only_the_patience() -> None:
+    assert bound_s(wait(Waiting.ANSWER, 9.0), [], lease_s=5.0) == PATIENCE_S
+    assert [found.wait.seconds for found in late([wait(Waiting.ANSWER, 9.0)], [], leases_s=LEASES_S)] == [9.0]
+
+
+@pytest.mark.parametrize(
+    ("what", "during", "explained"),
+    [
+        (Waiting.TAKEOVER, fault("browser-2", 1000.0), True),
+        (Waiting.TAKEOVER, fault("policy-1", 1000.0), False),
+        (Waiting.ANSWER, fault("policy-1", 1001.0), True),
+        (Waiting.ANSWER, fault("judge-1", 1001.0), False),
+        (Waiting.JUDGEMENT, fault("judge-1", 999.0), True),
+        (Waiting.JUDGEMENT, fault("server-1", 1001.0, kind=FaultKind.KILL_SERVER), True),
+        (Waiting.JUDGEMENT, fault("judge-1", 900.0), False),
+        (Waiting.JUDGEMENT, fault("judge-1", 1100.0), False),
+        (Waiting.JUDGEMENT, fault("judge-1", 985.0, kind=FaultKind.EXPIRE, duration_s=9.0), True),
+    ],
+)
+def test_only_a_fault_of_who_is_waited_for_explains_a_wait(what: Waiting, during: Injected, explained: bool) -> None:
+    found = late([wait(what, 12.0)], [during], leases_s=LEASES_S)
+
+    assert (not found) == explained
+
+
+# settings -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("episodes", "batch"), [(5000, 100), (2000, 100), (300, 25), (50, 5), (7, 1)])
+def test_a_drill_has_at_least_ten_versions_where_it_can(episodes: int, batch: int) -> None:
+    settings = DrillSettings(folder=Path("x"), num_episodes=episodes)
+
+    assert settings.batch == batch
+    assert settings.batch * settings.num_iterations == episodes
+
+
+@pytest.mark.parametrize("browser", ["simulated", "playwright"])
+@pytest.mark.parametrize("num_servers", [1, 3])
+def test_every_drill_has_a_valid_configuration(browser: str, num_servers: int) -> None:
+    settings = DrillSettings(folder=Path("x"), num_servers=num_servers, browser=browser)  # type: ignore[arg-type]
+    config = settings.config()
+
+    assert config.browser_config.engine == browser
+    assert config.bus_config.replicas == num_servers
+    assert max(config.bus_config.task_ack_wait_s, config.bus_config.judge_ack_wait_s) < Durations().expire[0]
+
+
+# a person's own run ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cmdline", "found"),
+    [
+        ("python -P -m ops.cli browser --run-dir /runs/mine --name b1", "b1"),
+        ("python -P -m ops.cli browser --run-dir=/runs/mine", "browser-7"),
+        ("python /env/bin/millrace judge --run-dir mine --name j", "j"),
+        ("python -P -m ops.cli browser --run-dir /runs/other --name b1", None),
+        ("python -I -S /x/guard.py --grace 8 -- python -m ops.cli browser --run-dir /runs/mine", None),
+        ("python -P -m ops.cli browser --config mine.yaml", None),
+        ("python -P -m ops.cli browser", None),
+        ("python -P -m ops.cli audit --run-dir /runs/mine", None),
+        ("vim /runs/mine/config.yaml", None),
+    ],
+)
+def test_only_workers_of_the_run_are_found(cmdline: str, found: str | None) -> None:
+    process = role_of(cmdline.split(), "/runs", RUN, 7)
+
+    assert process == (Found(name=found, pid=7) if found else None)
+
+
+def test_a_stop_that_expires_outlasts_every_lease_of_the_run() -> None:
+    assert durations(BusConfig(task_ack_wait_s=30.0, judge_ack_wait_s=60.0)).expire[0] > 60.0

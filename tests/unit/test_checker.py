@@ -1,0 +1,349 @@
+"""The checker finds every kind of damage: each test breaks one promise in otherwise sound streams."""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import pytest
+
+from bus import chain
+from bus.memory import MemoryBus
+from bus.ports import WorkQueue
+from bus.subjects import Subjects
+from bus.topology import task_queue, trajectory_queue
+from ops.audit import audit
+from ops.checker.acknowledgements import AcknowledgementWatch
+from ops.checker.ledger import Kind, Ledger, Link
+from ops.checker.promises import Findings
+from ops.checker.waits import Waiting, figures, waits
+from schemas.config import BusConfig
+from schemas.ids import EpisodeId, PolicyVersion, WorkerId
+from schemas.messages import Checkpoint, Judgement, Outcome, Split, Task, Trajectory, Verdict
+from tests import builders
+
+pytestmark = pytest.mark.anyio
+SUBJECTS = Subjects(builders.RUN)
+CONFIG = BusConfig(run=builders.RUN)
+BATCH = 2
+
+
+class World:
+    """A sound run of four episodes and two versions on the in-memory bus, and the means to break it."""
+
+    def __init__(self) -> None:
+        self.bus = MemoryBus(SUBJECTS, rubrics=("r1",))
+        self.judged_seqs: list[int] = []
+
+    async def play(self, name: str, *, attempts: int = 1) -> Trajectory:
+        task = builders.task(name)
+        await chain.admit(self.bus, SUBJECTS, task)
+        owner = await self._take(task)
+        for _ in range(1, attempts):
+            owner = await self._take(task)
+        done = builders.trajectory(task, num_observations=1, attempt=attempts)
+        await owner.finish(done)
+        return done
+
+    async def _take(self, task: Task) -> chain.EpisodeChain:
+        owner = await chain.EpisodeChain.take(self.bus, SUBJECTS, task, WorkerId("browser-1"))
+        assert isinstance(owner, chain.EpisodeChain)
+        await owner.observe(builders.observation(task, attempt=owner.attempt))
+        return owner
+
+    async def publish(self, done: Trajectory) -> None:
+        await chain.publish_trajectory(self.bus, SUBJECTS, done)
+
+    async def judge(self, done: Trajectory, *, rubric: str = "r1", verdict: Verdict = Verdict.SUCCESS) -> None:
+        judgement = Judgement(
+            episode=done.episode,
+            group=done.task.group,
+            split=done.task.split,
+            rubric=rubric,
+            verdict=verdict,
+            reward=1.0,
+            trajectory=done,
+        )
+        subject = SUBJECTS.judgement(done.task.split, rubric, done.episode)
+        self.judged_seqs.append(await self.bus.append(SUBJECTS.judged, subject, judgement))
+
+    async def announce(self, version: int, *, parent: int | None, num_trajectories: int, judged_seq: int) -> None:
+        checkpoint = Checkpoint(
+            run=builders.RUN,
+            version=PolicyVersion(version),
+            uri="file:///v",
+            files=(),
+            parent=None if parent is None else PolicyVersion(parent),
+            trainer_step=version,
+            judged_seq=judged_seq,
+            num_trajectories=num_trajectories,
+        )
+        await self.bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(checkpoint.version), checkpoint)
+
+    async def begin(self) -> None:
+        for name, attempts in (("a", 1), ("b", 2), ("c", 1), ("d", 1)):
+            done = await self.play(name, attempts=attempts)
+            await self.publish(done)
+            await self.judge(done)
+        await self.announce(0, parent=None, num_trajectories=0, judged_seq=0)
+        await self.announce(1, parent=0, num_trajectories=2, judged_seq=self.judged_seqs[1])
+
+    async def findings(self) -> Findings:
+        return (await audit(self.bus, SUBJECTS, batch=BATCH)).findings
+
+
+Damage = Callable[[World], Awaitable[None]]
+
+
+@pytest.fixture
+async def world() -> World:
+    built = World()
+    await built.begin()
+    return built
+
+
+async def test_a_sound_run_holds(world: World) -> None:
+    await world.announce(2, parent=1, num_trajectories=4, judged_seq=world.judged_seqs[3])
+
+    findings = await world.findings()
+
+    assert findings.holds, findings
+    assert (findings.num_tasks, findings.num_trajectories, findings.num_judgements) == (4, 4, 4)
+    assert findings.num_takeovers == 1
+
+
+async def test_judgements_of_another_split_are_not_counted_against_a_checkpoint(world: World) -> None:
+    task = builders.task("e", split=Split.EVAL)
+    await chain.admit(world.bus, SUBJECTS, task)
+    done = await chain.cancel(world.bus, SUBJECTS, task, Outcome.CANCELLED, "enough", 0.0)
+    await world.publish(done)
+    excluded = Judgement(
+        episode=done.episode,
+        group=task.group,
+        split=task.split,
+        rubric="r1",
+        verdict=Verdict.EXCLUDED,
+        reward=None,
+        trajectory=done,
+    )
+    await world.bus.append(SUBJECTS.judged, SUBJECTS.judgement(task.split, "r1", done.episode), excluded)
+    last = await world.play("f")
+    await world.publish(last)
+    await world.judge(last)
+    await world.announce(2, parent=1, num_trajectories=4, judged_seq=world.judged_seqs[3])
+
+    assert (await world.findings()).holds
+
+
+# damage ---------------------------------------------------------------------------------------------------------------
+
+
+async def judged_twice(world: World) -> None:
+    record = await world.bus.last(SUBJECTS.judged, SUBJECTS.judgements(None))
+    assert record is not None
+    await world.bus.append(SUBJECTS.judged, record.subject, record.message)
+
+
+async def published_twice(world: World) -> None:
+    record = await world.bus.last(SUBJECTS.trajectories, SUBJECTS.everything("trajectory"))
+    assert record is not None
+    await world.bus.append(SUBJECTS.trajectories, record.subject, record.message)
+
+
+async def unfinished(world: World) -> None:
+    await chain.admit(world.bus, SUBJECTS, builders.task("e"))
+
+
+async def unpublished(world: World) -> None:
+    await world.play("e")
+
+
+async def unjudged(world: World) -> None:
+    await world.publish(await world.play("e"))
+
+
+async def unknown(world: World) -> None:
+    await world.publish(builders.trajectory(builders.task("e")))
+
+
+async def broken_chain(world: World) -> None:
+    done = await world.play("e")
+    stream = SUBJECTS.episodes(SUBJECTS.shard(done.episode))
+    subject = SUBJECTS.chain_record(done.episode, 1, "act", 0)
+    await world.bus.append(stream, subject, builders.step_request(done.task))
+    await world.publish(done)
+    await world.judge(done)
+
+
+async def judged_something_else(world: World) -> None:
+    done = await world.play("e")
+    await world.publish(done)
+    await world.judge(msgspec.structs.replace(done, answer="another"))
+
+
+async def published_something_else(world: World) -> None:
+    done = await world.play("e")
+    await world.publish(msgspec.structs.replace(done, answer="another"))
+    await world.judge(done)
+
+
+async def rewarded_without_a_verdict(world: World) -> None:
+    done = await world.play("e")
+    await world.publish(done)
+    await world.judge(done, verdict=Verdict.ERROR)
+
+
+async def counted_twice(world: World) -> None:
+    await world.announce(2, parent=1, num_trajectories=4, judged_seq=world.judged_seqs[2])
+
+
+async def counted_nothing(world: World) -> None:
+    await world.announce(2, parent=1, num_trajectories=2, judged_seq=world.judged_seqs[1])
+
+
+async def counted_the_future(world: World) -> None:
+    await world.announce(2, parent=1, num_trajectories=4, judged_seq=world.judged_seqs[3])
+    await world.announce(3, parent=2, num_trajectories=6, judged_seq=world.judged_seqs[3])
+
+
+async def skipped_a_version(world: World) -> None:
+    await world.announce(3, parent=2, num_trajectories=4, judged_seq=world.judged_seqs[3])
+
+
+async def wrong_parent(world: World) -> None:
+    await world.announce(2, parent=0, num_trajectories=4, judged_seq=world.judged_seqs[3])
+
+
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        (unfinished, "unfinished"),
+        (unpublished, "unpublished"),
+        (unjudged, "unjudged"),
+        (unknown, "unknown"),
+        (broken_chain, "broken_chains"),
+        (judged_something_else, "differing"),
+        (published_something_else, "differing"),
+        (rewarded_without_a_verdict, "unfounded"),
+        (counted_twice, "miscounted"),
+        (counted_nothing, "miscounted"),
+        (counted_the_future, "miscounted"),
+        (skipped_a_version, "miscounted"),
+        (wrong_parent, "miscounted"),
+    ],
+)
+async def test_damage_is_named(world: World, damage: Damage, found: str) -> None:
+    await damage(world)
+
+    findings = await world.findings()
+
+    assert not findings.holds
+    assert findings.faults[found], findings
+
+
+@pytest.mark.parametrize("damage", [judged_twice, published_twice])
+async def test_what_is_there_twice_is_counted(world: World, damage: Damage) -> None:
+    await damage(world)
+
+    findings = await world.findings()
+
+    assert findings.num_duplicates == 1
+    assert not findings.holds
+
+
+# acknowledgements -----------------------------------------------------------------------------------------------------
+
+
+class Running:
+    """An admitted and queued episode, and the watch beside it."""
+
+    def __init__(self) -> None:
+        self.bus = MemoryBus(SUBJECTS, rubrics=("r1",))
+        self.task = builders.task()
+        self.judges = trajectory_queue(SUBJECTS, CONFIG, "r1")
+        self.watch = AcknowledgementWatch(self.bus, SUBJECTS, self.judges)
+
+    async def begin(self) -> None:
+        await chain.admit(self.bus, SUBJECTS, self.task)
+        await self.bus.append(SUBJECTS.tasks, SUBJECTS.task(self.task.split, self.task.episode), self.task)
+        await self.watch.look()
+
+    async def acknowledge(self, queue: WorkQueue) -> None:
+        async with self.bus.work(queue, prefetch=1) as inbox:
+            await (await anext(inbox)).ack()
+
+    async def finish(self, *, publish: bool) -> None:
+        owner = await chain.EpisodeChain.take(self.bus, SUBJECTS, self.task, WorkerId("browser-1"))
+        assert isinstance(owner, chain.EpisodeChain)
+        done = builders.trajectory(self.task)
+        await owner.finish(done)
+        if publish:
+            await chain.publish_trajectory(self.bus, SUBJECTS, done)
+
+
+@pytest.fixture
+async def running() -> Running:
+    built = Running()
+    await built.begin()
+    return built
+
+
+async def test_an_input_acknowledged_behind_its_outputs_is_right(running: Running) -> None:
+    await running.finish(publish=True)
+    await running.acknowledge(task_queue(SUBJECTS, CONFIG, Split.TRAIN))
+
+    await running.watch.look()
+
+    assert running.watch.violations == set()
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["nothing done", "not published"])
+async def test_a_task_acknowledged_before_its_outputs_is_found(running: Running, ended: bool) -> None:
+    if ended:
+        await running.finish(publish=False)
+    await running.acknowledge(task_queue(SUBJECTS, CONFIG, Split.TRAIN))
+
+    await running.watch.look()
+
+    assert any(running.task.episode in violation for violation in running.watch.violations)
+
+
+async def test_a_trajectory_acknowledged_before_its_judgement_is_found(running: Running) -> None:
+    await running.finish(publish=True)
+    await running.acknowledge(running.judges)
+
+    await running.watch.look()
+
+    assert running.watch.violations == {"1 trajectories were acknowledged when 0 had a judgement"}
+
+
+# waits ----------------------------------------------------------------------------------------------------------------
+
+
+def link(kind: Kind, at: float, attempt: int = 1) -> Link:
+    return Link(kind=kind, seq=int(at * 10), time_s=at, attempt=attempt)
+
+
+def test_waits_are_read_from_the_times_of_the_records() -> None:
+    chain_ = [
+        link(Kind.TASK, 0, 0),
+        link(Kind.START, 1),
+        link(Kind.OBSERVATION, 2),
+        link(Kind.ANSWER, 2.5),
+        link(Kind.OBSERVATION, 3),
+        link(Kind.START, 8, 2),
+        link(Kind.OBSERVATION, 9, 2),
+        link(Kind.ANSWER, 10, 2),
+    ]
+
+    found = {(wait.what, wait.seconds) for wait in waits(Ledger(chains={EpisodeId("e"): chain_}))}
+
+    assert found == {(Waiting.ANSWER, 0.5), (Waiting.ANSWER, 1.0), (Waiting.TAKEOVER, 5.0)}
+
+
+def test_quantiles_are_values_that_occurred() -> None:
+    chain_ = [link(Kind.TASK, 0, 0), link(Kind.START, 0)]
+    for step in range(100):
+        chain_ += [link(Kind.OBSERVATION, step * 1000.0), link(Kind.ANSWER, step * 1000.0 + step + 1)]
+
+    found = figures(waits(Ledger(chains={EpisodeId("e"): chain_})))
+
+    assert (found.num_waits, found.p50_s, found.p99_s, found.max_s) == (100, 50, 99, 100)

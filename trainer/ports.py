@@ -1,0 +1,72 @@
+"""What the trainer's loop asks of its heavy parts: a training engine, and a builder of samples. Loads without torch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from schemas.messages import RecordRef, StepRequest
+from trainer.samples import LeftOut, Patches, Sample
+from trainer.truncation import Truncation
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """One optimizer step."""
+
+    loss: float
+    """Mean over the step's completion tokens, all ranks."""
+    grad_norm: float
+    learning_rate: float
+    num_tokens: int
+    """Completion tokens trained on."""
+
+
+class EngineFiles(Protocol):
+    """The engine's part of a checkpoint."""
+
+    def write(self, folder: Path) -> None:
+        """Writes what policies load into `folder`, and what training continues from into `folder`/trainer."""
+        ...
+
+
+class TrainingEngine(Protocol):
+    """Optimizer steps over samples. Every method is called from one thread at a time."""
+
+    @property
+    def num_updates(self) -> int:
+        """Optimizer steps so far, over the whole run."""
+        ...
+
+    @property
+    def step_size(self) -> int:
+        """Samples of one optimizer step, all ranks."""
+        ...
+
+    def train(self, samples: Sequence[Sample]) -> StepResult:
+        """Makes one optimizer step over all `samples`, however many."""
+        ...
+
+    def completion_logprobs(self, samples: Sequence[Sample], truncation: Truncation | None = None) -> list[np.ndarray]:
+        """Log-probabilities of every sample's completion tokens, float32, under the present weights."""
+        ...
+
+    def state(self) -> EngineFiles:
+        """Everything that the next step depends on, as of now."""
+        ...
+
+
+class Builder(Protocol):
+    """Makes samples of steps and pictures, for one model."""
+
+    def refusal(self, step: StepRequest) -> LeftOut | None:
+        """Why a step cannot be trained on, as far as the step itself tells; None when it can."""
+        ...
+
+    def patches(self, encoded: Sequence[bytes]) -> list[Patches]: ...
+
+    def build(self, ref: RecordRef, step: StepRequest, pictures: Sequence[Patches]) -> Sample:
+        """Raises `TrainerError` when the step's prompt does not fit the pictures."""
+        ...
