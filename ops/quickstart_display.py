@@ -16,7 +16,9 @@ _FRESH_S = 10.0
 class QuickstartDisplay:
     """The flow writes `phase`, `roles` and `watch`; the terminal asks for `view`."""
 
-    def __init__(self, *, title: str, num_demonstrations: int, num_train: int, warm_target: float, max_staleness: int) -> None:
+    def __init__(
+        self, *, title: str, num_demonstrations: int, num_train: int, warm_target: float, max_staleness: int | None
+    ) -> None:
         self.phase = 0
         self.roles: dict[str, RoleStatus] = {}
         self.watch: RunWatch | None = None

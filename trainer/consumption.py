@@ -27,7 +27,7 @@ class BatchPlan:
     num_unscored: int
     """Excluded or without a verdict."""
     histogram: Counter[int]
-    """Episodes in `fresh` by staleness."""
+    """Episodes in `fresh` by staleness; empty offline, where the versions are those of another run."""
     success: float
     """Mean reward of everything that was scored."""
     parse_rate: float
@@ -50,17 +50,17 @@ class BatchPlan:
         } | {f"staleness_{age}": float(count) for age, count in sorted(self.histogram.items())}
 
 
-def plan_batch(batch: Sequence[Judgement], *, version: int, bound: int) -> BatchPlan:
-    """Sorts the judgements that one iteration consumes, for a trainer that holds `version`."""
+def plan_batch(batch: Sequence[Judgement], *, version: int, bound: int | None) -> BatchPlan:
+    """Sorts the judgements that one iteration consumes, for a trainer that holds `version`; without a bound all are fresh."""
     scored = [judgement for judgement in batch if judgement.reward is not None]
-    fresh = tuple(judgement for judgement in scored if staleness(judgement.trajectory, version) <= bound)
+    fresh = tuple(judgement for judgement in scored if bound is None or staleness(judgement.trajectory, version) <= bound)
     num_steps = sum(len(judgement.trajectory.steps) for judgement in batch)
     num_unparsed = sum(judgement.trajectory.num_unparsed for judgement in batch)
     return BatchPlan(
         fresh=fresh,
         num_stale=len(scored) - len(fresh),
         num_unscored=len(batch) - len(scored),
-        histogram=Counter(staleness(judgement.trajectory, version) for judgement in fresh),
+        histogram=Counter(staleness(judgement.trajectory, version) for judgement in fresh if bound is not None),
         success=sum(judgement.reward or 0.0 for judgement in scored) / len(scored) if scored else 0.0,
         parse_rate=1.0 - num_unparsed / num_steps if num_steps else 1.0,
     )
