@@ -52,6 +52,11 @@ def _parser() -> argparse.ArgumentParser:
         _role_parser(commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."), name)
     doctor = commands.add_parser("doctor", help="what is installed, what is missing, and how to get it")
     doctor.set_defaults(run=_doctor)
+    evaluate = commands.add_parser("evaluate", help="play the test split with one checkpoint, and say how well it does")
+    _run_dir(evaluate, "folder of the run")
+    evaluate.add_argument("--checkpoint", required=True, metavar="VERSION", help="a version that is kept, or a model's folder")
+    _overrides(evaluate)
+    evaluate.set_defaults(run=_evaluate)
     audit = commands.add_parser("audit", help="count tasks, trajectories and judgements from the streams")
     _run_dir(audit, "folder of the run to count")
     audit.set_defaults(run=_audit)
@@ -140,6 +145,12 @@ def _doctor(_: argparse.Namespace, __: list[str]) -> int:
     from ops.doctor import main as doctor
 
     return doctor()
+
+
+def _evaluate(options: argparse.Namespace, _: list[str]) -> int:
+    from ops.evaluate import main as evaluate
+
+    return _interruptible(lambda: evaluate(options.run_dir.resolve(), options.checkpoint, tuple(options.overrides)))
 
 
 def _audit(options: argparse.Namespace, _: list[str]) -> int:

@@ -3,7 +3,8 @@
 ended                               its own code
 SIGTERM                             0
 SIGINT                              130
-ConfigurationError, TrainerError    78: only a person can mend it; its sentence goes to stderr
+ConfigurationError, TrainerError,
+ArchiveError                        78: only a person can mend it; its sentence goes to stderr
 anything else                       1, with a traceback
 """
 
@@ -17,7 +18,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from ops.restarts import EXIT_FATAL
-from schemas.errors import ConfigurationError, MillraceError, TrainerError
+from schemas.errors import ArchiveError, ConfigurationError, MillraceError, TrainerError
 
 
 def run(body: Callable[[], Awaitable[int]]) -> int:
@@ -53,7 +54,7 @@ async def _listen(
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error that tells a person most: one that only a person can mend, if there is one."""
     leaves = list(_leaves(group))
-    return next((leaf for leaf in leaves if isinstance(leaf, ConfigurationError | TrainerError)), leaves[0])
+    return next((leaf for leaf in leaves if isinstance(leaf, ArchiveError | ConfigurationError | TrainerError)), leaves[0])
 
 
 def _leaves(error: BaseException) -> list[BaseException]:
@@ -63,7 +64,7 @@ def _leaves(error: BaseException) -> list[BaseException]:
 
 
 def _explain(error: BaseException) -> int:
-    if isinstance(error, ConfigurationError | TrainerError):
+    if isinstance(error, ArchiveError | ConfigurationError | TrainerError):
         print(f"millrace: {error}", file=sys.stderr)
         return EXIT_FATAL
     if not isinstance(error, MillraceError):

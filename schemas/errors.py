@@ -14,9 +14,12 @@
     ├── PolicyError
     │   └── EngineFailed        the engine died: the worker must end and be restarted (fatal)
     ├── JudgeError              no verdict could be had: never a reward of zero       (retry)
-    └── TrainerError
-        ├── CheckpointCorrupt   a file does not match its hash                        (fatal)
-        └── MismatchExceeded    sampler and trainer disagree on log-probabilities     (fatal)
+    ├── TrainerError
+    │   ├── CheckpointCorrupt   a file does not match its hash                        (fatal)
+    │   └── MismatchExceeded    sampler and trainer disagree on log-probabilities     (fatal)
+    └── ArchiveError
+        ├── ArchiveDamaged      a part or picture does not match its hash             (fatal)
+        └── ImportConflict      the run holds something else under the same identity  (fatal)
 
 `Disposition` is read by `bus.settlement` alone; handlers raise and never acknowledge.
 """
@@ -113,3 +116,17 @@ class CheckpointCorrupt(TrainerError):
 
 class MismatchExceeded(TrainerError):
     """The sampler's and the trainer's log-probabilities of the same tokens differ by more than the bound."""
+
+
+class ArchiveError(MillraceError):
+    """An archive cannot be written or read as asked."""
+
+    disposition = Disposition.FATAL
+
+
+class ArchiveDamaged(ArchiveError):
+    """A file of an archive is missing, cannot be read, or does not match its recorded hash."""
+
+
+class ImportConflict(ArchiveError):
+    """The target run holds another record under an identity that is to be imported."""
