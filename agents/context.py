@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from agents.engine import ChatMessage
 from agents.prompts import system_prompt
 from schemas.config import ContextConfig, ModelConfig
-from schemas.messages import Action, ActionEffect, ActionKind, Observation, Picture, RecordRef, StepRequest, Task
+from schemas.messages import Action, ActionEffect, ActionKind, Observation, Picture, StepRequest, Task
 
 _MAX_LINE = 160
 _MAX_URL = 200
@@ -30,24 +30,22 @@ _THOUGHT_BLOCK = re.compile(r"\A(?:(?!<think>).)*?</think>|<think>.*?(?:</think>
 class Round:
     """One answered observation. The picture of a round older than the window is not looked at."""
 
-    ref: RecordRef
     observation: Observation
     step: StepRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A prompt, and the observations whose pictures it holds, in order."""
+    """A prompt, and the steps whose pictures it holds, in order."""
 
     messages: tuple[ChatMessage, ...]
-    pictures: tuple[RecordRef, ...]
+    pictures: tuple[int, ...]
 
 
 def build_window(
     task: Task,
     history: Sequence[Round],
     current: Observation,
-    current_ref: RecordRef,
     *,
     context: ContextConfig,
     model: ModelConfig,
@@ -62,7 +60,7 @@ def build_window(
         messages.append(ChatMessage("assistant", (plain(without_thinking(round_.step.response)),)))
         opening = ""
     messages.append(_user(opening, current, history[-1] if history else None))
-    return Window(messages=tuple(messages), pictures=(*(round_.ref for round_ in shown), current_ref))
+    return Window(messages=tuple(messages), pictures=(*(round_.observation.step for round_ in shown), current.step))
 
 
 def without_thinking(response: str) -> str:

@@ -1,23 +1,23 @@
 """What a policy worker remembers of the episodes it answers, and how it learns what another worker did.
 
-Invariant: a history handed out is the chain before the observation, record for record.
+Invariant: a history handed out is the chain before the observation, record for record. Episode, attempt and number of rounds
+are enough to know it by: a chain accepts one answer to each step of an attempt, and nothing is remembered that was not
+accepted or read.
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import msgspec
 
 from agents.context import Round
 from bus import chain
-from bus.ports import Bus
+from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from schemas.errors import PolicyError
 from schemas.ids import EpisodeId
-from schemas.messages import Observation, Picture, RecordRef, StepRequest, Task
-
-T = TypeVar("T", Task, Observation, StepRequest)
+from schemas.messages import Observation, Picture, StepRequest, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,8 @@ class History:
     """One attempt at an episode: its task and every round so far, oldest first."""
 
     task: Task
+    attempt: int
     rounds: tuple[Round, ...]
-    refs: tuple[RecordRef, ...]
-    """obs 0, act 0, obs 1, act 1, ...: equals `Observation.earlier` of the observation that follows."""
 
 
 class Histories:
@@ -44,40 +43,54 @@ class Histories:
         """The history that `observation` continues: from memory, or read anew from the chain.
 
         Raises:
-            PolicyError: the chain does not hold the records that the observation names.
+            PolicyError: the chain cannot be seen whole up to the observation (a lagging replica, or records that aged out).
         """
         kept = self._kept.get(observation.episode)
-        if kept is not None and kept.refs == observation.earlier:
+        if kept is not None and (kept.attempt, len(kept.rounds)) == (observation.attempt, observation.step):
             return kept
         return await self._rebuild(observation)
 
-    def add(self, history: History, round_: Round, answer: RecordRef) -> None:
-        """Remembers an answer of this worker's own."""
+    def add(self, history: History, round_: Round) -> None:
+        """Remembers an answer of this worker's own, once the chain has accepted it."""
         rounds = self._light((*history.rounds, round_))
-        refs = (*history.refs, round_.ref, answer)
-        self._kept[round_.observation.episode] = History(task=history.task, rounds=rounds, refs=refs)
+        self._kept[round_.observation.episode] = History(task=history.task, attempt=history.attempt, rounds=rounds)
         self._kept.move_to_end(round_.observation.episode)
         while len(self._kept) > self._capacity:
             self._kept.popitem(last=False)
 
     async def _rebuild(self, observation: Observation) -> History:
-        if observation.task is None:
-            raise PolicyError(f"observation {observation.step} of {observation.episode} does not say where its task is")
-        task = await self._read(observation.task, Task)
-        rounds = []
-        for seen, done in zip(observation.earlier[::2], observation.earlier[1::2], strict=True):
-            rounds.append(Round(seen, await self._read(seen, Observation), await self._read(done, StepRequest)))
-        return History(task=task, rounds=self._light(tuple(rounds)), refs=observation.earlier)
-
-    async def _read(self, ref: RecordRef, kind: type[T]) -> T:
-        record = await chain.read(self._bus, self._subjects, ref)
-        if record is None or not isinstance(record.message, kind):
-            raise PolicyError(f"record {ref.seq} of shard {ref.shard} is not the {kind.__name__} that an observation names")
-        return record.message
+        episode, attempt = observation.episode, observation.attempt
+        record = await chain.read_task(self._bus, self._subjects, episode)
+        if record is None or not isinstance(record.message, Task):
+            raise PolicyError(f"the task of {episode} cannot be seen")
+        rounds: tuple[Round, ...] = ()
+        if observation.step > 0:
+            rounds = _rounds_before(observation, await chain.history(self._bus, self._subjects, episode, attempt))
+        return History(task=record.message, attempt=attempt, rounds=self._light(rounds))
 
     def _light(self, rounds: tuple[Round, ...]) -> tuple[Round, ...]:
         last = len(rounds) - self._num_pictures
         return tuple(_without_picture(round_) if index < last else round_ for index, round_ in enumerate(rounds))
+
+
+def _rounds_before(observation: Observation, records: Sequence[Record]) -> tuple[Round, ...]:
+    """The rounds 0 to n - 1 before observation n, from the records of its attempt.
+
+    Raises:
+        PolicyError: one of them is missing.
+    """
+    seen, done = dict[int, Observation](), dict[int, StepRequest]()
+    for record in records:
+        match record.message:
+            case Observation() as message:
+                seen[message.step] = message
+            case StepRequest() as message:
+                done[message.step] = message
+    steps = range(observation.step)
+    missing = [step for step in steps if step not in seen or step not in done]
+    if missing:
+        raise PolicyError(f"step {missing[0]} of {observation.episode}, attempt {observation.attempt}, cannot be seen")
+    return tuple(Round(seen[step], done[step]) for step in steps)
 
 
 def _without_picture(round_: Round) -> Round:
@@ -85,4 +98,4 @@ def _without_picture(round_: Round) -> Round:
     if not observation.picture.data:
         return round_
     picture = Picture(data=b"", media_type=observation.picture.media_type, width=0, height=0)
-    return Round(round_.ref, msgspec.structs.replace(observation, picture=picture), round_.step)
+    return Round(msgspec.structs.replace(observation, picture=picture), round_.step)

@@ -29,7 +29,7 @@ from bus.topology import own_step_queue, step_queue
 from schemas.config import BusConfig, ContextConfig, ModelConfig, PolicyConfig
 from schemas.errors import BusError, ChainConflict, MessageCorrupt, PolicyError
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import Observation, RecordRef, Split, StepRequest, StepWake
+from schemas.messages import Observation, Split, StepRequest, StepWake
 
 _CLOSING_S = 2.0
 _EPISODES_PER_SEAT = 8
@@ -137,18 +137,16 @@ class PolicyWorker:
         if observation is None:
             return
         history = await self._histories.before(observation)
-        window = build_window(
-            history.task, history.rounds, observation, wake.observation, context=self._context, model=self._model
-        )
+        window = build_window(history.task, history.rounds, observation, context=self._context, model=self._model)
         request = GenerationRequest(messages=window.messages, observation=observation, greedy=history.task.greedy)
         begun_at = time.monotonic()
         generation = await self._engine.generate(request)
         step = self._step_request(observation, window.pictures, generation, begun_at - taken_at, time.monotonic() - begun_at)
         try:
-            ref = await chain.answer(self._bus, self._subjects, wake.observation, step)
+            await chain.answer(self._bus, self._subjects, wake.observation_seq, step)
         except ChainConflict:
             return  # somebody answered first, or the episode has gone on: this wake-up is used up
-        self._histories.add(history, Round(wake.observation, observation, step), ref)
+        self._histories.add(history, Round(observation, step))
         self._count(step)
 
     async def _open_observation(self, wake: StepWake) -> Observation | None:
@@ -158,16 +156,16 @@ class PolicyWorker:
             PolicyError: the record cannot be seen yet (a lagging replica).
         """
         record = await chain.last(self._bus, self._subjects, wake.episode)
-        if record is None or record.seq < wake.observation.seq:
+        if record is None or record.seq < wake.observation_seq:
             raise PolicyError(f"observation {wake.step} of {wake.episode} cannot be seen")
-        if record.seq > wake.observation.seq or not isinstance(record.message, Observation):
+        if record.seq > wake.observation_seq or not isinstance(record.message, Observation):
             return None
         return record.message
 
     def _step_request(
         self,
         observation: Observation,
-        pictures: tuple[RecordRef, ...],
+        pictures: tuple[int, ...],
         generation: Generation,
         queued_s: float,
         generated_s: float,

@@ -38,7 +38,6 @@ from schemas.messages import (
     ActionKind,
     Observation,
     Picture,
-    RecordRef,
     Split,
     StepRequest,
     StepWake,
@@ -52,7 +51,6 @@ PLAIN = "bench-plain.request"
 SIZES_KB = (128, 400)
 NUM_TOKENS = 1500
 WARM_UP = 20
-_NO_RECORD = RecordRef(shard=0, seq=0)
 
 
 @dataclass(frozen=True)
@@ -117,15 +115,14 @@ async def _play(bus: JetStreamBus, picture_kb: int, num_steps: int) -> Row:
                 picture=picture,
                 url="",
                 title="",
-                earlier=owned.earlier,
             )
             began = time.perf_counter()
-            ref = await owned.observe(seen)
-            wake = StepWake(episode=task.episode, attempt=owned.attempt, step=step, observation=ref)
+            seq = await owned.observe(seen)
+            wake = StepWake(episode=task.episode, attempt=owned.attempt, step=step, observation_seq=seq)
             await bus.append(SUBJECTS.steps, SUBJECTS.step_any(Split.TRAIN, task.episode, owned.attempt, step), wake)
             record = await anext(actions)
             seconds.append(time.perf_counter() - began)
-            owned.answered(RecordRef(shard=ref.shard, seq=record.seq))
+            owned.answered(record.seq)
     return _row("chain", picture_kb, seconds, time.process_time() - cpu)
 
 
@@ -135,9 +132,10 @@ async def _answer_steps(bus: JetStreamBus, queue: WorkQueue) -> None:
             async with settle(bus, delivery, WorkerId("policy")):
                 wake = delivery.message
                 assert isinstance(wake, StepWake)
-                seen = await chain.read(bus, SUBJECTS, wake.observation)
+                seen = await chain.last(bus, SUBJECTS, wake.episode)
                 assert seen is not None
-                await chain.answer(bus, SUBJECTS, wake.observation, _answer(wake))
+                assert seen.seq == wake.observation_seq
+                await chain.answer(bus, SUBJECTS, wake.observation_seq, _answer(wake))
 
 
 async def _plain_client(folder: Path) -> Client:
@@ -152,7 +150,7 @@ async def _policy(folder: Path) -> None:
     client = await _plain_client(folder)
 
     async def respond(message: Msg) -> None:
-        wake = StepWake(episode=EpisodeId("e"), attempt=1, step=0, observation=_NO_RECORD)
+        wake = StepWake(episode=EpisodeId("e"), attempt=1, step=0, observation_seq=0)
         await message.respond(encode(_answer(wake)))
 
     await client.subscribe(PLAIN, cb=respond)

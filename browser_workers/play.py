@@ -20,7 +20,7 @@ from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from schemas.errors import BrowserError, ChainConflict, StreamFull
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import Observation, Outcome, RecordRef, StepRequest, StepWake, Task, Timings, Trajectory
+from schemas.messages import Observation, Outcome, StepRequest, StepWake, Task, Timings, Trajectory
 
 _FALLBACK_S = 1.0
 """Seconds between looks at the chain for an answer whose live copy was missed."""
@@ -92,7 +92,7 @@ class Play:
         try:
             return await self._play(browser, opening)
         except BrowserError as error:
-            if self._retryable and not self._chain.observations:
+            if self._retryable and not self._chain.num_observations:
                 raise
             return Finish(Outcome.FAILED, error=str(error))
 
@@ -101,8 +101,8 @@ class Play:
             task=self._task,
             attempt=self._chain.attempt,
             outcome=finish.outcome,
-            observations=tuple(self._chain.observations),
-            steps=tuple(self._chain.steps),
+            num_observations=self._chain.num_observations,
+            num_steps=self._chain.num_steps,
             answer=finish.answer,
             environment_reward=finish.reward,
             error=finish.error,
@@ -141,7 +141,7 @@ class Play:
         self._note_answer(newest, message)
 
     def _note_answer(self, record: Record, step: StepRequest) -> None:
-        self._chain.answered(RecordRef(shard=self._subjects.shard(self._task.episode), seq=record.seq))
+        self._chain.answered(record.seq)
         self._policy = step.worker or None
         self._versions.append(min((span.version for span in step.versions), default=self._task.policy_version))
 
@@ -156,7 +156,7 @@ class Play:
                     decision = await self._ask(session, decision, answers)
                 else:
                     decision = await self._use(session, decision)
-                if not self._chain.observations and isinstance(decision, Ask):
+                if not self._chain.num_observations and isinstance(decision, Ask):
                     self.clock.add("reset", began)
                     self.clock.seconds.pop("observe", None)
             if decision.last_look is not None:
@@ -183,18 +183,19 @@ class Play:
     # the policy -------------------------------------------------------------------------------------------------------
 
     async def _ask(self, session: Session, ask: Ask, answers: AsyncIterator[Record]) -> Decision:
-        observation = await self._show(ask)
+        observation_seq = await self._show(ask)
         began = time.monotonic()
         with anyio.move_on_after(self._episode.deadline - began) as patience:
             async with _alive(session):
-                record, step = await self._answer(ask.step, observation, answers)
+                record, step = await self._answer(ask.step, observation_seq, answers)
         self.clock.add("policy", began)
         if patience.cancelled_caught:
             return self._episode.timed_out()
         self._note_answer(record, step)
         return self._episode.answered(step)
 
-    async def _show(self, ask: Ask) -> RecordRef:
+    async def _show(self, ask: Ask) -> int:
+        """Appends the observation, and returns its sequence."""
         environment = ask.state.environment
         return await self._chain.observe(
             Observation(
@@ -208,14 +209,12 @@ class Play:
                 error=ask.error,
                 same_picture=ask.same_picture,
                 oracle=environment.target if environment is not None and self._task.demonstrate else None,
-                earlier=self._chain.earlier,
-                task=self._chain.task_ref,
             )
         )
 
-    async def _answer(self, step: int, observation: RecordRef, answers: AsyncIterator[Record]) -> tuple[Record, StepRequest]:
+    async def _answer(self, step: int, observation_seq: int, answers: AsyncIterator[Record]) -> tuple[Record, StepRequest]:
         """The accepted answer to an observation. Wakes policies again, at growing intervals, until it is there."""
-        wake = StepWake(episode=self._task.episode, attempt=self._chain.attempt, step=step, observation=observation)
+        wake = StepWake(episode=self._task.episode, attempt=self._chain.attempt, step=step, observation_seq=observation_seq)
         resend_s, resend_at = self._resend_s, time.monotonic() + self._resend_s
         await self._wake(wake, self._policy)
         while True:
@@ -230,7 +229,7 @@ class Play:
             if time.monotonic() >= resend_at:
                 resend_s *= 2
                 resend_at = time.monotonic() + resend_s
-                await self._check_owner(observation)
+                await self._check_owner(observation_seq)
                 await self._wake(wake, None)
 
     async def _wake(self, wake: StepWake, policy: WorkerId | None) -> None:
@@ -242,8 +241,8 @@ class Play:
             # It is queued already.
             return
 
-    async def _check_owner(self, observation: RecordRef) -> None:
+    async def _check_owner(self, observation_seq: int) -> None:
         """Raises `ChainConflict` when somebody else went on with the episode, or ended it."""
         newest = await chains.last(self._bus, self._subjects, self._task.episode)
-        if newest is not None and newest.seq != observation.seq and not isinstance(newest.message, StepRequest):
+        if newest is not None and newest.seq != observation_seq and not isinstance(newest.message, StepRequest):
             raise ChainConflict(f"{self._task.episode} went on without this worker")

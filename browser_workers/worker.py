@@ -153,14 +153,14 @@ class BrowserWorker:
     def _count(self, trajectory: Trajectory) -> None:
         timings = trajectory.timings
         self._add("episodes", 1)
-        self._add("steps", len(trajectory.steps))
+        self._add("steps", trajectory.num_steps)
         self._add("failures", trajectory.outcome is Outcome.FAILED)
         self._add("reset_s", timings.reset_s)
         self._add("observe_s", timings.observe_s)
         self._add("policy_s", timings.policy_s)
         self._add("act_s", timings.act_s)
         log = _log.warning if trajectory.outcome is Outcome.FAILED else _log.debug
-        log("episode_ended", outcome=trajectory.outcome.value, steps=len(trajectory.steps), error=trajectory.error)
+        log("episode_ended", outcome=trajectory.outcome.value, steps=trajectory.num_steps, error=trajectory.error)
 
     def _add(self, name: str, amount: float) -> None:
         self._status.metrics[name] = self._status.metrics.get(name, 0.0) + amount

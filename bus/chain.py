@@ -4,7 +4,8 @@
 
 All appends of one episode are compare-and-set on the last sequence under the episode's prefix. So a new owner that appends
 `start` fences a stalled one, the first answer to an observation wins, and a chain ends in exactly one `done`, whoever died
-meanwhile.
+meanwhile. So too there is one record at most under each (episode, attempt, kind, step), which therefore names it for good:
+sequences serve the compare-and-set only.
 """
 
 from collections.abc import Sequence
@@ -16,42 +17,54 @@ from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import EpisodeStart, Observation, Outcome, RecordRef, StepRequest, Task, Trajectory
 
 
-async def admit(bus: Bus, subjects: Subjects, task: Task) -> RecordRef | None:
-    """Begins a chain with its task; None when the episode was admitted before."""
-    shard = subjects.shard(task.episode)
+async def admit(bus: Bus, subjects: Subjects, task: Task) -> int | None:
+    """Begins a chain with its task and returns the record's sequence; None when the episode was admitted before."""
     try:
-        seq = await bus.append(
-            subjects.episodes(shard),
+        return await bus.append(
+            _stream(subjects, task.episode),
             subjects.chain_task(task.episode),
             task,
             expect=Expect(subjects.chain(task.episode), 0),
         )
     except ChainConflict:
         return None
-    return RecordRef(shard=shard, seq=seq)
 
 
-async def answer(bus: Bus, subjects: Subjects, observation: RecordRef, step: StepRequest) -> RecordRef:
-    """Appends the policy's answer behind exactly this observation.
+async def answer(bus: Bus, subjects: Subjects, observation_seq: int, step: StepRequest) -> int:
+    """Appends the policy's answer behind exactly the observation with this sequence, and returns its own.
 
     Raises:
         ChainConflict: the observation was answered already, or the episode has a new owner.
     """
-    seq = await bus.append(
-        subjects.episodes(observation.shard),
+    return await bus.append(
+        _stream(subjects, step.episode),
         subjects.chain_record(step.episode, step.attempt, "act", step.step),
         step,
-        expect=Expect(subjects.chain(step.episode), observation.seq),
+        expect=Expect(subjects.chain(step.episode), observation_seq),
     )
-    return RecordRef(shard=observation.shard, seq=seq)
 
 
 async def read(bus: Bus, subjects: Subjects, ref: RecordRef) -> Record | None:
-    return await bus.get(subjects.episodes(ref.shard), ref.seq)
+    subject = subjects.chain_record(ref.episode, ref.attempt, ref.kind, ref.step)
+    return await bus.last(_stream(subjects, ref.episode), subject)
+
+
+async def read_task(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record | None:
+    """The Task that the chain begins with."""
+    return await bus.last(_stream(subjects, episode), subjects.chain_task(episode))
 
 
 async def last(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record | None:
-    return await bus.last(subjects.episodes(subjects.shard(episode)), subjects.chain(episode))
+    return await bus.last(_stream(subjects, episode), subjects.chain(episode))
+
+
+async def history(bus: Bus, subjects: Subjects, episode: EpisodeId, attempt: int) -> Sequence[Record]:
+    """The records of one attempt, oldest first: start, obs 0, act 0, ..., in one batched read."""
+    return await bus.history(_stream(subjects, episode), subjects.chain_attempt(episode, attempt))
+
+
+def _stream(subjects: Subjects, episode: EpisodeId) -> str:
+    return subjects.episodes(subjects.shard(episode))
 
 
 class EpisodeChain:
@@ -60,14 +73,12 @@ class EpisodeChain:
     def __init__(self, bus: Bus, subjects: Subjects, task: Task, attempt: int, last_seq: int) -> None:
         self.task = task
         self.attempt = attempt
-        self.task_ref: RecordRef | None = None
-        """The chain's first record."""
-        self.observations: list[RecordRef] = []
-        self.steps: list[RecordRef] = []
+        self.num_observations = 0
+        self.num_steps = 0
+        """Observations that were answered."""
         self._bus = bus
         self._subjects = subjects
-        self._shard = subjects.shard(task.episode)
-        self._stream = subjects.episodes(self._shard)
+        self._stream = _stream(subjects, task.episode)
         self._last_seq = last_seq
 
     @classmethod
@@ -83,26 +94,18 @@ class EpisodeChain:
         attempt = 1 + _attempt_of(record)
         chain = cls(bus, subjects, task, attempt, record.seq if record else 0)
         await chain._append("start", 0, EpisodeStart(episode=task.episode, attempt=attempt, worker=worker))
-        if record is not None and not isinstance(record.message, Task):
-            record = await bus.last(chain._stream, subjects.chain_task(task.episode))
-        chain.task_ref = RecordRef(shard=chain._shard, seq=record.seq) if record is not None else None
         return chain
 
-    @property
-    def earlier(self) -> tuple[RecordRef, ...]:
-        """obs 0, act 0, obs 1, ...: what an observation appended now follows."""
-        pairs = zip(self.observations, self.steps, strict=True)
-        return tuple(ref for pair in pairs for ref in pair)
+    async def observe(self, observation: Observation) -> int:
+        """Appends what is seen at the next step, and returns the sequence that its answer has to follow."""
+        await self._append("obs", observation.step, observation)
+        self.num_observations += 1
+        return self._last_seq
 
-    async def observe(self, observation: Observation) -> RecordRef:
-        ref = await self._append("obs", observation.step, observation)
-        self.observations.append(ref)
-        return ref
-
-    def answered(self, ref: RecordRef) -> None:
-        """Notes the policy's accepted answer, which the next append follows."""
-        self.steps.append(ref)
-        self._last_seq = ref.seq
+    def answered(self, seq: int) -> None:
+        """Notes the sequence of the policy's accepted answer, which the next append follows."""
+        self.num_steps += 1
+        self._last_seq = seq
 
     async def pending_answer(self, step: int) -> Record | None:
         """The answer to the latest observation, read from the log: the fallback when the live one was missed."""
@@ -117,11 +120,10 @@ class EpisodeChain:
             expect=Expect(self._subjects.chain(self.task.episode), self._last_seq),
         )
 
-    async def _append(self, kind: str, step: int, message: EpisodeStart | Observation) -> RecordRef:
+    async def _append(self, kind: str, step: int, message: EpisodeStart | Observation) -> None:
         subject = self._subjects.chain_record(self.task.episode, self.attempt, kind, step)
         expect = Expect(self._subjects.chain(self.task.episode), self._last_seq)
         self._last_seq = await self._bus.append(self._stream, subject, message, expect=expect)
-        return RecordRef(shard=self._shard, seq=self._last_seq)
 
 
 def _attempt_of(record: Record | None) -> int:
@@ -143,7 +145,7 @@ async def publish_trajectory(bus: Bus, subjects: Subjects, trajectory: Trajector
 
 async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, reason: str, now: float) -> Trajectory:
     """Ends an episode from outside, keeping the steps it has; fences its owner. Returns how the chain ends."""
-    stream = subjects.episodes(subjects.shard(task.episode))
+    stream = _stream(subjects, task.episode)
     while True:
         records = await bus.history(stream, subjects.chain(task.episode))
         newest = records[-1] if records else None
@@ -154,8 +156,8 @@ async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, rea
             task=task,
             attempt=attempt,
             outcome=outcome,
-            observations=_refs(records, Observation, subjects, attempt),
-            steps=_refs(records, StepRequest, subjects, attempt),
+            num_observations=_count(records, Observation, attempt),
+            num_steps=_count(records, StepRequest, attempt),
             error=reason,
             ended_at=now,
         )
@@ -167,11 +169,5 @@ async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, rea
         return trajectory
 
 
-def _refs(
-    records: Sequence[Record], kind: type[Observation] | type[StepRequest], subjects: Subjects, attempt: int
-) -> tuple[RecordRef, ...]:
-    return tuple(
-        RecordRef(shard=subjects.shard(record.message.episode), seq=record.seq)
-        for record in records
-        if isinstance(record.message, kind) and record.message.attempt == attempt
-    )
+def _count(records: Sequence[Record], kind: type[Observation] | type[StepRequest], attempt: int) -> int:
+    return sum(isinstance(record.message, kind) and record.message.attempt == attempt for record in records)

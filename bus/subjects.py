@@ -92,6 +92,10 @@ class Subjects:
         """`kind` is start, obs or act."""
         return f"{self.run}.ep.{self.shard(episode)}.{episode}.{attempt}.{kind}.{step}"
 
+    def chain_attempt(self, episode: EpisodeId, attempt: int) -> str:
+        """Filter over start, observations and answers of one attempt."""
+        return f"{self.run}.ep.{self.shard(episode)}.{episode}.{attempt}.>"
+
     def chains(self, shard: int, kind: str) -> str:
         """Filter over one kind of record of all episodes in a shard: task or done."""
         return f"{self.run}.ep.{shard}.*.{kind}"

@@ -85,11 +85,10 @@ async def _broken_chains(bus: Bus, subjects: Subjects, admitted: dict[str, int])
 def chain_fault(records: Sequence[Record]) -> str | None:
     """What is wrong with one episode's records, oldest first; None for a sound chain.
 
-    Sound is: task, then for each attempt start, obs 0, act 0, obs 1, ... without a gap, then at most one done, last, which
-    names exactly the records of its attempt.
+    Sound is: task, then for each attempt start, obs 0, act 0, obs 1, ... without a gap, then at most one done, last, which is
+    that of the last attempt and counts its observations and steps.
     """
-    attempt, next_step, expect_act = 0, 0, False
-    own: list[int] = []
+    attempt, num_observations, num_steps = 0, 0, 0
     for position, record in enumerate(records):
         message = record.message
         match message:
@@ -97,18 +96,16 @@ def chain_fault(records: Sequence[Record]) -> str | None:
                 sound = position == 0
             case EpisodeStart():
                 sound = position > 0 and message.attempt == attempt + 1
-                attempt, next_step, expect_act, own = message.attempt, 0, False, []
+                attempt, num_observations, num_steps = message.attempt, 0, 0
             case Observation():
-                sound = (message.attempt, message.step, expect_act) == (attempt, next_step, False)
-                expect_act = True
-                own.append(record.seq)
+                sound = num_observations == num_steps and (message.attempt, message.step) == (attempt, num_observations)
+                num_observations += 1
             case StepRequest():
-                sound = (message.attempt, message.step, expect_act) == (attempt, next_step, True)
-                next_step, expect_act = next_step + 1, False
-                own.append(record.seq)
+                sound = num_observations == num_steps + 1 and (message.attempt, message.step) == (attempt, num_steps)
+                num_steps += 1
             case Trajectory():
-                named = sorted(ref.seq for ref in (*message.observations, *message.steps))
-                sound = position == len(records) - 1 and named == own
+                counts = (message.attempt, message.num_observations, message.num_steps)
+                sound = position == len(records) - 1 and counts == (attempt, num_observations, num_steps)
             case _:
                 sound = False
         if not sound:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agents.context import describe
+from bus.chain import read
 from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.audit import Audit
@@ -133,7 +134,7 @@ async def count_shared_pages(bus: Bus, subjects: Subjects) -> int:
 
 
 async def _digest(bus: Bus, subjects: Subjects, ref: RecordRef) -> bytes | None:
-    record = await bus.get(subjects.episodes(ref.shard), ref.seq)
+    record = await read(bus, subjects, ref)
     if record is None or not isinstance(record.message, Observation):
         return None
     return hashlib.sha256(record.message.picture.data).digest()
@@ -166,5 +167,5 @@ async def _strip(bus: Bus, subjects: Subjects, trajectory: Trajectory) -> bytes:
 
 
 async def _message(bus: Bus, subjects: Subjects, ref: RecordRef) -> object:
-    record = await bus.get(subjects.episodes(ref.shard), ref.seq)
+    record = await read(bus, subjects, ref)
     return record.message if record else None

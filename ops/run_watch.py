@@ -78,7 +78,7 @@ class RunState:
 
     def _judged(self, judgement: Judgement, now: float) -> None:
         trajectory = judgement.trajectory
-        self.num_steps += len(trajectory.steps)
+        self.num_steps += trajectory.num_steps
         self.num_unparsed += trajectory.num_unparsed
         if trajectory.worker:  # an episode that was cancelled from outside was played by no one
             self.num_played_by[trajectory.worker] = self.num_played_by.get(trajectory.worker, 0) + 1

@@ -283,6 +283,20 @@ class TrainerConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ArchiveConfig:
+    folder: str = ""
+    """Where the archiver writes; empty: `archive/` in the run's folder."""
+    episodes_per_part: int = 256
+    """Episodes, or judgements, after which a file is written."""
+    seconds_per_part: float = 300.0
+    """A file is written at the latest so long after its first episode was read."""
+
+    def __post_init__(self) -> None:
+        _require(self.episodes_per_part > 0, f"archive_config.episodes_per_part is {self.episodes_per_part}: write 1 or more")
+        _require(self.seconds_per_part > 0, "archive_config.seconds_per_part must be above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Config:
     save_path: str = "runs/millrace"
     """The run's folder: server data, credentials, checkpoints, logs."""
@@ -299,3 +313,4 @@ class Config:
     judge_config: JudgeConfig = field(default_factory=JudgeConfig)
     trainer_config: TrainerConfig = field(default_factory=TrainerConfig)
     log_config: LogConfig = field(default_factory=LogConfig)
+    archive_config: ArchiveConfig = field(default_factory=ArchiveConfig)

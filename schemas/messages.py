@@ -6,6 +6,7 @@ every released version, and a test reads them all.
 """
 
 import enum
+from typing import Literal
 
 import msgspec
 
@@ -65,12 +66,16 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base of all messages; subclasses carry a versioned tag."""
 
 
-class RecordRef(Struct, frozen=True):
-    """Points at one record of an episode's chain."""
+class RecordRef(Struct, frozen=True, array_like=True):
+    """Names one observation or answer of an episode's chain, wherever the chain is kept: in a run's streams or an archive.
 
-    shard: int
-    seq: int
-    """Stream sequence in that shard."""
+    No message holds one: a message says which steps it means, and the episode and attempt are its own.
+    """
+
+    episode: EpisodeId
+    attempt: int
+    kind: Literal["obs", "act"]
+    step: int
 
 
 class Fact(Struct, frozen=True):
@@ -156,10 +161,6 @@ class Observation(Message, frozen=True, tag="obs/1"):
     oracle: tuple[int, int, int, int] | None = None
     """Only in demonstrations: the box (x, y, width, height, viewport pixels) that the page's own scripted oracle clicks
     into. Never shown to a policy."""
-    earlier: tuple[RecordRef, ...] = ()
-    """obs 0, act 0, obs 1, act 1, ...: the chain before this record."""
-    task: RecordRef | None = None
-    """The Task record of the chain."""
 
 
 class ActionKind(enum.Enum):
@@ -216,22 +217,28 @@ class StepRequest(Message, frozen=True, tag="act/1"):
     logprobs: tuple[float, ...] = ()
     """Of the completion tokens, after temperature and truncation (the sampler's own distribution)."""
     versions: tuple[VersionSpan, ...] = ()
-    pictures: tuple[RecordRef, ...] = ()
-    """Observations whose pictures stand in the prompt, in order."""
+    pictures: tuple[int, ...] = ()
+    """Steps of this attempt whose observations' pictures stand in the prompt, in order."""
     worker: WorkerId = WorkerId("")
     temperature: float = 1.0
     finish_reason: str = "stop"
     queued_s: float = 0.0
     generated_s: float = 0.0
 
+    @property
+    def picture_refs(self) -> tuple[RecordRef, ...]:
+        """The observations that `pictures` names."""
+        return tuple(RecordRef(self.episode, self.attempt, "obs", step) for step in self.pictures)
+
 
 class StepWake(Message, frozen=True, tag="wake/1"):
-    """Wakes a policy worker up; carries references only, and losing it loses nothing."""
+    """Wakes a policy worker up; names the observation only, and losing it loses nothing."""
 
     episode: EpisodeId
     attempt: int
     step: int
-    observation: RecordRef
+    observation_seq: int
+    """The observation's sequence in the stream of its shard: the answer is appended behind exactly this."""
 
 
 class Timings(Struct, frozen=True):
@@ -250,9 +257,9 @@ class Trajectory(Message, frozen=True, tag="trajectory/1"):
     task: Task
     attempt: int
     outcome: Outcome
-    observations: tuple[RecordRef, ...] = ()
-    steps: tuple[RecordRef, ...] = ()
-    """One a step that was answered; `observations` may hold one more."""
+    num_observations: int = 0
+    num_steps: int = 0
+    """Steps that were answered; there may be one more observation."""
     answer: str = ""
     environment_reward: float | None = None
     error: str = ""
@@ -267,6 +274,15 @@ class Trajectory(Message, frozen=True, tag="trajectory/1"):
     @property
     def episode(self) -> EpisodeId:
         return self.task.episode
+
+    @property
+    def observations(self) -> tuple[RecordRef, ...]:
+        return tuple(RecordRef(self.episode, self.attempt, "obs", step) for step in range(self.num_observations))
+
+    @property
+    def steps(self) -> tuple[RecordRef, ...]:
+        """The answers."""
+        return tuple(RecordRef(self.episode, self.attempt, "act", step) for step in range(self.num_steps))
 
 
 class StageVerdict(Struct, frozen=True):

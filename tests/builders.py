@@ -7,7 +7,6 @@ from schemas.messages import (
     Observation,
     Outcome,
     Picture,
-    RecordRef,
     Split,
     StepRequest,
     Task,
@@ -67,8 +66,8 @@ def trajectory(
     *,
     outcome: Outcome = Outcome.DONE,
     reward: float | None = 1.0,
-    observations: tuple[RecordRef, ...] = (),
-    steps: tuple[RecordRef, ...] = (),
+    num_observations: int = 0,
+    num_steps: int = 0,
     attempt: int = 1,
 ) -> Trajectory:
     return Trajectory(
@@ -76,8 +75,8 @@ def trajectory(
         attempt=attempt,
         outcome=outcome,
         environment_reward=reward,
-        observations=observations,
-        steps=steps,
+        num_observations=num_observations,
+        num_steps=num_steps,
         worker=WORKER,
-        versions=(PolicyVersion(0),) * len(steps),
+        versions=(PolicyVersion(0),) * num_steps,
     )

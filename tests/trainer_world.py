@@ -138,15 +138,15 @@ async def play(
             completion_tokens=answer,
             logprobs=logprobs,
             versions=(VersionSpan(start=0, end=len(answer), version=PolicyVersion(version)),),
-            pictures=(seen,) if plain else (),
+            pictures=(step,) if plain else (),
         )
         owner.answered(await chain.answer(bus, SUBJECTS, seen, request))
     trajectory = Trajectory(
         task=task,
         attempt=1,
         outcome=Outcome.DONE,
-        observations=tuple(owner.observations),
-        steps=tuple(owner.steps),
+        num_observations=owner.num_observations,
+        num_steps=owner.num_steps,
         versions=(PolicyVersion(version),) * num_steps,
         num_unparsed=0 if parsed else num_steps,
     )
@@ -183,5 +183,6 @@ def small(algorithm: AlgorithmConfig = ALGORITHM, **changes: object) -> Algorith
     return replace(algorithm, **changes)  # type: ignore[arg-type]
 
 
-def ref(seq: int) -> RecordRef:
-    return RecordRef(shard=0, seq=seq)
+def ref(step: int) -> RecordRef:
+    """Names an answer of some long episode."""
+    return RecordRef(EpisodeId("long"), attempt=1, kind="act", step=step)

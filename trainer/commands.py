@@ -55,8 +55,7 @@ class _Picture(msgspec.Struct):
 
 
 class _Sample(msgspec.Struct):
-    shard: int
-    seq: int
+    ref: RecordRef
     tokens: bytes
     num_prompt: int
     positions: bytes
@@ -114,8 +113,7 @@ def decode(data: bytes) -> Command:
 
 def _pack(sample: Sample, weight: float) -> _Sample:
     return _Sample(
-        shard=sample.ref.shard,
-        seq=sample.ref.seq,
+        ref=sample.ref,
         tokens=sample.tokens.tobytes(),
         num_prompt=sample.num_prompt,
         positions=sample.positions.tobytes(),
@@ -130,7 +128,7 @@ def _pack(sample: Sample, weight: float) -> _Sample:
 def _unpack(wire: _Sample) -> Sample:
     tokens = np.frombuffer(wire.tokens, dtype=np.int32)
     return Sample(
-        ref=RecordRef(shard=wire.shard, seq=wire.seq),
+        ref=wire.ref,
         tokens=tokens,
         num_prompt=wire.num_prompt,
         positions=np.frombuffer(wire.positions, dtype=np.int32).reshape(3, len(tokens)),

@@ -54,7 +54,7 @@ def plan_batch(batch: Sequence[Judgement], *, version: int, bound: int | None) -
     """Sorts the judgements that one iteration consumes, for a trainer that holds `version`; without a bound all are fresh."""
     scored = [judgement for judgement in batch if judgement.reward is not None]
     fresh = tuple(judgement for judgement in scored if bound is None or staleness(judgement.trajectory, version) <= bound)
-    num_steps = sum(len(judgement.trajectory.steps) for judgement in batch)
+    num_steps = sum(judgement.trajectory.num_steps for judgement in batch)
     num_unparsed = sum(judgement.trajectory.num_unparsed for judgement in batch)
     return BatchPlan(
         fresh=fresh,

@@ -18,6 +18,7 @@ from transformers import AutoModelForImageTextToText, PreTrainedModel
 
 from schemas.config import AlgorithmConfig, TrainerConfig
 from schemas.errors import CheckpointCorrupt
+from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
 from trainer.batches import collate, deal
 from trainer.checkpoints import read_optimizer_state
@@ -237,7 +238,7 @@ def _smallest_sample(model: PreTrainedModel) -> Sample:
     stop = config.text_config.eos_token_id
     tokens = [config.vision_start_token_id, config.image_token_id, config.vision_end_token_id, stop]
     return Sample(
-        ref=RecordRef(shard=0, seq=0),
+        ref=RecordRef(EpisodeId("warm-up"), attempt=0, kind="act", step=0),
         tokens=np.array(tokens, dtype=np.int32),
         num_prompt=3,
         positions=np.arange(4, dtype=np.int32)[None].repeat(3, axis=0),

@@ -48,11 +48,12 @@ class StepStore:
     async def episode(self, trajectory: Trajectory) -> EpisodeSteps:
         """Fetches an episode whole and builds its samples."""
         found = EpisodeSteps()
-        records = await self._records((*trajectory.steps, *trajectory.observations))
+        steps, observations = trajectory.steps, trajectory.observations
+        records = await self._records((*steps, *observations))
         chosen: dict[RecordRef, StepRequest] = {}
-        for index, ref in enumerate(trajectory.steps):
+        for ref in steps:
             step = records.get(ref)
-            following = trajectory.observations[index + 1 : index + 2]
+            following = observations[ref.step + 1 : ref.step + 2]
             reason = self._reason(step, [records.get(observation) for observation in following])
             if reason is not None:
                 found.left_out[reason] += 1
@@ -76,7 +77,7 @@ class StepStore:
                 for ref, record in (await self._records(absent)).items()
                 if isinstance(record, StepRequest) and self._builder.refusal(record) is None
             }
-            pictures = await self._records({picture for step in steps.values() for picture in step.pictures})
+            pictures = await self._records({picture for step in steps.values() for picture in step.picture_refs})
             found.update(await self._build(steps, pictures))
         return [found[ref] for ref in refs if ref in found]
 
@@ -106,10 +107,10 @@ class StepStore:
     ) -> dict[RecordRef, Sample]:
         """Builds and keeps the samples whose pictures are all there."""
         encoded = {ref: record.picture.data for ref, record in records.items() if isinstance(record, Observation)}
-        complete = {ref: step for ref, step in steps.items() if all(picture in encoded for picture in step.pictures)}
+        complete = {ref: step for ref, step in steps.items() if all(picture in encoded for picture in step.picture_refs)}
         if not complete:
             return {}
-        needed = {picture: encoded[picture] for step in complete.values() for picture in step.pictures}
+        needed = {picture: encoded[picture] for step in complete.values() for picture in step.picture_refs}
         built = await anyio.to_thread.run_sync(self._build_now, complete, needed, limiter=self._building)
         for ref, sample in built.items():
             self._keep(ref, sample)
@@ -118,7 +119,8 @@ class StepStore:
     def _build_now(self, steps: dict[RecordRef, StepRequest], encoded: dict[RecordRef, bytes]) -> dict[RecordRef, Sample]:
         patches = dict(zip(encoded, self._builder.patches(list(encoded.values())), strict=True))
         return {
-            ref: self._builder.build(ref, step, [patches[picture] for picture in step.pictures]) for ref, step in steps.items()
+            ref: self._builder.build(ref, step, [patches[picture] for picture in step.picture_refs])
+            for ref, step in steps.items()
         }
 
     def _keep(self, ref: RecordRef, sample: Sample) -> None:

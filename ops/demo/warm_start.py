@@ -98,7 +98,7 @@ async def _target(bus: Bus, subjects: Subjects, ref: RecordRef) -> Target:
     record = await read(bus, subjects, ref)
     observation = record.message if record else None
     if not isinstance(observation, Observation) or observation.oracle is None:
-        raise TrainerError(f"observation {ref.seq} of a demonstration does not say where the oracle clicked")
+        raise TrainerError(f"observation {ref.step} of {ref.episode}, a demonstration, does not say where the oracle clicked")
     return Target(observation.oracle, (observation.picture.width, observation.picture.height))
 
 

@@ -10,7 +10,7 @@ from bus.ports import Delivery, Expect, Inbox
 from bus.topology import step_queue, task_queue
 from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, StreamFull
 from schemas.ids import PolicyVersion
-from schemas.messages import Checkpoint, RecordRef, Split, StepWake, Task
+from schemas.messages import Checkpoint, Split, StepWake, Task
 from tests.builders import RUN, observation, step_request, task
 from tests.contract.backends import CONFIG, SUBJECTS, Backend
 
@@ -334,7 +334,7 @@ class TestListen:
         assert (record.seq, record.message) == (seq, step_request(of))
 
     async def test_what_is_told_is_heard_by_all_who_listen(self, backend: Backend) -> None:
-        wake = StepWake(episode=task().episode, attempt=1, step=0, observation=RecordRef(shard=0, seq=1))
+        wake = StepWake(episode=task().episode, attempt=1, step=0, observation_seq=1)
         async with backend.bus.listen(SUBJECTS.cancel) as here, backend.other.listen(SUBJECTS.cancel) as there:
             await backend.bus.tell(SUBJECTS.cancel, wake)
             for heard in (here, there):

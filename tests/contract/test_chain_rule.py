@@ -6,7 +6,7 @@ from bus import chain
 from bus.chain import EpisodeChain
 from schemas.errors import ChainConflict
 from schemas.ids import WorkerId
-from schemas.messages import Outcome, RecordRef, Task, Trajectory
+from schemas.messages import EpisodeStart, Outcome, RecordRef, Task, Trajectory
 from tests.builders import WORKER, observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS, Backend
 
@@ -30,7 +30,7 @@ async def played(backend: Backend, of: Task) -> tuple[EpisodeChain, Trajectory]:
     owned = await taken(backend, of)
     seen = await owned.observe(observation(of))
     owned.answered(await chain.answer(backend.other, SUBJECTS, seen, step_request(of)))
-    return owned, trajectory(of, observations=tuple(owned.observations), steps=tuple(owned.steps))
+    return owned, trajectory(of, num_observations=owned.num_observations, num_steps=owned.num_steps)
 
 
 async def test_an_episode_is_admitted_once(backend: Backend) -> None:
@@ -41,12 +41,49 @@ async def test_an_episode_is_admitted_once(backend: Backend) -> None:
 async def test_a_whole_episode(backend: Backend) -> None:
     of = await admitted(backend)
     owned, ended = await played(backend, of)
-    assert owned.earlier == (*ended.observations, *ended.steps)
+    assert (owned.num_observations, owned.num_steps) == (1, 1)
     pending = await owned.pending_answer(0)
     assert pending is not None
     assert pending.message == step_request(of)
     await owned.finish(ended)
     assert await EpisodeChain.take(backend.other, SUBJECTS, of, SECOND) == ended
+
+
+async def test_a_trajectory_names_its_records(backend: Backend) -> None:
+    of = await admitted(backend)
+    fenced = await taken(backend, of)
+    await fenced.observe(observation(of, data=b"of the first attempt"))
+    owned = await taken(backend, of, SECOND)
+    for step in range(3):
+        seen = await owned.observe(observation(of, step, attempt=2, data=b"picture %d" % step))
+        owned.answered(await chain.answer(backend.bus, SUBJECTS, seen, step_request(of, step, attempt=2)))
+    await owned.observe(observation(of, 3, attempt=2, data=b"picture 3"))
+    ended = await chain.cancel(backend.bus, SUBJECTS, of, Outcome.CANCELLED, "the batch is complete", 5.0)
+    assert (ended.num_observations, ended.num_steps) == (4, 3), "those of the first attempt do not count"
+    found = [await chain.read(backend.other, SUBJECTS, ref) for ref in (*ended.observations, *ended.steps)]
+    assert [record.message for record in found if record is not None] == [
+        *(observation(of, step, attempt=2, data=b"picture %d" % step) for step in range(4)),
+        *(step_request(of, step, attempt=2) for step in range(3)),
+    ]
+    beyond = RecordRef(of.episode, attempt=2, kind="act", step=3)
+    assert await chain.read(backend.bus, SUBJECTS, beyond) is None
+    admitted_as = await chain.read_task(backend.bus, SUBJECTS, of.episode)
+    assert admitted_as is not None
+    assert admitted_as.message == of
+
+
+async def test_the_history_of_one_attempt(backend: Backend) -> None:
+    of = await admitted(backend)
+    await played(backend, of)
+    owned = await taken(backend, of, SECOND)
+    for step in range(12):
+        seen = await owned.observe(observation(of, step, attempt=2))
+        owned.answered(await chain.answer(backend.bus, SUBJECTS, seen, step_request(of, step, attempt=2)))
+    records = await chain.history(backend.other, SUBJECTS, of.episode, 2)
+    assert [record.message for record in records] == [
+        EpisodeStart(episode=of.episode, attempt=2, worker=SECOND),
+        *(message for step in range(12) for message in (observation(of, step, attempt=2), step_request(of, step, attempt=2))),
+    ]
 
 
 async def test_a_new_owner_fences_the_old_one(backend: Backend) -> None:
@@ -90,7 +127,7 @@ async def test_cancelling_keeps_the_steps_and_fences_the_owner(backend: Backend)
     of = await admitted(backend)
     owned, played_so_far = await played(backend, of)
     ended = await chain.cancel(backend.other, SUBJECTS, of, Outcome.CANCELLED, "the batch is complete", 5.0)
-    assert (ended.observations, ended.steps) == (played_so_far.observations, played_so_far.steps)
+    assert (ended.num_observations, ended.num_steps) == (played_so_far.num_observations, played_so_far.num_steps) == (1, 1)
     assert (ended.attempt, ended.outcome, ended.error) == (1, Outcome.CANCELLED, "the batch is complete")
     with pytest.raises(ChainConflict):
         await owned.observe(observation(of, 1))
@@ -100,12 +137,12 @@ async def test_cancelling_keeps_the_steps_and_fences_the_owner(backend: Backend)
 async def test_cancelling_what_nobody_took(backend: Backend) -> None:
     of = await admitted(backend)
     ended = await chain.cancel(backend.bus, SUBJECTS, of, Outcome.CANCELLED, "not needed", 5.0)
-    assert (ended.attempt, ended.steps) == (0, ())
+    assert (ended.attempt, ended.num_observations, ended.num_steps) == (0, 0, 0)
     assert await EpisodeChain.take(backend.bus, SUBJECTS, of, WORKER) == ended
 
 
 async def test_a_trajectory_published_twice_is_stored_once(backend: Backend) -> None:
-    ended = trajectory(task(), observations=(RecordRef(shard=0, seq=1),))
+    ended = trajectory(task(), num_observations=1)
     await chain.publish_trajectory(backend.bus, SUBJECTS, ended)
     await chain.publish_trajectory(backend.other, SUBJECTS, ended)
     assert await backend.bus.last_seq(SUBJECTS.trajectories) == 1

@@ -55,7 +55,7 @@ async def _answer(bus: Bus, policy: Policy) -> None:
             async with settle(bus, delivery, WorkerId("policy")):
                 wake = delivery.message
                 assert isinstance(wake, StepWake)
-                record = await chain.read(bus, SUBJECTS, wake.observation)
+                record = await chain.last(bus, SUBJECTS, wake.episode)
                 assert record is not None
                 assert isinstance(record.message, Observation)
                 step = msgspec.structs.replace(
@@ -66,7 +66,7 @@ async def _answer(bus: Bus, policy: Policy) -> None:
                     # Nobody in particular: every wake goes to any policy.
                     worker=WorkerId(""),
                 )
-                await chain.answer(bus, SUBJECTS, wake.observation, step)
+                await chain.answer(bus, SUBJECTS, wake.observation_seq, step)
 
 
 @asynccontextmanager
@@ -115,7 +115,7 @@ async def test_the_page_itself_rewards_the_right_click(tmp_path: Path, policy: P
         trajectories = await play(bus, tasks)
         first = await chain.read(bus, SUBJECTS, trajectories[0].observations[0])
     assert {trajectory.episode for trajectory in trajectories} == {task.episode for task in tasks}
-    assert [(each.outcome, each.environment_reward, len(each.steps)) for each in trajectories] == [
+    assert [(each.outcome, each.environment_reward, each.num_steps) for each in trajectories] == [
         (Outcome.DONE, reward, 1)
     ] * 16
     assert first is not None
@@ -138,6 +138,6 @@ async def test_a_browser_killed_in_mid_episode(tmp_path: Path) -> None:
         (failed,) = await play(bus, [episode(1)])
         (won,) = await play(bus, [episode(2)])
     assert (failed.outcome, failed.error) == (Outcome.FAILED, "the browser ended while it was in use")
-    assert len(failed.observations) == 2
-    assert len(failed.steps) >= 1
+    assert failed.num_observations == 2
+    assert failed.num_steps >= 1
     assert (won.outcome, won.environment_reward) == (Outcome.DONE, 1.0)

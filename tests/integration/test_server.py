@@ -24,7 +24,7 @@ from bus.settlement import settle
 from bus.topology import shared_queues, step_queue, streams, task_queue
 from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.ids import EpisodeId, PolicyVersion
-from schemas.messages import Checkpoint, RecordRef, Split, StepWake, Task
+from schemas.messages import Checkpoint, Split, StepWake, Task
 from tests.builders import RUN, WORKER, observation, task
 from tests.contract.backends import CONFIG, SUBJECTS
 
@@ -194,7 +194,7 @@ async def test_memory_streams_and_their_queues_come_back_empty(tmp_path: Path) -
 
     def wake(name: str) -> tuple[str, StepWake]:
         episode = EpisodeId(name)
-        message = StepWake(episode=episode, attempt=1, step=0, observation=RecordRef(shard=0, seq=1))
+        message = StepWake(episode=episode, attempt=1, step=0, observation_seq=1)
         return SUBJECTS.step_any(Split.TRAIN, episode), message
 
     async with restarting(tmp_path) as (server, bus), bus.work(queue, prefetch=0) as inbox:

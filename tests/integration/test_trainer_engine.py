@@ -94,7 +94,7 @@ def test_logprobs_are_those_of_a_plain_forward_pass(base: Path, plain: PlainMode
     with open_engine(base, settings=settings(), objective=behaviour_cloning) as engine:
         ours = engine.completion_logprobs(samples)
     for sample, logprobs in zip(samples, ours, strict=True):
-        pictures = [tiny_models.picture(sample.ref.seq + index).data for index in range(len(sample.pictures))]
+        pictures = [tiny_models.picture(sample.ref.step + index).data for index in range(len(sample.pictures))]
         prompt, answer = np.split(sample.tokens, [sample.num_prompt])
         expected = plain.logprobs(prompt.tolist(), answer.tolist(), pictures, suppressed)
         np.testing.assert_allclose(logprobs, expected, atol=2e-5)
@@ -207,7 +207,7 @@ def test_steps_that_cannot_be_trained_on_are_named(base: Path, plain: PlainModel
 def test_dealing_gives_every_rank_equally_many_micro_batches(make: Make) -> None:
     samples = [make(seed, length=length) for seed, length in enumerate((9, 8, 7, 6, 5))]
     shares = deal(samples, num_ranks=2, micro_batch=2)
-    shown = [[[(sample.ref.seq, weight) for sample, weight in part] for part in share] for share in shares]
+    shown = [[[(sample.ref.step, weight) for sample, weight in part] for part in share] for share in shares]
     assert shown == [[[(0, 1.0), (2, 1.0)], [(4, 1.0)]], [[(1, 1.0), (3, 1.0)], [(0, 0.0)]]]
 
 

@@ -6,14 +6,13 @@ from hypothesis import given, settings
 
 from bus.codec import decode, encode
 from schemas.errors import MessageCorrupt
-from schemas.messages import Action, AnyMessage, Observation, Picture, RecordRef, StepRequest, VersionSpan
+from schemas.messages import Action, AnyMessage, Observation, Picture, StepRequest, VersionSpan
 from tests.builders import task
 from tests.fixtures.write_messages import EXAMPLES
 
 TASK = task()
 _counts = st.integers(min_value=0, max_value=2**53)
 _reals = st.floats(allow_nan=False)
-_refs = st.builds(RecordRef, shard=st.integers(0, 63), seq=_counts)
 _texts = st.text(st.characters(exclude_categories=["Cs"]))
 _observations = st.builds(
     Observation,
@@ -26,8 +25,6 @@ _observations = st.builds(
     error=_texts,
     elements=st.just(()),
     oracle=st.none() | st.tuples(_counts, _counts, _counts, _counts),
-    earlier=st.lists(_refs, max_size=4).map(tuple),
-    task=st.none() | _refs,
 )
 _steps = st.builds(
     StepRequest,
@@ -41,7 +38,7 @@ _steps = st.builds(
     completion_tokens=st.lists(_counts, max_size=9).map(tuple),
     logprobs=st.lists(_reals, max_size=9).map(tuple),
     versions=st.lists(st.builds(VersionSpan, start=_counts, end=_counts, version=_counts), max_size=3).map(tuple),
-    pictures=st.lists(_refs, max_size=4).map(tuple),
+    pictures=st.lists(_counts, max_size=4).map(tuple),
     temperature=_reals,
 )
 

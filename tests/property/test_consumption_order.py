@@ -14,14 +14,14 @@ from schemas.errors import ChainConflict
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, Outcome, Role, Trajectory
 from tests.builders import RUN
-from tests.trainer_world import SUBJECTS, judge, judgement, ref, train_task
+from tests.trainer_world import SUBJECTS, judge, judgement, train_task
 from trainer.episode_steps import EpisodeSteps
 from trainer.feeder_state import FeederState
 from trainer.intake import open_intake
 
 
 def ended(index: int, *, demonstrate: bool = False) -> Trajectory:
-    return Trajectory(task=train_task(index, demonstrate=demonstrate), attempt=1, outcome=Outcome.DONE, steps=(ref(index),))
+    return Trajectory(task=train_task(index, demonstrate=demonstrate), attempt=1, outcome=Outcome.DONE, num_steps=1)
 
 
 async def _steps_of(trajectory: Trajectory) -> EpisodeSteps:

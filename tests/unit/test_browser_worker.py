@@ -117,19 +117,20 @@ class Stage:
         return record.subject, record.message
 
     async def observation(self, wake: StepWake) -> Observation:
-        record = await chain.read(self.bus, SUBJECTS, wake.observation)
+        record = await chain.read(self.bus, SUBJECTS, RecordRef(wake.episode, wake.attempt, "obs", wake.step))
         assert record is not None
+        assert record.seq == wake.observation_seq
         assert isinstance(record.message, Observation)
         return record.message
 
-    async def answer(self, wake: StepWake, action: Action = CLICK, worker: str = "policy-1") -> RecordRef:
+    async def answer(self, wake: StepWake, action: Action = CLICK, worker: str = "policy-1") -> int:
         step = msgspec.structs.replace(
             builders.step_request(builders.task(), wake.step, worker=WorkerId(worker), version=7),
             episode=wake.episode,
             attempt=wake.attempt,
             action=action,
         )
-        return await chain.answer(self.bus, SUBJECTS, wake.observation, step)
+        return await chain.answer(self.bus, SUBJECTS, wake.observation_seq, step)
 
     async def ended(self) -> Trajectory:
         record = await anext(self.trajectories)
@@ -178,21 +179,18 @@ async def test_an_episode_from_task_to_trajectory() -> None:
         subject, wake = await on.wake()
         assert ".any." in subject
         first = await on.observation(wake)
-        assert (first.step, first.earlier, first.oracle) == (0, (), None)
-        assert first.task is not None
-        task_record = await chain.read(on.bus, SUBJECTS, first.task)
-        assert task_record is not None
-        assert task_record.message == builders.task()
+        assert (first.attempt, first.step, first.oracle) == (1, 0, None)
         answered = await on.answer(wake)
         subject, second_wake = await on.wake()
         assert ".to.policy-1." in subject
-        assert (await on.observation(second_wake)).earlier == (wake.observation, answered)
+        assert (await on.observation(second_wake)).step == 1
+        assert wake.observation_seq < answered < second_wake.observation_seq
         await on.answer(second_wake)
         trajectory = await on.ended()
         await on.all_acknowledged()
     assert (trajectory.outcome, trajectory.environment_reward, trajectory.worker) == (Outcome.DONE, 1.0, WORKER)
     assert trajectory.versions == (7, 7)
-    assert len(trajectory.observations) == len(trajectory.steps) == 2
+    assert trajectory.num_observations == trajectory.num_steps == 2
     assert trajectory.timings.total_s > 0
     assert on.status.metrics["episodes"] == 1
     assert on.status.metrics["steps"] == 2
@@ -236,7 +234,7 @@ async def test_a_crash_keeps_the_steps_and_is_data() -> None:
         trajectory = await on.ended()
         await on.all_acknowledged()
     assert (trajectory.outcome, trajectory.error) == (Outcome.FAILED, "the page crashed")
-    assert (len(trajectory.observations), len(trajectory.steps), trajectory.environment_reward) == (2, 2, None)
+    assert (trajectory.num_observations, trajectory.num_steps, trajectory.environment_reward) == (2, 2, None)
 
 
 async def test_a_browser_that_dies_while_the_policy_thinks_ends_the_episode_at_once() -> None:
@@ -289,7 +287,7 @@ async def test_time_runs_out_while_the_policy_is_silent() -> None:
     async with stage() as on:
         await on.admit(msgspec.structs.replace(builders.task(), timeout_s=0.05))
         trajectory = await on.ended()
-    assert (trajectory.outcome, len(trajectory.observations), trajectory.steps) == (Outcome.TIMED_OUT, 1, ())
+    assert (trajectory.outcome, trajectory.num_observations, trajectory.num_steps) == (Outcome.TIMED_OUT, 1, 0)
 
 
 async def test_a_cancelled_episode_ends_as_cancelled() -> None:

@@ -19,7 +19,7 @@ def judged(index: int, reward: float | None, *versions: int, unparsed: int = 0) 
         task=train_task(index),
         attempt=1,
         outcome=Outcome.DONE,
-        steps=tuple(ref(index * 10 + step) for step in range(len(versions))),
+        num_steps=len(versions),
         versions=tuple(PolicyVersion(version) for version in versions),
         num_unparsed=unparsed,
     )

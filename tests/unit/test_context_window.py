@@ -6,7 +6,7 @@ import pytest
 from agents.context import Round, build_window, plain, without_thinking
 from agents.prompts import system_prompt
 from schemas.config import ContextConfig, ModelConfig
-from schemas.messages import ActionEffect, Observation, Picture, RecordRef
+from schemas.messages import ActionEffect, Observation, Picture
 from tests import builders
 
 TASK = builders.task()
@@ -21,7 +21,7 @@ def _observation(step: int, effect: ActionEffect = ActionEffect.CHANGED, **field
 def _round(step: int, **fields: object) -> Round:
     request = builders.step_request(TASK, step)
     request = msgspec.structs.replace(request, response=f"response {step}", thought=f"thought {step}")
-    return Round(RecordRef(shard=0, seq=10 + step), _observation(step), msgspec.structs.replace(request, **fields))
+    return Round(_observation(step), msgspec.structs.replace(request, **fields))
 
 
 def _texts(rounds: int, num_rounds: int = 4) -> list[tuple[str, list[str]]]:
@@ -29,7 +29,6 @@ def _texts(rounds: int, num_rounds: int = 4) -> list[tuple[str, list[str]]]:
         TASK,
         [_round(step) for step in range(rounds)],
         _observation(rounds, ActionEffect.UNCHANGED),
-        RecordRef(shard=0, seq=99),
         context=ContextConfig(num_rounds=num_rounds),
         model=MODEL,
     )
@@ -78,16 +77,15 @@ def test_no_rounds_with_pictures() -> None:
     assert _texts(1, num_rounds=0)[1:] == [("user", [opening, "<picture 1>"])]
 
 
-def test_pictures_are_referenced_in_order() -> None:
+def test_pictures_are_named_in_order() -> None:
     window = build_window(
         TASK,
         [_round(step) for step in range(6)],
         _observation(6),
-        RecordRef(shard=0, seq=99),
         context=ContextConfig(),
         model=MODEL,
     )
-    assert [ref.seq for ref in window.pictures] == [12, 13, 14, 15, 99]
+    assert window.pictures == (2, 3, 4, 5, 6)
 
 
 def test_unreadable_answer_and_error_are_told() -> None:
@@ -95,7 +93,6 @@ def test_unreadable_answer_and_error_are_told() -> None:
         TASK,
         [_round(0, parsed=False, response="<think>hm</think>mumble <|im_end|>")],
         _observation(1, ActionEffect.NAVIGATION_FAILED, error="name\nnot known"),
-        RecordRef(shard=0, seq=99),
         context=ContextConfig(),
         model=MODEL,
     )

@@ -1,6 +1,6 @@
 """The policy worker over the in-memory bus, with an engine that says what it is told to."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Self
 
 import anyio
-import msgspec
 import pytest
 
 from agents.engine import Generation, GenerationRequest
@@ -17,6 +16,7 @@ from agents.worker import PolicyWorker
 from bus import chain
 from bus.chain import EpisodeChain
 from bus.memory import MemoryBus
+from bus.ports import Record
 from bus.presence import Status
 from bus.subjects import Subjects
 from schemas.config import BusConfig, ContextConfig, ModelConfig, PolicyConfig
@@ -28,7 +28,6 @@ from schemas.messages import (
     DeadLetter,
     FileHash,
     Observation,
-    RecordRef,
     Role,
     Split,
     StepRequest,
@@ -116,25 +115,22 @@ class Browser:
     def __init__(self, bus: MemoryBus, task: Task) -> None:
         self.bus = bus
         self.task = task
-        self.refs: list[RecordRef] = []
 
     async def begin(self) -> None:
-        admitted = await chain.admit(self.bus, SUBJECTS, self.task)
-        assert admitted is not None
-        self.task_ref = admitted
+        assert await chain.admit(self.bus, SUBJECTS, self.task) is not None
+        await self.take_over()
+
+    async def take_over(self) -> None:
+        """Begins the next attempt."""
         taken = await EpisodeChain.take(self.bus, SUBJECTS, self.task, WorkerId("b1"))
         assert isinstance(taken, EpisodeChain)
         self.chain = taken
 
     async def observe(self) -> StepWake:
-        step = len(self.chain.observations)
-        observation = msgspec.structs.replace(
-            builders.observation(self.task, step, data=b"picture %d" % step),
-            earlier=self.chain.earlier,
-            task=self.task_ref,
-        )
-        ref = await self.chain.observe(observation)
-        return StepWake(episode=self.task.episode, attempt=self.chain.attempt, step=step, observation=ref)
+        step, attempt = self.chain.num_observations, self.chain.attempt
+        data = b"picture %d of attempt %d" % (step, attempt)
+        seq = await self.chain.observe(builders.observation(self.task, step, attempt=attempt, data=data))
+        return StepWake(episode=self.task.episode, attempt=attempt, step=step, observation_seq=seq)
 
     async def wake(self, wake: StepWake, worker: str | None = None) -> None:
         split, episode = self.task.split, self.task.episode
@@ -149,7 +145,7 @@ class Browser:
             with anyio.fail_after(5):
                 record = await anext(live)
         assert isinstance(record.message, StepRequest)
-        self.chain.answered(RecordRef(shard=0, seq=record.seq))
+        self.chain.answered(record.seq)
         return record.message
 
 
@@ -179,7 +175,7 @@ async def test_answers_with_everything_to_train_on(bus: MemoryBus) -> None:
     assert (step.worker, step.parsed, step.response) == ("p1", True, CLICK)
     assert (step.prompt_tokens, step.completion_tokens, step.logprobs) == ((1, 2), (3,), (-0.5,))
     assert step.versions == (VersionSpan(start=0, end=1, version=PolicyVersion(3)),)
-    assert step.pictures == (browser.chain.observations[0],)
+    assert step.pictures == (0,)
 
 
 async def test_unreadable_output_is_a_wait(bus: MemoryBus) -> None:
@@ -189,23 +185,68 @@ async def test_unreadable_output_is_a_wait(bus: MemoryBus) -> None:
     assert (step.parsed, step.action.kind, step.action.seconds) == (False, ActionKind.WAIT, 2.0)
 
 
+class Reads:
+    """Counts what is read beside the observations themselves."""
+
+    def __init__(self, bus: MemoryBus) -> None:
+        self.num_tasks = 0
+        self.num_histories = 0
+        self._last, self._history = bus.last, bus.history
+        bus.last = self._counted_last  # type: ignore[method-assign]
+        bus.history = self._counted_history  # type: ignore[method-assign]
+
+    async def _counted_last(self, stream: str, subject_filter: str) -> Record | None:
+        self.num_tasks += subject_filter.endswith(".task")
+        return await self._last(stream, subject_filter)
+
+    async def _counted_history(self, stream: str, subject_filter: str) -> Sequence[Record]:
+        self.num_histories += stream == SUBJECTS.episodes(0)
+        return await self._history(stream, subject_filter)
+
+
 async def test_remembers_its_own_episodes(bus: MemoryBus) -> None:
-    browser, engine = await an_episode(bus), ScriptedEngine()
-    reads = 0
-    get = bus.get
-
-    async def counted(stream: str, seq: int) -> object:
-        nonlocal reads
-        reads += 1
-        return await get(stream, seq)
-
-    bus.get = counted  # type: ignore[assignment, method-assign]
+    browser, engine, reads = await an_episode(bus), ScriptedEngine(), Reads(bus)
     async with running(worker_of(bus, engine)):
         for _ in range(4):
             await browser.step("p1")
-    assert reads == 1, "only the task is read; the rounds are remembered"
+    assert (reads.num_tasks, reads.num_histories) == (1, 0), "only the task is read; the rounds are remembered"
     pictures = [[picture.data for picture in request.pictures] for request in engine.requests]
-    assert pictures[-1] == [b"picture 1", b"picture 2", b"picture 3"]
+    assert pictures[-1] == [b"picture %d of attempt 1" % step for step in (1, 2, 3)]
+
+
+async def test_a_history_of_another_attempt_is_not_continued(bus: MemoryBus) -> None:
+    """Attempt 2 comes to this worker at a step up to which it remembers attempt 1."""
+    browser, engine = await an_episode(bus), ScriptedEngine()
+    async with running(worker_of(bus, engine, "p1")):
+        await browser.step("p1")
+        await browser.take_over()
+        async with running(worker_of(bus, ScriptedEngine(), "p2")):
+            await browser.step("p2")
+        await browser.step("p1")
+    assert [[picture.data for picture in request.pictures] for request in engine.requests] == [
+        [b"picture 0 of attempt 1"],
+        [b"picture 0 of attempt 2", b"picture 1 of attempt 2"],
+    ]
+
+
+@pytest.mark.parametrize("unseen", ["obs.0", "act.1"])
+async def test_a_history_with_a_gap_is_tried_again(bus: MemoryBus, unseen: str) -> None:
+    """A lagging replica shows the observation, but not yet all that is before it."""
+    browser, engine = await an_episode(bus), ScriptedEngine()
+    async with running(worker_of(bus, ScriptedEngine(), "p1")):
+        for _ in range(2):
+            await browser.step("p1")
+    history, hidden = bus.history, [unseen]
+
+    async def lagging(stream: str, subject_filter: str) -> Sequence[Record]:
+        behind = hidden.pop() if hidden else "nothing"
+        return [record for record in await history(stream, subject_filter) if not record.subject.endswith(behind)]
+
+    bus.history = lagging  # type: ignore[method-assign]
+    async with running(worker_of(bus, engine, "p2")):
+        await browser.step()
+    assert not hidden
+    assert [len(request.pictures) for request in engine.requests] == [3]
 
 
 async def test_takeover_builds_the_same_prompt(bus: MemoryBus) -> None:
@@ -221,23 +262,23 @@ async def test_takeover_builds_the_same_prompt(bus: MemoryBus) -> None:
     taken_over, remembered = second.requests[0], first.requests[6]
     assert step.worker == "p2"
     assert taken_over.messages == remembered.messages
-    assert step.pictures == tuple(browser.chain.observations[-3:])
+    assert step.pictures == (1, 2, 3)
 
 
 async def test_a_second_wake_up_costs_no_generation(bus: MemoryBus) -> None:
     browser, engine = await an_episode(bus), ScriptedEngine()
     async with running(worker_of(bus, engine)):
-        await browser.step()
-        ref = browser.chain.observations[0]
+        wake = await browser.observe()
+        await browser.wake(wake)
         await queue_is_empty(bus)
-        await browser.wake(StepWake(episode=browser.task.episode, attempt=1, step=0, observation=ref))
+        await browser.wake(wake)
         await queue_is_empty(bus)
     assert len(engine.requests) == 1
 
 
 async def test_the_first_answer_wins(bus: MemoryBus) -> None:
     gate = anyio.Event()
-    slow, quick = ScriptedEngine(gate=gate), ScriptedEngine()
+    slow, quick = ScriptedEngine(gate=gate), ScriptedEngine(text=f"quick was here {CLICK}")
     browser = await an_episode(bus)
     async with running(worker_of(bus, slow, "slow")):
         wake = await browser.observe()
@@ -248,11 +289,14 @@ async def test_the_first_answer_wins(bus: MemoryBus) -> None:
             await anyio.wait_all_tasks_blocked()
         gate.set()
         await queue_is_empty(bus)
-    record = await browser.chain.pending_answer(0)
-    assert record is not None
-    assert isinstance(record.message, StepRequest)
-    assert record.message.worker == "quick"
-    assert len(slow.requests) == 1
+        record = await browser.chain.pending_answer(0)
+        assert record is not None
+        assert isinstance(record.message, StepRequest)
+        assert record.message.worker == "quick"
+        browser.chain.answered(record.seq)
+        await browser.step("slow")
+    assert len(slow.requests) == 2
+    assert "quick was here" in str(slow.requests[1].messages), "a refused answer is not remembered"
 
 
 async def test_an_episode_with_a_new_owner_is_left_alone(bus: MemoryBus) -> None:

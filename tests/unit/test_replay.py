@@ -11,20 +11,20 @@ CONFIG = small(positive_samples_to_train=4, replay_iterations=2, recency_bias_po
 
 def filled() -> Replay:
     replay = Replay(CONFIG)
-    replay.add(0, [ref(seq) for seq in range(3)])
-    replay.add(1, [ref(seq) for seq in range(10, 15)])
+    replay.add(0, [ref(step) for step in range(3)])
+    replay.add(1, [ref(step) for step in range(10, 15)])
     return replay
 
 
 def test_keeps_the_last_iterations() -> None:
     replay = filled()
     replay.add(2, [ref(20)])
-    assert [(entry.iteration, entry.step.seq) for entry in replay.entries] == [
-        *((1, seq) for seq in range(10, 15)),
+    assert [(entry.iteration, entry.step.step) for entry in replay.entries] == [
+        *((1, step) for step in range(10, 15)),
         (2, 20),
     ]
     replay.add(3, [])
-    assert [entry.step.seq for entry in replay.entries] == [20], "an iteration without success makes others age"
+    assert [entry.step.step for entry in replay.entries] == [20], "an iteration without success makes others age"
 
 
 def test_everything_is_drawn_when_there_is_little() -> None:

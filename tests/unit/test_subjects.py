@@ -1,5 +1,7 @@
 """Names of streams and subjects: filters cover what they should, and nothing of another episode, split or run."""
 
+import zlib
+
 import pytest
 
 from bus.memory import matches
@@ -37,6 +39,21 @@ def test_a_chain_covers_every_record_of_its_episode_alone() -> None:
     records = [SUBJECTS.chain_task(EPISODE), SUBJECTS.chain_done(EPISODE), SUBJECTS.chain_record(EPISODE, 2, "obs", 3)]
     assert all(matches(chain, record) for record in records)
     assert not matches(chain, SUBJECTS.chain_task(EpisodeId(EPISODE + "1")))
+
+
+def test_an_attempt_covers_its_own_records_alone() -> None:
+    attempt = SUBJECTS.chain_attempt(EPISODE, 1)
+    assert all(matches(attempt, SUBJECTS.chain_record(EPISODE, 1, kind, 12)) for kind in ("start", "obs", "act"))
+    others = [SUBJECTS.chain_record(EPISODE, other, "obs", 1) for other in (2, 10, 11)]
+    assert not any(
+        matches(attempt, subject) for subject in (*others, SUBJECTS.chain_task(EPISODE), SUBJECTS.chain_done(EPISODE))
+    )
+
+
+def test_a_picture_is_found_as_documented_for_other_languages() -> None:
+    shard = zlib.crc32(b"train-r0001-t1-m0") % 8
+    assert SUBJECTS.chain_record(EPISODE, 2, "obs", 3) == f"a.ep.{shard}.train-r0001-t1-m0.2.obs.3"
+    assert SUBJECTS.episodes(SUBJECTS.shard(EPISODE)) == f"a_EPISODES{shard}"
 
 
 def test_every_subject_belongs_to_one_stream() -> None:
