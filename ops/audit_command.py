@@ -1,8 +1,6 @@
 """`millrace audit`: counts a run from its streams and says whether every promise about counting holds."""
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,11 +8,10 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
-from bus.server import is_served, nats_server
 from ops.audit import Audit, audit
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
-from schemas.config import Config
+from ops.served import served
 
 _SHOWN = 5
 
@@ -27,7 +24,7 @@ async def main(run_dir: Path) -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     folder = RunFolder(run_dir)
     config = folder.load()
-    async with _served(folder, config), join(folder, config, name="audit") as bus:
+    async with served(folder, config), join(folder, config, name="audit") as bus:
         counts = await audit(bus, subjects_of(config), chains=True)
     console = Console()
     console.print(_table(counts))
@@ -35,14 +32,6 @@ async def main(run_dir: Path) -> int:
         "[bold green]every admitted task has one trajectory and one judgement[/]" if counts.holds else _faults(counts)
     )
     return 0 if counts.holds else 1
-
-
-@asynccontextmanager
-async def _served(folder: RunFolder, config: Config) -> AsyncIterator[None]:
-    async with AsyncExitStack() as stack:
-        if not config.bus_config.url and not is_served(folder.server):
-            await stack.enter_async_context(nats_server(folder.server))
-        yield
 
 
 def _table(counts: Audit) -> Table:

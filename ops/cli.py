@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ops.replay_arguments import add_replay_arguments, request_of
+
 if TYPE_CHECKING:
     from ops.run_folder import RunFolder
     from schemas.config import Config
@@ -57,6 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--checkpoint", required=True, metavar="VERSION", help="a version that is kept, or a model's folder")
     _overrides(evaluate)
     evaluate.set_defaults(run=_evaluate)
+    replay = commands.add_parser("replay", help="put stored episodes into a run: to train offline, judge again, or consume")
+    add_replay_arguments(replay)
+    replay.set_defaults(run=_replay)
     audit = commands.add_parser("audit", help="count tasks, trajectories and judgements from the streams")
     _run_dir(audit, "folder of the run to count")
     audit.set_defaults(run=_audit)
@@ -151,6 +156,15 @@ def _evaluate(options: argparse.Namespace, _: list[str]) -> int:
     from ops.evaluate import main as evaluate
 
     return _interruptible(lambda: evaluate(options.run_dir.resolve(), options.checkpoint, tuple(options.overrides)))
+
+
+def _replay(options: argparse.Namespace, _: list[str]) -> int:
+    from ops.replay import main
+    from ops.replay_train import main as train
+
+    if options.train is None:
+        return _interruptible(lambda: main(request_of(options)))
+    return _interruptible(lambda: train(request_of(options), num_passes=options.passes, overrides=tuple(options.train)))
 
 
 def _audit(options: argparse.Namespace, _: list[str]) -> int:

@@ -1,7 +1,7 @@
 """`millrace evaluate`: plays the test split with one checkpoint of a run, and prints its success with a 95 % interval.
 
-It is a run of its own in the run's folder, `evaluations/<checkpoint>/`, with feeder, browser, policy and judge on this machine.
-An evaluation that was interrupted goes on; one that is complete is only counted again.
+It is a run of its own in `evaluations/<checkpoint>/` of the run's folder, with feeder, browser, policy and judge on this
+machine. An evaluation that was interrupted goes on; one that is complete is only counted again.
 """
 
 import json
