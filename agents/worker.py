@@ -5,10 +5,12 @@ late, or for an episode that has moved on costs one read.
 """
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import anyio
 import structlog
@@ -21,20 +23,24 @@ from agents.parsing import parse_response
 from agents.seats import Seats, Source
 from agents.weights import AnnouncedWeights
 from bus import chain
-from bus.ports import Bus, Delivery, Inbox, WorkQueue
+from bus.handoff import Handoff
+from bus.ports import Bus, Delivery, WorkQueue
 from bus.presence import HEARTBEAT_S, Status
-from bus.settlement import settle
+from bus.settlement import attempt, settle
 from bus.subjects import Subjects
-from bus.topology import own_step_queue, step_queue
+from bus.topology import step_queue
 from schemas.config import BusConfig, ContextConfig, ModelConfig, PolicyConfig
-from schemas.errors import BusError, ChainConflict, MessageCorrupt, PolicyError
+from schemas.errors import ChainConflict, MessageCorrupt, PolicyError
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import Observation, Split, StepRequest, StepWake
+from schemas.messages import AnyMessage, Observation, Split, StepRequest, StepWake
 
-_CLOSING_S = 2.0
+_BACKLOG_PER_SEAT = 2
+"""Steps offered by sticky browsers that wait here, a seat; above it any other worker is quicker."""
+_OWN_TRIES = 3
 _EPISODES_PER_SEAT = 8
 """Episodes remembered, a seat: between two steps of an episode its seat serves others."""
 _log = structlog.get_logger()
+T = TypeVar("T")
 
 
 @dataclass
@@ -70,15 +76,16 @@ class PolicyWorker:
         self._context = context_config
         self._model = model_config
         self._engine = engine
-        self._own_queue = own_step_queue(subjects, bus_config, worker)
+        self._own = Handoff[StepWake]()
+        """Steps that browsers offered because their episodes are cached here. They exist nowhere else: a browser that gets no
+        answer wakes any worker."""
         self._queues: dict[Source, WorkQueue] = {
-            Source.OWN: self._own_queue,
             Source.TRAIN: step_queue(subjects, bus_config, Split.TRAIN),
             Source.EVAL: step_queue(subjects, bus_config, Split.EVAL),
         }
-        # Queues that wait for a message each keep a seat; the engine is full with max_num_seqs all the same.
-        self._num_seats = policy_config.max_num_seqs + len(self._queues) - 1
-        self._seats = Seats(self._num_seats)
+        # Sources that wait for a message each keep a seat; the engine is full with max_num_seqs all the same.
+        self._seats = Seats(policy_config.max_num_seqs + len(Source) - 1)
+        self._max_backlog = _BACKLOG_PER_SEAT * policy_config.max_num_seqs
         self._histories = Histories(
             bus,
             subjects,
@@ -93,44 +100,61 @@ class PolicyWorker:
         Raises:
             EngineFailed: inside an exception group; the worker must be started anew.
         """
-        try:
-            weights = AnnouncedWeights(self._bus, self._subjects, self._load, self._engine.version)
+        weights = AnnouncedWeights(self._bus, self._subjects, self._load, self._engine.version)
+        if self._engine.takes_weights:
+            await weights.catch_up()
+        self._status.state = "waiting"
+        async with self._bus.offers(self._subjects.wake(self._worker), self._accept), anyio.create_task_group() as group:
             if self._engine.takes_weights:
-                await weights.catch_up()
-            self._status.state = "waiting"
-            async with anyio.create_task_group() as group:
-                if self._engine.takes_weights:
-                    group.start_soon(weights.follow)
-                group.start_soon(self._report)
-                for source, queue in self._queues.items():
-                    group.start_soon(self._serve, source, queue)
-        finally:
-            await self._forget_own_queue()
+                group.start_soon(weights.follow)
+            group.start_soon(self._report)
+            group.start_soon(self._serve_own)
+            for source, queue in self._queues.items():
+                group.start_soon(self._serve, source, queue)
+
+    def _accept(self, message: AnyMessage) -> bool:
+        """Takes a step of an episode that is cached here, unless this worker is clearly overloaded."""
+        if not isinstance(message, StepWake) or self._own.num_items >= self._max_backlog:
+            return False
+        self._own.put(message)
+        return True
+
+    async def _serve_own(self) -> None:
+        async with anyio.create_task_group() as group:
+            while True:
+                await self._seat_one(Source.OWN, self._own, self._handle_own, group)
 
     async def _serve(self, source: Source, queue: WorkQueue) -> None:
-        prefetch = self._num_seats if source is Source.OWN else 1
-        async with self._bus.work(queue, prefetch=prefetch) as inbox, anyio.create_task_group() as group:
+        async with self._bus.work(queue, prefetch=1) as inbox, anyio.create_task_group() as group:
             while True:
-                await self._seat_one(source, inbox, group)
+                await self._seat_one(source, inbox, self._handle, group)
 
-    async def _seat_one(self, source: Source, inbox: Inbox, group: TaskGroup) -> None:
+    async def _seat_one(
+        self, source: Source, items: AsyncIterator[T], handle: Callable[[T], Coroutine[None, None, None]], group: TaskGroup
+    ) -> None:
         await self._seats.take(source)
         try:
-            delivery = await anext(inbox)
+            item = await anext(items)
         except BaseException:
             self._seats.give_back()
             raise
-        group.start_soon(self._handle, delivery)
+        group.start_soon(handle, item)
 
     async def _handle(self, delivery: Delivery) -> None:
         try:
             async with settle(self._bus, delivery, self._worker):
-                await self._answer(delivery)
+                await self._answer(delivery.message)
         finally:
             self._seats.give_back()
 
-    async def _answer(self, delivery: Delivery) -> None:
-        taken_at, wake = time.monotonic(), delivery.message
+    async def _handle_own(self, wake: StepWake) -> None:
+        try:
+            await attempt(partial(self._answer, wake), num_tries=_OWN_TRIES)
+        finally:
+            self._seats.give_back()
+
+    async def _answer(self, wake: AnyMessage) -> None:
+        taken_at = time.monotonic()
         if not isinstance(wake, StepWake):
             raise MessageCorrupt(f"a {type(wake).__name__} stands in the queue of step wake-ups")
         observation = await self._open_observation(wake)
@@ -230,11 +254,3 @@ class PolicyWorker:
                 "load_s": tally.load_s,
             }
             await anyio.sleep(HEARTBEAT_S)
-
-    async def _forget_own_queue(self) -> None:
-        """What stands in it is sent to all policy workers by the browsers that wait."""
-        with anyio.move_on_after(_CLOSING_S, shield=True):
-            try:
-                await self._bus.remove_queue(self._own_queue)
-            except BusError as error:
-                _log.warning("own_queue_left", worker=self._worker, reason=str(error))

@@ -177,7 +177,7 @@ async def _measure(num_steps: int) -> list[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         async with nats_server(folder) as address, connect(address, SUBJECTS, CONFIG, name="browser") as bus:
-            await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG))
+            await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG, ()))
             command = [sys.executable, "-m", "benchmarks.bus_overhead", "--policy", name]
             async with await anyio.open_process(command, stderr=None) as policy:
                 assert policy.stdout is not None

@@ -18,12 +18,14 @@ from bus.chain import EpisodeChain
 from bus.companions import companions
 from bus.ports import Bus, Record
 from bus.subjects import Subjects
-from schemas.errors import BrowserError, ChainConflict, StreamFull
+from schemas.errors import BrowserError, ChainConflict, MessageTooLarge, StreamFull
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Observation, Outcome, StepRequest, StepWake, Task, Timings, Trajectory
 
 _FALLBACK_S = 1.0
 """Seconds between looks at the chain for an answer whose live copy was missed."""
+_OFFER_S = 1.0
+"""Seconds that the policy worker which has an episode's history may take to accept its next step."""
 
 
 @dataclass
@@ -94,6 +96,8 @@ class Play:
         except BrowserError as error:
             if self._retryable and not self._chain.num_observations:
                 raise
+            return Finish(Outcome.FAILED, error=str(error))
+        except MessageTooLarge as error:
             return Finish(Outcome.FAILED, error=str(error))
 
     def trajectory(self, finish: Finish) -> Trajectory:
@@ -233,10 +237,12 @@ class Play:
                 await self._wake(wake, None)
 
     async def _wake(self, wake: StepWake, policy: WorkerId | None) -> None:
-        split, subjects, step = self._task.split, self._subjects, (wake.episode, wake.attempt, wake.step)
-        subject = subjects.step_worker(split, policy, *step) if policy else subjects.step_any(split, *step)
+        """Wakes the policy worker that has the history, or any other when it is absent, silent or declines."""
+        if policy and await self._bus.offer(self._subjects.wake(policy), wake, timeout_s=_OFFER_S):
+            return
+        subject = self._subjects.step_any(self._task.split, wake.episode, wake.attempt, wake.step)
         try:
-            await self._bus.append(subjects.steps, subject, wake)
+            await self._bus.append(self._subjects.steps, subject, wake)
         except StreamFull:
             # It is queued already.
             return

@@ -11,6 +11,7 @@ sequences serve the compare-and-set only.
 from collections.abc import Sequence
 
 from bus.ports import Bus, Expect, Record
+from bus.room import append_when_room
 from bus.subjects import Subjects
 from schemas.errors import ChainConflict
 from schemas.ids import EpisodeId, WorkerId
@@ -36,7 +37,8 @@ async def answer(bus: Bus, subjects: Subjects, observation_seq: int, step: StepR
     Raises:
         ChainConflict: the observation was answered already, or the episode has a new owner.
     """
-    return await bus.append(
+    return await append_when_room(
+        bus,
         _stream(subjects, step.episode),
         subjects.chain_record(step.episode, step.attempt, "act", step.step),
         step,
@@ -113,7 +115,8 @@ class EpisodeChain:
 
     async def finish(self, trajectory: Trajectory) -> None:
         """Ends the chain. Raises `ChainConflict` when the episode has a new owner or has ended."""
-        await self._bus.append(
+        await append_when_room(
+            self._bus,
             self._stream,
             self._subjects.chain_done(self.task.episode),
             trajectory,
@@ -123,7 +126,7 @@ class EpisodeChain:
     async def _append(self, kind: str, step: int, message: EpisodeStart | Observation) -> None:
         subject = self._subjects.chain_record(self.task.episode, self.attempt, kind, step)
         expect = Expect(self._subjects.chain(self.task.episode), self._last_seq)
-        self._last_seq = await self._bus.append(self._stream, subject, message, expect=expect)
+        self._last_seq = await append_when_room(self._bus, self._stream, subject, message, expect=expect)
 
 
 def _attempt_of(record: Record | None) -> int:
@@ -138,7 +141,7 @@ async def publish_trajectory(bus: Bus, subjects: Subjects, trajectory: Trajector
     """Puts a finished episode before judges and consumers; doing it twice stores it once."""
     subject = subjects.trajectory(trajectory.task.split, trajectory.episode)
     try:
-        await bus.append(subjects.trajectories, subject, trajectory, expect=Expect(subject, 0))
+        await append_when_room(bus, subjects.trajectories, subject, trajectory, expect=Expect(subject, 0))
     except ChainConflict:
         return
 
@@ -163,7 +166,7 @@ async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, rea
         )
         expect = Expect(subjects.chain(task.episode), newest.seq if newest else 0)
         try:
-            await bus.append(stream, subjects.chain_done(task.episode), trajectory, expect=expect)
+            await append_when_room(bus, stream, subjects.chain_done(task.episode), trajectory, expect=expect)
         except ChainConflict:
             continue
         return trajectory

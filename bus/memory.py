@@ -1,7 +1,7 @@
 """The bus inside one process: what `bus.jetstream` does with a server, for unit tests. Nothing ages out, nothing restarts."""
 
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -13,9 +13,9 @@ from bus.codec import decode, encode
 from bus.handoff import Handoff
 from bus.ports import Delivery, Expect, Inbox, Lease, QueueDepth, Record, WorkQueue
 from bus.subjects import Subjects
-from bus.topology import StreamSpec, streams
+from bus.topology import StreamSpec, shared_queues, streams
 from schemas.config import BusConfig
-from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, StreamFull
+from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, MessageTooLarge, StreamFull
 from schemas.messages import AnyMessage, DeadLetter
 
 _log = structlog.get_logger()
@@ -41,6 +41,21 @@ class _Pending:
     """Monotonic seconds from which on it may be delivered again."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """One record as the stream keeps it."""
+
+    stream: str
+    subject: str
+    seq: int
+    time_s: float
+    data: bytes
+
+    def record(self) -> Record:
+        """Raises `MessageCorrupt`."""
+        return Record(self.stream, self.subject, self.seq, decode(self.data), self.time_s, self.data)
+
+
 @dataclass
 class _Consumer:
     queue: WorkQueue
@@ -54,7 +69,7 @@ class _Stream:
     def __init__(self, spec: StreamSpec) -> None:
         self.spec = spec
         self.last_seq = 0
-        self.records: dict[int, tuple[str, bytes]] = {}
+        self.records: dict[int, _Held] = {}
         self.consumers: dict[str, _Consumer] = {}
         self._changed = anyio.Event()
 
@@ -66,27 +81,33 @@ class _Stream:
         with anyio.move_on_after(max(timeout_s, 0.0)):
             await self._changed.wait()
 
-    def under(self, subject_filter: str) -> Iterator[tuple[int, str, bytes]]:
-        return ((seq, subject, data) for seq, (subject, data) in self.records.items() if matches(subject_filter, subject))
+    def under(self, subject_filter: str) -> Iterator[_Held]:
+        return (held for held in self.records.values() if matches(subject_filter, held.subject))
 
-    def newest(self, subject_filter: str) -> tuple[int, str, bytes] | None:
-        return max(self.under(subject_filter), default=None)
+    def newest(self, subject_filter: str) -> _Held | None:
+        return max(self.under(subject_filter), key=lambda held: held.seq, default=None)
 
     def store(self, subject: str, data: bytes, expect: Expect | None) -> int:
         if expect is not None:
             newest = self.newest(expect.subject_filter)
-            if (newest[0] if newest else 0) != expect.last_seq:
+            if (newest.seq if newest else 0) != expect.last_seq:
                 raise ChainConflict(f"{expect.subject_filter} is not at sequence {expect.last_seq}")
-        limit = self.spec.max_msgs_per_subject
-        same = [seq for seq, _, _ in self.under(subject)] if limit > 0 else []
-        if limit > 0 and len(same) >= limit:
-            if self.spec.discard_new:
-                raise StreamFull(f"{self.spec.name} holds {subject} already")
-            del self.records[same[0]]
+        self._make_room(subject, data)
         self.last_seq += 1
-        self.records[self.last_seq] = (subject, data)
+        self.records[self.last_seq] = _Held(self.spec.name, subject, self.last_seq, time.time(), data)
         self.changed()
         return self.last_seq
+
+    def _make_room(self, subject: str, data: bytes) -> None:
+        spec = self.spec
+        same = [held.seq for held in self.under(subject)] if spec.max_msgs_per_subject > 0 else []
+        if same and len(same) >= spec.max_msgs_per_subject:
+            if spec.discard_new_per_subject:
+                raise StreamFull(f"{spec.name} holds {subject} already")
+            del self.records[same[0]]
+        num_bytes = sum(len(held.data) for held in self.records.values()) if spec.max_bytes > 0 else 0
+        if 0 < spec.max_msgs <= len(self.records) or 0 < spec.max_bytes < num_bytes + len(data):
+            raise StreamFull(f"{spec.name} is full")
 
 
 @dataclass(frozen=True)
@@ -174,7 +195,7 @@ class _MemoryInbox:
             return None
         for seq in range(consumer.next_seq, self._stream.last_seq + 1):
             consumer.next_seq = seq + 1
-            if seq in self._stream.records and self._wanted(self._stream.records[seq][0]):
+            if seq in self._stream.records and self._wanted(self._stream.records[seq].subject):
                 return self._deliver(seq, consumer.pending.setdefault(seq, _Pending(0, 0.0)))
         return None
 
@@ -187,15 +208,16 @@ class _MemoryInbox:
     def _deliver(self, seq: int, pending: _Pending) -> Delivery:
         pending.num_delivered += 1
         pending.due = time.monotonic() + self._consumer.queue.ack_wait_s
-        subject, data = self._stream.records[seq]
-        return _MemoryDelivery(self._stream, self._consumer, seq, subject, data, pending.num_delivered)
+        held = self._stream.records[seq]
+        return _MemoryDelivery(self._stream, self._consumer, seq, held.subject, held.data, pending.num_delivered)
 
 
 class _MemoryTail:
-    def __init__(self, stream: _Stream, subject_filter: str, after_seq: int) -> None:
+    def __init__(self, stream: _Stream, subject_filter: str, after_seq: int, since_s: float) -> None:
         self._stream = stream
         self._filter = subject_filter
         self._after_seq = after_seq
+        self._since_s = since_s
 
     def __aiter__(self) -> AsyncIterator[Record]:
         return self
@@ -203,15 +225,19 @@ class _MemoryTail:
     async def __anext__(self) -> Record:
         await anyio.lowlevel.checkpoint()
         while True:
-            found = next((record for record in self._stream.under(self._filter) if record[0] > self._after_seq), None)
+            found = next((held for held in self._stream.under(self._filter) if self._is_next(held)), None)
             if found is None:
                 await self._stream.wait_changed()
                 continue
-            self._after_seq, subject, data = found
+            self._after_seq = found.seq
             try:
-                return Record(self._stream.spec.name, subject, self._after_seq, decode(data))
+                return found.record()
             except MessageCorrupt as error:
                 _log.error("record_skipped", stream=self._stream.spec.name, seq=self._after_seq, reason=str(error))
+
+
+    def _is_next(self, held: _Held) -> bool:
+        return held.seq > self._after_seq and held.time_s >= self._since_s
 
 
 class _MemoryLease:
@@ -220,12 +246,20 @@ class _MemoryLease:
 
 
 class MemoryBus:
-    """All workers of a test share one; it satisfies `bus.ports.Bus`."""
+    """All workers of a test share one; it satisfies `bus.ports.Bus`.
 
-    def __init__(self, subjects: Subjects, config: BusConfig | None = None) -> None:
+    Its streams and shared queues exist from the beginning, those of the judges of `rubrics` too.
+    """
+
+    def __init__(self, subjects: Subjects, config: BusConfig | None = None, rubrics: Sequence[str] = ()) -> None:
+        config = config or BusConfig()
         self._subjects = subjects
-        self._streams = {spec.name: _Stream(spec) for spec in streams(subjects, config or BusConfig())}
+        self._max_payload_bytes = config.max_payload_bytes
+        self._streams = {spec.name: _Stream(spec) for spec in streams(subjects, config)}
+        for queue in shared_queues(subjects, config, rubrics):
+            self._streams[queue.stream].consumers[queue.name] = _Consumer(queue)
         self._listeners: dict[Handoff[Record], str] = {}
+        self._offerees: dict[Callable[[AnyMessage], bool], str] = {}
         self._leases: dict[str, anyio.Lock] = {}
 
     def _stream(self, name: str) -> _Stream:
@@ -235,14 +269,16 @@ class MemoryBus:
 
     def store(self, stream: str, subject: str, data: bytes, *, expect: Expect | None = None) -> int:
         """What `append` does with an encoded message; tests store corrupt bytes with it."""
+        if len(data) > self._max_payload_bytes:
+            raise MessageTooLarge(f"{subject}: {len(data)} bytes exceed bus_config.max_payload_bytes")
         owner = self._stream(stream)
         seq = owner.store(subject, data, expect)
         destination = _republished(owner.spec, subject)
         if destination is not None:
-            self._publish(destination, data, owner.spec.name, seq)
+            self._publish(destination, data, owner.records[seq])
         return seq
 
-    def _publish(self, subject: str, data: bytes, stream: str, seq: int) -> None:
+    def _publish(self, subject: str, data: bytes, stored: _Held | None) -> None:
         feeds = [feed for feed, subject_filter in self._listeners.items() if matches(subject_filter, subject)]
         try:
             message = decode(data)
@@ -250,52 +286,63 @@ class MemoryBus:
             _log.error("message_skipped", subject=subject, reason=str(error))
             return
         for feed in feeds:
-            feed.put(Record(stream, subject, seq, message))
+            if stored is None:
+                feed.put(Record("", subject, 0, message, data=data))
+            else:
+                feed.put(Record(stored.stream, subject, stored.seq, message, stored.time_s, data))
 
     async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
         await anyio.lowlevel.checkpoint()
         return self.store(stream, subject, encode(message), expect=expect)
 
+    async def append_bytes(self, stream: str, subject: str, data: bytes, *, expect: Expect | None = None) -> int:
+        await anyio.lowlevel.checkpoint()
+        return self.store(stream, subject, data, expect=expect)
+
     async def get(self, stream: str, seq: int) -> Record | None:
         await anyio.lowlevel.checkpoint()
-        stored = self._stream(stream).records.get(seq)
-        return Record(stream, stored[0], seq, decode(stored[1])) if stored else None
+        held = self._stream(stream).records.get(seq)
+        return held.record() if held else None
 
     async def last(self, stream: str, subject_filter: str) -> Record | None:
         await anyio.lowlevel.checkpoint()
         newest = self._stream(stream).newest(subject_filter)
-        return Record(stream, newest[1], newest[0], decode(newest[2])) if newest else None
+        return newest.record() if newest else None
 
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
         await anyio.lowlevel.checkpoint()
-        newest = {subject: (seq, data) for seq, subject, data in self._stream(stream).under(subject_filter)}
-        found = [Record(stream, subject, seq, decode(data)) for subject, (seq, data) in newest.items()]
-        return sorted(found, key=lambda record: record.seq)
+        newest = {held.subject: held for held in self._stream(stream).under(subject_filter)}
+        return [held.record() for held in sorted(newest.values(), key=lambda held: held.seq)]
 
     async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:
         await anyio.lowlevel.checkpoint()
         counts: dict[str, int] = {}
-        for _, subject, _ in self._stream(stream).under(subject_filter):
-            counts[subject] = counts.get(subject, 0) + 1
+        for held in self._stream(stream).under(subject_filter):
+            counts[held.subject] = counts.get(held.subject, 0) + 1
         return counts
 
     @asynccontextmanager
     async def _work(self, queue: WorkQueue) -> AsyncIterator[Inbox]:
         stream = self._stream(queue.stream)
-        yield _MemoryInbox(stream, stream.consumers.setdefault(queue.name, _Consumer(queue)))
+        if queue.name not in stream.consumers:
+            raise BusUnavailable(f"the queue {queue.name} of {queue.stream} does not exist")
+        yield _MemoryInbox(stream, stream.consumers[queue.name])
 
     def work(self, queue: WorkQueue, *, prefetch: int) -> AbstractAsyncContextManager[Inbox]:
         return self._work(queue)
 
-    async def remove_queue(self, queue: WorkQueue) -> None:
-        self._stream(queue.stream).consumers.pop(queue.name, None)
-
     @asynccontextmanager
     async def tail(
-        self, stream: str, subject_filter: str, *, after_seq: int = 0, only_new: bool = False
+        self,
+        stream: str,
+        subject_filter: str,
+        *,
+        after_seq: int = 0,
+        since_s: float | None = None,
+        only_new: bool = False,
     ) -> AsyncIterator[AsyncIterator[Record]]:
         owner = self._stream(stream)
-        yield _MemoryTail(owner, subject_filter, owner.last_seq if only_new else after_seq)
+        yield _MemoryTail(owner, subject_filter, owner.last_seq if only_new else after_seq, since_s or 0.0)
 
     async def last_seq(self, stream: str) -> int:
         return self._stream(stream).last_seq
@@ -315,7 +362,20 @@ class MemoryBus:
         for name, stream in self._streams.items():
             if any(matches(wanted, subject) for wanted in stream.spec.subjects):
                 self.store(name, subject, data)
-        self._publish(subject, data, "", 0)
+        self._publish(subject, data, None)
+
+    async def offer(self, subject: str, message: AnyMessage, *, timeout_s: float) -> bool:
+        await anyio.lowlevel.checkpoint()
+        accept = next((accept for accept, wanted in self._offerees.items() if matches(wanted, subject)), None)
+        return accept is not None and accept(message)
+
+    @asynccontextmanager
+    async def offers(self, subject_filter: str, accept: Callable[[AnyMessage], bool]) -> AsyncIterator[None]:
+        self._offerees[accept] = subject_filter
+        try:
+            yield
+        finally:
+            del self._offerees[accept]
 
     @asynccontextmanager
     async def lease(self, name: str, *, ttl_s: float) -> AsyncIterator[Lease]:
@@ -327,7 +387,7 @@ class MemoryBus:
         consumer = stream.consumers.get(queue.name)
         if consumer is None:
             return None
-        later = (subject for seq, (subject, _) in stream.records.items() if seq >= consumer.next_seq)
+        later = (held.subject for held in stream.records.values() if held.seq >= consumer.next_seq)
         num_pending = sum(any(matches(wanted, subject) for wanted in queue.subject_filters) for subject in later)
         return QueueDepth(num_pending, len(consumer.pending), consumer.num_waiting, consumer.num_redelivered)
 

@@ -6,11 +6,15 @@ One way to write, three to read:
 - `work` shares a queue with every other worker of a group, each delivery acknowledged through `bus.settlement`;
 - `tail` reads a stream in order, alone, from any sequence: nothing to acknowledge, resumable, survives server restarts;
 - `listen` hears what is published from now on: cheap, may miss, so a reader always has a fallback.
+
+And one to ask: `offer` puts a message before one worker, who takes it (`offers`) or does not; nothing is stored.
+
+Workers create nothing: streams and queues exist, made by an administrator's step, or are waited for.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from schemas.messages import AnyMessage, DeadLetter
@@ -24,6 +28,10 @@ class Record:
     subject: str
     seq: int
     message: AnyMessage
+    time_s: float = 0.0
+    """Unix seconds when the server stored it; 0 when it was never stored."""
+    data: bytes = field(default=b"", repr=False)
+    """The message as it is encoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +52,6 @@ class WorkQueue:
     ack_wait_s: float
     max_deliver: int
     max_ack_pending: int = 1024
-    inactive_s: float | None = None
-    """Seconds without a reader after which the server forgets the consumer; None: never."""
 
 
 class Delivery(Protocol):
@@ -114,8 +120,13 @@ class Bus(Protocol):
 
         Raises:
             ChainConflict: `expect` does not hold.
-            StreamFull: the stream discards new messages and is full, or holds one on this subject already.
+            StreamFull: there is no room, or the stream takes one message a subject and holds it already.
+            MessageTooLarge: the server never takes a message of this size.
         """
+        ...
+
+    async def append_bytes(self, stream: str, subject: str, data: bytes, *, expect: Expect | None = None) -> int:
+        """`append` for what is encoded already, by whatever version: stored byte for byte."""
         ...
 
     async def get(self, stream: str, seq: int) -> Record | None: ...
@@ -133,21 +144,28 @@ class Bus(Protocol):
         ...
 
     def work(self, queue: WorkQueue, *, prefetch: int) -> AbstractAsyncContextManager[Inbox]:
-        """Joins a queue, creating its consumer when there is none.
+        """Joins a queue that exists; waits for one that does not, as long as the bus is patient.
 
         At most `prefetch` deliveries wait here beyond those that tasks are waiting for; with 0 nothing is held that no task is
         free for. What is not begun is handed back on leaving.
+
+        Raises:
+            BusUnavailable: on entering or while iterating: no administrator has created the queue.
         """
         ...
 
-    async def remove_queue(self, queue: WorkQueue) -> None:
-        """Forgets a durable consumer that belongs to this worker alone."""
-        ...
-
     def tail(
-        self, stream: str, subject_filter: str, *, after_seq: int = 0, only_new: bool = False
+        self,
+        stream: str,
+        subject_filter: str,
+        *,
+        after_seq: int = 0,
+        since_s: float | None = None,
+        only_new: bool = False,
     ) -> AbstractAsyncContextManager[AsyncIterator[Record]]:
-        """Reads records in order from behind `after_seq`, for ever. Corrupt records are skipped and logged."""
+        """Reads records in order, for ever: from behind `after_seq`, stored at `since_s` (unix seconds) or later, or only new
+        ones. Corrupt records are skipped and logged. For one task at a time.
+        """
         ...
 
     async def last_seq(self, stream: str) -> int: ...
@@ -158,6 +176,15 @@ class Bus(Protocol):
 
     async def tell(self, subject: str, message: AnyMessage) -> None:
         """Publishes without storage or confirmation."""
+        ...
+
+    async def offer(self, subject: str, message: AnyMessage, *, timeout_s: float) -> bool:
+        """Whether somebody there took the message. False at once when nobody is there, and after `timeout_s` of silence (it
+        may then have been taken all the same)."""
+        ...
+
+    def offers(self, subject_filter: str, accept: Callable[[AnyMessage], bool]) -> AbstractAsyncContextManager[None]:
+        """While open, answers offers with what `accept` says. `accept` decides at once and must not raise."""
         ...
 
     def lease(self, name: str, *, ttl_s: float) -> AbstractAsyncContextManager[Lease]:

@@ -9,7 +9,7 @@
 While the handler runs, the server is told every third of the ack wait that the work is in progress.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -57,6 +57,28 @@ async def settle(bus: Bus, delivery: Delivery, worker: WorkerId) -> AsyncIterato
     except BusError as error:
         # What was handled stays handled: the message comes again after its ack wait, and is then found to be done.
         _log.warning("settlement_unconfirmed", stream=delivery.stream, seq=delivery.seq, reason=str(error))
+
+
+async def attempt(handle: Callable[[], Awaitable[None]], *, num_tries: int) -> None:
+    """Handles an input that nobody delivers again, with the same policy: what is worth retrying is tried `num_tries` times.
+
+    Whoever sent the input must have a fallback. Errors that are not fatal end here, logged.
+
+    Raises:
+        MillraceError: with `Disposition.FATAL`.
+    """
+    for num_tried in range(1, num_tries + 1):
+        try:
+            await handle()
+        except MillraceError as error:
+            if error.disposition is Disposition.FATAL:
+                raise
+            if error.disposition is not Disposition.RETRY or num_tried == num_tries:
+                _log.warning("input_given_up", reason=str(error), tried=num_tried)
+                return
+            await anyio.sleep(retry_delay_s(num_tried))
+        else:
+            return
 
 
 async def hand_back(delivery: Delivery) -> None:

@@ -49,6 +49,10 @@ class Subjects:
         return self.stream("HEARTBEATS")
 
     @property
+    def positions(self) -> str:
+        return self.stream("POSITIONS")
+
+    @property
     def advisories(self) -> str:
         return self.stream("ADVISORIES")
 
@@ -73,8 +77,9 @@ class Subjects:
     def step_any(self, split: Split, episode: EpisodeId, attempt: int = 0, step: int = 0) -> str:
         return f"{self.run}.step.{split.value}.any.{episode}.{attempt}.{step}"
 
-    def step_worker(self, split: Split, worker: WorkerId, episode: EpisodeId, attempt: int = 0, step: int = 0) -> str:
-        return f"{self.run}.step.{split.value}.to.{worker}.{episode}.{attempt}.{step}"
+    def wake(self, worker: WorkerId) -> str:
+        """Where steps are offered to one policy worker; stored nowhere."""
+        return f"{self.run}.wake.{worker}"
 
     # an episode's chain -----------------------------------------------------------------------------------------------
 
@@ -124,6 +129,10 @@ class Subjects:
     @property
     def cancel(self) -> str:
         return f"{self.run}.cancel"
+
+    def position(self, name: str) -> str:
+        """How far a named consumer has read."""
+        return f"{self.run}.position.{name}"
 
     def lease(self, name: str) -> str:
         return f"{self.run}.lease.{name}"

@@ -1,30 +1,37 @@
-"""Which streams and shared consumers a run has, as values. Creating them is `bus.jetstream`'s work.
+"""Which streams and shared consumers a run has, as values. Creating them is an administrator's step (`bus.jetstream`).
 
 TASKS         work queue, one copy a task, refuses more             browser workers
 EPISODES<k>   the chains; accepted actions republished              truth of what happened
-STEPS         memory work queue of wake-ups, short age              policy workers
+STEPS         work queue of wake-ups, short age                     policy workers
 TRAJECTORIES  one record an episode: judges share a consumer, anyone may read along
 JUDGED        create-only                                           trainer, feeder, monitor
 CHECKPOINTS   create-only                                           policy workers
-HEARTBEATS    memory, newest a worker, 15 s
+HEARTBEATS    newest a worker, 15 s
+POSITIONS     newest position of every named consumer
 LEASES        newest claim of every lease
 ADVISORIES    dead letters, and the server's notices of exhausted deliveries
+
+Only age removes a record. A stream whose limits are reached refuses (`StreamFull`), and its writers wait; where the newest of
+a subject is all that counts (HEARTBEATS, POSITIONS, LEASES) it replaces the one before.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from bus.ports import WorkQueue
 from bus.subjects import Subjects
 from schemas.config import BusConfig
-from schemas.ids import WorkerId
+from schemas.ids import subject_token
 from schemas.messages import Split
 
-_MINUTE = 60.0
 _HEARTBEAT_AGE_S = 15.0
 _STEP_AGE_S = 120.0
+_GB = 1_000_000_000
 _NEVER = -1
 """Unlimited deliveries: whoever handles the message decides when to give up, and says so on the chain."""
+NUM_SHARDS = "millrace.num_shards"
+"""Metadata of every stream: readers that know only the run's name learn from it where an episode's chain is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,63 +41,91 @@ class StreamSpec:
     name: str
     subjects: tuple[str, ...]
     retention: Literal["limits", "workqueue"] = "limits"
-    storage: Literal["file", "memory"] = "file"
     max_age_s: float = 0.0
+    max_bytes: int = -1
+    max_msgs: int = -1
     max_msgs_per_subject: int = -1
-    discard_new: bool = False
+    discard: Literal["new", "old"] = "new"
+    """What goes when a limit is reached: the new message is refused, or the oldest is dropped."""
+    discard_new_per_subject: bool = False
+    """Whether a subject that holds its `max_msgs_per_subject` refuses more; otherwise its oldest is replaced."""
+    deny_delete: bool = False
+    """No one may delete a record; cannot be taken back."""
     replicas: int = 1
     allow_direct: bool = True
     republish: tuple[str, str] | None = None
     """Source filter and destination of accepted records."""
+    pictures: bool = False
+    """Records are large: whoever follows the stream asks now and then instead of hearing each record a second time."""
+    metadata: tuple[tuple[str, str], ...] = ()
 
 
 def streams(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
-    run, replicas = subjects.run, config.replicas
-    results_s, episodes_s = config.results_max_age_s, config.episodes_max_age_s
-    chains = tuple(
+    specs = (*_chains(subjects, config), *_queues(subjects, config), *_results(subjects, config), *_newest(subjects, config))
+    return tuple(replace(spec, metadata=((NUM_SHARDS, str(subjects.num_shards)),)) for spec in specs)
+
+
+def _chains(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
+    run = subjects.run
+    return tuple(
         StreamSpec(
             name=subjects.episodes(shard),
             subjects=(f"{run}.ep.{shard}.>",),
-            max_age_s=episodes_s,
-            replicas=replicas,
+            max_age_s=config.episodes_max_age_s,
+            max_bytes=_bytes(config.episodes_max_gb),
+            deny_delete=True,
+            replicas=config.replicas,
             republish=(
                 f"{run}.ep.{shard}.*.*.act.*",
                 f"{run}.live.{shard}." + "{{wildcard(1)}}.{{wildcard(2)}}.act.{{wildcard(3)}}",
             ),
+            pictures=True,
         )
         for shard in range(subjects.num_shards)
     )
+
+
+def _queues(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
+    tasks = StreamSpec(
+        name=subjects.tasks,
+        subjects=(f"{subjects.run}.task.*.*",),
+        retention="workqueue",
+        max_msgs=config.max_queued_tasks or -1,
+        max_msgs_per_subject=1,
+        discard_new_per_subject=True,
+        replicas=config.replicas,
+    )
+    steps = StreamSpec(
+        name=subjects.steps,
+        subjects=(f"{subjects.run}.step.>",),
+        retention="workqueue",
+        max_age_s=_STEP_AGE_S,
+        max_msgs_per_subject=1,
+        discard_new_per_subject=True,
+        replicas=config.replicas,
+    )
+    return tasks, steps
+
+
+def _results(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
+    run, replicas = subjects.run, config.replicas
+    kept = (
+        (subjects.trajectories, f"{run}.trajectory.*.*"),
+        (subjects.judged, f"{run}.judged.*.*.*"),
+        (subjects.checkpoints, f"{run}.checkpoint.*"),
+    )
     return (
-        *chains,
-        StreamSpec(
-            name=subjects.tasks,
-            subjects=(f"{run}.task.*.*",),
-            retention="workqueue",
-            max_msgs_per_subject=1,
-            discard_new=True,
-            replicas=replicas,
+        *(
+            StreamSpec(
+                name=name,
+                subjects=(subject,),
+                max_age_s=config.results_max_age_s,
+                max_bytes=_bytes(config.results_max_gb),
+                deny_delete=True,
+                replicas=replicas,
+            )
+            for name, subject in kept
         ),
-        StreamSpec(
-            name=subjects.steps,
-            subjects=(f"{run}.step.>",),
-            retention="workqueue",
-            storage="memory",
-            max_age_s=_STEP_AGE_S,
-            max_msgs_per_subject=1,
-            discard_new=True,
-            replicas=replicas,
-        ),
-        StreamSpec(name=subjects.trajectories, subjects=(f"{run}.trajectory.*.*",), max_age_s=results_s, replicas=replicas),
-        StreamSpec(name=subjects.judged, subjects=(f"{run}.judged.*.*.*",), max_age_s=results_s, replicas=replicas),
-        StreamSpec(name=subjects.checkpoints, subjects=(f"{run}.checkpoint.*",), max_age_s=results_s, replicas=replicas),
-        StreamSpec(
-            name=subjects.heartbeats,
-            subjects=(f"{run}.heartbeat.*.*",),
-            storage="memory",
-            max_age_s=_HEARTBEAT_AGE_S,
-            max_msgs_per_subject=1,
-        ),
-        StreamSpec(name=subjects.leases, subjects=(f"{run}.lease.*",), max_msgs_per_subject=1, replicas=replicas),
         StreamSpec(
             name=subjects.advisories,
             subjects=(f"{run}.dead.*", *_notices(subjects)),
@@ -98,6 +133,37 @@ def streams(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
             replicas=replicas,
         ),
     )
+
+
+def _newest(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
+    """Streams of which the newest record a subject counts."""
+    run = subjects.run
+    heartbeats = StreamSpec(
+        name=subjects.heartbeats,
+        subjects=(f"{run}.heartbeat.*.*",),
+        max_age_s=_HEARTBEAT_AGE_S,
+        max_msgs_per_subject=1,
+        discard="old",
+    )
+    positions = StreamSpec(
+        name=subjects.positions,
+        subjects=(f"{run}.position.*",),
+        max_msgs_per_subject=1,
+        discard="old",
+        replicas=config.replicas,
+    )
+    leases = StreamSpec(
+        name=subjects.leases,
+        subjects=(f"{run}.lease.*",),
+        max_msgs_per_subject=1,
+        discard="old",
+        replicas=config.replicas,
+    )
+    return heartbeats, positions, leases
+
+
+def _bytes(gigabytes: float) -> int:
+    return int(gigabytes * _GB) or -1
 
 
 def _notices(subjects: Subjects) -> tuple[str, ...]:
@@ -133,23 +199,11 @@ def step_queue(subjects: Subjects, config: BusConfig, split: Split) -> WorkQueue
     )
 
 
-def own_step_queue(subjects: Subjects, config: BusConfig, worker: WorkerId) -> WorkQueue:
-    """Observations of episodes that this policy worker answered before."""
-    return WorkQueue(
-        stream=subjects.steps,
-        name=f"policy_{worker}",
-        subject_filters=tuple(f"{subjects.run}.step.{split.value}.to.{worker}.>" for split in Split),
-        ack_wait_s=config.step_ack_wait_s,
-        max_deliver=_NEVER,
-        inactive_s=_MINUTE,
-    )
-
-
 def trajectory_queue(subjects: Subjects, config: BusConfig, rubric: str) -> WorkQueue:
     """Finished trajectories, shared by all judge workers of one rubric."""
     return WorkQueue(
         stream=subjects.trajectories,
-        name=f"judges_{rubric}",
+        name=f"judges_{subject_token(rubric, what='rubric')}",
         subject_filters=(f"{subjects.run}.trajectory.*.*",),
         ack_wait_s=config.judge_ack_wait_s,
         max_deliver=_NEVER,
@@ -157,10 +211,11 @@ def trajectory_queue(subjects: Subjects, config: BusConfig, rubric: str) -> Work
     )
 
 
-def shared_queues(subjects: Subjects, config: BusConfig) -> tuple[WorkQueue, ...]:
-    """Queues that exist before any worker does, so that nothing queued early is missed."""
+def shared_queues(subjects: Subjects, config: BusConfig, rubrics: Sequence[str]) -> tuple[WorkQueue, ...]:
+    """Every queue of a run; `rubrics` are those of its judges. They exist before any worker does: workers only join."""
     splits = tuple(Split)
     return (
         *(task_queue(subjects, config, split) for split in splits),
         *(step_queue(subjects, config, split) for split in splits),
+        *(trajectory_queue(subjects, config, rubric) for rubric in rubrics),
     )

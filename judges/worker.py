@@ -7,6 +7,7 @@ import structlog
 
 from bus.ports import Bus, Delivery, Expect, Inbox
 from bus.presence import Status
+from bus.room import append_when_room
 from bus.settlement import settle
 from bus.subjects import Subjects
 from bus.topology import trajectory_queue
@@ -98,7 +99,7 @@ class JudgeWorker:
         )
         subject = self._subjects.judgement(task.split, self._judge.rubric, task.episode)
         try:
-            await self._bus.append(self._subjects.judged, subject, judgement, expect=Expect(subject, 0))
+            await append_when_room(self._bus, self._subjects.judged, subject, judgement, expect=Expect(subject, 0))
         except ChainConflict:
             _log.info("judged_before", episode=task.episode)
             return

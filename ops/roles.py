@@ -74,12 +74,22 @@ def subjects_of(config: Config) -> Subjects:
     return Subjects(config.bus_config.run, config.bus_config.num_shards)
 
 
+def rubrics_of(config: Config) -> tuple[str, ...]:
+    """Rubrics of the configured judges: each has a queue of trajectories of its own."""
+    from judges.environment import EnvironmentJudge
+
+    match config.judge_config.judge:
+        case "environment":
+            return (EnvironmentJudge.rubric,)
+
+
 @asynccontextmanager
 async def join(folder: RunFolder, config: Config, *, name: str) -> AsyncIterator[Bus]:
     """Connects to the run's server or cluster, and creates what is missing of the run's streams."""
     subjects = subjects_of(config)
     async with connect(_address(folder, config.bus_config), subjects, config.bus_config, name=name) as bus:
-        await create_topology(bus, streams(subjects, config.bus_config), shared_queues(subjects, config.bus_config))
+        queues = shared_queues(subjects, config.bus_config, rubrics_of(config))
+        await create_topology(bus, streams(subjects, config.bus_config), queues)
         yield bus
 
 

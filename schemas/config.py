@@ -162,10 +162,18 @@ class BusConfig:
     """Seconds that chains and their pictures are kept."""
     results_max_age_s: float = 30 * 86400.0
     """Seconds that trajectories, judgements and checkpoints are kept."""
+    episodes_max_gb: float = 0.0
+    """Gigabytes (1e9 bytes) that each EPISODES stream may hold; 0: as much as the server has. A full stream drops nothing:
+    its writers wait until age makes room."""
+    results_max_gb: float = 0.0
+    """Gigabytes that TRAJECTORIES, JUDGED and CHECKPOINTS may hold each; 0: as much as the server has."""
+    max_queued_tasks: int = 0
+    """Tasks that are queued or being played; the feeder waits for room. 0: as many as the feeder admits."""
     max_payload_bytes: int = 8 * 1024 * 1024
     task_ack_wait_s: float = 30.0
     """A browser worker that is silent for so long loses its episode to another."""
-    step_ack_wait_s: float = 20.0
+    step_ack_wait_s: float = 3.0
+    """A policy worker that is silent for so long loses a step from the shared queue to another."""
     judge_ack_wait_s: float = 60.0
     request_timeout_s: float = 10.0
     """Deadline of one bus operation; long enough for the failover of a cluster's leader."""
@@ -173,6 +181,8 @@ class BusConfig:
     def __post_init__(self) -> None:
         _require(1 <= self.num_shards <= 64, f"bus_config.num_shards is {self.num_shards}: write 1 to 64")
         _require(self.replicas in (1, 3, 5), f"bus_config.replicas is {self.replicas}: write 1, 3 or 5")
+        for name in ("episodes_max_gb", "results_max_gb", "max_queued_tasks"):
+            _require(getattr(self, name) >= 0, f"bus_config.{name} is {getattr(self, name)}: write 0 (no limit) or more")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,8 @@
     ├── BusError
     │   ├── BusUnavailable      no server, no JetStream, a deadline passed           (retry)
     │   ├── ChainConflict       somebody else appended first: stop, the chain is theirs (leave)
-    │   ├── StreamFull          discard-new refused the message                       (retry)
+    │   ├── StreamFull          a limit or the storage leaves no room for the message (retry)
+    │   ├── MessageTooLarge     larger than the server or the stream takes            (reject)
     │   └── MessageCorrupt      bytes that no reader of this version understands      (reject)
     ├── BrowserError
     │   ├── PageFailed          a page, renderer or context died or did not answer    (retry)
@@ -69,7 +70,13 @@ class ChainConflict(BusError):
 
 
 class StreamFull(BusError):
-    """The stream refused a message because a limit is reached."""
+    """The stream refused a message because a limit is reached or the server's storage is used up."""
+
+
+class MessageTooLarge(BusError):
+    """No server of this configuration takes a message of this size, however often it is sent."""
+
+    disposition = Disposition.REJECT
 
 
 class MessageCorrupt(BusError):

@@ -10,7 +10,6 @@ from schemas.errors import BusError
 STREAM_NOT_FOUND = 10059
 CONSUMER_NOT_FOUND = 10014
 STREAM_NAME_EXISTS = 10058
-CONSUMER_EXISTS = 10148
 RETRYABLE = frozenset({10005, 10008, 10009})
 """A cluster that has just started or is electing a leader: no suitable peers, temporarily unavailable, not the leader."""
 NS = 1_000_000_000

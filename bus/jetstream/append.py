@@ -10,14 +10,17 @@ from bus.jetstream.api import ApiError, PubAck
 from bus.jetstream.link import Link, NoAnswer, NoResponder
 from bus.jetstream.patience import Patience, persevere
 from bus.jetstream.read import Reader
-from bus.jetstream.streams import StreamAdmin
+from bus.jetstream.streams import Streams
 from bus.ports import Expect
-from schemas.errors import ChainConflict, StreamFull
+from schemas.errors import ChainConflict, MessageTooLarge, StreamFull
 
 WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
 """The compare-and-set does not hold: on a single server, and on a cluster."""
-LIMIT_REACHED = frozenset({10077, 10047, 10028, 10054})
-"""The stream or its storage is full, or the subject holds its one message already."""
+NO_ROOM = frozenset({10077, 10002, 10023, 10028, 10047})
+"""A limit of the stream (10077: messages, bytes, or messages of the subject), of the account, or of the server's storage or
+memory is reached. (A disk that is full below the server's own limit is no answer at all: the server stops serving the stream.)
+"""
+_TOO_LARGE = 10054
 _acks = msgspec.json.Decoder(PubAck)
 
 
@@ -27,7 +30,7 @@ class Appender:
 
     link: Link
     reader: Reader
-    admin: StreamAdmin
+    streams: Streams
     patience: Patience
 
     async def append_bytes(self, stream: str, subject: str, data: bytes, expect: Expect | None) -> int:
@@ -45,7 +48,7 @@ class Appender:
                 unsure = True
                 raise
             except NoResponder:
-                await self.admin.explain_silence(stream)
+                await self.streams.explain_silence(stream)
                 raise
             try:
                 return _sequence(reply, subject)
@@ -78,6 +81,8 @@ def _sequence(reply: Msg, subject: str) -> int:
     code, reason = ack.error.err_code, ack.error.description
     if code in WRONG_LAST_SEQUENCE:
         raise ChainConflict(f"{subject}: {reason}")
-    if code in LIMIT_REACHED:
+    if code in NO_ROOM:
         raise StreamFull(f"{subject}: {reason}")
+    if code == _TOO_LARGE:
+        raise MessageTooLarge(f"{subject}: {reason}")
     raise ApiError(subject, ack.error)

@@ -1,6 +1,6 @@
 """The bus on NATS JetStream: the one class that the rest of Millrace is given as `bus.ports.Bus`."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import anyio
@@ -9,23 +9,23 @@ from nats.aio.msg import Msg
 
 from bus.address import ServerAddress
 from bus.codec import decode, encode
-from bus.companions import companions
 from bus.handoff import Handoff
+from bus.jetstream.administration import Administration
 from bus.jetstream.api import ApiError, StreamInfo, ask
 from bus.jetstream.append import Appender
 from bus.jetstream.lease import Leasing, hold_lease
 from bus.jetstream.link import Link, NoResponder, open_link
+from bus.jetstream.offers import offer, offers
 from bus.jetstream.patience import Patience
-from bus.jetstream.read import Reader, TooManySubjects
-from bus.jetstream.snapshot import Snapshot
-from bus.jetstream.streams import StreamAdmin
+from bus.jetstream.read import Reader, unix_seconds
+from bus.jetstream.streams import Streams
 from bus.jetstream.tail import tail
 from bus.jetstream.work import work
 from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, WorkQueue
 from bus.subjects import Subjects
 from bus.topology import StreamSpec, streams
 from schemas.config import BusConfig
-from schemas.errors import BusError, BusUnavailable, MessageCorrupt
+from schemas.errors import BusUnavailable, MessageCorrupt
 from schemas.messages import AnyMessage, DeadLetter
 
 _log = structlog.get_logger()
@@ -41,17 +41,16 @@ class JetStreamBus:
         self._link = link
         self._subjects = subjects
         self._patience = Patience(config.request_timeout_s, _PATIENCE * config.request_timeout_s)
-        self._specs = streams(subjects, config)
-        self._admin = StreamAdmin(link, self._patience, self._specs)
-        self._reader = Reader(link, self._admin, self._patience)
-        self._appender = Appender(link, self._reader, self._admin, self._patience)
+        self._picture_streams = {spec.name for spec in streams(subjects, config) if spec.pictures}
+        self._streams = Streams(link, self._patience)
+        self._reader = Reader(link, self._streams, self._patience)
+        self._appender = Appender(link, self._reader, self._streams, self._patience)
 
     async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
         return await self._appender.append_bytes(stream, subject, encode(message), expect)
 
-    async def append_bytes(self, stream: str, subject: str, data: bytes) -> int:
-        """Appends what is encoded already, by whatever version: for tools that copy records."""
-        return await self._appender.append_bytes(stream, subject, data, None)
+    async def append_bytes(self, stream: str, subject: str, data: bytes, *, expect: Expect | None = None) -> int:
+        return await self._appender.append_bytes(stream, subject, data, expect)
 
     async def get(self, stream: str, seq: int) -> Record | None:
         stored = await self._reader.by_seq(stream, seq)
@@ -62,25 +61,33 @@ class JetStreamBus:
         return stored.record() if stored else None
 
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
-        try:
-            found = await self._reader.newest_of_each(stream, subject_filter)
-        except TooManySubjects:
-            found = await Snapshot(self._link, self._admin, stream, subject_filter).read(stall_s=self._patience.total_s)
-        return [stored.record() for stored in found]
+        return [stored.record() for stored in await self._reader.newest_of_each(stream, subject_filter)]
 
     async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:
         return await self._reader.subjects(stream, subject_filter)
 
     def work(self, queue: WorkQueue, *, prefetch: int) -> AbstractAsyncContextManager[Inbox]:
-        return work(self._link, self._admin, queue, prefetch)
-
-    async def remove_queue(self, queue: WorkQueue) -> None:
-        await self._admin.remove_consumer(queue.stream, queue.name)
+        return work(self._link, self._streams, queue, prefetch)
 
     def tail(
-        self, stream: str, subject_filter: str, *, after_seq: int = 0, only_new: bool = False
+        self,
+        stream: str,
+        subject_filter: str,
+        *,
+        after_seq: int = 0,
+        since_s: float | None = None,
+        only_new: bool = False,
     ) -> AbstractAsyncContextManager[AsyncIterator[Record]]:
-        return tail(self._link, self._admin, stream, subject_filter, after_seq=after_seq, only_new=only_new)
+        return tail(
+            self._link,
+            self._reader,
+            stream,
+            subject_filter,
+            after_seq=after_seq,
+            since_s=since_s,
+            only_new=only_new,
+            pictures=stream in self._picture_streams,
+        )
 
     async def last_seq(self, stream: str) -> int:
         return await self._reader.last_seq(stream)
@@ -103,12 +110,18 @@ class JetStreamBus:
         except TimeoutError:
             raise BusUnavailable(f"{subject} could not be sent: no connection to the server") from None
 
+    async def offer(self, subject: str, message: AnyMessage, *, timeout_s: float) -> bool:
+        return await offer(self._link, subject, encode(message), timeout_s=timeout_s)
+
+    def offers(self, subject_filter: str, accept: Callable[[AnyMessage], bool]) -> AbstractAsyncContextManager[None]:
+        return offers(self._link, subject_filter, accept)
+
     def lease(self, name: str, *, ttl_s: float) -> AbstractAsyncContextManager[Lease]:
         subject = self._subjects.lease(name)
         return hold_lease(Leasing(self._link, self._reader, self._appender, self._subjects.leases, subject, ttl_s))
 
     async def depth(self, queue: WorkQueue) -> QueueDepth | None:
-        info = await self._admin.consumer(queue.stream, queue.name)
+        info = await self._streams.consumer(queue.stream, queue.name)
         if info is None:
             return None
         return QueueDepth(info.num_pending, info.num_ack_pending, info.num_waiting, info.num_redelivered)
@@ -117,23 +130,8 @@ class JetStreamBus:
         await self.append(self._subjects.advisories, self._subjects.dead(letter.stream), letter)
 
     async def create(self, specs: Iterable[StreamSpec], queues: Iterable[WorkQueue]) -> None:
-        """Creates or updates streams and shared queues; safe to repeat."""
-        for spec in specs:
-            await self._admin.create_stream(spec)
-        for queue in queues:
-            await self._admin.create_queue(queue)
-
-    async def keep_memory_streams(self) -> None:
-        """Creates the memory streams again whenever a restarted server has lost them. Runs until cancelled."""
-        while True:
-            await self._link.wait_next_connection()
-            for spec in self._specs:
-                if spec.storage != "memory":
-                    continue
-                try:
-                    await self._admin.stream(spec.name)
-                except BusError as error:
-                    _log.warning("stream_not_restored", stream=spec.name, reason=str(error))
+        """See `create_topology`."""
+        await Administration(self._link, self._patience).apply(specs, queues)
 
 
 def _hear(heard: Handoff[Record], message: Msg) -> None:
@@ -143,7 +141,8 @@ def _hear(heard: Handoff[Record], message: Msg) -> None:
     except MessageCorrupt as error:
         _log.error("message_skipped", subject=message.subject, reason=str(error))
         return
-    heard.put(Record(headers.get("Nats-Stream", ""), message.subject, int(headers.get("Nats-Sequence", "0")), content))
+    stream, seq = headers.get("Nats-Stream", ""), int(headers.get("Nats-Sequence", "0"))
+    heard.put(Record(stream, message.subject, seq, content, unix_seconds(headers.get("Nats-Time-Stamp", "")), message.data))
 
 
 @asynccontextmanager
@@ -155,13 +154,17 @@ async def connect(address: ServerAddress, subjects: Subjects, config: BusConfig,
     """
     async with open_link(address, name) as link:
         await require_jetstream(link, address)
-        bus = JetStreamBus(link, subjects, config)
-        async with companions(bus.keep_memory_streams):
-            yield bus
+        yield JetStreamBus(link, subjects, config)
 
 
 async def create_topology(bus: JetStreamBus, specs: Iterable[StreamSpec], queues: Iterable[WorkQueue]) -> None:
-    """Creates a run's streams and shared queues, or changes them to match; safe to repeat, by several processes at once."""
+    """The administrator's step: creates a run's streams and shared queues, or changes them in place to match.
+
+    Safe to repeat, by several processes at once. The log says what was created and changed.
+
+    Raises:
+        BusError: the server refuses a change, or this connection may not create streams.
+    """
     await bus.create(specs, queues)
 
 

@@ -22,7 +22,7 @@ from nats.aio.subscription import Subscription
 
 from bus.address import ServerAddress
 from bus.companions import companions
-from schemas.errors import BusError, BusUnavailable
+from schemas.errors import BusUnavailable, MessageTooLarge
 
 _log = structlog.get_logger()
 _CONNECT_S = 5.0
@@ -66,6 +66,12 @@ def status_of(message: Msg) -> str:
     return message.headers.get("Status", "") if message.headers else ""
 
 
+def _headers_size(headers: dict[str, str] | None) -> int:
+    if not headers:
+        return 0
+    return len("NATS/1.0\r\n\r\n") + sum(len(f"{key}: {value}\r\n".encode()) for key, value in headers.items())
+
+
 class Link:
     """Use `open_link`. Handlers are plain functions called in order of arrival; they must not raise."""
 
@@ -80,11 +86,9 @@ class Link:
         self._replies = Feed(f"{self._inbox}.*", self._answered)
         self._client = Client()
         self._up = anyio.Event()
-        self._down = anyio.Event()
         self._closed = anyio.Event()
         self._closing = False
         self._last_error = ""
-        self._generation = 0
         self.on_lost: set[Callable[[], None]] = set()
 
     # connection -------------------------------------------------------------------------------------------------------
@@ -156,8 +160,6 @@ class Link:
     async def _lost(self) -> None:
         if self._up.is_set():
             self._up = anyio.Event()
-        self._generation += 1
-        self._down.set()
         for call in self._calls.values():
             if not call.done.done():
                 call.done.set_exception(NoAnswer("the connection to the server was lost"))
@@ -170,7 +172,6 @@ class Link:
             self._closed.set()
 
     async def _connected(self) -> None:
-        self._down = anyio.Event()
         self._up.set()
 
     @property
@@ -179,12 +180,6 @@ class Link:
 
     async def wait_up(self) -> None:
         await self._up.wait()
-
-    async def wait_next_connection(self) -> None:
-        """Returns when the present connection was lost and there is another."""
-        generation = self._generation
-        while self._generation == generation or not self._up.is_set():
-            await (self._down if self._up.is_set() else self._up).wait()
 
     async def round_trip(self) -> None:
         """Returns once the server has seen everything sent before, and we have read everything it had sent."""
@@ -250,17 +245,19 @@ class Link:
         """Sends without confirmation; waits while there is no connection.
 
         Raises:
-            BusError: the payload is larger than the server allows.
+            MessageTooLarge: payload and headers are larger than the server takes.
         """
         if not self._up.is_set():
             await self._up.wait()
+        # The library does not count headers, and a server that is sent too much ends the connection.
+        size = len(payload) + _headers_size(headers)
+        if size > self._client.max_payload:
+            raise MessageTooLarge(
+                f"a message of {size} bytes for {subject} exceeds the server's limit of {self._client.max_payload}: "
+                "raise bus_config.max_payload_bytes (and max_payload of a server of your own)"
+            )
         try:
             await self._client.publish(subject, payload, reply=reply, headers=headers)
-        except nats.errors.MaxPayloadError as error:
-            raise BusError(
-                f"a message of {len(payload)} bytes for {subject} exceeds the server's limit: "
-                "raise bus_config.max_payload_bytes"
-            ) from error
         except (OSError, nats.errors.Error) as error:
             raise NoAnswer(f"{subject} could not be sent ({error})") from error
         # The library swallows a cancellation that arrives while it flushes.

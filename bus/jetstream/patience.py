@@ -15,6 +15,10 @@ _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.5
 
 
+class Missing(BusUnavailable):
+    """A stream or consumer does not exist: worth waiting for, because the administrator's step may still be under way."""
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long one operation of the bus may take."""
@@ -38,7 +42,7 @@ async def persevere(link: Link, what: str, patience: Patience, attempt: Callable
             await link.wait_up()
             try:
                 return await attempt()
-            except (NoAnswer, NoResponder) as error:
+            except (NoAnswer, NoResponder, Missing) as error:
                 reason = str(error)
             except ApiError as error:
                 if error.failure.err_code not in RETRYABLE:

@@ -1,18 +1,18 @@
-"""Reads stored records by direct get: one by sequence, the newest under a filter, or the newest of every subject."""
+"""Reads stored records by direct get: one by sequence, the newest under a filter or of every subject, or page after page."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
 from nats.aio.msg import Msg
 
 from bus.codec import decode
-from bus.jetstream.link import Link, NoResponder, status_of
+from bus.jetstream.link import Link, NoAnswer, NoResponder, status_of
 from bus.jetstream.patience import Patience, persevere
-from bus.jetstream.streams import StreamAdmin
+from bus.jetstream.streams import Streams
 from bus.ports import Record
-from schemas.errors import BusError
 
 T = TypeVar("T")
 _BATCH_BYTES = 16 * 1024 * 1024
@@ -28,15 +28,12 @@ class Stored:
     stream: str
     subject: str
     seq: int
+    time_s: float
     data: bytes
 
     def record(self) -> Record:
         """Raises `MessageCorrupt`."""
-        return Record(self.stream, self.subject, self.seq, decode(self.data))
-
-
-class TooManySubjects(BusError):
-    """More subjects than one batched read covers (1,024)."""
+        return Record(self.stream, self.subject, self.seq, decode(self.data), self.time_s, self.data)
 
 
 @dataclass(slots=True)
@@ -44,7 +41,7 @@ class Reader:
     """Reads over one connection; every read is repeated through a restart of the server."""
 
     link: Link
-    admin: StreamAdmin
+    streams: Streams
     patience: Patience
 
     async def by_seq(self, stream: str, seq: int) -> Stored | None:
@@ -53,12 +50,17 @@ class Reader:
     async def newest(self, stream: str, subject_filter: str) -> Stored | None:
         return await self._one(stream, {"last_by_subj": subject_filter})
 
-    async def newest_of_each(self, stream: str, subject_filter: str) -> list[Stored]:
-        """Newest record of every subject, oldest first.
+    async def page(
+        self, stream: str, subject_filter: str, *, after_seq: int = 0, since_s: float | None = None
+    ) -> list[Stored]:
+        """The next records behind `after_seq`, or stored at `since_s` or later; none when there are none yet."""
+        start = {"seq": after_seq + 1} if since_s is None else {"start_time": _rfc3339(since_s)}
+        body = {**start, "next_by_subj": subject_filter, "batch": _BATCH_RECORDS, "max_bytes": _BATCH_BYTES}
+        *page, _ = await self._batch(stream, body)
+        return [_stored(reply) for reply in page]
 
-        Raises:
-            TooManySubjects: the filter covers more than 1,024 subjects; read them through a consumer instead.
-        """
+    async def newest_of_each(self, stream: str, subject_filter: str) -> list[Stored]:
+        """Newest record of every subject, oldest first."""
         found: list[Stored] = []
         bound: dict[str, int] = {}
         while True:
@@ -67,24 +69,33 @@ class Reader:
             if status_of(end) == _NOT_FOUND:
                 return found
             if status_of(end) == _TOO_MANY:
-                raise TooManySubjects(f"more than 1,024 subjects under {subject_filter}")
+                return await self._newest_by_pages(stream, subject_filter)
             found += map(_stored, page)
             closing = end.headers or {}
             if closing.get("Nats-Num-Pending", "0") == "0" or not page:
                 return found
             bound = {"seq": found[-1].seq + 1, "up_to_seq": int(closing["Nats-UpTo-Sequence"])}
 
+    async def _newest_by_pages(self, stream: str, subject_filter: str) -> list[Stored]:
+        """The server covers 1,024 subjects at once: above that every record is read, and the newest of each subject kept."""
+        newest: dict[str, Stored] = {}
+        after_seq = 0
+        while page := await self.page(stream, subject_filter, after_seq=after_seq):
+            newest |= {stored.subject: stored for stored in page}
+            after_seq = page[-1].seq
+        return sorted(newest.values(), key=lambda stored: stored.seq)
+
     async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:
         found: dict[str, int] = {}
         while True:
-            info = await self.admin.stream(stream, {"subjects_filter": subject_filter, "offset": len(found)})
+            info = await self.streams.info(stream, {"subjects_filter": subject_filter, "offset": len(found)})
             page = info.state.subjects or {}
             found |= page
             if not page or len(found) >= info.total:
                 return found
 
     async def last_seq(self, stream: str) -> int:
-        return (await self.admin.stream(stream)).state.last_seq
+        return (await self.streams.info(stream)).state.last_seq
 
     async def _one(self, stream: str, body: dict[str, Any]) -> Stored | None:
         payload = msgspec.json.encode(body)
@@ -101,9 +112,10 @@ class Reader:
         payload = msgspec.json.encode(body)
 
         async def attempt() -> list[Msg]:
-            return await self._answered_for(
-                stream, self.link.request_many(_get(stream), payload, timeout_s=self.patience.attempt_s)
-            )
+            answer = self.link.request_many(_get(stream), payload, timeout_s=self.patience.attempt_s)
+            replies = await self._answered_for(stream, answer)
+            _check_complete(stream, replies)
+            return replies
 
         return await persevere(self.link, f"reading {stream}", self.patience, attempt)
 
@@ -111,14 +123,35 @@ class Reader:
         try:
             return await answer
         except NoResponder:
-            await self.admin.explain_silence(stream)
+            await self.streams.explain_silence(stream)
             raise
+
+
+def _check_complete(stream: str, replies: Sequence[Msg]) -> None:
+    """Every reply names the record before it: one that a slow client dropped is noticed, and the page is read again."""
+    last_seq: str | None = None
+    for reply in replies:
+        headers = reply.headers or {}
+        before = headers.get("Nats-Last-Sequence")
+        if last_seq is not None and before is not None and before != last_seq:
+            raise NoAnswer(f"a part of the answer for {stream} was lost")
+        last_seq = headers.get("Nats-Sequence")
 
 
 def _get(stream: str) -> str:
     return f"$JS.API.DIRECT.GET.{stream}"
 
 
+def _rfc3339(unix_s: float) -> str:
+    return datetime.fromtimestamp(unix_s, UTC).isoformat().replace("+00:00", "Z")
+
+
+def unix_seconds(rfc3339: str) -> float:
+    """Of the server's time stamps; 0 for none. Below a microsecond nothing is kept."""
+    return datetime.fromisoformat(rfc3339).timestamp() if rfc3339 else 0.0
+
+
 def _stored(reply: Msg) -> Stored:
     headers = reply.headers or {}
-    return Stored(headers["Nats-Stream"], headers["Nats-Subject"], int(headers["Nats-Sequence"]), reply.data)
+    time_s = unix_seconds(headers["Nats-Time-Stamp"])
+    return Stored(headers["Nats-Stream"], headers["Nats-Subject"], int(headers["Nats-Sequence"]), time_s, reply.data)

@@ -1,124 +1,131 @@
-"""Reads a stream in order, alone: no gap, nothing twice, through restarts of the server.
+"""Reads a stream in order, alone: no gap, nothing twice, through restarts of the server, and nothing kept on the server.
 
-An ephemeral consumer without acknowledgements delivers from behind the last record seen. Its own sequence numbers show a lost
-message at once; then, or when connection or consumer is lost, another one continues at the same place.
+Pages of stored records are read as the reader uses them up: memory is bounded by one page. Once everything is read, a plain
+subscription on the same subjects says that there is more. It is only a wake-up, so one that is lost (a slow client drops what
+it cannot hold) costs a second. Streams of pictures are asked now and then instead: every picture would travel twice.
 """
 
-import secrets
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio
 import structlog
-from nats.aio.msg import Msg
 
-from bus.companions import companions
-from bus.handoff import Handoff
-from bus.jetstream.api import NS
 from bus.jetstream.link import Link
-from bus.jetstream.pull import Puller, Source
-from bus.jetstream.read import Stored
-from bus.jetstream.streams import StreamAdmin
-from bus.jetstream.work import AckReply
+from bus.jetstream.read import Reader, Stored
 from bus.ports import Record
-from schemas.errors import BusError, MessageCorrupt
+from schemas.errors import MessageCorrupt
 
 _log = structlog.get_logger()
-_BATCH = 256
-_BATCH_BYTES = 16 * 1024 * 1024
-_INACTIVE_S = 60.0
-_CLOSING_S = 1.0
+_POLL_S = 1.0
+_POLL_PICTURES_S = 0.2
+_FIRST_PAUSE_S = 0.002
+_LONGEST_PAUSE_S = 0.2
 
 
-class Follower:
-    """Delivers the stored records of one stream behind a sequence, then new ones as they come."""
+class Tail:
+    """Delivers the stored records of one stream behind a sequence, then new ones as they come. Use `tail`."""
 
-    def __init__(self, link: Link, admin: StreamAdmin, stream: str, subject_filter: str, after_seq: int) -> None:
-        self._admin = admin
+    def __init__(self, link: Link, reader: Reader, stream: str, subject_filter: str, *, poll_s: float) -> None:
+        self._link = link
+        self._reader = reader
         self._stream = stream
         self._filter = subject_filter
-        self._after_seq = after_seq
-        self._consumer_seq = 0
-        self._consumer = ""
-        self._ready = Handoff[Stored]()
-        self._puller = Puller(link, open_source=self._open, wanted=self._wanted, take=self._take, max_bytes=_BATCH_BYTES)
+        self._poll_s = poll_s
+        self._after_seq = 0
+        self._since_s: float | None = None
+        self._page: deque[Stored] = deque()
+        self._reconnected = False
+        self._woken = anyio.Event()
+        self._pause_s = 0.0
+        """Until the next look for what a wake-up announced: a replica may lag behind. 0: nothing is announced."""
+
+    async def open(self, *, after_seq: int, since_s: float | None, only_new: bool) -> None:
+        """Raises `BusUnavailable` when there is no such stream."""
+        last_seq = await self._reader.last_seq(self._stream)
+        self._after_seq = last_seq if only_new else after_seq
+        self._since_s = None if only_new or after_seq else since_s
+        self._check_not_begun_again(last_seq)
+
+    def wake(self) -> None:
+        self._pause_s = _FIRST_PAUSE_S
+        self._woken.set()
+
+    def lost(self) -> None:
+        self._reconnected = True
+        self._woken.set()
 
     def __aiter__(self) -> AsyncIterator[Record]:
         return self
 
     async def __anext__(self) -> Record:
         while True:
-            stored = await anext(self._ready)
-            if self._ready.num_items == _BATCH // 2:
-                self._puller.wake()  # there is room for the next batch
-            try:
-                return stored.record()
-            except MessageCorrupt as error:
-                _log.error("record_skipped", stream=stored.stream, seq=stored.seq, reason=str(error))
+            while self._page:
+                stored = self._page.popleft()
+                try:
+                    return stored.record()
+                except MessageCorrupt as error:
+                    _log.error("record_skipped", stream=stored.stream, seq=stored.seq, reason=str(error))
+            if not await self._turn_page():
+                await self._wait()
 
-    async def run(self) -> None:
-        try:
-            await self._puller.run()
-        except BusError as error:
-            self._ready.fail(error)
-
-    def _wanted(self) -> int:
-        return _BATCH if self._ready.num_items <= _BATCH // 2 else 0
-
-    async def _open(self) -> Source:
-        newest = (await self._admin.stream(self._stream)).state.last_seq
-        if newest < self._after_seq:
-            _log.warning("stream_began_again", stream=self._stream, after_seq=self._after_seq, last_seq=newest)
-            self._after_seq = 0
-        self._consumer_seq = 0
-        self._consumer = f"tail_{secrets.token_hex(8)}"
-        await self._admin.create_consumer(self._stream, self._consumer, _consumer_config(self._filter, self._after_seq))
-        return Source(self._stream, self._consumer)
-
-    async def close(self) -> None:
-        """Spares the server the wait until it forgets the consumer by itself."""
-        if self._consumer:
-            await self._admin.remove_consumer(self._stream, self._consumer)
-
-    def _take(self, message: Msg) -> bool:
-        meta = AckReply.parse(message.reply)
-        if f".{self._consumer}." not in message.reply:
-            return True  # a straggler of an earlier consumer
-        if meta.consumer_seq != self._consumer_seq + 1:
-            _log.info("tail_gap", stream=self._stream, after_seq=self._after_seq)
+    async def _turn_page(self) -> bool:
+        """Whether there is more to read."""
+        self._woken = anyio.Event()
+        await self._link.wait_up()
+        if self._reconnected:
+            last_seq = await self._reader.last_seq(self._stream)
+            self._reconnected = False
+            self._check_not_begun_again(last_seq)
+        page = await self._reader.page(self._stream, self._filter, after_seq=self._after_seq, since_s=self._since_s)
+        if not page:
             return False
-        self._consumer_seq = meta.consumer_seq
-        self._after_seq = meta.seq
-        self._ready.put(Stored(self._stream, message.subject, meta.seq, message.data))
-        if meta.consumer_seq % (_BATCH // 2) == 0:
-            self._puller.wake()
+        self._page.extend(page)
+        self._after_seq, self._since_s, self._pause_s = page[-1].seq, None, 0.0
         return True
 
+    async def _wait(self) -> None:
+        if self._pause_s:
+            await anyio.sleep(self._pause_s)
+            self._pause_s = 2 * self._pause_s if self._pause_s < _LONGEST_PAUSE_S else 0.0
+            return
+        with anyio.move_on_after(self._poll_s):
+            await self._woken.wait()
 
-def _consumer_config(subject_filter: str, after_seq: int) -> dict[str, Any]:
-    return {
-        "deliver_policy": "by_start_sequence",
-        "opt_start_seq": after_seq + 1,
-        "ack_policy": "none",
-        "filter_subject": subject_filter,
-        "mem_storage": True,
-        "num_replicas": 1,
-        "inactive_threshold": int(_INACTIVE_S * NS),
-    }
+    def _check_not_begun_again(self, last_seq: int) -> None:
+        if last_seq < self._after_seq:
+            _log.warning("stream_began_again", stream=self._stream, after_seq=self._after_seq, last_seq=last_seq)
+            self._after_seq = 0
 
 
 @asynccontextmanager
 async def tail(
-    link: Link, admin: StreamAdmin, stream: str, subject_filter: str, *, after_seq: int, only_new: bool
+    link: Link,
+    reader: Reader,
+    stream: str,
+    subject_filter: str,
+    *,
+    after_seq: int,
+    since_s: float | None,
+    only_new: bool,
+    pictures: bool,
 ) -> AsyncIterator[AsyncIterator[Record]]:
     """See `bus.ports.Bus.tail`."""
-    info = await admin.stream(stream)
-    follower = Follower(link, admin, stream, subject_filter, info.state.last_seq if only_new else after_seq)
+    heard = not pictures and _names_its_records(subject_filter)
+    follower = Tail(link, reader, stream, subject_filter, poll_s=_POLL_S if heard else _POLL_PICTURES_S)
+    await follower.open(after_seq=after_seq, since_s=since_s, only_new=only_new)
+    link.on_lost.add(follower.lost)
+    feed = await link.subscribe(subject_filter, lambda _: follower.wake()) if heard else None
     try:
-        async with companions(follower.run):
-            yield follower
+        yield follower
     finally:
-        with anyio.move_on_after(_CLOSING_S, shield=True):
-            if link.is_up:
-                await follower.close()
+        link.on_lost.discard(follower.lost)
+        if feed is not None:
+            await link.forget(feed)
+
+
+def _names_its_records(subject_filter: str) -> bool:
+    """Whether a filter names run and kind of record: a wider one would hear all the run's pictures."""
+    first = subject_filter.split(".")[:2]
+    return len(first) == 2 and not {"*", ">"} & set(first)

@@ -1,4 +1,7 @@
-"""A shared queue: deliveries go to whichever task waits, and what nobody has begun goes back to the server on leaving."""
+"""A shared queue: deliveries go to whichever task waits, and what nobody has begun goes back to the server on leaving.
+
+A delivery that never reaches us (a slow client drops what it cannot hold) is delivered again after its ack wait.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +17,7 @@ from bus.handoff import Handoff
 from bus.jetstream.api import NS
 from bus.jetstream.link import Link, NoAnswer, NoResponder
 from bus.jetstream.pull import Puller, Source
-from bus.jetstream.streams import StreamAdmin
+from bus.jetstream.streams import Streams
 from bus.ports import Delivery, Inbox, WorkQueue
 from schemas.errors import BusError, BusUnavailable
 from schemas.messages import AnyMessage
@@ -114,9 +117,9 @@ class JetStreamDelivery:
 class WorkInbox:
     """Use `work`. Satisfies `bus.ports.Inbox`."""
 
-    def __init__(self, link: Link, admin: StreamAdmin, queue: WorkQueue, prefetch: int) -> None:
+    def __init__(self, link: Link, streams: Streams, queue: WorkQueue, prefetch: int) -> None:
         self._link = link
-        self._admin = admin
+        self._streams = streams
         self._queue = queue
         self._prefetch = prefetch
         self._ready = Handoff[JetStreamDelivery]()
@@ -147,7 +150,7 @@ class WorkInbox:
         return self._ready.num_readers + self._prefetch - self._ready.num_items
 
     async def _open(self) -> Source:
-        await self._admin.create_queue(self._queue)
+        await self._streams.await_consumer(self._queue.stream, self._queue.name)
         return Source(self._queue.stream, self._queue.name)
 
     def _take(self, message: Msg) -> bool:
@@ -168,10 +171,10 @@ class WorkInbox:
 
 
 @asynccontextmanager
-async def work(link: Link, admin: StreamAdmin, queue: WorkQueue, prefetch: int) -> AsyncIterator[Inbox]:
+async def work(link: Link, streams: Streams, queue: WorkQueue, prefetch: int) -> AsyncIterator[Inbox]:
     """See `bus.ports.Bus.work`."""
-    inbox = WorkInbox(link, admin, queue, prefetch)
-    await admin.create_queue(queue)
+    inbox = WorkInbox(link, streams, queue, prefetch)
+    await streams.await_consumer(queue.stream, queue.name)
     try:
         async with companions(inbox.run):
             yield inbox

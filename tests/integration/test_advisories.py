@@ -20,7 +20,7 @@ async def test_a_terminated_delivery_leaves_the_server_s_notice(tmp_path: Path) 
     queue = task_queue(SUBJECTS, CONFIG, Split.TRAIN)
     notices = f"$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.{SUBJECTS.tasks}.>"
     async with nats_server(tmp_path) as address, connect(address, SUBJECTS, CONFIG, name="test") as bus:
-        await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG))
+        await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG, ()))
         await bus.append_bytes(SUBJECTS.tasks, SUBJECTS.task(Split.TRAIN, task().episode), b"\xc1 garbage")
         async with bus.work(queue, prefetch=0) as inbox:
             delivery = await anext(inbox)

@@ -79,7 +79,7 @@ async def playing(folder: Path, policy: Policy, num_slots: int = 4) -> AsyncIter
         connect(address, SUBJECTS, CONFIG, name="policy") as policy_bus,
         PlaywrightBrowser(browser_config, env) as browser,
     ):
-        await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG))
+        await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG, ()))
         worker = BrowserWorker(
             bus=bus,
             subjects=SUBJECTS,

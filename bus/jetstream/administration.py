@@ -1,0 +1,150 @@
+"""The administrator's step: makes a server's streams and shared consumers match `bus.topology`. Every request may be repeated."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+import structlog
+
+from bus.jetstream.api import CONSUMER_NOT_FOUND, NS, STREAM_NAME_EXISTS, STREAM_NOT_FOUND, ApiError, Response, ask
+from bus.jetstream.link import Link
+from bus.jetstream.patience import Patience, persevere
+from bus.ports import WorkQueue
+from bus.topology import StreamSpec
+
+_log = structlog.get_logger()
+_MAX_WAITING = 16_384
+"""Pull requests that a queue keeps: one for every slot that waits."""
+Config = dict[str, Any]
+
+
+class _Described(Response, frozen=True):
+    """A stream or consumer with its configuration as the server keeps it."""
+
+    config: Config = msgspec.field(default_factory=dict)
+
+
+R = TypeVar("R", bound=Response)
+
+
+@dataclass(slots=True)
+class Administration:
+    """Creates what is missing and changes what differs, over a connection that may."""
+
+    link: Link
+    patience: Patience
+
+    async def apply(self, specs: Iterable[StreamSpec], queues: Iterable[WorkQueue]) -> None:
+        """Safe to repeat, and by several processes at once.
+
+        Raises:
+            ApiError: the server refuses a change (a work queue's filters overlap, say, or a stream's storage is to change).
+        """
+        for spec in specs:
+            await self._stream(spec)
+        for queue in queues:
+            await self._queue(queue)
+
+    async def _stream(self, spec: StreamSpec) -> None:
+        wanted = _stream_config(spec)
+
+        async def attempt() -> str:
+            found = await self._found(f"STREAM.INFO.{spec.name}", STREAM_NOT_FOUND)
+            if found is None and await self._create(spec.name, wanted):
+                return "stream_created"
+            if found is not None and _holds(found, wanted):
+                return "stream_unchanged"
+            await self._ask(f"STREAM.UPDATE.{spec.name}", wanted, Response)
+            return "stream_changed"
+
+        event = await persevere(self.link, f"creating stream {spec.name}", self.patience, attempt)
+        _report(event, stream=spec.name)
+
+    async def _queue(self, queue: WorkQueue) -> None:
+        wanted = _queue_config(queue)
+        body = {"stream_name": queue.stream, "config": wanted}
+
+        async def attempt() -> str:
+            found = await self._found(f"CONSUMER.INFO.{queue.stream}.{queue.name}", CONSUMER_NOT_FOUND)
+            if found is not None and _holds(found, wanted):
+                return "queue_unchanged"
+            await self._ask(f"CONSUMER.CREATE.{queue.stream}.{queue.name}", body, Response)
+            return "queue_created" if found is None else "queue_changed"
+
+        event = await persevere(self.link, f"creating queue {queue.name} of {queue.stream}", self.patience, attempt)
+        _report(event, stream=queue.stream, queue=queue.name)
+
+    async def _create(self, name: str, wanted: Config) -> bool:
+        """False: another process has just created it, with another configuration."""
+        try:
+            await self._ask(f"STREAM.CREATE.{name}", wanted, Response)
+        except ApiError as error:
+            if error.failure.err_code != STREAM_NAME_EXISTS:
+                raise
+            return False
+        return True
+
+    async def _found(self, verb: str, missing: int) -> Config | None:
+        try:
+            return (await self._ask(verb, None, _Described)).config
+        except ApiError as error:
+            if error.failure.err_code != missing:
+                raise
+            return None
+
+    async def _ask(self, verb: str, body: Config | None, kind: type[R]) -> R:
+        return await ask(self.link, verb, body, kind, timeout_s=self.patience.attempt_s)
+
+
+def _report(event: str, **names: str) -> None:
+    log = _log.debug if event.endswith("_unchanged") else _log.info
+    log(event, **names)
+
+
+def _holds(found: Config, wanted: Config) -> bool:
+    """Whether everything that is wanted stands in what the server keeps; it adds defaults and metadata of its own."""
+    for key, value in wanted.items():
+        have = found.get(key)
+        if isinstance(value, dict):
+            if not isinstance(have, dict) or not _holds(have, value):
+                return False
+        elif have != value and (have or value):
+            return False
+    return True
+
+
+def _stream_config(spec: StreamSpec) -> Config:
+    config: Config = {
+        "name": spec.name,
+        "subjects": list(spec.subjects),
+        "retention": spec.retention,
+        "storage": "file",
+        "max_age": int(spec.max_age_s * NS),
+        "max_bytes": spec.max_bytes,
+        "max_msgs": spec.max_msgs,
+        "max_msgs_per_subject": spec.max_msgs_per_subject,
+        "discard": spec.discard,
+        "discard_new_per_subject": spec.discard_new_per_subject,
+        "deny_delete": spec.deny_delete,
+        "num_replicas": spec.replicas,
+        "allow_direct": spec.allow_direct,
+        "metadata": dict(spec.metadata),
+    }
+    if spec.republish is not None:
+        config["republish"] = {"src": spec.republish[0], "dest": spec.republish[1]}
+    return config
+
+
+def _queue_config(queue: WorkQueue) -> Config:
+    return {
+        "name": queue.name,
+        "durable_name": queue.name,
+        "deliver_policy": "all",
+        "ack_policy": "explicit",
+        "ack_wait": int(queue.ack_wait_s * NS),
+        "max_deliver": queue.max_deliver,
+        "max_ack_pending": queue.max_ack_pending,
+        "max_waiting": _MAX_WAITING,
+        "filter_subjects": list(queue.subject_filters),
+    }

@@ -1,0 +1,64 @@
+"""Offers: a request to one worker, who says at once whether he takes the message. Nothing is stored."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+import structlog
+from nats.aio.msg import Msg
+
+from bus.codec import decode
+from bus.companions import companions
+from bus.handoff import Handoff
+from bus.jetstream.link import Link, NoAnswer, NoResponder
+from schemas.errors import MessageCorrupt
+from schemas.messages import AnyMessage
+
+_log = structlog.get_logger()
+_TAKEN = b"+"
+_DECLINED = b"-"
+
+
+async def offer(link: Link, subject: str, data: bytes, *, timeout_s: float) -> bool:
+    """See `bus.ports.Bus.offer`."""
+    try:
+        reply = await link.request(subject, data, timeout_s=timeout_s)
+    except (NoAnswer, NoResponder):
+        return False
+    return reply.data == _TAKEN
+
+
+@asynccontextmanager
+async def offers(link: Link, subject_filter: str, accept: Callable[[AnyMessage], bool]) -> AsyncIterator[None]:
+    """See `bus.ports.Bus.offers`."""
+    replies = Handoff[tuple[str, bytes]]()
+
+    def consider(message: Msg) -> None:
+        if message.reply:  # otherwise nobody asks
+            replies.put((message.reply, _TAKEN if _accepted(message, accept) else _DECLINED))
+
+    feed = await link.subscribe(subject_filter, consider)
+    try:
+        # Offers come over other connections: the server must know of us first.
+        await link.round_trip()
+        async with companions(partial(_send, link, replies)):
+            yield
+    finally:
+        await link.forget(feed)
+
+
+def _accepted(message: Msg, accept: Callable[[AnyMessage], bool]) -> bool:
+    try:
+        return accept(decode(message.data))
+    except MessageCorrupt as error:
+        _log.error("message_skipped", subject=message.subject, reason=str(error))
+        return False
+
+
+async def _send(link: Link, replies: Handoff[tuple[str, bytes]]) -> None:
+    async for subject, verdict in replies:
+        try:
+            await link.publish(subject, verdict)
+        except NoAnswer as error:
+            # Whoever asked hears nothing and asks somebody else.
+            _log.info("offer_unanswered", subject=subject, reason=str(error))
