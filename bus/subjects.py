@@ -60,6 +60,10 @@ class Subjects:
     def leases(self) -> str:
         return self.stream("LEASES")
 
+    @property
+    def positions(self) -> str:
+        return self.stream("POSITIONS")
+
     def episodes(self, shard: int) -> str:
         return self.stream(f"EPISODES{shard}")
 
@@ -120,6 +124,10 @@ class Subjects:
     def judgements(self, split: Split | None) -> str:
         return f"{self.run}.judged.{split.value if split else '*'}.>"
 
+    def judgement_of(self, episode: EpisodeId) -> str:
+        """Filter over the judgements of one episode, all rubrics."""
+        return f"{self.run}.judged.*.*.{episode}"
+
     def checkpoint(self, version: PolicyVersion) -> str:
         return f"{self.run}.checkpoint.{version}"
 
@@ -136,6 +144,9 @@ class Subjects:
 
     def lease(self, name: str) -> str:
         return f"{self.run}.lease.{name}"
+
+    def position(self, name: str) -> str:
+        return f"{self.run}.position.{name}"
 
     def dead(self, stream: str) -> str:
         return f"{self.run}.dead.{stream}"
