@@ -235,7 +235,6 @@ class _MemoryTail:
             except MessageCorrupt as error:
                 _log.error("record_skipped", stream=self._stream.spec.name, seq=self._after_seq, reason=str(error))
 
-
     def _is_next(self, held: _Held) -> bool:
         return held.seq > self._after_seq and held.time_s >= self._since_s
 

@@ -12,9 +12,7 @@ _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 
 
-async def append_when_room(
-    bus: Bus, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None
-) -> int:
+async def append_when_room(bus: Bus, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
     """`Bus.append` that outlasts a full stream.
 
     Meanwhile the writer's own delivery stays in progress (`bus.settlement`), and `expect` still keeps it from overwriting
