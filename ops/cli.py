@@ -87,14 +87,18 @@ def _overrides(parser: argparse.ArgumentParser) -> None:
 
 
 def _role(options: argparse.Namespace, given: list[str]) -> int:
+    _guard(given)
+    return _interruptible(lambda: _serve(options))
+
+
+def _guard(given: list[str]) -> None:
+    """Replaces this process by a guard that runs the same command, so that killing it leaves nothing behind."""
     from ops.guard import guard_command, is_guarded
     from ops.role_process import millrace_command, millrace_environment
 
     if not is_guarded():
-        # Replaces this process by a guard that runs the same command, so that a killed role leaves nothing behind.
         guarded = guard_command(millrace_command(given))
         os.execve(guarded[0], guarded, millrace_environment())  # noqa: S606
-    return _interruptible(lambda: _serve(options))
 
 
 async def _serve(options: argparse.Namespace) -> int:
@@ -158,7 +162,8 @@ def _evaluate(options: argparse.Namespace, _: list[str]) -> int:
     return _interruptible(lambda: evaluate(options.run_dir.resolve(), options.checkpoint, tuple(options.overrides)))
 
 
-def _replay(options: argparse.Namespace, _: list[str]) -> int:
+def _replay(options: argparse.Namespace, given: list[str]) -> int:
+    _guard(given)
     from ops.replay import main
     from ops.replay_train import main as train
 
