@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 _EXAMPLE = Path(__file__).parents[2] / "examples" / "offline_training.py"
 _LIMIT_S = 240.0
 _NUM_STORED = 2 * BATCH + 2
-_NUM_VERSIONS = 14
+_NUM_VERSIONS = 11
 _PASS = (6, 12, 14)
 """Episodes consumed after each iteration of a pass."""
 
@@ -108,7 +108,7 @@ def results(path: Path) -> tuple[list[Checkpoint], list[Judgement]]:
     return anyio.run(read)
 
 
-def test_kills_change_nothing_and_no_browser_runs(source: Path, tmp_path: Path) -> None:
+def test_a_kill_changes_nothing_and_no_browser_runs(source: Path, tmp_path: Path) -> None:
     into = tmp_path / "offline"
     versions = f"feeder_config.num_iterations={_NUM_VERSIONS}"
     command = millrace_command(["replay", str(source), "--into", str(into), "--train", versions])
@@ -116,11 +116,8 @@ def test_kills_change_nothing_and_no_browser_runs(source: Path, tmp_path: Path) 
     with running(*command) as process:
         wait_for(process, "version_published", log, times=2, limit_s=_LIMIT_S)
         assert roles_of(process) == {"server-1", "trainer-1"}
-        find(process, ("--name", "trainer-1")).kill()
-        wait_for(process, "version_published", log, times=5, limit_s=_LIMIT_S)
-        assert roles_of(process) == {"server-1", "trainer-1"}
         below = descendants(process)
-        process.kill()
+        find(process, ("ops.cli", "replay")).kill()
         _, alive = psutil.wait_procs(below, timeout=15)
         assert not alive
     with running(*command) as process:
