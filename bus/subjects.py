@@ -60,10 +60,6 @@ class Subjects:
     def leases(self) -> str:
         return self.stream("LEASES")
 
-    @property
-    def positions(self) -> str:
-        return self.stream("POSITIONS")
-
     def episodes(self, shard: int) -> str:
         return self.stream(f"EPISODES{shard}")
 
@@ -144,9 +140,6 @@ class Subjects:
 
     def lease(self, name: str) -> str:
         return f"{self.run}.lease.{name}"
-
-    def position(self, name: str) -> str:
-        return f"{self.run}.position.{name}"
 
     def dead(self, stream: str) -> str:
         return f"{self.run}.dead.{stream}"

@@ -144,6 +144,7 @@ def _newest(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
         max_age_s=_HEARTBEAT_AGE_S,
         max_msgs_per_subject=1,
         discard="old",
+        replicas=config.replicas,
     )
     positions = StreamSpec(
         name=subjects.positions,

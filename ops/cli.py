@@ -65,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
     audit = commands.add_parser("audit", help="count tasks, trajectories and judgements from the streams")
     _run_dir(audit, "folder of the run to count")
     audit.set_defaults(run=_audit)
+    _streams_parser(commands.add_parser("streams", help="create or change a run's streams, as its administrator"))
+    _cluster_parser(commands.add_parser("cluster", help="write configuration, certificates and keys for NATS servers"))
+    _archive_parsers(commands)
     return parser
 
 
@@ -74,6 +77,54 @@ def _role_parser(parser: argparse.ArgumentParser, role: str) -> None:
     parser.add_argument("--name", help="this worker's name, unique in the run (default: role, host and process)")
     _overrides(parser)
     parser.set_defaults(run=_role, role=role)
+
+
+def _streams_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--run-dir", type=Path, metavar="DIR", help=f"folder of the run (default: {_RUN_DIR})")
+    parser.add_argument("--config", metavar="RECIPE", help="recipe or .yaml file; without it, the run's stored configuration")
+    _overrides(parser)
+    parser.set_defaults(run=_streams)
+
+
+def _cluster_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write; keep it private")
+    parser.add_argument(
+        "--server", action="append", required=True, metavar="HOST", help="name or address of one server; once for each"
+    )
+    parser.add_argument(
+        "--run", action="append", metavar="NAME", help="run to make an account for; once for each", dest="runs"
+    )
+    parser.add_argument("--client-port", type=int, default=4222, help="(default: %(default)s)")
+    parser.add_argument("--cluster-port", type=int, default=6222, help="(default: %(default)s)")
+    parser.add_argument("--monitor-port", type=int, default=8222, help="on loopback only (default: %(default)s)")
+    parser.add_argument("--sync-interval", help="between forced writes to disk, or always (default: bus_config.sync_interval)")
+    parser.add_argument("--config", default="default", metavar="RECIPE", help="recipe or .yaml file of the runs")
+    _overrides(parser)
+    parser.set_defaults(run=_cluster)
+
+
+def _archive_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    archive = commands.add_parser("archive", help="copy trajectories, judgements and pictures to files before they age out")
+    _role_parser(archive, "archiver")
+    end = archive.add_mutually_exclusive_group()
+    end.add_argument("--once", action="store_true", help="archive what there is now, then stop")
+    end.add_argument("--verify", type=Path, metavar="FOLDER", help="check every hash of an archive instead")
+    archive.set_defaults(run=_archive)
+    source = "folder of an archive or a run"
+    imports = commands.add_parser("import", help="write the episodes of an archive into a run's streams")
+    imports.add_argument("source", type=Path, metavar="SOURCE", help=source)
+    _role_parser(imports, "replayer")
+    imports.add_argument("--no-judgements", action="store_true", help="leave judgements out, to have the run judge anew")
+    imports.set_defaults(run=_import)
+    export = commands.add_parser("export", help="write episodes as Parquet, Hugging Face dataset, ShareGPT or JSON Lines")
+    export.add_argument("source", type=Path, metavar="SOURCE", help=source)
+    export.add_argument("--format", choices=("parquet", "hf", "sharegpt", "jsonl"), required=True)
+    export.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to be made")
+    export.add_argument("--split", choices=("train", "eval"), help="only episodes of this split")
+    export.add_argument("--min-reward", type=float, metavar="REWARD", help="only episodes that were worth so much")
+    export.add_argument("--rubric", help="whose judgement counts, where there are several")
+    export.add_argument("--leave-out-unchanged", action="store_true", help="leave out steps that did not change the picture")
+    export.set_defaults(run=_export)
 
 
 def _run_dir(parser: argparse.ArgumentParser, what: str) -> None:
@@ -176,6 +227,95 @@ def _audit(options: argparse.Namespace, _: list[str]) -> int:
     from ops.audit_command import main as audit
 
     return _interruptible(lambda: audit(options.run_dir.resolve()))
+
+
+def _streams(options: argparse.Namespace, _: list[str]) -> int:
+    from ops.streams_command import main as streams
+
+    async def body() -> int:
+        import logging
+
+        import structlog
+
+        # What was done is in the table.
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+        folder, config = _joined_run(options)
+        return await streams(folder, config)
+
+    return _interruptible(body)
+
+
+def _cluster(options: argparse.Namespace, _: list[str]) -> int:
+    from ops.cluster_command import main as cluster
+
+    async def body() -> int:
+        from ops.configuration import load_config
+
+        bus = load_config(options.config, options.overrides).bus_config
+        return await cluster(
+            options.out.resolve(),
+            bus,
+            hosts=tuple(options.server),
+            runs=tuple(options.runs or ()),
+            client_port=options.client_port,
+            cluster_port=options.cluster_port,
+            monitor_port=options.monitor_port,
+            sync_interval=options.sync_interval,
+        )
+
+    return _interruptible(body)
+
+
+def _archive(options: argparse.Namespace, given: list[str]) -> int:
+    if not options.verify and not options.once:
+        return _role(options, given)
+
+    async def body() -> int:
+        _require_archive()
+        from ops.archive.archive_command import check, once
+
+        if options.verify:
+            return await check(options.verify.resolve())
+        folder, config = _joined_run(options)
+        return await once(folder, config, options.name or _worker_name(options.role))
+
+    return _interruptible(body)
+
+
+def _import(options: argparse.Namespace, _: list[str]) -> int:
+    async def body() -> int:
+        _require_archive()
+        from ops.archive.import_command import main as import_
+
+        folder, config = _joined_run(options)
+        return await import_(options.source.resolve(), folder, config, judgements=not options.no_judgements)
+
+    return _interruptible(body)
+
+
+def _export(options: argparse.Namespace, _: list[str]) -> int:
+    async def body() -> int:
+        _require_archive()
+        from ops.archive.export_command import main as export
+        from ops.archive.exports.played import Selection
+        from schemas.messages import Split
+
+        split = Split(options.split) if options.split else None
+        return await export(
+            options.source.resolve(),
+            options.out.resolve(),
+            format_name=options.format,
+            selection=Selection(split=split, min_reward=options.min_reward, rubric=options.rubric),
+            leave_out_unchanged=options.leave_out_unchanged,
+        )
+
+    return _interruptible(body)
+
+
+def _require_archive() -> None:
+    from ops.extras import require_extra
+
+    require_extra("pyarrow", "archive")
 
 
 def _interruptible(body: Callable[[], Awaitable[int]]) -> int:

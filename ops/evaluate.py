@@ -126,6 +126,7 @@ def evaluation_config(run: RunFolder, model: Path, folder: RunFolder, overrides:
         [
             f"save_path={folder.path}",
             f"bus_config.run={name}",
+            "bus_config.guest_runs=[]",
             "feeder_config.mode=eval",
             f"policy_config.base_model={model}",
             "policy_config.checkpoint_path=''",
@@ -139,7 +140,7 @@ async def evaluate(folder: RunFolder, config: Config, model: Path) -> Evaluation
     subjects = subjects_of(config)
     async with local_roles(folder) as roles:
         await roles.serve(config)
-        async with join(folder, config, name="evaluate") as bus:
+        async with join(folder, config, role="monitor", name="evaluate") as bus:
             began = time.monotonic()
             async with (
                 watching(bus, subjects, config.bus_config) as watch,

@@ -4,7 +4,7 @@ ended                               its own code
 SIGTERM                             0
 SIGINT                              130
 ConfigurationError, TrainerError,
-ArchiveError                        78: only a person can mend it; its sentence goes to stderr
+ArchiveError, NotPermitted          78: only a person can mend it; its sentence goes to stderr
 anything else                       1, with a traceback
 """
 
@@ -18,7 +18,9 @@ import anyio
 from anyio.abc import TaskStatus
 
 from ops.restarts import EXIT_FATAL
-from schemas.errors import ArchiveError, ConfigurationError, MillraceError, TrainerError
+from schemas.errors import ArchiveError, ConfigurationError, MillraceError, NotPermitted, TrainerError
+
+_FOR_A_PERSON = (ArchiveError, ConfigurationError, NotPermitted, TrainerError)
 
 
 def run(body: Callable[[], Awaitable[int]]) -> int:
@@ -54,7 +56,7 @@ async def _listen(
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error that tells a person most: one that only a person can mend, if there is one."""
     leaves = list(_leaves(group))
-    return next((leaf for leaf in leaves if isinstance(leaf, ArchiveError | ConfigurationError | TrainerError)), leaves[0])
+    return next((leaf for leaf in leaves if isinstance(leaf, _FOR_A_PERSON)), leaves[0])
 
 
 def _leaves(error: BaseException) -> list[BaseException]:
@@ -64,7 +66,7 @@ def _leaves(error: BaseException) -> list[BaseException]:
 
 
 def _explain(error: BaseException) -> int:
-    if isinstance(error, ArchiveError | ConfigurationError | TrainerError):
+    if isinstance(error, _FOR_A_PERSON):
         print(f"millrace: {error}", file=sys.stderr)
         return EXIT_FATAL
     if not isinstance(error, MillraceError):

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import anyio
 
+from bus.topology import streams
 from ops.role_process import millrace_command
-from ops.roles import join
+from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervise
 from schemas.config import Config
@@ -47,13 +48,14 @@ class LocalRoles:
         self._supervisor = supervisor
 
     async def serve(self, config: Config) -> None:
-        """Starts the run's own server, unless it has one elsewhere, and waits until it answers."""
+        """Starts the run's own server, unless it has one elsewhere, and waits until it answers and has the run's streams."""
         if not config.bus_config.url:
             self.start(Role.SERVER)
         with anyio.move_on_after(_SERVER_S):
             while not self.statuses.failed.is_set():
                 try:
-                    async with join(self._folder, config, name="local"):
+                    async with join(self._folder, config, role=Role.MONITOR.value, name="local") as bus:
+                        await bus.last_seq(streams(subjects_of(config), config.bus_config)[-1].name)
                         return
                 except (ConfigurationError, BusUnavailable):
                     # The address file or the port is not there yet; a server that cannot run ends as a fatal role.

@@ -92,8 +92,8 @@ class Quickstart:
         self._family = family
         self._mode = mode
         self._num_train = config.feeder_config.num_iterations * config.env_config.train_tasks_rollout_size
-        self.config = _with_model(config, folder.path / "warm" / "model")
         self._demo_config = _demonstrations_config(config, folder.model)
+        self.config = _with_guest(_with_model(config, folder.path / "warm" / "model"), self._demo_config.bus_config.run)
         self.display = QuickstartDisplay(
             title=f"Millrace quickstart  seed {seed}  {mode}",
             num_demonstrations=NUM_DEMONSTRATIONS,
@@ -121,7 +121,7 @@ class Quickstart:
         with anyio.move_on_after(_SERVER_S):
             while not self._failed.is_set():
                 try:
-                    async with join(self._folder, self.config, name="quickstart"):
+                    async with join(self._folder, self.config, role=Role.MONITOR.value, name="quickstart"):
                         return
                 except (ConfigurationError, BusUnavailable):
                     # The address file or the port is not there yet; a server that cannot run ends as a fatal role.
@@ -184,7 +184,7 @@ class Quickstart:
     async def _conclude(self, supervisor: Supervisor, watch: RunWatch, setup_seconds: float, loop_seconds: float) -> Result:
         await supervisor.stop(*(self._name(role) for role in _LOOP_ROLES))
         subjects = subjects_of(self.config)
-        async with join(self._folder, self.config, name="results") as bus:
+        async with join(self._folder, self.config, role=Role.MONITOR.value, name="results") as bus:
             outcome = result(
                 watch.state,
                 await audit(bus, subjects, chains=True),
@@ -247,7 +247,10 @@ class Quickstart:
     @asynccontextmanager
     async def _watching(self, config: Config) -> AsyncIterator[RunWatch]:
         subjects = subjects_of(config)
-        async with join(self._folder, config, name="quickstart") as bus, anyio.create_task_group() as group:
+        async with (
+            join(self._folder, config, role=Role.MONITOR.value, name="quickstart") as bus,
+            anyio.create_task_group() as group,
+        ):
             watch = self.display.watch = RunWatch(bus, subjects, config.bus_config)
             group.start_soon(watch.run)
             yield watch
@@ -269,6 +272,10 @@ def farewell(folder: RunFolder, outcome: Result) -> str:
 
 def _with_model(config: Config, model: Path) -> Config:
     return dataclasses.replace(config, policy_config=dataclasses.replace(config.policy_config, base_model=str(model)))
+
+
+def _with_guest(config: Config, run: RunName) -> Config:
+    return dataclasses.replace(config, bus_config=dataclasses.replace(config.bus_config, guest_runs=(run,)))
 
 
 def _demonstrations_config(config: Config, model: Path) -> Config:

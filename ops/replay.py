@@ -8,21 +8,21 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ops.archive.importer import Importer
+from ops.audit_command import served
 from ops.logs import quiet_logs, role_logs
 from ops.replay_config import copied_config
 from ops.replay_player import Pace, Played, play
 from ops.replay_request import ReplayRequest
-from ops.replay_source import ReplaySource, open_source
+from ops.replay_source import ReplaySource, open_replay
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
-from ops.served import served
 from schemas.config import Config
 
 
 async def main(request: ReplayRequest) -> int:
     """Returns 0 when everything that was selected is in the run."""
     quiet_logs()
-    async with open_source(request.source) as source:
+    async with open_replay(request.source) as source:
         folder = RunFolder(request.into)
         config = _target_config(folder, source)
         run = config.bus_config.run
@@ -55,7 +55,7 @@ async def replay(request: ReplayRequest, source: ReplaySource, folder: RunFolder
         TimeElapsedColumn(),
         TextColumn("{task.fields[note]}"),
     )
-    async with served(folder, config), join(folder, config, name="replay") as bus:
+    async with served(folder, config), join(folder, config, role="replayer", name="replay") as bus:
         with Progress(*columns) as bar:
             shown = bar.add_task("stored episodes", total=source.num_episodes, note="")
 

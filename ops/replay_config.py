@@ -18,7 +18,7 @@ _UNKNOWN = -1
 def copied_config(source: Path, folder: RunFolder, *, suffix: str, overrides: Sequence[str] = ()) -> Config:
     """The source's configuration for a run in `folder`, with a name of its own: both may share a server."""
     run = RunName(f"{load_config(source).bus_config.run}-{suffix}")
-    return load_config(source, [f"save_path={folder.path}", f"bus_config.run={run}", *overrides])
+    return load_config(source, [f"save_path={folder.path}", f"bus_config.run={run}", "bus_config.guest_runs=[]", *overrides])
 
 
 def offline_config(source: Path, folder: RunFolder, checkpoints: Sequence[Checkpoint], overrides: Sequence[str]) -> Config:

@@ -7,20 +7,16 @@ from pathlib import Path
 
 from bus.ports import Bus
 from bus.subjects import Subjects
-from ops.archive.archive_source import ArchiveSource
 from ops.archive.episodes import EpisodeSource
-from ops.archive.folder import ArchiveFolder
+from ops.archive.opening import open_source
 from ops.archive.stream_source import StreamSource
-from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
-from ops.served import served
-from schemas.errors import ConfigurationError
 from schemas.messages import Checkpoint
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplaySource:
-    """Opened by `open_source`."""
+    """Opened by `open_replay`."""
 
     episodes: EpisodeSource
     config: Path
@@ -32,27 +28,25 @@ class ReplaySource:
 
 
 @asynccontextmanager
-async def open_source(path: Path) -> AsyncIterator[ReplaySource]:
+async def open_replay(path: Path) -> AsyncIterator[ReplaySource]:
     """Opens the folder of a run, whose own server is started for the while when it is not up, or of an archive.
 
     Raises:
         ConfigurationError: it is neither.
     """
-    archive, folder = ArchiveFolder(path), RunFolder(path)
-    if archive.is_archive:
-        yield ReplaySource(episodes=ArchiveSource(archive), config=archive.config)
-        return
-    if not folder.config.is_file():
-        raise ConfigurationError(f"{path} is neither the folder of a run nor an archive: give one that holds a config.yaml")
-    config = folder.load()
-    subjects = subjects_of(config)
-    async with served(folder, config), join(folder, config, name="replay-source") as bus:
-        yield ReplaySource(
-            episodes=StreamSource(bus, subjects),
-            config=folder.config,
-            num_episodes=len(await bus.subjects(subjects.trajectories, subjects.everything("trajectory"))),
-            checkpoints=await checkpoints(bus, subjects),
-        )
+    async with open_source(path, name="replay-source") as opened:
+        # Runs and archives keep it under the same name.
+        config = RunFolder(path).config
+        match opened.source:
+            case StreamSource(bus=bus, subjects=names):
+                yield ReplaySource(
+                    episodes=opened.source,
+                    config=config,
+                    num_episodes=len(await bus.subjects(names.trajectories, names.everything("trajectory"))),
+                    checkpoints=await checkpoints(bus, names),
+                )
+            case source:
+                yield ReplaySource(episodes=source, config=config)
 
 
 async def checkpoints(bus: Bus, subjects: Subjects) -> list[Checkpoint]:

@@ -23,7 +23,7 @@ from ops.replay_display import PHASES, ReplayDisplay
 from ops.replay_player import Pace, Played, play
 from ops.replay_request import ReplayRequest
 from ops.replay_result import OfflineResult
-from ops.replay_source import ReplaySource, checkpoints, open_source
+from ops.replay_source import ReplaySource, checkpoints, open_replay
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.run_watch import watching
@@ -55,7 +55,7 @@ async def train_offline(
     """
     began = time.monotonic()
     folder = RunFolder(request.into)
-    async with open_source(request.source) as source:
+    async with open_replay(request.source) as source:
         config = offline_config(source.config, folder, source.checkpoints, overrides)
         folder.create(config)
         with (
@@ -84,8 +84,9 @@ class OfflineTraining:
         async with local_roles(self._folder) as roles:
             await roles.serve(config)
             async with (
-                join(self._folder, config, name="replay") as bus,
-                watching(bus, subjects, config.bus_config) as watch,
+                join(self._folder, config, role="replayer", name="replay") as bus,
+                join(self._folder, config, role="monitor", name="replay-watch") as watched,
+                watching(watched, subjects, config.bus_config) as watch,
             ):
                 display = ReplayDisplay(config, roles.statuses, watch, self._source.num_episodes)
                 async with dashboard(display.view, console):

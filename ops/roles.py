@@ -4,20 +4,22 @@ import os
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
 
-from bus.address import ServerAddress
-from bus.jetstream import connect, create_topology
+from bus.access import Access
+from bus.address import ServerAddress, inbox_of
+from bus.jetstream import connect
 from bus.ports import Bus
 from bus.presence import Status, presence
 from bus.server import address_of, server_process
+from bus.server.keys import read_seed, require_private
 from bus.subjects import Subjects
-from bus.topology import shared_queues, streams
 from ops.run_folder import RunFolder
+from ops.streams import create_streams
 from schemas.config import BusConfig, Config
 from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.ids import PolicyVersion, WorkerId
@@ -53,7 +55,7 @@ async def run_role(role: Role, run_dir: Path, config: Config, worker: WorkerId) 
         await follow_rank_0(config)
         return
     subjects = subjects_of(config)
-    async with join(folder, config, name=worker) as bus, presence(bus, subjects, role, worker) as status:
+    async with join(folder, config, role=role.value, name=worker) as bus, presence(bus, subjects, role, worker) as status:
         post = Post(folder, config, bus, subjects, worker, status)
         match role:
             case Role.FEEDER:
@@ -66,6 +68,8 @@ async def run_role(role: Role, run_dir: Path, config: Config, worker: WorkerId) 
                 await _judge(post)
             case Role.TRAINER:
                 await _train(post)
+            case Role.ARCHIVER:
+                await _archive(post)
             case _:
                 raise ConfigurationError(f"there is no worker for the role {role.value}")
 
@@ -74,36 +78,49 @@ def subjects_of(config: Config) -> Subjects:
     return Subjects(config.bus_config.run, config.bus_config.num_shards)
 
 
-def rubrics_of(config: Config) -> tuple[str, ...]:
-    """Rubrics of the configured judges: each has a queue of trajectories of its own."""
-    from judges.environment import EnvironmentJudge
-
-    match config.judge_config.judge:
-        case "environment":
-            return (EnvironmentJudge.rubric,)
+def runs_of(bus: BusConfig) -> tuple[BusConfig, ...]:
+    """Every run that the run folder's own server has an account for, this one first."""
+    return (bus, *(replace(bus, run=guest) for guest in bus.guest_runs))
 
 
 @asynccontextmanager
-async def join(folder: RunFolder, config: Config, *, name: str) -> AsyncIterator[Bus]:
-    """Connects to the run's server or cluster, and creates what is missing of the run's streams."""
-    subjects = subjects_of(config)
-    async with connect(_address(folder, config.bus_config), subjects, config.bus_config, name=name) as bus:
-        queues = shared_queues(subjects, config.bus_config, rubrics_of(config))
-        await create_topology(bus, streams(subjects, config.bus_config), queues)
+async def join(folder: RunFolder, config: Config, *, role: str, name: str) -> AsyncIterator[Bus]:
+    """Connects to the run's server or cluster with the key of one role (`bus.access.Access`). Creates nothing.
+
+    Raises:
+        ConfigurationError: the role's key is not here, or the server's address cannot be used.
+        BusUnavailable: no server answers.
+        NotPermitted: the server refuses the key.
+    """
+    address = address_for(folder, config.bus_config, role)
+    async with connect(address, subjects_of(config), config.bus_config, name=name) as bus:
         yield bus
 
 
-def _address(folder: RunFolder, bus: BusConfig) -> ServerAddress:
+def address_for(folder: RunFolder, bus: BusConfig, role: str) -> ServerAddress:
+    """Where the run's server or cluster is, with the key of one role. Raises `ConfigurationError`."""
+    access = Access.named(role)
     if not bus.url:
-        return address_of(folder.server)
+        return address_of(folder.server, role=access, run=bus.run)
     credentials = Path(bus.credentials_file).expanduser() if bus.credentials_file else None
-    return ServerAddress(bus.url, credentials_file=credentials)
+    if credentials is not None:
+        require_private(credentials)
+    return ServerAddress(
+        bus.url,
+        nkey_seed=read_seed(Path(bus.keys).expanduser(), access) if bus.keys else "",
+        credentials_file=credentials,
+        ca_file=Path(bus.ca_file).expanduser() if bus.ca_file else None,
+        inbox_prefix=inbox_of(access),
+    )
 
 
 async def _serve(folder: RunFolder, config: Config) -> None:
-    if config.bus_config.url:
+    bus = config.bus_config
+    if bus.url:
         raise ConfigurationError("bus_config.url names a server of your own: leave it empty to run one here")
-    async with server_process(folder.server, max_payload_bytes=config.bus_config.max_payload_bytes) as server:
+    async with server_process(folder.server, runs_of(bus)) as server:
+        for run in runs_of(bus):
+            await create_streams(address_of(folder.server, run=run.run), run)
         raise BusUnavailable(await server.wait_dead())
 
 
@@ -210,6 +227,12 @@ async def _judge(post: Post) -> None:
     from judges.environment import EnvironmentJudge
     from judges.worker import JudgeWorker
 
+    judge, rubrics = EnvironmentJudge(), post.config.bus_config.rubrics
+    if judge.rubric not in rubrics:
+        raise ConfigurationError(
+            f"judge_config.judge scores by {judge.rubric}, which has no queue and no permission here: "
+            f"add it to bus_config.rubrics ({', '.join(rubrics)})"
+        )
     worker = JudgeWorker(
         bus=post.bus,
         subjects=post.subjects,
@@ -217,7 +240,7 @@ async def _judge(post: Post) -> None:
         status=post.status,
         bus_config=post.config.bus_config,
         judge_config=post.config.judge_config,
-        judge=EnvironmentJudge(),
+        judge=judge,
     )
     await worker.run()
 
@@ -226,3 +249,12 @@ async def _train(post: Post) -> None:
     from ops.training import train
 
     await train(post)
+
+
+async def _archive(post: Post) -> None:
+    from ops.extras import require_extra
+
+    require_extra("pyarrow", "archive")
+    from ops.archive.archive_command import follow
+
+    await follow(post)

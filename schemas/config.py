@@ -4,11 +4,12 @@ Groups and keys that WebGym's users know keep their names, units and defaults (i
 what is new. `ops.configuration` composes YAML files and overrides into a `Config`; nothing else travels further.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
 from schemas.errors import ConfigurationError
-from schemas.ids import RunName
+from schemas.ids import RunName, subject_token
 
 
 def _require(holds: bool, sentence: str) -> None:
@@ -152,9 +153,19 @@ class BusConfig:
     run: RunName = RunName("millrace")
     """Names the run's streams and subjects."""
     url: str = ""
-    """Of the NATS server or cluster; empty: the run folder's own server."""
+    """Of the NATS server or cluster, `tls://` beyond this machine; empty: the run folder's own server."""
+    keys: str = ""
+    """Folder with the `<role>.seed` files for `url`, of the roles that this node has; each readable by its owner only."""
+    ca_file: str = ""
+    """Certificates that vouch for the servers of `url`; empty: those that this machine trusts."""
     credentials_file: str = ""
-    """NATS credentials for `url`; readable by its owner only."""
+    """Instead of `keys`: NATS credentials of an operator's account; readable by its owner only."""
+    guest_runs: tuple[RunName, ...] = ()
+    """Further runs that the run folder's own server has accounts for, with the same settings."""
+    rubrics: tuple[str, ...] = ("environment_v1",)
+    """Rubrics that judges score this run by: each has its queue of trajectories, and the judges' key may write it."""
+    sync_interval: str = "2m"
+    """How often the run folder's own server forces its files to disk; `always`: before every acknowledgement."""
     num_shards: int = 1
     """EPISODES streams; 8 to 16 above about 1,000 live episodes with large pictures."""
     replicas: int = 1
@@ -183,6 +194,16 @@ class BusConfig:
         _require(self.replicas in (1, 3, 5), f"bus_config.replicas is {self.replicas}: write 1, 3 or 5")
         for name in ("episodes_max_gb", "results_max_gb", "max_queued_tasks"):
             _require(getattr(self, name) >= 0, f"bus_config.{name} is {getattr(self, name)}: write 0 (no limit) or more")
+        _require(
+            not (self.keys and self.credentials_file), "bus_config.keys and bus_config.credentials_file exclude each other"
+        )
+        _require(self.rubrics != (), "bus_config.rubrics is empty: write the rubric of the run's judges")
+        for rubric in self.rubrics:
+            subject_token(rubric, what="bus_config.rubrics")
+        _require(
+            re.fullmatch(r"always|[1-9][0-9]*(ms|s|m)", self.sync_interval) is not None,
+            f"bus_config.sync_interval is {self.sync_interval!r}: write always, or a time such as 30s or 2m",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,7 +268,8 @@ class BrowserConfig:
     eval_share: float = 0.1
     """Share of the slots that take evaluation episodes first; the rest take training first."""
     resend_s: float = 3.0
-    """Seconds without an answer after which any policy worker may answer a step, not only the one that has its history."""
+    """Seconds without an answer after which a slot asks again: the policy worker that took the step whether it still has it,
+    or any other when that one is gone."""
 
     def __post_init__(self) -> None:
         _require(self.viewport_width > 0 and self.viewport_height > 0, "browser_config.viewport_* must be above 0")

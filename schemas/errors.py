@@ -8,6 +8,7 @@
     │   ├── ChainConflict       somebody else appended first: stop, the chain is theirs (leave)
     │   ├── StreamFull          a limit or the storage leaves no room for the message (retry)
     │   ├── MessageTooLarge     larger than the server or the stream takes            (reject)
+    │   ├── NotPermitted        the server refuses this to the role's key             (fatal)
     │   └── MessageCorrupt      bytes that no reader of this version understands      (reject)
     ├── BrowserError
     │   ├── PageFailed          a page, renderer or context died or did not answer    (retry)
@@ -77,6 +78,12 @@ class MessageTooLarge(BusError):
     """No server of this configuration takes a message of this size, however often it is sent."""
 
     disposition = Disposition.REJECT
+
+
+class NotPermitted(BusError):
+    """The server refuses this subject to the key that was presented, or the key itself."""
+
+    disposition = Disposition.FATAL
 
 
 class MessageCorrupt(BusError):

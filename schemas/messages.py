@@ -345,6 +345,7 @@ class Role(enum.Enum):
     JUDGE = "judge"
     TRAINER = "trainer"
     MONITOR = "monitor"
+    ARCHIVER = "archiver"
 
 
 class Heartbeat(Message, frozen=True, tag="heartbeat/1"):

@@ -1,8 +1,8 @@
-"""The administrator's step: makes a server's streams and shared consumers match `bus.topology`. Every request may be repeated."""
+"""The administrator's step: makes a server's streams and shared consumers match `bus.topology`. Safe to repeat."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import structlog
@@ -17,6 +17,7 @@ _log = structlog.get_logger()
 _MAX_WAITING = 16_384
 """Pull requests that a queue keeps: one for every slot that waits."""
 Config = dict[str, Any]
+Outcome = Literal["created", "changed", "unchanged"]
 
 
 class _Described(Response, frozen=True):
@@ -28,6 +29,16 @@ class _Described(Response, frozen=True):
 R = TypeVar("R", bound=Response)
 
 
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of one stream or queue."""
+
+    stream: str
+    queue: str
+    """Empty for the stream itself."""
+    outcome: Outcome
+
+
 @dataclass(slots=True)
 class Administration:
     """Creates what is missing and changes what differs, over a connection that may."""
@@ -35,45 +46,43 @@ class Administration:
     link: Link
     patience: Patience
 
-    async def apply(self, specs: Iterable[StreamSpec], queues: Iterable[WorkQueue]) -> None:
+    async def apply(self, specs: Iterable[StreamSpec], queues: Iterable[WorkQueue]) -> tuple[Applied, ...]:
         """Safe to repeat, and by several processes at once.
 
         Raises:
             ApiError: the server refuses a change (a work queue's filters overlap, say, or a stream's storage is to change).
         """
-        for spec in specs:
-            await self._stream(spec)
-        for queue in queues:
-            await self._queue(queue)
+        made = [await self._stream(spec) for spec in specs]
+        return (*made, *[await self._queue(queue) for queue in queues])
 
-    async def _stream(self, spec: StreamSpec) -> None:
+    async def _stream(self, spec: StreamSpec) -> Applied:
         wanted = _stream_config(spec)
 
-        async def attempt() -> str:
+        async def attempt() -> Outcome:
             found = await self._found(f"STREAM.INFO.{spec.name}", STREAM_NOT_FOUND)
             if found is None and await self._create(spec.name, wanted):
-                return "stream_created"
+                return "created"
             if found is not None and _holds(found, wanted):
-                return "stream_unchanged"
+                return "unchanged"
             await self._ask(f"STREAM.UPDATE.{spec.name}", wanted, Response)
-            return "stream_changed"
+            return "changed"
 
-        event = await persevere(self.link, f"creating stream {spec.name}", self.patience, attempt)
-        _report(event, stream=spec.name)
+        outcome = await persevere(self.link, f"creating stream {spec.name}", self.patience, attempt)
+        return _reported(Applied(spec.name, "", outcome))
 
-    async def _queue(self, queue: WorkQueue) -> None:
+    async def _queue(self, queue: WorkQueue) -> Applied:
         wanted = _queue_config(queue)
         body = {"stream_name": queue.stream, "config": wanted}
 
-        async def attempt() -> str:
+        async def attempt() -> Outcome:
             found = await self._found(f"CONSUMER.INFO.{queue.stream}.{queue.name}", CONSUMER_NOT_FOUND)
             if found is not None and _holds(found, wanted):
-                return "queue_unchanged"
+                return "unchanged"
             await self._ask(f"CONSUMER.CREATE.{queue.stream}.{queue.name}", body, Response)
-            return "queue_created" if found is None else "queue_changed"
+            return "created" if found is None else "changed"
 
-        event = await persevere(self.link, f"creating queue {queue.name} of {queue.stream}", self.patience, attempt)
-        _report(event, stream=queue.stream, queue=queue.name)
+        outcome = await persevere(self.link, f"creating queue {queue.name} of {queue.stream}", self.patience, attempt)
+        return _reported(Applied(queue.stream, queue.name, outcome))
 
     async def _create(self, name: str, wanted: Config) -> bool:
         """False: another process has just created it, with another configuration."""
@@ -97,9 +106,11 @@ class Administration:
         return await ask(self.link, verb, body, kind, timeout_s=self.patience.attempt_s)
 
 
-def _report(event: str, **names: str) -> None:
-    log = _log.debug if event.endswith("_unchanged") else _log.info
-    log(event, **names)
+def _reported(applied: Applied) -> Applied:
+    log = _log.debug if applied.outcome == "unchanged" else _log.info
+    kind = "queue" if applied.queue else "stream"
+    log(f"{kind}_{applied.outcome}", stream=applied.stream, **({"queue": applied.queue} if applied.queue else {}))
+    return applied
 
 
 def _holds(found: Config, wanted: Config) -> bool:

@@ -61,7 +61,7 @@ class Appender:
         return await persevere(self.link, f"writing to {subject}", self.patience, attempt)
 
     async def _stored_at(self, stream: str, subject: str, data: bytes) -> int | None:
-        newest = await self.reader.newest(stream, subject)
+        newest = await self.reader.newest_on(stream, subject)
         return newest.seq if newest is not None and newest.data == data else None
 
 

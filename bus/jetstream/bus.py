@@ -10,7 +10,7 @@ from nats.aio.msg import Msg
 from bus.address import ServerAddress
 from bus.codec import decode, encode
 from bus.handoff import Handoff
-from bus.jetstream.administration import Administration
+from bus.jetstream.administration import Administration, Applied
 from bus.jetstream.api import ApiError, StreamInfo, ask
 from bus.jetstream.append import Appender
 from bus.jetstream.lease import Leasing, hold_lease
@@ -98,6 +98,9 @@ class JetStreamBus:
         feed = await self._link.subscribe(subject_filter, lambda message: _hear(heard, message))
         # Others may publish from now on, over connections of their own: the server must know of us first.
         await self._link.round_trip()
+        if feed.refused is not None:
+            await self._link.forget(feed)
+            raise feed.refused
         try:
             yield heard
         finally:
@@ -129,9 +132,9 @@ class JetStreamBus:
     async def dead_letter(self, letter: DeadLetter) -> None:
         await self.append(self._subjects.advisories, self._subjects.dead(letter.stream), letter)
 
-    async def create(self, specs: Iterable[StreamSpec], queues: Iterable[WorkQueue]) -> None:
+    async def create(self, specs: Iterable[StreamSpec], queues: Iterable[WorkQueue]) -> tuple[Applied, ...]:
         """See `create_topology`."""
-        await Administration(self._link, self._patience).apply(specs, queues)
+        return await Administration(self._link, self._patience).apply(specs, queues)
 
 
 def _hear(heard: Handoff[Record], message: Msg) -> None:
@@ -157,7 +160,7 @@ async def connect(address: ServerAddress, subjects: Subjects, config: BusConfig,
         yield JetStreamBus(link, subjects, config)
 
 
-async def create_topology(bus: JetStreamBus, specs: Iterable[StreamSpec], queues: Iterable[WorkQueue]) -> None:
+async def create_topology(bus: JetStreamBus, specs: Iterable[StreamSpec], queues: Iterable[WorkQueue]) -> tuple[Applied, ...]:
     """The administrator's step: creates a run's streams and shared queues, or changes them in place to match.
 
     Safe to repeat, by several processes at once. The log says what was created and changed.
@@ -165,7 +168,7 @@ async def create_topology(bus: JetStreamBus, specs: Iterable[StreamSpec], queues
     Raises:
         BusError: the server refuses a change, or this connection may not create streams.
     """
-    await bus.create(specs, queues)
+    return await bus.create(specs, queues)
 
 
 async def require_jetstream(link: Link, address: ServerAddress) -> None:

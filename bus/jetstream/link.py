@@ -3,11 +3,16 @@
 The client library reconnects by itself. This module adds what it leaves out: a request in flight fails the moment the
 connection is lost (its outcome is then unknown, `NoAnswer`), nothing is sent into the void while there is no connection, and a
 client that gave up for good is replaced, subscriptions included.
+
+What the server does not permit it says once, aside, and never to the request that was refused: here that request fails at
+once with `NotPermitted`, and so does every later one on the same subject.
 """
 
 import asyncio
 import itertools
+import re
 import secrets
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -22,7 +27,7 @@ from nats.aio.subscription import Subscription
 
 from bus.address import ServerAddress
 from bus.companions import companions
-from schemas.errors import BusUnavailable, MessageTooLarge
+from schemas.errors import BusError, BusUnavailable, ConfigurationError, MessageTooLarge, NotPermitted
 
 _log = structlog.get_logger()
 _CONNECT_S = 5.0
@@ -31,6 +36,10 @@ _CLOSING_S = 2.0
 _PENDING_BYTES = 64 * 1024 * 1024
 _PING_S = 5
 _OUTSTANDING_PINGS = 2
+
+_REFUSED = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"', re.IGNORECASE)
+_KEY_REFUSED = "authorization violation"
+"""The server has no codes for these two, and the client library hands its words on, some of them in lower case."""
 
 Handler = Callable[[Msg], None]
 
@@ -50,12 +59,15 @@ class Feed:
     subject: str
     handler: Handler
     carried: Subscription | None = None
+    refused: NotPermitted | None = None
+    """Set when the server does not let this key listen here."""
 
 
 @dataclass(slots=True)
 class _Call:
     """A request in flight."""
 
+    subject: str
     done: asyncio.Future[list[Msg]]
     collected: list[Msg] | None
     """Replies so far, when more than one is expected."""
@@ -78,7 +90,9 @@ class Link:
     def __init__(self, address: ServerAddress, name: str) -> None:
         self._address = address
         self._name = name
-        self._inbox = f"_INBOX.{secrets.token_hex(8)}"
+        self._inbox = f"{address.inbox_prefix}.{secrets.token_hex(8)}"
+        self._refused: dict[str, NotPermitted] = {}
+        self._key_refused = False
         self._numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()
         self._calls: dict[str, _Call] = {}
@@ -94,8 +108,16 @@ class Link:
     # connection -------------------------------------------------------------------------------------------------------
 
     async def connect(self) -> None:
-        """Raises `BusUnavailable` when no server answers within five seconds."""
+        """Connects, or raises after five seconds.
+
+        Raises:
+            BusUnavailable: no server answers.
+            NotPermitted: it refuses our key.
+            ConfigurationError: the file with certificates cannot be read.
+        """
         client = Client()
+        encryption = _encryption(self._address)
+        self._key_refused = False
         credentials = str(self._address.credentials_file) if self._address.credentials_file else None
         try:
             with anyio.fail_after(_CONNECT_S):
@@ -108,6 +130,8 @@ class Link:
                     closed_cb=self._gave_up,
                     nkeys_seed_str=self._address.nkey_seed or None,
                     user_credentials=credentials,
+                    tls=encryption,
+                    inbox_prefix=self._address.inbox_prefix,
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=_RECONNECT_S,  # type: ignore[arg-type]
                     connect_timeout=2,
@@ -117,25 +141,36 @@ class Link:
                 )
         except (TimeoutError, OSError, nats.errors.Error) as error:
             await self._discard(client)
-            reason = self._last_error or str(error) or "no answer"
-            raise BusUnavailable(
-                f"no NATS server answers at {self._address.url} ({reason}): "
-                "start the server role first, or correct bus_config.url"
-            ) from error
+            raise self._unconnected(str(error) or "no answer") from error
+        if encryption is not None and not _is_encrypted(client):
+            await self._discard(client)
+            raise BusUnavailable(f"the NATS server at {self._address.url} offers no encryption: enable TLS there")
         self._client = client
         self._closed = anyio.Event()
         for feed in (self._replies, *self._feeds):
             await self._carry(feed)
         await self._connected()
 
+    def _unconnected(self, reason: str) -> BusError:
+        if self._key_refused:
+            return NotPermitted(
+                f"the NATS server at {self._address.url} refuses the key of {self._address.key_name}: "
+                "copy the key of this run and role again from the server's keys folder"
+            )
+        return BusUnavailable(
+            f"no NATS server answers at {self._address.url} ({self._last_error or reason}): "
+            "start the server role first, or correct bus_config.url and bus_config.ca_file"
+        )
+
     async def keep(self) -> None:
         """Replaces a client that closed itself (a server refused its credentials for a moment, say). Runs until cancelled."""
         while True:
             await self._closed.wait()
             _log.warning("bus_client_replaced", client=self._name, reason=self._last_error)
+            await self._discard(self._client)
             try:
                 await self.connect()
-            except BusUnavailable:
+            except BusError:
                 await anyio.sleep(_RECONNECT_S)
 
     async def close(self) -> None:
@@ -154,8 +189,27 @@ class Link:
     async def _note_error(self, error: Exception) -> None:
         # The library's read loop dies silently when this raises.
         self._last_error = str(error) or type(error).__name__
-        if not self._closing:
+        self._key_refused = _KEY_REFUSED in self._last_error.lower()
+        refusal = _REFUSED.search(self._last_error)
+        if refusal is not None:
+            self._refuse(refusal[1].lower(), refusal[2].lower())
+        elif not self._closing:
             _log.info("bus_client_error", client=self._name, reason=self._last_error)
+
+    def _refuse(self, verb: str, subject: str) -> None:
+        """`subject` in lower case: two subjects that differ in case alone are taken for one."""
+        error = NotPermitted(f"the key of {self._address.key_name} is not permitted {verb} on {subject}")
+        _log.error("not_permitted", client=self._name, key=self._address.key_name, verb=verb, subject=subject)
+        if verb == "subscription":
+            for feed in (self._replies, *self._feeds):
+                if feed.subject.lower() == subject:
+                    feed.refused = error
+        else:
+            self._refused[subject] = error
+        for call in self._calls.values():
+            unheard = self._replies.refused is not None
+            if (unheard or call.subject.lower() == subject) and not call.done.done():
+                call.done.set_exception(error)
 
     async def _lost(self) -> None:
         if self._up.is_set():
@@ -172,6 +226,13 @@ class Link:
             self._closed.set()
 
     async def _connected(self) -> None:
+        if self._address.is_encrypted and not _is_encrypted(self._client):
+            # Whoever answers now is not who answered before: `keep` looks for the right one.
+            self._last_error = "the server offers no encryption any more"
+            self._closed.set()
+            return
+        self._refused.clear()
+        self._replies.refused = None  # the server may have been given another configuration
         self._up.set()
 
     @property
@@ -187,6 +248,8 @@ class Link:
             return
         try:
             with anyio.move_on_after(_CLOSING_S):
+                # The library's ping overtakes what waits to be sent; the second one comes behind it.
+                await self._client.flush(timeout=1)
                 await self._client.flush(timeout=1)
         except (OSError, nats.errors.Error) as error:
             _log.debug("round_trip_failed", client=self._name, reason=str(error))
@@ -201,17 +264,19 @@ class Link:
         Raises:
             NoAnswer: the connection was lost or the time has passed; what was asked may have happened.
             NoResponder: nobody serves this subject.
+            NotPermitted: the server refuses it to our key.
         """
-        replies = await self._exchange(subject, payload, headers, _Call(self._loop.create_future(), None), timeout_s)
+        replies = await self._exchange(payload, headers, _Call(subject, self._loop.create_future(), None), timeout_s)
         return replies[0]
 
     async def request_many(self, subject: str, payload: bytes, *, timeout_s: float) -> list[Msg]:
         """Sends and returns every reply, up to and including the first that is a status. Raises as `request` does."""
-        return await self._exchange(subject, payload, None, _Call(self._loop.create_future(), []), timeout_s)
+        return await self._exchange(payload, None, _Call(subject, self._loop.create_future(), []), timeout_s)
 
-    async def _exchange(
-        self, subject: str, payload: bytes, headers: dict[str, str] | None, call: "_Call", timeout_s: float
-    ) -> list[Msg]:
+    async def _exchange(self, payload: bytes, headers: dict[str, str] | None, call: "_Call", timeout_s: float) -> list[Msg]:
+        subject = call.subject
+        if self._replies.refused is not None:
+            raise self._replies.refused
         token = str(next(self._numbers))
         self._calls[token] = call
         try:
@@ -246,6 +311,7 @@ class Link:
 
         Raises:
             MessageTooLarge: payload and headers are larger than the server takes.
+            NotPermitted: the server has refused this subject to our key before.
         """
         if not self._up.is_set():
             await self._up.wait()
@@ -256,6 +322,8 @@ class Link:
                 f"a message of {size} bytes for {subject} exceeds the server's limit of {self._client.max_payload}: "
                 "raise bus_config.max_payload_bytes (and max_payload of a server of your own)"
             )
+        if self._refused and (refusal := self._refused.get(subject.lower())) is not None:
+            raise refusal
         try:
             await self._client.publish(subject, payload, reply=reply, headers=headers)
         except (OSError, nats.errors.Error) as error:
@@ -308,6 +376,23 @@ class Link:
                     await carried.unsubscribe()
             except (OSError, nats.errors.Error) as error:
                 _log.debug("unsubscribe_failed", subject=feed.subject, reason=str(error))
+
+
+def _is_encrypted(client: Client) -> bool:
+    """The library upgrades when the server says so, which it says before it is known to be the right one."""
+    return bool(client._server_info.get("tls_required"))
+
+
+def _encryption(address: ServerAddress) -> ssl.SSLContext | None:
+    if not address.is_encrypted:
+        return None
+    try:
+        return ssl.create_default_context(cafile=address.ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigurationError(
+            f"the certificates in {address.ca_file} cannot be read ({error.strerror or error}): copy ca.pem from the folder "
+            "that millrace cluster wrote, and name it in bus_config.ca_file"
+        ) from error
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
+import anyio
 import structlog
 from nats.aio.msg import Msg
 
@@ -17,6 +18,7 @@ from schemas.messages import AnyMessage
 _log = structlog.get_logger()
 _TAKEN = b"+"
 _DECLINED = b"-"
+_CLOSING_S = 1.0
 
 
 async def offer(link: Link, subject: str, data: bytes, *, timeout_s: float) -> bool:
@@ -32,10 +34,11 @@ async def offer(link: Link, subject: str, data: bytes, *, timeout_s: float) -> b
 async def offers(link: Link, subject_filter: str, accept: Callable[[AnyMessage], bool]) -> AsyncIterator[None]:
     """See `bus.ports.Bus.offers`."""
     replies = Handoff[tuple[str, bytes]]()
+    open_ = True
 
     def consider(message: Msg) -> None:
         if message.reply:  # otherwise nobody asks
-            replies.put((message.reply, _TAKEN if _accepted(message, accept) else _DECLINED))
+            replies.put((message.reply, _TAKEN if open_ and _accepted(message, accept) else _DECLINED))
 
     feed = await link.subscribe(subject_filter, consider)
     try:
@@ -44,7 +47,12 @@ async def offers(link: Link, subject_filter: str, accept: Callable[[AnyMessage],
         async with companions(partial(_send, link, replies)):
             yield
     finally:
-        await link.forget(feed)
+        # Whoever asks while we leave is told so, and does not wait for his timeout.
+        open_ = False
+        await link.unsubscribe(feed)
+        with anyio.move_on_after(_CLOSING_S, shield=True):
+            while replies.num_items:
+                await _reply(link, *await anext(replies))
 
 
 def _accepted(message: Msg, accept: Callable[[AnyMessage], bool]) -> bool:
@@ -57,8 +65,12 @@ def _accepted(message: Msg, accept: Callable[[AnyMessage], bool]) -> bool:
 
 async def _send(link: Link, replies: Handoff[tuple[str, bytes]]) -> None:
     async for subject, verdict in replies:
-        try:
-            await link.publish(subject, verdict)
-        except NoAnswer as error:
-            # Whoever asked hears nothing and asks somebody else.
-            _log.info("offer_unanswered", subject=subject, reason=str(error))
+        await _reply(link, subject, verdict)
+
+
+async def _reply(link: Link, subject: str, verdict: bytes) -> None:
+    try:
+        await link.publish(subject, verdict)
+    except NoAnswer as error:
+        # Whoever asked hears nothing and asks somebody else.
+        _log.info("offer_unanswered", subject=subject, reason=str(error))

@@ -50,6 +50,10 @@ class Reader:
     async def newest(self, stream: str, subject_filter: str) -> Stored | None:
         return await self._one(stream, {"last_by_subj": subject_filter})
 
+    async def newest_on(self, stream: str, subject: str) -> Stored | None:
+        """The newest record on one subject, which stands in the request: a writer is permitted no more than his own."""
+        return await self._one(stream, None, f".{subject}")
+
     async def page(
         self, stream: str, subject_filter: str, *, after_seq: int = 0, since_s: float | None = None
     ) -> list[Stored]:
@@ -97,11 +101,11 @@ class Reader:
     async def last_seq(self, stream: str) -> int:
         return (await self.streams.info(stream)).state.last_seq
 
-    async def _one(self, stream: str, body: dict[str, Any]) -> Stored | None:
-        payload = msgspec.json.encode(body)
+    async def _one(self, stream: str, body: dict[str, Any] | None, suffix: str = "") -> Stored | None:
+        payload = b"" if body is None else msgspec.json.encode(body)
 
         async def attempt() -> Stored | None:
-            request = self.link.request(_get(stream), payload, timeout_s=self.patience.attempt_s)
+            request = self.link.request(_get(stream) + suffix, payload, timeout_s=self.patience.attempt_s)
             reply = await self._answered_for(stream, request)
             return None if status_of(reply) == _NOT_FOUND else _stored(reply)
 

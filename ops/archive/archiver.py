@@ -24,7 +24,7 @@ from schemas.config import ArchiveConfig, BusConfig
 from schemas.errors import ArchiveError, BusUnavailable
 
 _log = structlog.get_logger()
-_LEASE_TTL_S = 10.0
+_LEASE_TTL_S = 5.0
 _LEASE_PATIENCE_S = 3 * _LEASE_TTL_S
 _WARN_SHARE = 0.8
 

@@ -1,7 +1,7 @@
 """Writes files that are there whole or not at all, whatever is killed and whenever.
 
-A file is written under another name, forced to disk and renamed. What a killed writer leaves behind ends in `.partial`; readers
-never look at it, and the next writer removes it.
+A file is written under another name, forced to disk and renamed. What a killed writer leaves behind ends in `.partial`;
+readers never look at it, and the next writer removes it.
 """
 
 import os

@@ -6,14 +6,17 @@ archive.lock        held by the process that writes
 gaps.jsonl          what could not be archived, and why
 trajectories/       <first>-<last>.parquet: episodes, by their sequences on TRAJECTORIES
 judgements/         <first>-<last>.parquet: judgements, by their sequences on JUDGED
+                    each with <part>.sha256 beside it, as `sha256sum -c` reads it
 pictures/           <first two hex digits>/<sha256>.<jpg|png>
 """
 
 import fcntl
+import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -24,6 +27,7 @@ from schemas.errors import ArchiveDamaged, ArchiveError, ConfigurationError
 from schemas.ids import RunName
 
 FORMAT = 1
+_HASH = ".sha256"
 _PART = re.compile(r"(\d+)-(\d+)\.parquet\Z")
 
 
@@ -55,6 +59,21 @@ class Part:
     path: Path
 
 
+def require_sound(part: Part) -> None:
+    """Raises `ArchiveDamaged` when a part is not, byte for byte, what was written."""
+    try:
+        wanted = _hash_path(part.path).read_text().split()[0]
+        content = part.path.read_bytes()
+    except (OSError, UnicodeDecodeError, IndexError) as error:
+        raise ArchiveDamaged(f"{part.path} or its hash cannot be read ({error})") from error
+    if hashlib.sha256(content).hexdigest() != wanted:
+        raise ArchiveDamaged(f"{part.path} does not match its hash")
+
+
+def _hash_path(path: Path) -> Path:
+    return path.with_name(path.name + _HASH)
+
+
 @dataclass(frozen=True)
 class PartFolder:
     """The parts of one stream."""
@@ -65,7 +84,7 @@ class PartFolder:
         """In the order of their sequences. Raises `ArchiveDamaged` when two overlap."""
         found = [(match, path) for path in self.path.glob("*.parquet") if (match := _PART.match(path.name))]
         parts = sorted(Part(int(match[1]), int(match[2]), path) for match, path in found)
-        for part, following in zip(parts, parts[1:], strict=False):
+        for part, following in pairwise(parts):
             if following.first_seq <= part.last_seq:
                 raise ArchiveDamaged(f"{part.path} and {following.path.name} hold the same sequences")
         return tuple(parts)
@@ -76,8 +95,17 @@ class PartFolder:
         return max((part.last_seq for part in self.parts()), default=0)
 
     def write(self, first_seq: int, last_seq: int, content: bytes) -> None:
-        write_whole(self.path / f"{first_seq:012d}-{last_seq:012d}.parquet", content)
+        path = self.path / f"{first_seq:012d}-{last_seq:012d}.parquet"
+        write_whole(_hash_path(path), f"{hashlib.sha256(content).hexdigest()}  {path.name}\n".encode())
+        write_whole(path, content)
         sync_folder(self.path)
+
+    def remove_orphans(self) -> None:
+        """Removes the hashes of parts that a killed writer never came to write."""
+        parts = {_hash_path(part.path) for part in self.parts()}
+        for path in self.path.glob(f"*{_HASH}"):
+            if path not in parts:
+                path.unlink()
 
 
 @dataclass(frozen=True)
@@ -144,6 +172,8 @@ class ArchiveFolder:
                 raise ArchiveError(f"another archiver writes to {self.path}: let it, or choose another folder") from error
             remove_leftovers(self.path)
             self._begin(run, config)
+            self.trajectories.remove_orphans()
+            self.judgements.remove_orphans()
             yield
 
     def _begin(self, run: RunName, config: str) -> None:

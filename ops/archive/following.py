@@ -58,7 +58,7 @@ class Follower:
         if end is not None and self.position >= end:
             return
         send, receive = anyio.create_memory_object_stream[Record](0)
-        async with anyio.create_task_group() as group, receive:
+        async with receive, anyio.create_task_group() as group:
             group.start_soon(self._read, send, end)
             while True:
                 record = None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ops.archive.archive_source import naming, num_groups, read_group
-from ops.archive.folder import ArchiveFolder, Part, PartFolder
+from ops.archive.folder import ArchiveFolder, Part, PartFolder, require_sound
 from ops.archive.pictures import CutRecord, PictureStore, join
 from ops.archive.tables import (
     Row,
@@ -60,6 +60,7 @@ def _rows(part: Part, found: Verified) -> Iterator[Row]:
     found.num_bytes += part.path.stat().st_size
     last_seq = part.first_seq - 1
     try:
+        require_sound(part)
         for group in range(num_groups(part)):
             for row in read_group(part, group):
                 if row["seq"] <= last_seq:
@@ -106,3 +107,10 @@ def _compare(row: Row, wanted: Row) -> None:
     for name, value in wanted.items():
         if row[name] != value:
             raise ArchiveDamaged(f"column {name} of episode {row['episode']} is {row[name]!r}, the message says {value!r}")
+
+
+def refuse_damage(folder: ArchiveFolder) -> None:
+    """Raises `ArchiveDamaged` naming the first fault: nothing of a damaged archive is used."""
+    found = verify(folder)
+    if found.damaged:
+        raise ArchiveDamaged(f"the archive has {len(found.damaged)} faults, nothing was written: {found.damaged[0]}")

@@ -66,7 +66,7 @@ async def warm_start(folder: RunFolder, config: Config, settings: WarmStart) -> 
     """Reads the demonstrations, trains, and writes the model folder that becomes version 0."""
     subjects = subjects_of(config)
     async with (
-        join(folder, config, name=_WORKER) as bus,
+        join(folder, config, role=Role.TRAINER.value, name=_WORKER) as bus,
         presence(bus, subjects, Role.TRAINER, _WORKER) as status,
     ):
         status.state = "loading"

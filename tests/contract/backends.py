@@ -2,9 +2,8 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from bus.jetstream import connect, create_topology
 from bus.memory import MemoryBus
@@ -16,30 +15,24 @@ from schemas.config import BusConfig
 from tests.builders import RUN
 
 SUBJECTS = Subjects(RUN)
-CONFIG = BusConfig(run=RUN, task_ack_wait_s=1.0, step_ack_wait_s=1.0)
-
-
-class StoreBytes(Protocol):
-    async def __call__(self, stream: str, subject: str, data: bytes) -> None: ...
+CONFIG = BusConfig(run=RUN, task_ack_wait_s=1.0, step_ack_wait_s=1.0, max_queued_tasks=30)
+RUBRIC = "contract_v1"
+QUEUES = shared_queues(SUBJECTS, CONFIG, (RUBRIC,))
 
 
 @dataclass(frozen=True)
 class Backend:
-    """One bus, a second connection to it, and a way to put bytes on it that no message encodes to."""
+    """One bus, a second connection to it, and a third one that waits for nothing."""
 
     bus: Bus
     other: Bus
-    store_bytes: StoreBytes
+    impatient: Bus
 
 
 @asynccontextmanager
 async def memory(_: Path) -> AsyncIterator[Backend]:
-    bus = MemoryBus(SUBJECTS, CONFIG)
-
-    async def store_bytes(stream: str, subject: str, data: bytes) -> None:
-        bus.store(stream, subject, data)
-
-    yield Backend(bus, bus, store_bytes)
+    bus = MemoryBus(SUBJECTS, CONFIG, (RUBRIC,))
+    yield Backend(bus, bus, bus)
 
 
 @asynccontextmanager
@@ -48,13 +41,10 @@ async def jetstream(folder: Path) -> AsyncIterator[Backend]:
         nats_server(folder) as address,
         connect(address, SUBJECTS, CONFIG, name="contract") as bus,
         connect(address, SUBJECTS, CONFIG, name="contract-2") as other,
+        connect(address, SUBJECTS, replace(CONFIG, request_timeout_s=0.2), name="contract-3") as impatient,
     ):
-        await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG))
-
-        async def store_bytes(stream: str, subject: str, data: bytes) -> None:
-            await bus.append_bytes(stream, subject, data)
-
-        yield Backend(bus, other, store_bytes)
+        await create_topology(bus, streams(SUBJECTS, CONFIG), QUEUES)
+        yield Backend(bus, other, impatient)
 
 
 BACKENDS: dict[str, Callable[[Path], AbstractAsyncContextManager[Backend]]] = {"memory": memory, "jetstream": jetstream}

@@ -1,24 +1,28 @@
-"""What every bus keeps to: writing, reading, queues, tails, listening and leases."""
+"""What every bus keeps to: writing, reading, queues, tails, listening, offers and leases."""
 
+import time
 from collections.abc import Awaitable
 from typing import Protocol, TypeVar
 
 import anyio
+import msgspec
 import pytest
+import structlog
 
+from bus.codec import encode
 from bus.ports import Delivery, Expect, Inbox
-from bus.topology import step_queue, task_queue
-from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, StreamFull
+from bus.room import append_when_room
+from bus.topology import task_queue, trajectory_queue
+from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, MessageTooLarge, StreamFull
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint, Split, StepWake, Task
-from tests.builders import RUN, observation, step_request, task
-from tests.contract.backends import CONFIG, SUBJECTS, Backend
+from tests.builders import RUN, WORKER, observation, step_request, task
+from tests.contract.backends import CONFIG, RUBRIC, SUBJECTS, Backend
 
 pytestmark = pytest.mark.anyio
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 TASKS = task_queue(SUBJECTS, CONFIG, Split.TRAIN)
-STEPS = step_queue(SUBJECTS, CONFIG, Split.TRAIN)
 NOTHING_COMES_S = 0.3
 
 
@@ -100,9 +104,63 @@ class TestAppend:
 
     async def test_a_missing_stream_is_said_so(self, backend: Backend) -> None:
         with pytest.raises(BusUnavailable, match="does not exist"):
-            await backend.bus.append("test_NOWHERE", "test.nowhere", checkpoint(1))
+            await backend.impatient.append("test_NOWHERE", "test.nowhere", checkpoint(1))
         with pytest.raises(BusUnavailable, match="does not exist"):
-            await backend.bus.last("test_NOWHERE", "test.nowhere")
+            await backend.impatient.last("test_NOWHERE", "test.nowhere")
+        with pytest.raises(BusUnavailable, match="does not exist"):
+            async with backend.impatient.tail("test_NOWHERE", "test.nowhere"):
+                pass
+
+    async def test_bytes_are_stored_as_they_are(self, backend: Backend) -> None:
+        """A copied record keeps its identity, fields of a newer writer included."""
+        newer = msgspec.msgpack.decode(encode(checkpoint(1))) | {"added_later": 1}
+        data, subject = msgspec.msgpack.encode(newer), SUBJECTS.checkpoint(PolicyVersion(1))
+        seq = await backend.bus.append_bytes(SUBJECTS.checkpoints, subject, data, expect=Expect(subject, 0))
+        record = await backend.other.get(SUBJECTS.checkpoints, seq)
+        assert record is not None
+        assert (record.data, record.message) == (data, checkpoint(1))
+        with pytest.raises(ChainConflict):
+            await backend.bus.append_bytes(SUBJECTS.checkpoints, subject, data, expect=Expect(subject, 0))
+
+    async def test_a_full_stream_refuses_until_there_is_room(self, backend: Backend) -> None:
+        for index in range(CONFIG.max_queued_tasks):
+            await queue_task(backend, f"t{index}")
+        with pytest.raises(StreamFull):
+            await queue_task(backend, "more")
+        async with backend.bus.work(TASKS, prefetch=0) as inbox:
+            await (await soon(inbox)).ack()
+        await queue_task(backend, "more")
+
+    async def test_a_writer_waits_for_room(self, backend: Backend) -> None:
+        for index in range(CONFIG.max_queued_tasks):
+            await queue_task(backend, f"t{index}")
+        more, stored = task("more"), anyio.Event()
+
+        async def write() -> None:
+            subject = SUBJECTS.task(more.split, more.episode)
+            await append_when_room(backend.bus, SUBJECTS.tasks, subject, more)
+            stored.set()
+
+        async with backend.other.work(TASKS, prefetch=0) as inbox, anyio.create_task_group() as group:
+            with structlog.testing.capture_logs() as logs:
+                group.start_soon(write)
+                with anyio.move_on_after(NOTHING_COMES_S):
+                    await stored.wait()
+                assert not stored.is_set()
+                await (await soon(inbox)).ack()
+                with anyio.fail_after(10):
+                    await stored.wait()
+        assert [log["event"] for log in logs if log["event"].startswith("stream_")] == [
+            "stream_full_waiting",
+            "stream_has_room",
+        ]
+
+    async def test_a_message_that_is_too_large_is_said_so(self, backend: Backend) -> None:
+        of = task()
+        large = observation(of, data=bytes(CONFIG.max_payload_bytes))
+        with pytest.raises(MessageTooLarge, match="max_payload_bytes"):
+            await backend.bus.append(SUBJECTS.episodes(0), SUBJECTS.chain_record(of.episode, 1, "obs", 0), large)
+        await announce(backend, 1)  # the connection goes on
 
 
 class TestRead:
@@ -113,6 +171,8 @@ class TestRead:
         record = await backend.other.get(SUBJECTS.episodes(0), seq)
         assert record is not None
         assert (record.stream, record.subject, record.seq, record.message) == (SUBJECTS.episodes(0), subject, seq, sent)
+        assert record.data == encode(sent)
+        assert abs(record.time_s - time.time()) < 60
         assert await backend.bus.get(SUBJECTS.episodes(0), seq + 1) is None
 
     async def test_last_is_the_newest_under_a_filter(self, backend: Backend) -> None:
@@ -150,7 +210,7 @@ class TestRead:
         assert counts == {SUBJECTS.checkpoint(PolicyVersion(1)): 1, SUBJECTS.checkpoint(PolicyVersion(2)): 2}
 
     async def test_corrupt_bytes_are_never_a_message(self, backend: Backend) -> None:
-        await backend.store_bytes(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1)), b"\xc1 garbage")
+        await backend.bus.append_bytes(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1)), b"\xc1 garbage")
         with pytest.raises(MessageCorrupt):
             await backend.bus.get(SUBJECTS.checkpoints, 1)
         with pytest.raises(MessageCorrupt):
@@ -270,15 +330,17 @@ class TestWork:
             assert (depth.num_pending, depth.num_in_flight) == (2, 1)
             await delivery.ack()
 
-    async def test_a_removed_queue_is_gone_and_removing_it_again_is_fine(self, backend: Backend) -> None:
-        async with backend.bus.work(STEPS, prefetch=0):
-            pass
-        await backend.bus.remove_queue(STEPS)
-        await backend.bus.remove_queue(STEPS)
-        assert await backend.bus.depth(STEPS) is None
+    async def test_a_queue_that_no_administrator_created_is_said_so(self, backend: Backend) -> None:
+        missing = trajectory_queue(SUBJECTS, CONFIG, "nobody_v1")
+        with pytest.raises(BusUnavailable, match=r"the queue judges_nobody_v1 .* does not exist"):
+            async with backend.impatient.work(missing, prefetch=0):
+                pass
+        assert await backend.bus.depth(missing) is None
+        async with backend.bus.work(trajectory_queue(SUBJECTS, CONFIG, RUBRIC), prefetch=0) as inbox:
+            assert await nothing_comes(inbox)
 
     async def test_corrupt_bytes_are_delivered_and_say_so(self, backend: Backend) -> None:
-        await backend.store_bytes(SUBJECTS.tasks, SUBJECTS.task(Split.TRAIN, task().episode), b"\xc1")
+        await backend.bus.append_bytes(SUBJECTS.tasks, SUBJECTS.task(Split.TRAIN, task().episode), b"\xc1")
         async with backend.bus.work(TASKS, prefetch=0) as inbox:
             delivery = await soon(inbox)
             assert delivery.data == b"\xc1"
@@ -307,6 +369,33 @@ class TestTail:
             await announce(backend, 3)
             assert (await soon(records)).seq == 3
 
+    async def test_from_a_time_on(self, backend: Backend) -> None:
+        await announce(backend, 1, 2, 3)
+        second = await backend.bus.get(SUBJECTS.checkpoints, 2)
+        assert second is not None
+        filter_all = SUBJECTS.everything("checkpoint")
+        async with backend.other.tail(SUBJECTS.checkpoints, filter_all, since_s=second.time_s) as records:
+            assert [(await soon(records)).seq for _ in range(2)] == [2, 3]
+        async with backend.other.tail(SUBJECTS.checkpoints, filter_all, since_s=time.time() + 3600) as records:
+            assert await nothing_comes(records)
+
+    async def test_it_wakes_at_once(self, backend: Backend) -> None:
+        async with backend.other.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint")) as records:
+            assert await nothing_comes(records)
+            began = anyio.current_time()
+            for version in range(1, 11):
+                await announce(backend, version)
+                assert (await soon(records)).seq == version
+            assert anyio.current_time() - began < 5, "looking once a second would take ten"
+
+    async def test_a_stream_of_pictures(self, backend: Backend) -> None:
+        of = task()
+        async with backend.other.tail(SUBJECTS.episodes(0), SUBJECTS.chain(of.episode)) as records:
+            for step in range(3):
+                subject = SUBJECTS.chain_record(of.episode, 1, "obs", step)
+                await backend.bus.append(SUBJECTS.episodes(0), subject, observation(of, step))
+                assert (await soon(records)).message == observation(of, step)
+
     async def test_a_long_stream(self, backend: Backend) -> None:
         await announce(backend, *range(1000))
         async with backend.bus.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint")) as records:
@@ -318,7 +407,7 @@ class TestTail:
             assert [(await soon(records)).seq for _ in range(2)] == [1, 3]
 
     async def test_corrupt_records_are_skipped(self, backend: Backend) -> None:
-        await backend.store_bytes(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1)), b"\xc1")
+        await backend.bus.append_bytes(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1)), b"\xc1")
         await announce(backend, 2)
         async with backend.bus.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint")) as records:
             assert (await soon(records)).message == checkpoint(2)
@@ -347,6 +436,34 @@ class TestListen:
             subject = SUBJECTS.chain_record(of.episode, 1, "act", 0)
             await backend.bus.append(SUBJECTS.episodes(0), subject, step_request(of))
             assert await nothing_comes(heard)
+
+
+class TestOffers:
+    WAKE = StepWake(episode=task().episode, attempt=1, step=0, observation_seq=1)
+    SUBJECT = SUBJECTS.wake(WORKER)
+
+    async def test_it_is_taken_or_declined(self, backend: Backend) -> None:
+        heard = list[object]()
+
+        def accept(message: object) -> bool:
+            heard.append(message)
+            return len(heard) == 1
+
+        async with backend.other.offers(self.SUBJECT, accept):
+            assert [await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=5) for _ in range(2)] == [True, False]
+        assert heard == [self.WAKE, self.WAKE]
+
+    async def test_nobody_there_is_known_at_once(self, backend: Backend) -> None:
+        began = anyio.current_time()
+        assert not await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=30)
+        async with backend.other.offers(self.SUBJECT, lambda _: True):
+            pass
+        assert not await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=30)
+        assert anyio.current_time() - began < 10
+
+    async def test_silence_is_no(self, backend: Backend) -> None:
+        async with backend.other.listen(self.SUBJECT):
+            assert not await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=0.1)
 
 
 class TestLease:

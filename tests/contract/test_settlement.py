@@ -81,7 +81,7 @@ async def test_work_that_somebody_else_owns_comes_again_if_he_dies(backend: Back
 
 
 async def test_corrupt_bytes_go_to_the_dead_letters(backend: Backend) -> None:
-    await backend.store_bytes(SUBJECTS.tasks, SUBJECT, b"\xc1 garbage")
+    await backend.bus.append_bytes(SUBJECTS.tasks, SUBJECT, b"\xc1 garbage")
     async with backend.bus.work(QUEUE, prefetch=0) as inbox:
         delivery = await receive(inbox)
         async with settle(backend.bus, delivery, WORKER):

@@ -12,11 +12,11 @@ import psutil
 import pytest
 
 from benchmarks.kill_drill import descendants, find, wait_for
+from ops.audit_command import served
 from ops.replay_source import checkpoints
 from ops.role_process import millrace_command, millrace_environment
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
-from ops.served import served
 from schemas.config import AlgorithmConfig, BusConfig, Config, EnvConfig, PolicyConfig, TrainerConfig
 from schemas.messages import Checkpoint, Judgement
 from tests import tiny_models
@@ -62,7 +62,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 async def _play_all(folder: RunFolder, config: Config, base: Path) -> None:
     plain, suppressed = PlainModel(base), suppressed_tokens(base)
-    async with served(folder, config), join(folder, config, name="test") as bus:
+    async with served(folder, config), join(folder, config, role="admin", name="test") as bus:
         await Announcements(bus, SUBJECTS).announce_base(base)
         for index in range(_NUM_STORED):
             reward = REWARDS[index % BATCH]
@@ -100,7 +100,7 @@ def results(path: Path) -> tuple[list[Checkpoint], list[Judgement]]:
         folder = RunFolder(path)
         config = folder.load()
         subjects = subjects_of(config)
-        async with served(folder, config), join(folder, config, name="test") as bus:
+        async with served(folder, config), join(folder, config, role="monitor", name="test") as bus:
             records = await bus.history(subjects.judged, subjects.judgements(None))
             judged = [record.message for record in records if isinstance(record.message, Judgement)]
             return await checkpoints(bus, subjects), judged

@@ -6,6 +6,7 @@ import stat
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -13,20 +14,23 @@ import anyio.lowlevel
 import msgspec
 import psutil
 import pytest
+import structlog
 
 from bus import server_binary
 from bus.address import ServerAddress
 from bus.jetstream import JetStreamBus, connect, create_topology
+from bus.jetstream.api import Response, StreamInfo, ask
 from bus.jetstream.lease import Claim
 from bus.ports import Expect, Inbox
+from bus.room import append_when_room
 from bus.server import ServerProcess, address_of, nats_server, server_process
 from bus.settlement import settle
 from bus.topology import shared_queues, step_queue, streams, task_queue
-from schemas.errors import BusUnavailable, ConfigurationError
+from schemas.errors import BusUnavailable, ConfigurationError, NotPermitted, StreamFull
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Checkpoint, Split, StepWake, Task
 from tests.builders import RUN, WORKER, observation, task
-from tests.contract.backends import CONFIG, SUBJECTS
+from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 NUM_KILLS = 2
@@ -82,7 +86,7 @@ async def restarting(folder: Path) -> AsyncIterator[tuple[Restarting, JetStreamB
     try:
         address = await server.start()
         async with connect(address, SUBJECTS, CONFIG, name="test") as bus:
-            await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG))
+            await create_topology(bus, streams(SUBJECTS, CONFIG), QUEUES)
             yield server, bus
     finally:
         await server.stop()
@@ -140,7 +144,7 @@ async def test_work_goes_on_through_kills(tmp_path: Path) -> None:
         async def feed() -> None:
             for index in range(num_tasks):
                 queued = task(f"t{index}")
-                await bus.append(SUBJECTS.tasks, SUBJECTS.task(Split.TRAIN, queued.episode), queued)
+                await append_when_room(bus, SUBJECTS.tasks, SUBJECTS.task(Split.TRAIN, queued.episode), queued)
 
         async def serve(inbox: Inbox) -> None:
             async for delivery in inbox:
@@ -189,36 +193,92 @@ async def test_large_records_are_stored_once(tmp_path: Path) -> None:
                 started.set()
 
 
-async def test_memory_streams_and_their_queues_come_back_empty(tmp_path: Path) -> None:
+async def test_wake_ups_and_their_queues_outlive_the_server(tmp_path: Path) -> None:
     queue = step_queue(SUBJECTS, CONFIG, Split.TRAIN)
-
-    def wake(name: str) -> tuple[str, StepWake]:
-        episode = EpisodeId(name)
-        message = StepWake(episode=episode, attempt=1, step=0, observation_seq=1)
-        return SUBJECTS.step_any(Split.TRAIN, episode), message
-
     async with restarting(tmp_path) as (server, bus), bus.work(queue, prefetch=0) as inbox:
         for name in ("before", "after"):
-            await bus.append(SUBJECTS.steps, *wake(name))
+            episode = EpisodeId(name)
+            wake = StepWake(episode=episode, attempt=1, step=0, observation_seq=1)
+            await bus.append(SUBJECTS.steps, SUBJECTS.step_any(Split.TRAIN, episode), wake)
+            await server.kill()
             with anyio.fail_after(10):
                 delivery = await anext(inbox)
-            assert delivery.message == wake(name)[1]
+            assert delivery.message == wake
             await delivery.ack()
-            await server.kill()
-        assert await bus.depth(queue) is not None
 
 
-async def test_a_queue_that_somebody_removed_is_made_again(tmp_path: Path) -> None:
-    queue = task_queue(SUBJECTS, CONFIG, Split.TRAIN)
-    async with restarting(tmp_path) as (_, bus), bus.work(queue, prefetch=2) as inbox:
-        for name in ("before", "after"):
-            queued = task(name)
-            await bus.append(SUBJECTS.tasks, SUBJECTS.task(Split.TRAIN, queued.episode), queued)
-            with anyio.fail_after(3):
-                delivery = await anext(inbox)
-            assert delivery.message == queued
-            await delivery.ack()
-            await bus.remove_queue(queue)
+async def test_a_queue_is_waited_for_until_the_administrator_creates_it(tmp_path: Path) -> None:
+    queue, queued = task_queue(SUBJECTS, CONFIG, Split.TRAIN), task()
+    received = anyio.Event()
+    async with (
+        nats_server(tmp_path) as address,
+        connect(address, SUBJECTS, CONFIG, name="admin") as admin,
+        connect(address, SUBJECTS, CONFIG, name="early") as early,
+        anyio.create_task_group() as group,
+    ):
+
+        async def serve() -> None:
+            async with early.work(queue, prefetch=0) as inbox:
+                async for delivery in inbox:
+                    await delivery.ack()
+                    received.set()
+
+        with structlog.testing.capture_logs() as logs:
+            group.start_soon(serve)
+            with anyio.fail_after(10):
+                while not any(log["event"] == "queue_awaited" for log in logs):  # noqa: ASYNC110 - a log has no event
+                    await anyio.sleep(0.01)
+                await create_topology(admin, streams(SUBJECTS, CONFIG), QUEUES)
+                await admin.append(SUBJECTS.tasks, SUBJECTS.task(Split.TRAIN, queued.episode), queued)
+                await received.wait()
+        group.cancel_scope.cancel()
+    assert [log["event"] for log in logs].count("queue_awaited") == 1
+
+
+async def test_streams_are_upgraded_in_place(tmp_path: Path) -> None:
+    tighter = replace(CONFIG, max_queued_tasks=1, episodes_max_gb=1.0, task_ack_wait_s=9.0)
+    async with nats_server(tmp_path) as address, connect(address, SUBJECTS, CONFIG, name="admin") as bus:
+        await create_topology(bus, streams(SUBJECTS, CONFIG), QUEUES)
+        first, second = task("a"), task("b")
+        await bus.append(SUBJECTS.tasks, SUBJECTS.task(Split.TRAIN, first.episode), first)
+        with structlog.testing.capture_logs() as logs:
+            await create_topology(bus, streams(SUBJECTS, CONFIG), QUEUES)
+        assert {log["event"] for log in logs} == {"stream_unchanged", "queue_unchanged"}
+        with structlog.testing.capture_logs() as logs:
+            await create_topology(bus, streams(SUBJECTS, tighter), shared_queues(SUBJECTS, tighter, ("other_v1",)))
+        changed = {(log["event"], log.get("queue", log["stream"])) for log in logs if not log["event"].endswith("_unchanged")}
+        assert changed == {
+            ("stream_changed", SUBJECTS.tasks),
+            ("stream_changed", SUBJECTS.episodes(0)),
+            ("queue_changed", "browsers_train"),
+            ("queue_changed", "browsers_eval"),
+            ("queue_created", "judges_other_v1"),
+        }
+        with pytest.raises(StreamFull):
+            await bus.append(SUBJECTS.tasks, SUBJECTS.task(Split.TRAIN, second.episode), second)
+
+
+async def test_a_tail_notices_a_stream_that_began_again(tmp_path: Path) -> None:
+    everything = SUBJECTS.everything("checkpoint")
+    async with restarting(tmp_path) as (server, bus), bus.tail(SUBJECTS.checkpoints, everything) as records:
+        for version in range(3):
+            await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(version)), checkpoint(version))
+            assert (await anext(records)).seq == version + 1
+        await ask(bus._link, f"STREAM.DELETE.{SUBJECTS.checkpoints}", None, Response, timeout_s=5)
+        await create_topology(bus, streams(SUBJECTS, CONFIG), ())
+        await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(9)), checkpoint(9))
+        await server.kill()
+        with anyio.fail_after(10):
+            record = await anext(records)
+    assert (record.seq, record.message) == (1, checkpoint(9))
+
+
+async def test_a_tail_leaves_nothing_on_the_server(tmp_path: Path) -> None:
+    async with restarting(tmp_path) as (_, bus), bus.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint")) as records:
+        await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(0)), checkpoint(0))
+        await anext(records)
+        names = await ask(bus._link, f"CONSUMER.NAMES.{SUBJECTS.checkpoints}", None, StreamInfo, timeout_s=5)
+    assert names.total == 0
 
 
 async def test_a_lease_survives_a_short_outage(tmp_path: Path) -> None:
@@ -296,9 +356,9 @@ async def test_a_missing_or_old_binary_is_said_so(
 
 async def test_nobody_else_gets_in(tmp_path: Path) -> None:
     async with nats_server(tmp_path) as address:
-        assert stat.S_IMODE((tmp_path / "nats.seed").stat().st_mode) == 0o600
+        assert stat.S_IMODE((tmp_path / "nats.conf").stat().st_mode) == 0o600
         assert address.nkey_seed not in repr(address)
-        with pytest.raises(BusUnavailable, match="no NATS server answers"):
+        with pytest.raises(NotPermitted, match="refuses the key"):
             async with connect(ServerAddress(address.url), SUBJECTS, CONFIG, name="stranger"):
                 pass
 

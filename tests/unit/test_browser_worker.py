@@ -17,9 +17,7 @@ from bus import chain
 from bus.memory import MemoryBus
 from bus.ports import Record
 from bus.presence import Status
-from bus.settlement import settle
 from bus.subjects import Subjects
-from bus.topology import step_queue
 from schemas.config import BrowserConfig, BusConfig, EnvConfig
 from schemas.errors import BrowserError, BrowserLost, ChainConflict, PageFailed
 from schemas.ids import EpisodeId, WorkerId
@@ -44,6 +42,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 SUBJECTS = Subjects(builders.RUN)
 STREAM = SUBJECTS.episodes(0)
 WORKER = WorkerId("browser-1")
+POLICY = WorkerId("policy-1")
 CLICK = Action(kind=ActionKind.CLICK, point=(500, 500))
 
 
@@ -71,7 +70,8 @@ class ScriptedSession:
         return PageState("http://site/", "page", EnvironmentState(done, float(done), target=(1, 2, 3, 4)))
 
     async def view(self) -> View:
-        picture = Picture(data=b"picture %d" % self.clicks, media_type="image/jpeg", width=160, height=210)
+        data = b"picture %d" % self.clicks + bytes(self.browser.picture_bytes)
+        picture = Picture(data=data, media_type="image/jpeg", width=160, height=210)
         return View(picture=picture, state=await self.state())
 
     async def wait_failed(self) -> BrowserError:
@@ -83,6 +83,7 @@ class ScriptedSession:
 class ScriptedBrowser:
     clicks_to_win: int = 1
     crash_at: int = 0
+    picture_bytes: int = 0
     open_failures: list[BrowserError] = field(default_factory=list)
     sessions: list[ScriptedSession] = field(default_factory=list)
     num_open: int = 0
@@ -147,8 +148,9 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(browser: ScriptedBrowser | None = None, **env: int) -> AsyncIterator[Stage]:
-    bus, config = MemoryBus(SUBJECTS), BusConfig(run=builders.RUN, task_ack_wait_s=0.3)
+async def stage(browser: ScriptedBrowser | None = None, *, resend_s: float = 0.0, **env: int) -> AsyncIterator[Stage]:
+    config = BusConfig(run=builders.RUN, task_ack_wait_s=0.3, max_payload_bytes=100_000)
+    bus = MemoryBus(SUBJECTS, config)
     browser = browser or ScriptedBrowser()
     status = Status(Role.BROWSER, WORKER)
     worker = BrowserWorker(
@@ -158,7 +160,7 @@ async def stage(browser: ScriptedBrowser | None = None, **env: int) -> AsyncIter
         status=status,
         bus_config=config,
         env_config=EnvConfig(**{"server_size": 2, **env}),  # type: ignore[arg-type]
-        browser_config=BrowserConfig(resend_s=0.0, eval_share=0.25),
+        browser_config=BrowserConfig(resend_s=resend_s, eval_share=0.25),
         browser=browser,
         suites={"demo": DemoSuite()},
     )
@@ -182,7 +184,7 @@ async def test_an_episode_from_task_to_trajectory() -> None:
         assert (first.attempt, first.step, first.oracle) == (1, 0, None)
         answered = await on.answer(wake)
         subject, second_wake = await on.wake()
-        assert ".to.policy-1." in subject
+        assert ".any." in subject, "nobody takes offers"
         assert (await on.observation(second_wake)).step == 1
         assert wake.observation_seq < answered < second_wake.observation_seq
         await on.answer(second_wake)
@@ -212,17 +214,75 @@ async def test_a_missed_answer_is_found_on_the_chain(monkeypatch: pytest.MonkeyP
         assert (await on.ended()).environment_reward == 1.0
 
 
-async def test_a_sticky_policy_that_is_gone_is_replaced_by_any() -> None:
-    async with stage(ScriptedBrowser(clicks_to_win=2)) as on:
+@pytest.mark.parametrize("takes", [True, False], ids=["taken", "declined"])
+async def test_a_later_step_is_offered_to_who_answered_last(takes: bool) -> None:
+    offered = list[object]()
+
+    def accept(message: object) -> bool:
+        offered.append(message)
+        return takes
+
+    async with stage(ScriptedBrowser(clicks_to_win=2), resend_s=60.0) as on, on.bus.offers(SUBJECTS.wake(POLICY), accept):
         await on.admit(builders.task())
-        async with on.bus.work(step_queue(SUBJECTS, BusConfig(run=builders.RUN), Split.TRAIN), prefetch=0) as inbox:
-            async with settle(on.bus, await anext(inbox), WorkerId("policy-1")):
-                _, wake = await on.wake()
-                await on.answer(wake)
-            assert ".to.policy-1." in (await on.wake())[0]
-            again = await anext(inbox)
-        assert again.message == (await on.wake())[1]
-        assert ".any." in again.subject
+        _, first = await on.wake()
+        await on.answer(first)
+        with anyio.fail_after(5):
+            while not offered:
+                await anyio.lowlevel.checkpoint()
+        if takes:
+            assert len(await on.bus.subjects(SUBJECTS.steps, SUBJECTS.everything("step"))) == 1, (
+                "only the first step is queued"
+            )
+            second = offered[0]
+        else:
+            second = (await on.wake())[1]
+        assert isinstance(second, StepWake)
+        assert (second.episode, second.step) == (first.episode, 1)
+        await on.answer(second)
+        assert (await on.ended()).outcome is Outcome.DONE
+
+
+async def test_a_policy_that_took_a_step_and_died_is_replaced_by_any() -> None:
+    taken = anyio.Event()
+
+    def accept(_: object) -> bool:
+        taken.set()
+        return True
+
+    async with stage(ScriptedBrowser(clicks_to_win=2)) as on:
+        async with on.bus.offers(SUBJECTS.wake(POLICY), accept):
+            await on.admit(builders.task())
+            await on.answer((await on.wake())[1])
+            await taken.wait()
+        subject, wake = await on.wake()
+        assert ".any." in subject
+        assert wake.step == 1
+
+
+async def test_a_policy_that_holds_a_step_for_ever_does_not_keep_it_from_others() -> None:
+    num_offers = 0
+
+    def accept(_: object) -> bool:
+        nonlocal num_offers
+        num_offers += 1
+        return True
+
+    async with stage(ScriptedBrowser(clicks_to_win=2)) as on, on.bus.offers(SUBJECTS.wake(POLICY), accept):
+        await on.admit(builders.task())
+        await on.answer((await on.wake())[1])
+        subject, wake = await on.wake()
+        assert ".any." in subject
+        assert (wake.step, num_offers) == (1, 3)
+
+
+async def test_an_observation_that_is_too_large_ends_the_episode_as_data() -> None:
+    async with stage(ScriptedBrowser(picture_bytes=200_000)) as on:
+        await on.admit(builders.task())
+        trajectory = await on.ended()
+        await on.all_acknowledged()
+    assert trajectory.outcome is Outcome.FAILED
+    assert "max_payload_bytes" in trajectory.error
+    assert not trajectory.observations
 
 
 async def test_a_crash_keeps_the_steps_and_is_data() -> None:

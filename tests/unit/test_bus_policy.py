@@ -10,8 +10,10 @@ import pytest
 from bus.companions import companions
 from bus.handoff import Handoff
 from bus.jetstream.lease import Claim, Vigil
+from bus.jetstream.read import unix_seconds
 from bus.jetstream.work import AckReply
-from bus.settlement import retry_delay_s
+from bus.settlement import attempt, retry_delay_s
+from schemas.errors import BusUnavailable, ChainConflict, EngineFailed, MillraceError
 
 
 def test_retry_delays_grow_and_then_stay() -> None:
@@ -19,6 +21,44 @@ def test_retry_delays_grow_and_then_stay() -> None:
     assert delays == sorted(delays)
     assert delays[0] < 1
     assert delays[-1] == delays[-2] == 15
+
+
+@pytest.mark.parametrize(
+    ("stamp", "seconds"),
+    [
+        ("2026-01-01T00:00:00Z", 1767225600.0),
+        ("2026-01-01T00:00:00.5Z", 1767225600.5),
+        ("2026-01-01T00:00:00.000250Z", 1767225600.00025),
+        ("2026-01-01T00:00:00.123456789Z", 1767225600.123456),
+        ("", 0.0),
+    ],
+)
+def test_the_server_s_time_stamps(stamp: str, seconds: float) -> None:
+    assert unix_seconds(stamp) == pytest.approx(seconds, abs=1e-6)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("error", "num_calls"), [(BusUnavailable("away"), 2), (ChainConflict("theirs"), 1)], ids=["worth retrying", "not"]
+)
+async def test_an_input_that_nobody_delivers_again(error: MillraceError, num_calls: int) -> None:
+    calls = list[None]()
+
+    async def handle() -> None:
+        calls.append(None)
+        raise error
+
+    await attempt(handle, num_tries=2)
+    assert len(calls) == num_calls
+
+
+@pytest.mark.anyio
+async def test_a_fatal_error_comes_out() -> None:
+    async def handle() -> None:
+        raise EngineFailed("dead")
+
+    with pytest.raises(EngineFailed):
+        await attempt(handle, num_tries=2)
 
 
 class TestVigil:
@@ -47,7 +87,7 @@ class TestAckReply:
         ids=["first format", "second format"],
     )
     def test_both_formats(self, reply: str) -> None:
-        assert AckReply.parse(reply) == AckReply(num_delivered=2, seq=50, consumer_seq=7, num_pending=4)
+        assert AckReply.parse(reply) == AckReply(num_delivered=2, seq=50)
 
 
 @pytest.mark.anyio

@@ -20,7 +20,20 @@ from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError, MismatchExceeded
 from schemas.messages import Role
 
-_COMMANDS = ("quickstart", "server", "feeder", "browser", "policy", "judge", "trainer", "doctor", "audit")
+_COMMANDS = (
+    "quickstart",
+    "server",
+    "feeder",
+    "browser",
+    "policy",
+    "judge",
+    "trainer",
+    "doctor",
+    "audit",
+    "archive",
+    "import",
+    "export",
+)
 
 
 @pytest.mark.parametrize("command", _COMMANDS)

@@ -14,10 +14,11 @@ _ROOT = Path(__file__).parent.parent.parent
 _DOMAIN = ("agents", "browser_workers", "judges", "trainer")
 _OURS = {"schemas", "bus", "ops", "tests", *_DOMAIN}
 _PORTS = {
-    f"bus.{name}" for name in ("ports", "subjects", "chain", "settlement", "presence", "topology", "handoff", "companions")
+    f"bus.{name}"
+    for name in ("ports", "subjects", "chain", "settlement", "presence", "topology", "handoff", "companions", "room")
 }
 """What the domain packages may know of the bus: never an adapter, a server or an encoding."""
-_HEAVY = ("torch", "vllm", "playwright", "transformers", "deepspeed", "numpy", "matplotlib", "PIL")
+_HEAVY = ("torch", "vllm", "playwright", "transformers", "deepspeed", "numpy", "matplotlib", "PIL", "pyarrow", "datasets")
 
 
 def _sources(package: str) -> list[Path]:
@@ -83,6 +84,7 @@ def test_the_domain_and_the_bus_never_import_ops_or_tests() -> None:
         "import ops.guard, ops.supervisor, ops.dashboard, ops.run_folder, ops.logs, ops.checks",
         "from ops.cli import main; main(['--help'])",
         "from ops.cli import main; main(['policy', '--help'])",
+        "from ops.cli import main; main(['archive', '--help'])",
     ],
 )
 def test_the_light_parts_load_nothing_heavy(program: str) -> None:

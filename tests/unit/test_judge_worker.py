@@ -39,6 +39,9 @@ class FailingJudge:
         return Ruling(verdict=Verdict.SUCCESS, reward=1.0)
 
 
+RUBRICS = (EnvironmentJudge.rubric, FailingJudge.rubric)
+
+
 @asynccontextmanager
 async def judging(bus: MemoryBus, judge: Judge, *, max_attempts: int = 2) -> AsyncIterator[None]:
     worker = JudgeWorker(
@@ -76,7 +79,7 @@ async def first_judgement(bus: MemoryBus) -> Judgement:
     ],
 )
 async def test_rulings(outcome: Outcome, reward: float | None, verdict: Verdict, judged_reward: float | None) -> None:
-    bus = MemoryBus(SUBJECTS, BusConfig())
+    bus = MemoryBus(SUBJECTS, BusConfig(), RUBRICS)
     async with judging(bus, EnvironmentJudge()):
         await publish_trajectory(bus, SUBJECTS, trajectory(task(), outcome=outcome, reward=reward))
         judgement = await first_judgement(bus)
@@ -84,7 +87,7 @@ async def test_rulings(outcome: Outcome, reward: float | None, verdict: Verdict,
 
 
 async def test_a_judge_error_is_retried_then_succeeds() -> None:
-    bus, judge = MemoryBus(SUBJECTS, BusConfig()), FailingJudge(num_failures=1)
+    bus, judge = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), FailingJudge(num_failures=1)
     async with judging(bus, judge):
         await publish_trajectory(bus, SUBJECTS, trajectory(task()))
         assert (await first_judgement(bus)).verdict is Verdict.SUCCESS
@@ -92,7 +95,7 @@ async def test_a_judge_error_is_retried_then_succeeds() -> None:
 
 
 async def test_a_judge_that_never_answers_gives_an_error_without_a_reward() -> None:
-    bus, judge = MemoryBus(SUBJECTS, BusConfig()), FailingJudge(num_failures=99)
+    bus, judge = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), FailingJudge(num_failures=99)
     async with judging(bus, judge, max_attempts=2):
         await publish_trajectory(bus, SUBJECTS, trajectory(task()))
         judgement = await first_judgement(bus)
@@ -100,7 +103,7 @@ async def test_a_judge_that_never_answers_gives_an_error_without_a_reward() -> N
 
 
 async def test_two_workers_judge_once() -> None:
-    bus = MemoryBus(SUBJECTS, BusConfig())
+    bus = MemoryBus(SUBJECTS, BusConfig(), RUBRICS)
     names = [f"t{number}" for number in range(30)]
     async with judging(bus, EnvironmentJudge()), judging(bus, EnvironmentJudge()):
         for name in names:

@@ -105,6 +105,7 @@ async def running(*workers: PolicyWorker) -> AsyncIterator[None]:
     async with anyio.create_task_group() as group:
         for worker in workers:
             group.start_soon(worker.run)
+        await anyio.wait_all_tasks_blocked()
         yield
         group.cancel_scope.cancel()
 
@@ -133,10 +134,10 @@ class Browser:
         return StepWake(episode=self.task.episode, attempt=attempt, step=step, observation_seq=seq)
 
     async def wake(self, wake: StepWake, worker: str | None = None) -> None:
-        split, episode = self.task.split, self.task.episode
-        to_any = SUBJECTS.step_any(split, episode)
-        subject = SUBJECTS.step_worker(split, WorkerId(worker), episode) if worker else to_any
-        await self.bus.append(SUBJECTS.steps, subject, wake)
+        if worker:
+            assert await self.bus.offer(SUBJECTS.wake(WorkerId(worker)), wake, timeout_s=1)
+            return
+        await self.bus.append(SUBJECTS.steps, SUBJECTS.step_any(self.task.split, self.task.episode), wake)
 
     async def step(self, worker: str | None = None) -> StepRequest:
         """Observes, wakes a policy worker, and waits for the answer."""
@@ -335,18 +336,64 @@ async def test_both_splits_and_no_more_seats_than_configured(bus: MemoryBus) -> 
     assert len(engine.requests) == len(browsers)
 
 
-async def test_stopping_hands_back_and_forgets_the_own_queue(bus: MemoryBus) -> None:
+async def test_stopping_hands_back(bus: MemoryBus) -> None:
     held, helper = ScriptedEngine(gate=anyio.Event()), ScriptedEngine()
     browser = await an_episode(bus)
-    worker = worker_of(bus, held)
-    async with running(worker):
+    async with running(worker_of(bus, held)):
         await browser.wake(await browser.observe())
         await anyio.wait_all_tasks_blocked()
         assert len(held.requests) == 1
-    assert await bus.depth(worker._own_queue) is None
     async with running(worker_of(bus, helper, "p2")):
         await queue_is_empty(bus)
     assert len(helper.requests) == 1
+
+
+async def test_a_step_that_is_offered_twice_is_answered_once(bus: MemoryBus) -> None:
+    browser, engine = await an_episode(bus), ScriptedEngine(gate=anyio.Event())
+    async with running(worker_of(bus, engine)):
+        wake = await browser.observe()
+        for _ in range(3):
+            await browser.wake(wake, "p1")
+            await anyio.wait_all_tasks_blocked()
+        assert engine.gate is not None
+        engine.gate.set()
+        with anyio.fail_after(5):
+            while await browser.chain.pending_answer(0) is None:
+                await anyio.wait_all_tasks_blocked()
+    assert len(engine.requests) == 1
+
+
+async def test_an_overloaded_worker_declines_offers(bus: MemoryBus) -> None:
+    engine, num_seats = ScriptedEngine(gate=anyio.Event()), 2
+    browsers = [await an_episode(bus, f"t{index}") for index in range(20)]
+    accepted = 0
+    async with running(worker_of(bus, engine, seats=num_seats)):
+        for browser in browsers:
+            accepted += await bus.offer(SUBJECTS.wake(WorkerId("p1")), await browser.observe(), timeout_s=1)
+            await anyio.wait_all_tasks_blocked()
+        assert len(engine.requests) == num_seats
+        assert accepted == num_seats + 2 * num_seats, "those begun, and a backlog of two a seat"
+        assert engine.gate is not None
+        engine.gate.set()
+        with anyio.fail_after(5):
+            while len(engine.requests) < accepted:
+                await anyio.wait_all_tasks_blocked()
+
+
+async def test_an_offered_step_that_is_not_seen_yet_is_tried_again(bus: MemoryBus) -> None:
+    browser, engine = await an_episode(bus), ScriptedEngine()
+    last, hidden = bus.last, [True]
+
+    async def lagging(stream: str, subject_filter: str) -> object:
+        if hidden and stream == SUBJECTS.episodes(0):
+            hidden.pop()
+            return None
+        return await last(stream, subject_filter)
+
+    bus.last = lagging  # type: ignore[assignment, method-assign]
+    async with running(worker_of(bus, engine)):
+        assert (await browser.step("p1")).worker == "p1"
+    assert not hidden
 
 
 async def test_a_dead_engine_ends_the_worker_and_hands_back(bus: MemoryBus) -> None:

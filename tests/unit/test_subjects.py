@@ -4,9 +4,9 @@ import zlib
 
 import pytest
 
-from bus.memory import matches
+from bus.memory_stream import matches
 from bus.subjects import Subjects
-from bus.topology import own_step_queue, shared_queues, streams
+from bus.topology import NUM_SHARDS, shared_queues, streams
 from schemas.config import BusConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId, RunName, WorkerId, shard_of
@@ -61,11 +61,11 @@ def test_every_subject_belongs_to_one_stream() -> None:
         *(SUBJECTS.chain_record(EpisodeId(f"e{index}"), 1, "act", 0) for index in range(50)),
         SUBJECTS.task(Split.EVAL, EPISODE),
         SUBJECTS.step_any(Split.TRAIN, EPISODE),
-        SUBJECTS.step_worker(Split.TRAIN, WorkerId("w"), EPISODE),
         SUBJECTS.trajectory(Split.TRAIN, EPISODE),
         SUBJECTS.judgement(Split.TRAIN, "rubric", EPISODE),
         SUBJECTS.heartbeat(Role.JUDGE, WorkerId("w")),
         SUBJECTS.lease("feeder"),
+        SUBJECTS.position("archive"),
         SUBJECTS.dead("a_TASKS"),
     ]
     specs = streams(SUBJECTS, CONFIG)
@@ -76,13 +76,34 @@ def test_every_subject_belongs_to_one_stream() -> None:
 
 def test_queues_of_one_stream_never_share_a_message() -> None:
     # A work-queue stream refuses consumers whose filters overlap.
-    own = [own_step_queue(SUBJECTS, CONFIG, WorkerId(f"w{index}")) for index in range(2)]
-    queues = [*shared_queues(SUBJECTS, CONFIG), *own]
-    subjects = [SUBJECTS.task(split, EPISODE) for split in Split]
-    for split in Split:
-        subjects += [SUBJECTS.step_any(split, EPISODE), SUBJECTS.step_worker(split, WorkerId("w0"), EPISODE)]
+    queues = shared_queues(SUBJECTS, CONFIG, ())
+    subjects = [SUBJECTS.task(split, EPISODE) for split in Split] + [SUBJECTS.step_any(split, EPISODE) for split in Split]
     for subject in subjects:
         assert sum(matches(wanted, subject) for queue in queues for wanted in queue.subject_filters) == 1, subject
+
+
+def test_an_offer_is_stored_nowhere() -> None:
+    subject = SUBJECTS.wake(WorkerId("w"))
+    assert not any(matches(wanted, subject) for spec in streams(SUBJECTS, CONFIG) for wanted in spec.subjects)
+
+
+def test_every_stream_says_how_many_shards_there_are() -> None:
+    assert all(dict(spec.metadata) == {NUM_SHARDS: "8"} for spec in streams(SUBJECTS, CONFIG))
+
+
+def test_only_the_newest_of_a_subject_is_ever_replaced() -> None:
+    replaced = {spec.name for spec in streams(SUBJECTS, CONFIG) if spec.discard == "old"}
+    assert replaced == {SUBJECTS.heartbeats, SUBJECTS.positions, SUBJECTS.leases}
+
+
+def test_limits_are_the_configured_ones() -> None:
+    config = BusConfig(run=RunName("a"), episodes_max_gb=2.0, results_max_gb=0.5, max_queued_tasks=7)
+    specs = {spec.name: spec for spec in streams(SUBJECTS, config)}
+    assert specs[SUBJECTS.episodes(0)].max_bytes == 2_000_000_000
+    assert specs[SUBJECTS.judged].max_bytes == 500_000_000
+    assert specs[SUBJECTS.tasks].max_msgs == 7
+    unlimited = {spec.name: spec for spec in streams(SUBJECTS, CONFIG)}
+    assert (unlimited[SUBJECTS.judged].max_bytes, unlimited[SUBJECTS.tasks].max_msgs) == (-1, -1)
 
 
 def test_shards_are_used_evenly() -> None:

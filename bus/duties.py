@@ -1,0 +1,142 @@
+"""What each role does on the bus: the subjects it writes, the streams it reads, the queues it works from, as values.
+
+Every line has its reason in the worker's code; a role that is given more than it uses is a mistake here.
+"""
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bus.ports import WorkQueue
+from bus.subjects import Subjects
+from bus.topology import step_queue, streams, task_queue, trajectory_queue
+from schemas.config import BusConfig
+from schemas.errors import ConfigurationError
+from schemas.messages import Split
+
+
+class Access(enum.StrEnum):
+    """Roles that have a key of their own in every run."""
+
+    ADMIN = "admin"
+    FEEDER = "feeder"
+    BROWSER = "browser"
+    POLICY = "policy"
+    JUDGE = "judge"
+    TRAINER = "trainer"
+    MONITOR = "monitor"
+    CONSUMER = "consumer"
+    ARCHIVER = "archiver"
+    REPLAYER = "replayer"
+
+    @classmethod
+    def named(cls, name: str) -> "Access":
+        """Raises `ConfigurationError` for a name that is none of these."""
+        try:
+            return cls(name)
+        except ValueError:
+            raise ConfigurationError(f"there is no key for the role {name!r}: write one of {', '.join(cls)}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Duties:
+    """What a role does on the bus, in the bus's own terms."""
+
+    writes: tuple[str, ...] = ()
+    """Subjects, stored or not."""
+    reads: tuple[str, ...] = ()
+    """Streams whose stored records it reads."""
+    tails: tuple[str, ...] = ()
+    """Streams that it reads and is woken by as they grow."""
+    works: tuple[WorkQueue, ...] = ()
+    """Queues that it shares with its own kind."""
+    hears: tuple[str, ...] = ()
+    """Subjects that it listens to."""
+    answers: bool = False
+    """It is asked questions, and replies."""
+    inspects: bool = False
+    """It asks how every queue stands."""
+
+
+def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[Access, Duties]:
+    """Of every role but the administrator, who may do everything inside the run. `rubrics`: those of the run's judges."""
+    run = names.run
+    rubrics = tuple(rubrics)
+    chains = tuple(names.episodes(shard) for shard in range(names.num_shards))
+    results = (names.trajectories, names.judged, names.checkpoints)
+    admitted, done, trajectory = f"{run}.ep.*.*.task", f"{run}.ep.*.*.done", f"{run}.trajectory.*.*"
+    start, observed, acted = (f"{run}.ep.*.*.*.{kind}.*" for kind in ("start", "obs", "act"))
+    position, checkpoint = f"{run}.position.*", f"{run}.checkpoint.*"
+
+    def heartbeat(role: Access) -> str:
+        return f"{run}.heartbeat.{role}.*"
+
+    return {
+        Access.FEEDER: Duties(
+            writes=(
+                heartbeat(Access.FEEDER),
+                admitted,
+                done,
+                f"{run}.task.*.*",
+                trajectory,
+                names.cancel,
+                names.lease("feeder"),
+            ),
+            reads=(*chains, names.tasks, names.leases),
+            tails=(*results, names.heartbeats),
+            hears=(names.lease("feeder"),),
+        ),
+        Access.BROWSER: Duties(
+            writes=(
+                heartbeat(Access.BROWSER),
+                start,
+                observed,
+                done,
+                *(f"{run}.step.{split.value}.any.>" for split in Split),
+                f"{run}.wake.*",
+                trajectory,
+                names.dead(names.tasks),
+            ),
+            reads=chains,
+            works=tuple(task_queue(names, config, split) for split in Split),
+            hears=(f"{run}.live.>", names.cancel),
+        ),
+        Access.POLICY: Duties(
+            writes=(heartbeat(Access.POLICY), acted, names.dead(names.steps)),
+            reads=chains,
+            tails=(names.checkpoints,),
+            works=tuple(step_queue(names, config, split) for split in Split),
+            hears=(f"{run}.wake.*",),
+            answers=True,
+        ),
+        Access.JUDGE: Duties(
+            writes=(
+                heartbeat(Access.JUDGE),
+                *(f"{run}.judged.*.{rubric}.*" for rubric in rubrics),
+                names.dead(names.trajectories),
+            ),
+            reads=(*chains, names.trajectories, names.judged),
+            works=tuple(trajectory_queue(names, config, rubric) for rubric in rubrics),
+        ),
+        Access.TRAINER: Duties(
+            writes=(heartbeat(Access.TRAINER), checkpoint),
+            reads=(*chains, names.checkpoints),
+            tails=(names.judged,),
+        ),
+        Access.MONITOR: Duties(
+            tails=tuple(spec.name for spec in streams(names, config)),
+            hears=(f"{run}.>",),
+            inspects=True,
+        ),
+        Access.CONSUMER: Duties(writes=(position,), tails=(*chains, *results, names.positions)),
+        Access.ARCHIVER: Duties(
+            writes=(heartbeat(Access.ARCHIVER), position, names.lease("archiver")),
+            reads=(names.leases,),
+            tails=(*chains, *results, names.positions),
+            hears=(names.lease("archiver"),),
+        ),
+        Access.REPLAYER: Duties(
+            writes=(admitted, start, observed, acted, done, trajectory, f"{run}.judged.*.*.*", checkpoint),
+            tails=(*chains, *results),
+        ),
+    }

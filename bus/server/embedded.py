@@ -1,0 +1,221 @@
+"""The embedded nats-server: a child process on the loopback interface, with JetStream, whose data live in the run's folder.
+
+<folder>/nats.conf     configuration, written at every start
+<folder>/keys/         a key for every role of every run, readable by their owner only
+<folder>/nats.json     where clients find it; port and keys survive restarts, so clients reconnect by themselves
+<folder>/nats.log      what the server said
+<folder>/nats.lock     held by the process that runs the server
+<folder>/jetstream/    its store
+"""
+
+import fcntl
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import msgspec
+import psutil
+import structlog
+
+from bus.access import Access
+from bus.address import ServerAddress, inbox_of
+from bus.server.keys import KeyRing, write_private
+from bus.server.ports import free_port, is_free
+from bus.server.process import last_words, start, stop, wait_ready
+from bus.server.text import LOOPBACK, ServerSettings, account_of, server_text
+from bus.server_binary import find_binary
+from schemas.config import BusConfig
+from schemas.errors import ConfigurationError
+from schemas.ids import RunName
+
+_log = structlog.get_logger()
+_STOPPING_S = 5.0
+_LEAST_FREE_BYTES = 256 * 1024 * 1024
+_ANY_RUN = (BusConfig(),)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """What `nats.json` holds."""
+
+    port: int
+    monitor_port: int
+    runs: tuple[RunName, ...] = ()
+
+    @property
+    def url(self) -> str:
+        return f"nats://{LOOPBACK}:{self.port}"
+
+
+@dataclass(frozen=True)
+class ServerProcess:
+    """A running server."""
+
+    address: ServerAddress
+    """For the administrator of its first run."""
+    monitor_url: str
+    pid: int
+    _process: anyio.abc.Process
+    _log_file: Path
+
+    async def wait_dead(self) -> str:
+        """Returns when the server has ended, with the reason as far as it is known."""
+        code = await self._process.wait()
+        return f"nats-server ended with status {code}: {last_words(self._log_file)}"
+
+
+def address_of(folder: Path, *, role: str = Access.ADMIN, run: RunName | None = None) -> ServerAddress:
+    """Where the server of this folder is, running or not, with the key of one role in one run (without a name: the first).
+
+    Raises:
+        ConfigurationError: no server has run there yet, or it serves no such run.
+    """
+    place = _known(folder)
+    if place is None:
+        raise ConfigurationError(
+            f"no NATS server has run in {folder} yet: start the run's server role first, or write bus_config.url"
+        )
+    run = run or place.runs[0]
+    if run not in place.runs:
+        raise ConfigurationError(
+            f"the server of {folder} has no account for the run {run}: it serves {', '.join(place.runs)}; "
+            "add it to its bus_config.guest_runs"
+        )
+    access = Access.named(role)
+    seed = KeyRing(folder / "keys").seed(run, access)
+    return ServerAddress(place.url, nkey_seed=seed, inbox_prefix=inbox_of(access))
+
+
+def is_served(folder: Path) -> bool:
+    """Whether some process runs this folder's server now."""
+    try:
+        with _lock(folder):
+            return False
+    except ConfigurationError:
+        return True
+
+
+@asynccontextmanager
+async def nats_server(
+    folder: Path, runs: Sequence[BusConfig] = _ANY_RUN, *, port: int | None = None, max_payload_bytes: int | None = None
+) -> AsyncIterator[ServerAddress]:
+    """Runs a server while the context is open; see `server_process`."""
+    async with server_process(folder, runs, port=port, max_payload_bytes=max_payload_bytes) as server:
+        yield server.address
+
+
+@asynccontextmanager
+async def server_process(
+    folder: Path, runs: Sequence[BusConfig] = _ANY_RUN, *, port: int | None = None, max_payload_bytes: int | None = None
+) -> AsyncIterator[ServerProcess]:
+    """Starts a server with an account for every run and waits until JetStream answers; stops it cleanly on leaving.
+
+    It listens on loopback, whatever is configured: servers for other machines are written by `bus.server.cluster_files`.
+
+    Raises:
+        ConfigurationError: no usable binary, the folder cannot be written, the disk is full, the port is taken, or another
+            process runs this folder's server.
+    """
+    binary = await find_binary()
+    _prepare(folder)
+    with _lock(folder):
+        await _end_orphan(folder)
+        place = _place(folder, port, runs)
+        config, log_file = folder / "nats.conf", folder / "nats.log"
+        settings = ServerSettings(
+            name=f"millrace-{place.port}",
+            port=place.port,
+            monitor_port=place.monitor_port,
+            store_dir=str((folder / "jetstream").resolve()),
+            max_payload_bytes=max_payload_bytes or runs[0].max_payload_bytes,
+            sync_interval=runs[0].sync_interval,
+            version=binary.version,
+        )
+        write_private(config, _text(folder, settings, runs).encode())
+        # Whole or not at all: workers that are started beside a restarting server read this file at any moment.
+        write_private(folder / "nats.json", msgspec.json.encode(place))
+        address = address_of(folder)
+        process = await start(binary, config, log_file)
+        try:
+            await wait_ready(process, address, log_file)
+            _log.info("server_ready", url=place.url, pid=process.pid, version=binary.version_text)
+            yield ServerProcess(address, f"http://{LOOPBACK}:{place.monitor_port}", process.pid, process, log_file)
+        finally:
+            await stop(process)
+
+
+def _text(folder: Path, settings: ServerSettings, runs: Sequence[BusConfig]) -> str:
+    keys = KeyRing(folder / "keys")
+    for run in runs:
+        keys.make(run.run)
+    return server_text(settings, [account_of(run, keys) for run in runs], keys.system_public_key())
+
+
+def _prepare(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".write-{secrets.token_hex(4)}"
+        probe.touch()
+        probe.unlink()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise ConfigurationError(
+            f"the server cannot write to {folder} ({error.strerror}): choose another save_path or correct its permissions"
+        ) from error
+    if free < _LEAST_FREE_BYTES:
+        raise ConfigurationError(
+            f"{folder} has {free // 2**20} MiB of disk left, the server needs {_LEAST_FREE_BYTES // 2**20}: "
+            "make room or choose another save_path"
+        )
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    with (folder / "nats.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigurationError(
+                f"the server of {folder} is running already: use it, or choose another save_path for a second run"
+            ) from error
+        yield
+
+
+async def _end_orphan(folder: Path) -> None:
+    """Ends a server of this very folder whose parent was killed: nobody holds the lock, so nobody else looks after it."""
+    config = str(folder / "nats.conf")
+    for process in psutil.process_iter(["cmdline", "name"]):
+        cmdline = process.info["cmdline"] or []
+        if process.info["name"] != "nats-server" or config not in cmdline:
+            continue
+        _log.warning("orphaned_server_ended", pid=process.pid)
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
+            try:
+                await anyio.to_thread.run_sync(process.wait, _STOPPING_S)
+            except psutil.TimeoutExpired:
+                process.kill()
+                await anyio.to_thread.run_sync(process.wait, _STOPPING_S)
+
+
+def _known(folder: Path) -> Place | None:
+    try:
+        return msgspec.json.decode((folder / "nats.json").read_bytes(), type=Place)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _place(folder: Path, port: int | None, runs: Sequence[BusConfig]) -> Place:
+    """The port asked for, else the one used last time, else a free one."""
+    known = _known(folder)
+    wanted = port or (known.port if known else None)
+    if wanted is not None and not is_free(wanted):
+        raise ConfigurationError(
+            f"port {wanted} is taken by another program: end that one, or remove {folder / 'nats.json'} to use another port"
+        )
+    monitor = known.monitor_port if known and is_free(known.monitor_port) else free_port()
+    return Place(port=wanted or free_port(), monitor_port=monitor, runs=tuple(run.run for run in runs))

@@ -1,0 +1,77 @@
+"""A nats-server as a child process: started, found ready, stopped in order."""
+
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import structlog
+
+from bus.address import ServerAddress
+from bus.jetstream.bus import require_jetstream
+from bus.jetstream.link import open_link
+from bus.server_binary import ServerBinary
+from schemas.errors import BusUnavailable, ConfigurationError
+
+_log = structlog.get_logger()
+_READY_S = 30.0
+_STOPPING_S = 5.0
+
+
+async def start(binary: ServerBinary, config: Path, log_file: Path) -> anyio.abc.Process:
+    with log_file.open("ab") as output:
+        # A session of its own: an interrupt at the terminal reaches the workers first, and they close in order.
+        return await anyio.open_process(
+            [str(binary.path), "-c", str(config)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+
+
+async def wait_ready(process: anyio.abc.Process, address: ServerAddress, log_file: Path) -> None:
+    """Returns when JetStream answers this address. Raises `ConfigurationError` when it does not, or the process ended."""
+
+    async def watch(scope: anyio.CancelScope) -> None:
+        await process.wait()
+        scope.cancel()
+
+    ready = False
+    with anyio.move_on_after(_READY_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch, group.cancel_scope)
+            while not ready:
+                # `open_link` itself waits for the port to open, `require_jetstream` for the store to be read.
+                with suppress(BusUnavailable):
+                    async with open_link(address, "start") as link:
+                        await require_jetstream(link, address)
+                        ready = True
+            group.cancel_scope.cancel()
+    if not ready:
+        raise ConfigurationError(f"nats-server could not be started: {last_words(log_file)}; see {log_file}")
+
+
+async def stop(process: anyio.abc.Process) -> None:
+    with anyio.CancelScope(shield=True):
+        with suppress(ProcessLookupError):
+            process.terminate()
+        with anyio.move_on_after(_STOPPING_S) as scope:
+            await process.wait()
+        if scope.cancelled_caught:
+            _log.warning("server_killed", pid=process.pid)
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+        await process.aclose()
+
+
+def last_words(log_file: Path) -> str:
+    """The latest fatal or error line of the log, else its last line."""
+    try:
+        lines = log_file.read_text(errors="replace").splitlines()[-50:]
+    except OSError:
+        return "it left no log"
+    serious = [line for line in lines if "[FTL]" in line or "[ERR]" in line]
+    return (serious or lines or ["it said nothing"])[-1]

@@ -1,0 +1,166 @@
+"""Archive, import and export over real servers: identical bytes and identities, whatever is killed on the way."""
+
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bus.ports import Bus
+from bus.server import nats_server
+from bus.subjects import Subjects
+from ops.archive.archive_source import ArchiveSource
+from ops.archive.exports.export import FORMATS
+from ops.archive.folder import ArchiveFolder
+from ops.archive.stream_source import StreamSource
+from ops.archive.verify import verify
+from ops.audit import audit
+from ops.configuration import load_config
+from ops.role_process import millrace_command, millrace_environment
+from ops.roles import join, subjects_of
+from ops.run_folder import RunFolder
+from schemas.config import ArchiveConfig, BusConfig
+from schemas.ids import RunName, WorkerId
+from schemas.messages import Heartbeat, Role
+from tests import archive_world as world
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
+NUM_EPISODES = 40
+
+
+def new_run(path: Path, name: str, num_shards: int) -> RunFolder:
+    run = RunFolder(path)
+    bus = BusConfig(run=RunName(name), num_shards=num_shards)
+    run.create(replace(load_config("default"), bus_config=bus, archive_config=ArchiveConfig(episodes_per_part=7)))
+    return run
+
+
+@asynccontextmanager
+async def opened(run: RunFolder) -> AsyncIterator[tuple[Bus, Subjects]]:
+    config = run.load()
+    async with nats_server(run.server), join(run, config, name="test") as bus:
+        yield bus, subjects_of(config)
+
+
+async def filled_run(path: Path) -> tuple[RunFolder, world.Contents]:
+    run = new_run(path, "first", 4)
+    async with opened(run) as (bus, subjects):
+        await world.fill(bus, subjects, num_episodes=NUM_EPISODES)
+        return run, await world.contents(StreamSource(bus, subjects))
+
+
+async def millrace(*arguments: str | Path) -> str:
+    """The command as people run it."""
+    done = await anyio.run_process(
+        millrace_command([str(argument) for argument in arguments]), env=millrace_environment(), check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+async def test_archive_import_and_export_change_nothing(tmp_path: Path) -> None:
+    first, expected = await filled_run(tmp_path / "first")
+    archive = ArchiveFolder(first.path / "archive")
+    assert f"{NUM_EPISODES} episodes" in await millrace("archive", "--once", "--run-dir", first.path)
+    report = await millrace("archive", "--verify", archive.path)
+    assert report.split()[-2:] == ["damaged", "0"]
+    assert await world.contents(ArchiveSource(archive)) == expected
+
+    second = new_run(tmp_path / "second", "second", 3)
+    async with opened(second):
+        pass  # the server has run there once
+    assert f"{NUM_EPISODES} episodes" in await millrace("import", archive.path, "--run-dir", second.path)
+    async with opened(second) as (bus, subjects):
+        assert await world.contents(StreamSource(bus, subjects)) == expected
+        counts = await audit(bus, subjects, chains=True)
+        assert (counts.num_trajectories, counts.num_duplicates, counts.broken_chains) == (NUM_EPISODES, 0, ())
+    await millrace("archive", "--once", "--run-dir", second.path)
+    again = ArchiveFolder(second.path / "archive")
+    assert verify(again).damaged == []
+    assert await world.contents(ArchiveSource(again)) == expected
+    assert world.files(again.path / "pictures") == world.files(archive.path / "pictures")
+
+    for format_name in FORMATS:
+        outs = []
+        for name, source in (("archive", archive.path), ("run", first.path), ("imported", second.path)):
+            outs.append(tmp_path / f"{format_name}-{name}")
+            await millrace(
+                "export", source, "--format", format_name, "--out", outs[-1], "--rubric", "environment", "--split", "train"
+            )
+        files = [world.files(out) for out in outs]
+        assert files[0]
+        assert files[1] == files[0]
+        assert files[2] == files[0]
+
+
+_KILLED_AT = """
+import os, signal, sys
+from pathlib import Path
+from ops.cli import main
+remaining = int(sys.argv.pop(1))
+def counting(owner, name):
+    original = getattr(owner, name)
+    def counted(*arguments, **options):
+        global remaining
+        remaining -= 1
+        if remaining == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*arguments, **options)
+    setattr(owner, name, counted)
+counting(os, "fsync")
+counting(Path, "replace")
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+async def test_an_archiver_that_is_killed_again_and_again_makes_the_same_archive(tmp_path: Path) -> None:
+    run, expected = await filled_run(tmp_path / "first")
+    arguments = ["archive", "--once", "--run-dir", str(run.path)]
+    async with nats_server(run.server):
+        await millrace(*arguments, f"archive_config.folder={tmp_path / 'unharmed'}")
+        program, killed = [*millrace_command([])[:2], "-c", _KILLED_AT], ArchiveFolder(tmp_path / "killed")
+        num_kills = 0
+        for step in (1, 40, 140):
+            command = [*program, str(step), *arguments, f"archive_config.folder={killed.path}"]
+            done = await anyio.run_process(command, env=millrace_environment(), check=False)
+            num_kills += done.returncode == -signal.SIGKILL
+            assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
+            if killed.is_archive:
+                assert verify(killed).damaged == []
+        await millrace(*arguments, f"archive_config.folder={killed.path}")
+    assert num_kills == 3
+    assert world.files(killed.path, leaving_out=["config.yaml"]) == world.files(
+        tmp_path / "unharmed", leaving_out=["config.yaml"]
+    )
+    assert await world.contents(ArchiveSource(killed)) == expected
+
+
+async def test_the_archiver_follows_a_run_that_goes_on(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run", "live", 2)
+    async with opened(run) as (bus, subjects):
+        settings = ["archive_config.episodes_per_part=4", "archive_config.seconds_per_part=0.5"]
+        command = millrace_command(["archive", "--run-dir", str(run.path), "--name", "archiver-1", *settings])
+        async with await anyio.open_process(
+            command, env=millrace_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as archiver:
+            await world.fill(bus, subjects, num_episodes=10)
+            num_judgements = len(await bus.subjects(subjects.judged, subjects.judgements(None)))
+            await all_archived(bus, subjects, 10, num_judgements)
+            archiver.terminate()
+            assert await archiver.wait() == 0
+        source = ArchiveSource(ArchiveFolder(run.path / "archive"))
+        assert await world.contents(source) == await world.contents(StreamSource(bus, subjects))
+
+
+async def all_archived(bus: Bus, subjects: Subjects, num_episodes: int, num_judgements: int) -> None:
+    """Returns when the archiver's heartbeats say that everything is in a part."""
+    wanted = {"num_episodes": num_episodes, "num_judgements": num_judgements, "num_waiting": 0}
+    async with bus.tail(subjects.heartbeats, subjects.heartbeat(Role.ARCHIVER, WorkerId("archiver-1"))) as heartbeats:
+        async for record in heartbeats:
+            assert isinstance(record.message, Heartbeat)
+            if wanted.items() <= record.message.metrics.items():
+                return

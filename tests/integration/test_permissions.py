@@ -1,0 +1,191 @@
+"""Every role's key tries everything, on a real server: the outcome is that of the table, cell by cell."""
+
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+from nats.aio.client import Client
+
+from bus.access import Access
+from bus.address import ServerAddress, inbox_of
+from bus.jetstream import connect
+from bus.jetstream.api import STREAM_NOT_FOUND, ApiError, Response, ask
+from bus.jetstream.link import NoResponder, open_link
+from bus.server import address_of, nats_server
+from bus.server.keys import KeyRing, read_seed
+from bus.subjects import Subjects
+from ops.streams import create_streams
+from schemas.config import BusConfig
+from schemas.errors import ConfigurationError, NotPermitted
+from schemas.ids import PolicyVersion, RunName, WorkerId
+from schemas.messages import Heartbeat, Role
+from tests.permissions import CONFIG, OPERATIONS, ROLES, Operation
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
+OTHER = replace(CONFIG, run=RunName("other"))
+SUBJECTS = Subjects(CONFIG.run, CONFIG.num_shards)
+
+
+@asynccontextmanager
+async def served(folder: Path, *runs: BusConfig) -> AsyncIterator[None]:
+    async with nats_server(folder, runs or (CONFIG,)):
+        for run in runs or (CONFIG,):
+            await create_streams(address_of(folder, run=run.run), run)
+        yield
+
+
+class Prober:
+    """A bare client that learns from the server's own words whether it was let through."""
+
+    def __init__(self) -> None:
+        self._client = Client()
+        self._refusals: list[str] = []
+
+    async def connect(self, address: ServerAddress) -> None:
+        async def note(error: Exception) -> None:
+            self._refusals.append(str(error))
+
+        await self._client.connect(address.url, nkeys_seed_str=address.nkey_seed, error_cb=note, allow_reconnect=False)
+
+    async def may(self, operation: Operation, reply: str) -> bool:
+        """The server complains before it answers the flush."""
+        self._refusals.clear()
+        if operation.verb == "publish":
+            await self._client.publish(operation.subject, b"{}", reply=reply)
+        else:
+            heard = await self._client.subscribe(operation.subject)
+            await heard.unsubscribe()
+        for _ in range(2):  # the library's ping may overtake what it follows
+            await self._client.flush()
+        assert all("permissions violation" in refusal for refusal in self._refusals), self._refusals
+        return not self._refusals
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_a_role_can_do_what_the_table_says_and_nothing_else(role: Access, tmp_path: Path) -> None:
+    async with served(tmp_path):
+        prober = Prober()
+        await prober.connect(address_of(tmp_path, role=role))
+        wrong = [
+            f"{operation.what} ({operation.subject}): {'allowed' if allowed else 'refused'}"
+            for operation in OPERATIONS
+            if (allowed := await prober.may(operation, f"{inbox_of(role)}.probe")) != (role in operation.allowed)
+        ]
+        await prober.close()
+    assert not wrong
+
+
+async def test_the_administrator_creates_streams_and_what_a_role_tried_has_changed_nothing(tmp_path: Path) -> None:
+    async with served(tmp_path):
+        for role in ROLES:
+            async with open_link(address_of(tmp_path, role=role), role) as link:
+                for verb in (f"STREAM.DELETE.{SUBJECTS.judged}", f"STREAM.PURGE.{SUBJECTS.judged}"):
+                    with pytest.raises(NotPermitted, match=f"key of {role}"):
+                        await ask(link, verb, None, Response, timeout_s=10)
+        assert {item.outcome for item in await create_streams(address_of(tmp_path), CONFIG)} == {"unchanged"}
+
+
+async def test_another_run_s_keys_can_do_nothing_here(tmp_path: Path) -> None:
+    async with served(tmp_path, CONFIG, OTHER):
+        theirs = address_of(tmp_path, run=OTHER.run)
+        async with (
+            connect(address_of(tmp_path), SUBJECTS, CONFIG, name="ours") as ours,
+            ours.listen(f"{CONFIG.run}.>") as heard,
+            open_link(theirs, "theirs") as link,
+        ):
+            for stream in (SUBJECTS.tasks, SUBJECTS.episodes(0), SUBJECTS.judged):
+                with pytest.raises(ApiError) as refused:
+                    await ask(link, f"STREAM.INFO.{stream}", None, Response, timeout_s=10)
+                assert refused.value.failure.err_code == STREAM_NOT_FOUND
+            with pytest.raises(NoResponder):
+                await link.request(SUBJECTS.checkpoint(PolicyVersion(1)), b"forged", timeout_s=10)
+            assert await ours.last_seq(SUBJECTS.checkpoints) == 0
+            # What is ours arrives, and nothing came before it.
+            beat = Heartbeat(role=Role.FEEDER, worker=WorkerId("w"), state="working", at=1.0)
+            await ours.tell(SUBJECTS.heartbeat(Role.FEEDER, WorkerId("w")), beat)
+            with anyio.fail_after(10):
+                assert (await anext(heard)).message == beat
+        with pytest.raises(ConfigurationError, match="no account for the run third"):
+            address_of(tmp_path, run=RunName("third"))
+
+
+async def test_a_refusal_is_told_at_once_and_not_asked_for_again(tmp_path: Path) -> None:
+    async with served(tmp_path), open_link(address_of(tmp_path, role="judge"), "judge") as link:
+        began = anyio.current_time()
+        for _ in range(2):
+            with pytest.raises(NotPermitted, match=r"key of judge is not permitted publish on r\.checkpoint\.1"):
+                await link.request(SUBJECTS.checkpoint(PolicyVersion(1)), b"forged", timeout_s=30)
+        assert anyio.current_time() - began < 5
+        # Requests that are allowed are not disturbed.
+        await ask(link, f"STREAM.INFO.{SUBJECTS.judged}", None, Response, timeout_s=10)
+
+
+async def test_listening_where_one_may_not_is_refused(tmp_path: Path) -> None:
+    async with served(tmp_path), connect(address_of(tmp_path, role="judge"), SUBJECTS, CONFIG, name="judge") as bus:
+        with pytest.raises(NotPermitted, match="not permitted subscription"):
+            async with bus.listen(f"{CONFIG.run}.task.>"):
+                pass
+
+
+async def test_a_key_with_another_role_s_inbox_hears_no_answer(tmp_path: Path) -> None:
+    async with served(tmp_path):
+        judge = address_of(tmp_path, role="judge")
+        with pytest.raises(NotPermitted, match="subscription"):
+            async with connect(replace(judge, inbox_prefix=inbox_of("feeder")), SUBJECTS, CONFIG, name="spy"):
+                pass
+
+
+async def test_the_limit_of_permissions_is_the_one_that_is_documented(tmp_path: Path) -> None:
+    # docs/cluster.md says that reply subjects are not checked. A server that checks them makes this fail: then say so there.
+    subject = SUBJECTS.checkpoint(PolicyVersion(1))
+    async with served(tmp_path), open_link(address_of(tmp_path, role="judge"), "judge") as link:
+        await link.publish("$JS.API.INFO", reply=subject)
+        await ask(link, "INFO", None, Response, timeout_s=10)
+        async with connect(address_of(tmp_path), SUBJECTS, CONFIG, name="admin") as bus:
+            assert await bus.subjects(SUBJECTS.checkpoints, subject) == {subject: 1}
+
+
+async def test_a_key_that_the_server_does_not_know_is_refused(tmp_path: Path) -> None:
+    stranger = KeyRing(tmp_path / "elsewhere")
+    stranger.make(CONFIG.run)
+    async with served(tmp_path / "server"):
+        address = replace(address_of(tmp_path / "server", role="judge"), nkey_seed=stranger.seed(CONFIG.run, Access.JUDGE))
+        with pytest.raises(NotPermitted, match="refuses the key of judge"):
+            async with connect(address, SUBJECTS, CONFIG, name="stranger"):
+                pass
+
+
+async def test_keys_are_private_and_survive_a_restart(tmp_path: Path) -> None:
+    async with nats_server(tmp_path, (CONFIG,)):
+        before = {role: address_of(tmp_path, role=role) for role in Access}
+    for role in Access:
+        seed = tmp_path / "keys" / CONFIG.run / f"{role}.seed"
+        assert stat.S_IMODE(seed.stat().st_mode) == 0o600
+        assert seed.read_text() not in (tmp_path / "nats.log").read_text() + (tmp_path / "nats.conf").read_text()
+        assert before[role].nkey_seed not in repr(before[role])
+    assert stat.S_IMODE((tmp_path / "keys").stat().st_mode) == 0o700
+    assert len({address.nkey_seed for address in before.values()}) == len(Access)
+    async with nats_server(tmp_path, (CONFIG,)):
+        assert {role: address_of(tmp_path, role=role) for role in Access} == before
+
+
+async def test_a_key_that_others_may_read_or_that_is_missing_is_said_so(tmp_path: Path) -> None:
+    KeyRing(tmp_path).make(CONFIG.run)
+    folder = tmp_path / CONFIG.run
+    assert read_seed(folder, Access.JUDGE).startswith("SU")
+    (folder / "judge.seed").chmod(0o640)
+    with pytest.raises(ConfigurationError, match=r"chmod 600 .*judge\.seed"):
+        read_seed(folder, Access.JUDGE)
+    (folder / "judge.seed").unlink()
+    with pytest.raises(ConfigurationError, match=r"copy r/judge\.seed from the keys folder"):
+        read_seed(folder, Access.JUDGE)
+    (folder / "trainer.seed").write_text("no seed")
+    with pytest.raises(ConfigurationError, match="holds no nkey seed"):
+        read_seed(folder, Access.TRAINER)

@@ -1,0 +1,100 @@
+"""The permissions as values: what is granted to nobody, and what a person is told who lacks a key."""
+
+from pathlib import Path
+
+import pytest
+
+from bus.access import Access, covers, grants
+from bus.server.cluster_files import server_folder
+from bus.server.keys import KeyRing
+from bus.subjects import Subjects
+from ops.cli import main
+from ops.roles import address_for, runs_of
+from ops.run_folder import RunFolder
+from schemas.config import BusConfig
+from schemas.errors import ConfigurationError
+from schemas.ids import RunName
+from tests.permissions import CONFIG, PAGE, ROLES, markdown
+
+SUBJECTS = Subjects(CONFIG.run, CONFIG.num_shards)
+
+
+def test_the_page_of_permissions_is_up_to_date() -> None:
+    assert PAGE.read_text() == markdown(), "python -m tests.permissions"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_no_role_reaches_beyond_its_run_or_administers(role: Access) -> None:
+    grant = grants(SUBJECTS, CONFIG, role, CONFIG.rubrics)
+    ours = ("r.", "$JS.API.INFO", "$JS.ACK.r_", f"_INBOX_{role}.", "$JS.EVENT.ADVISORY.CONSUMER.")
+    asked = ("STREAM.INFO.r_", "DIRECT.GET.r_", "CONSUMER.INFO.r_", "CONSUMER.MSG.NEXT.r_")
+    for subject in grant.publish:
+        assert subject.startswith(ours[:3]) or subject.removeprefix("$JS.API.").startswith(asked), subject
+    for subject in grant.subscribe:
+        assert subject.startswith((ours[0], *ours[3:])), subject
+
+
+def test_only_the_policy_answers_requests() -> None:
+    assert [role for role in ROLES if grants(SUBJECTS, CONFIG, role, CONFIG.rubrics).allow_responses] == [Access.POLICY]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "subject", "covered"),
+    [
+        ("r.ep.>", "r.ep.1.e.task", True),
+        ("r.ep.>", "r.ep.*.*.done", True),
+        ("r.ep.>", "r.ep", False),
+        ("r.ep.*", "r.ep.>", False),
+        ("r.ep.>", "r.ep.>", True),
+        ("r.*.x", "r.a.x", True),
+        ("r.*.x", "r.a.y", False),
+        ("r.ep.1.>", "r.ep.*.e.task", False),
+    ],
+)
+def test_a_pattern_covers_what_it_stands_for(pattern: str, subject: str, covered: bool) -> None:
+    assert covers(pattern, subject) is covered
+
+
+def test_a_role_without_a_key_is_refused_by_name() -> None:
+    with pytest.raises(ConfigurationError, match="no key for the role 'server'"):
+        Access.named("server")
+
+
+def test_a_node_needs_the_keys_of_its_own_roles_only(tmp_path: Path) -> None:
+    KeyRing(tmp_path).make(CONFIG.run)
+    keys = tmp_path / CONFIG.run
+    for other in ROLES:
+        if other is not Access.BROWSER:
+            (keys / f"{other}.seed").unlink()
+    bus = BusConfig(run=CONFIG.run, url="tls://nats.example.org:4222", keys=str(keys), ca_file=str(tmp_path / "ca.pem"))
+    address = address_for(RunFolder(tmp_path), bus, "browser")
+    assert (address.inbox_prefix, address.ca_file) == ("_INBOX_browser", tmp_path / "ca.pem")
+    with pytest.raises(ConfigurationError, match=r"copy r/judge\.seed"):
+        address_for(RunFolder(tmp_path), bus, "judge")
+
+
+def test_guest_runs_share_everything_but_the_name() -> None:
+    guest = RunName("guest")
+    first, second = runs_of(BusConfig(run=CONFIG.run, num_shards=2, guest_runs=(guest,)))
+    assert (first.run, second.run, second.num_shards) == (CONFIG.run, guest, 2)
+
+
+def test_the_command_writes_a_cluster_and_names_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hosts = ("nats-1", "nats-2", "nats-3")
+    servers = [argument for host in hosts for argument in ("--server", host)]
+    out = tmp_path / "cluster"
+    assert main(["cluster", "--out", str(out), *servers, "--run", "a", "--run", "b", "bus_config.num_shards=2"]) == 0
+    printed = capsys.readouterr().out
+    assert "tls://nats-1:4222,tls://nats-2:4222,tls://nats-3:4222" in printed
+    secrets = [path.read_text().strip() for path in out.rglob("*.seed")] + [(out / "keys" / "route.password").read_text()]
+    assert len(secrets) == 2 * len(Access) + 2
+    texts = [(server_folder(out, host) / "nats.conf").read_text() for host in hosts]
+    for secret in secrets[:-1]:
+        assert not any(secret in text for text in (printed, *texts))
+    assert secrets[-1] not in printed
+    assert all("a_EPISODES1" in text and "b_EPISODES1" in text for text in texts)
+
+
+def test_two_servers_are_refused_with_the_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cluster", "--out", str(tmp_path / "c"), "--server", "a", "--server", "b"]) == 78
+    assert "no majority" in capsys.readouterr().err
