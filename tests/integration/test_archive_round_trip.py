@@ -2,30 +2,34 @@
 
 import signal
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
+import structlog
 
 from bus.ports import Bus
-from bus.server import nats_server
 from bus.subjects import Subjects
+from ops.archive import archive_command, import_command
 from ops.archive.archive_source import ArchiveSource
-from ops.archive.exports.export import FORMATS
+from ops.archive.exports.export import FORMATS, export
+from ops.archive.exports.played import Selection
 from ops.archive.folder import ArchiveFolder
+from ops.archive.opening import open_source
 from ops.archive.stream_source import StreamSource
 from ops.archive.verify import verify
 from ops.audit import audit
+from ops.audit_command import served
 from ops.configuration import load_config
 from ops.role_process import millrace_command, millrace_environment
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from schemas.config import ArchiveConfig, BusConfig
 from schemas.ids import RunName, WorkerId
-from schemas.messages import Heartbeat, Role
+from schemas.messages import Heartbeat, Role, Split
 from tests import archive_world as world
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -39,10 +43,17 @@ def new_run(path: Path, name: str, num_shards: int) -> RunFolder:
     return run
 
 
+@pytest.fixture(autouse=True)
+def keep_logging() -> Iterator[None]:
+    """Commands set logging up for their own process."""
+    yield
+    structlog.reset_defaults()
+
+
 @asynccontextmanager
 async def opened(run: RunFolder) -> AsyncIterator[tuple[Bus, Subjects]]:
     config = run.load()
-    async with nats_server(run.server), join(run, config, name="test") as bus:
+    async with served(run, config), join(run, config, role="admin", name="test") as bus:
         yield bus, subjects_of(config)
 
 
@@ -71,30 +82,39 @@ async def test_archive_import_and_export_change_nothing(tmp_path: Path) -> None:
     assert await world.contents(ArchiveSource(archive)) == expected
 
     second = new_run(tmp_path / "second", "second", 3)
-    async with opened(second):
-        pass  # the server has run there once
-    assert f"{NUM_EPISODES} episodes" in await millrace("import", archive.path, "--run-dir", second.path)
+    assert await import_command.main(archive.path, second, second.load(), judgements=True) == 0
     async with opened(second) as (bus, subjects):
         assert await world.contents(StreamSource(bus, subjects)) == expected
         counts = await audit(bus, subjects, chains=True)
         assert (counts.num_trajectories, counts.num_duplicates, counts.broken_chains) == (NUM_EPISODES, 0, ())
-    await millrace("archive", "--once", "--run-dir", second.path)
+    assert await archive_command.once(second, second.load(), "archiver-2") == 0
     again = ArchiveFolder(second.path / "archive")
     assert verify(again).damaged == []
     assert await world.contents(ArchiveSource(again)) == expected
     assert world.files(again.path / "pictures") == world.files(archive.path / "pictures")
 
-    for format_name in FORMATS:
-        outs = []
-        for name, source in (("archive", archive.path), ("run", first.path), ("imported", second.path)):
-            outs.append(tmp_path / f"{format_name}-{name}")
-            await millrace(
-                "export", source, "--format", format_name, "--out", outs[-1], "--rubric", "environment", "--split", "train"
+    exports = [
+        await every_export(source, tmp_path / str(number))
+        for number, source in enumerate((archive.path, first.path, second.path))
+    ]
+    assert exports[0]
+    assert exports[1] == exports[0]
+    assert exports[2] == exports[0]
+
+
+async def every_export(source: Path, out: Path) -> dict[str, bytes]:
+    selection = Selection(split=Split.TRAIN, rubric="environment")
+    async with open_source(source, name="export") as given:
+        for format_name in FORMATS:
+            await export(
+                given.source,
+                out / format_name,
+                format_name=format_name,
+                selection=selection,
+                context=given.config.context_config,
+                model=given.config.model_config,
             )
-        files = [world.files(out) for out in outs]
-        assert files[0]
-        assert files[1] == files[0]
-        assert files[2] == files[0]
+    return world.files(out)
 
 
 _KILLED_AT = """
@@ -120,7 +140,7 @@ sys.exit(main(sys.argv[1:]))
 async def test_an_archiver_that_is_killed_again_and_again_makes_the_same_archive(tmp_path: Path) -> None:
     run, expected = await filled_run(tmp_path / "first")
     arguments = ["archive", "--once", "--run-dir", str(run.path)]
-    async with nats_server(run.server):
+    async with served(run, run.load()):
         await millrace(*arguments, f"archive_config.folder={tmp_path / 'unharmed'}")
         program, killed = [*millrace_command([])[:2], "-c", _KILLED_AT], ArchiveFolder(tmp_path / "killed")
         num_kills = 0
