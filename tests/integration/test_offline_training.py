@@ -156,3 +156,16 @@ def test_trajectories_are_judged_again_with_the_runs_own_rubric(source: Path, tm
     assert [checkpoint.num_trajectories for checkpoint in published] == [0, 4]
     assert {(judgement.rubric, judgement.judge) for judgement in judged} == {("environment_v1", "judge-1")}
     assert len(judged) == 4
+
+
+def test_an_archive_is_replayed_like_a_run(source: Path, tmp_path: Path) -> None:
+    with running(*millrace_command(["archive", "--run-dir", str(source), "--once"])) as process:
+        assert process.wait(_LIMIT_S) == 0
+    into = tmp_path / "copy"
+    with running(
+        *millrace_command(["replay", str(source / "archive"), "--into", str(into), "--min-reward", "0.5"])
+    ) as process:
+        assert process.wait(_LIMIT_S) == 0
+    published, judged = results(into)
+    assert published == []
+    assert [judgement.reward for judgement in judged] == [1.0] * 10
