@@ -6,6 +6,7 @@ machine. An evaluation that was interrupted goes on; one that is complete is onl
 
 import json
 import math
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -114,8 +115,8 @@ def checkpoint_folder(run: RunFolder, checkpoint: str) -> Path:
 
 def _label(run: RunFolder, model: Path) -> str:
     """Names one checkpoint among all that may be evaluated for this run."""
-    is_own = model.parent == run.checkpoints
-    return model.name if is_own else "-".join((model.parent.name, model.name))
+    name = model.name if model.parent == run.checkpoints else f"{model.parent.name}-{model.name}"
+    return re.sub(r"[^A-Za-z0-9_-]", "-", name)
 
 
 def evaluation_config(run: RunFolder, model: Path, folder: RunFolder, overrides: Sequence[str]) -> Config:
