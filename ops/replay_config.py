@@ -32,6 +32,9 @@ def offline_config(source: Path, folder: RunFolder, checkpoints: Sequence[Checkp
             "feeder_config.evaluate_first=false",
             "feeder_config.evaluate_last=false",
             "feeder_config.eval_every=0",
+            # Every pass needs the whole data set, however long training takes.
+            "bus_config.episodes_max_age_s=0",
+            "bus_config.results_max_age_s=0",
             f"trainer_config.stored_version={_UNKNOWN}",
             *overrides,
         ],

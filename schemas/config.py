@@ -170,9 +170,9 @@ class BusConfig:
     """EPISODES streams; 8 to 16 above about 1,000 live episodes with large pictures."""
     replicas: int = 1
     episodes_max_age_s: float = 7 * 86400.0
-    """Seconds that chains and their pictures are kept."""
+    """Seconds that chains and their pictures are kept; 0: for ever."""
     results_max_age_s: float = 30 * 86400.0
-    """Seconds that trajectories, judgements and checkpoints are kept."""
+    """Seconds that trajectories, judgements and checkpoints are kept; 0: for ever."""
     episodes_max_gb: float = 0.0
     """Gigabytes (1e9 bytes) that each EPISODES stream may hold; 0: as much as the server has. A full stream drops nothing:
     its writers wait until age makes room."""
