@@ -1,11 +1,16 @@
-"""Where a trainer stands in its passes over stored episodes, by value."""
+"""Where a trainer stands in its passes over stored episodes, by value, and what a pass reads."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bus.memory import MemoryBus
 from schemas.config import FeederConfig
 from schemas.errors import ConfigurationError
+from schemas.messages import Trajectory
+from tests.trainer_world import SUBJECTS, judge, play, train_task
+from trainer.episode_steps import EpisodeSteps
+from trainer.intake import open_intake
 from trainer.passes import Passes, Position
 
 
@@ -40,3 +45,19 @@ def test_every_pass_takes_every_judgement_once(num_stored: int, size: int, num_b
         taken.extend((position.num_passes, position.seq + index) for index in range(1, count + 1))
         position = passes.after(position, seq=position.seq + count, count=count)
     assert taken == [(index // num_stored, 1 + index % num_stored) for index in range(len(taken))]
+
+
+async def _no_steps(_: Trajectory) -> EpisodeSteps:
+    return EpisodeSteps()
+
+
+@pytest.mark.anyio
+async def test_a_pass_reads_what_is_stored_whoever_played_it_and_ends() -> None:
+    bus = MemoryBus(SUBJECTS)
+    for index in range(4):
+        await judge(bus, await play(bus, train_task(index, demonstrate=index == 1)))
+    async with open_intake(bus, SUBJECTS, _no_steps, after_seq=0, ahead=2, limit=3) as intake:
+        assert [item.seq for item in await intake.batch(2, lambda _: None)] == [1, 2]
+        assert [item.seq for item in await intake.batch(2, lambda _: None)] == [3], "the fourth came later"
+    async with open_intake(bus, SUBJECTS, _no_steps, after_seq=0, ahead=2) as intake:
+        assert [item.seq for item in await intake.batch(3, lambda _: None)] == [1, 3, 4], "online no demonstration"

@@ -39,7 +39,9 @@ def test_a_replay_needs_a_target() -> None:
         request_of(parsed("/a"))
 
 
-@pytest.mark.parametrize("wrong", [("--speed", "0"), ("--speed", "inf"), ("--speed", "x"), ("--limit", "0"), ("--passes", "-1")])
+@pytest.mark.parametrize(
+    "wrong", [("--speed", "0"), ("--speed", "inf"), ("--speed", "x"), ("--limit", "0"), ("--passes", "-1")]
+)
 def test_senseless_numbers_are_refused(wrong: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parsed("/a", *wrong)
