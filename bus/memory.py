@@ -9,9 +9,9 @@ import structlog
 
 from bus.codec import decode, encode
 from bus.handoff import Handoff
-from bus.memory_stream import Consumer, Held, MemoryInbox, MemoryTail, Stream, matches, republished
-from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, WorkQueue
-from bus.subjects import Subjects
+from bus.memory_stream import Consumer, Held, MemoryInbox, MemoryTail, Stream, republished
+from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, StoredBytes, WorkQueue
+from bus.subjects import Subjects, matches
 from bus.topology import shared_queues, streams
 from schemas.config import BusConfig
 from schemas.errors import BusUnavailable, MessageCorrupt, MessageTooLarge
@@ -93,6 +93,11 @@ class MemoryBus:
         await anyio.lowlevel.checkpoint()
         newest = {held.subject: held for held in self._stream(stream).under(subject_filter)}
         return [held.record() for held in sorted(newest.values(), key=lambda held: held.seq)]
+
+    async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:
+        await anyio.lowlevel.checkpoint()
+        behind = (held for held in self._stream(stream).under(subject_filter) if held.seq > after_seq)
+        return [StoredBytes(held.stream, held.subject, held.seq, held.time_s, held.data) for held in behind]
 
     async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:
         await anyio.lowlevel.checkpoint()

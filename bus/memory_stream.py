@@ -10,22 +10,12 @@ import structlog
 
 from bus.codec import decode
 from bus.ports import Delivery, Expect, Record, WorkQueue
+from bus.subjects import matches
 from bus.topology import StreamSpec
 from schemas.errors import ChainConflict, MessageCorrupt, StreamFull
 from schemas.messages import AnyMessage
 
 _log = structlog.get_logger()
-
-
-def matches(subject_filter: str, subject: str) -> bool:
-    """NATS wildcards: `*` is one token, a last `>` is one or more."""
-    wanted, tokens = subject_filter.split("."), subject.split(".")
-    for index, want in enumerate(wanted):
-        if want == ">":
-            return len(tokens) > index
-        if index >= len(tokens) or want not in ("*", tokens[index]):
-            return False
-    return len(tokens) == len(wanted)
 
 
 @dataclass

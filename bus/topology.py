@@ -128,7 +128,7 @@ def _results(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
         ),
         StreamSpec(
             name=subjects.advisories,
-            subjects=(f"{run}.dead.*", *_notices(subjects)),
+            subjects=(f"{run}.dead.*", f"{run}.resent.*", *_notices(subjects)),
             max_age_s=7 * 86400.0,
             replicas=replicas,
         ),

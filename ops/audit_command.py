@@ -1,20 +1,16 @@
 """`millrace audit`: counts a run from its streams and says whether every promise about counting holds."""
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from bus.server import address_of, is_served, nats_server
 from ops.audit import Audit, audit
 from ops.logs import quiet_logs
-from ops.roles import join, runs_of, subjects_of
+from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
-from ops.streams import create_streams
-from schemas.config import Config
+from ops.served import served
 
 _SHOWN = 5
 
@@ -35,18 +31,6 @@ async def main(run_dir: Path) -> int:
         "[bold green]every admitted task has one trajectory and one judgement[/]" if counts.holds else _faults(counts)
     )
     return 0 if counts.holds else 1
-
-
-@asynccontextmanager
-async def served(folder: RunFolder, config: Config) -> AsyncIterator[None]:
-    """The run's own server is up while the context is open, with the run's streams."""
-    async with AsyncExitStack() as stack:
-        if not config.bus_config.url and not is_served(folder.server):
-            runs = runs_of(config.bus_config)
-            await stack.enter_async_context(nats_server(folder.server, runs))
-            for run in runs:
-                await create_streams(address_of(folder.server, run=run.run), run)
-        yield
 
 
 def _table(counts: Audit) -> Table:

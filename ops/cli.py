@@ -65,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
     audit = commands.add_parser("audit", help="count tasks, trajectories and judgements from the streams")
     _run_dir(audit, "folder of the run to count")
     audit.set_defaults(run=_audit)
+    _watch_parser(commands.add_parser("watch", help="print a stream of the run as JSON lines, live or to its end"))
+    _schema_parser(commands.add_parser("schema", help="print every message as JSON Schema, with subjects and streams"))
+    _letters_parser(commands.add_parser("dead-letters", help="list, read and send again what no worker could handle"))
     _streams_parser(commands.add_parser("streams", help="create or change a run's streams, as its administrator"))
     _cluster_parser(commands.add_parser("cluster", help="write configuration, certificates and keys for NATS servers"))
     _archive_parsers(commands)
@@ -227,6 +230,56 @@ def _audit(options: argparse.Namespace, _: list[str]) -> int:
     from ops.audit_command import main as audit
 
     return _interruptible(lambda: audit(options.run_dir.resolve()))
+
+
+def _watch_parser(parser: argparse.ArgumentParser) -> None:
+    # Not from `ops.watch`, which loads the bus: the help of a command loads nothing.
+    from ops.watch_arguments import add_arguments
+
+    add_arguments(parser, _RUN_DIR)
+    parser.set_defaults(run=_watch)
+
+
+def _watch(options: argparse.Namespace, _: list[str]) -> int:
+    from ops.watch import main as watch
+
+    return _interruptible(lambda: watch(options, _RUN_DIR))
+
+
+def _schema_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--run", dest="run_name", default="millrace", metavar="NAME", help="the run that is named (default: %(default)s)"
+    )
+    parser.add_argument("--num-shards", type=int, default=1, help="of the run's EPISODES streams (default: %(default)s)")
+    parser.set_defaults(run=_schema)
+
+
+def _schema(options: argparse.Namespace, _: list[str]) -> int:
+    from ops.message_schema import main as schema
+
+    return schema(options.run_name, options.num_shards)
+
+
+def _letters_parser(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(required=True, dest="action", metavar="ACTION")
+    listing = actions.add_parser("list", help="every letter, oldest first")
+    listing.add_argument("--json", action="store_true", help="JSON lines in place of a table")
+    show = actions.add_parser("show", help="one letter with its message")
+    show.add_argument("number", type=int, metavar="N", help="as in the list")
+    show.add_argument("--json", action="store_true", help="JSON in place of text")
+    resend = actions.add_parser("resend", help="put the message back on its queue")
+    resend.add_argument("number", type=int, nargs="?", metavar="N", help="as in the list")
+    resend.add_argument("--all", action="store_true", help="every letter that was not sent again yet")
+    resend.add_argument("--again", action="store_true", help="also when it was sent again before")
+    for action in (listing, show, resend):
+        _run_dir(action, "folder of the run")
+        action.set_defaults(run=_letters)
+
+
+def _letters(options: argparse.Namespace, _: list[str]) -> int:
+    from ops.dead_letters_command import main as letters
+
+    return _interruptible(lambda: letters(options))
 
 
 def _streams(options: argparse.Namespace, _: list[str]) -> int:

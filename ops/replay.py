@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ops.archive.importer import Importer
-from ops.audit_command import served
 from ops.logs import quiet_logs, role_logs
 from ops.replay_config import copied_config
 from ops.replay_player import Pace, Played, play
@@ -16,6 +15,7 @@ from ops.replay_request import ReplayRequest
 from ops.replay_source import ReplaySource, open_replay
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
+from ops.served import served
 from schemas.config import Config
 
 

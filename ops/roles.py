@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from bus.access import Access
-from bus.address import ServerAddress, inbox_of
+from bus.address import ServerAddress
 from bus.jetstream import connect
 from bus.ports import Bus
 from bus.presence import Status, presence
 from bus.server import address_of, server_process
-from bus.server.keys import read_seed, require_private
+from bus.server.locate import address_for as locate
 from bus.subjects import Subjects
 from ops.run_folder import RunFolder
 from ops.streams import create_streams
@@ -99,19 +98,7 @@ async def join(folder: RunFolder, config: Config, *, role: str, name: str) -> As
 
 def address_for(folder: RunFolder, bus: BusConfig, role: str) -> ServerAddress:
     """Where the run's server or cluster is, with the key of one role. Raises `ConfigurationError`."""
-    access = Access.named(role)
-    if not bus.url:
-        return address_of(folder.server, role=access, run=bus.run)
-    credentials = Path(bus.credentials_file).expanduser() if bus.credentials_file else None
-    if credentials is not None:
-        require_private(credentials)
-    return ServerAddress(
-        bus.url,
-        nkey_seed=read_seed(Path(bus.keys).expanduser(), access) if bus.keys else "",
-        credentials_file=credentials,
-        ca_file=Path(bus.ca_file).expanduser() if bus.ca_file else None,
-        inbox_prefix=inbox_of(access),
-    )
+    return locate(folder.server, bus, role)
 
 
 async def _serve(folder: RunFolder, config: Config) -> None:

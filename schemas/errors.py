@@ -9,6 +9,8 @@
     │   ├── StreamFull          a limit or the storage leaves no room for the message (retry)
     │   ├── MessageTooLarge     larger than the server or the stream takes            (reject)
     │   ├── NotPermitted        the server refuses this to the role's key             (fatal)
+    │   ├── RecordGone          a record that was named has aged out                  (reject)
+    │   ├── PositionTaken       another reader goes on under this durable name        (fatal)
     │   └── MessageCorrupt      bytes that no reader of this version understands      (reject)
     ├── BrowserError
     │   ├── PageFailed          a page, renderer or context died or did not answer    (retry)
@@ -82,6 +84,18 @@ class MessageTooLarge(BusError):
 
 class NotPermitted(BusError):
     """The server refuses this subject to the key that was presented, or the key itself."""
+
+    disposition = Disposition.FATAL
+
+
+class RecordGone(BusError):
+    """A record that a message names is no longer kept."""
+
+    disposition = Disposition.REJECT
+
+
+class PositionTaken(BusError):
+    """Another process reads under the same durable name."""
 
     disposition = Disposition.FATAL
 

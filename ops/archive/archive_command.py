@@ -13,10 +13,10 @@ from ops.archive.archiver import Archived, Archiver
 from ops.archive.folder import ArchiveFolder
 from ops.archive.progress import progress_line
 from ops.archive.verify import Verified, verify
-from ops.audit_command import served
 from ops.configuration import dump_config
 from ops.roles import Post, join, subjects_of
 from ops.run_folder import RunFolder
+from ops.served import served
 from schemas.config import Config
 
 _SHOWN = 20

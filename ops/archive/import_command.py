@@ -11,9 +11,9 @@ from ops.archive.importer import Imported, Importer
 from ops.archive.opening import open_source
 from ops.archive.progress import progress_line
 from ops.archive.verify import refuse_damage
-from ops.audit_command import served
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
+from ops.served import served
 from schemas.config import Config
 
 

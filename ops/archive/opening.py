@@ -9,10 +9,10 @@ from ops.archive.archive_source import ArchiveSource
 from ops.archive.episodes import EpisodeSource
 from ops.archive.folder import ArchiveFolder
 from ops.archive.stream_source import StreamSource
-from ops.audit_command import served
 from ops.configuration import load_config
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
+from ops.served import served
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 

@@ -22,11 +22,11 @@ from ops.archive.opening import open_source
 from ops.archive.stream_source import StreamSource
 from ops.archive.verify import verify
 from ops.audit import audit
-from ops.audit_command import served
 from ops.configuration import load_config
 from ops.role_process import millrace_command, millrace_environment
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
+from ops.served import served
 from schemas.config import ArchiveConfig, BusConfig
 from schemas.ids import RunName, WorkerId
 from schemas.messages import Heartbeat, Role, Split

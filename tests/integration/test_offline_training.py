@@ -12,11 +12,11 @@ import psutil
 import pytest
 
 from benchmarks.kill_drill import descendants, find, wait_for
-from ops.audit_command import served
 from ops.replay_source import checkpoints
 from ops.role_process import millrace_command, millrace_environment
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
+from ops.served import served
 from schemas.config import AlgorithmConfig, BusConfig, Config, EnvConfig, PolicyConfig, TrainerConfig
 from schemas.messages import Checkpoint, Judgement
 from tests import tiny_models

@@ -20,20 +20,9 @@ from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError, MismatchExceeded
 from schemas.messages import Role
 
-_COMMANDS = (
-    "quickstart",
-    "server",
-    "feeder",
-    "browser",
-    "policy",
-    "judge",
-    "trainer",
-    "doctor",
-    "audit",
-    "archive",
-    "import",
-    "export",
-)
+_ROLES = ("server", "feeder", "browser", "policy", "judge", "trainer")
+_FILES = ("archive", "import", "export", "replay")
+_COMMANDS = ("quickstart", *_ROLES, *_FILES, "evaluate", "doctor", "audit", "watch", "schema", "dead-letters")
 
 
 @pytest.mark.parametrize("command", _COMMANDS)

@@ -79,6 +79,7 @@ def test_the_domain_and_the_bus_never_import_ops_or_tests() -> None:
     "program",
     [
         "import schemas.messages, schemas.config, schemas.ids, schemas.errors",
+        "from bus import BEGINNING, NEW, After, Item, Run, Start, Stream, connect",
         "import bus.ports, bus.chain, bus.settlement, bus.topology, bus.presence, bus.jetstream, bus.memory, bus.server",
         "import ops.configuration; ops.configuration.load_config('update_online')",
         "import ops.guard, ops.supervisor, ops.dashboard, ops.run_folder, ops.logs, ops.checks",
