@@ -156,7 +156,7 @@ class Trainer:
             "batch_collected",
             version=version,
             success=round(plan.success, 4),
-            staleness={str(age): count for age, count in sorted(plan.histogram.items())},
+            staleness={str(age): count for age, count in sorted((plan.histogram or {}).items())},
             staleness_bound=self._feeder.staleness_bound,
             discarded_stale=plan.num_stale,
             unscored=plan.num_unscored,
