@@ -1,4 +1,4 @@
-"""A run's own server, for commands that need a run which may have ended: started for the while when it is not up."""
+"""A run's own server, for commands that read a run which may have ended: started for the while when it is not up."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ from schemas.config import Config
 
 @asynccontextmanager
 async def served(folder: RunFolder, config: Config) -> AsyncIterator[None]:
-    """The server is up while the context is open, and the run's streams are there: also those of a run that is new."""
+    """The server is up while the context is open, with the run's streams, also when no server has run there before."""
     if config.bus_config.url or is_served(folder.server):
         yield
         return

@@ -5,19 +5,26 @@ readers never look at it, and the next writer removes it.
 """
 
 import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 _PARTIAL = ".partial"
 _MODE = 0o700
+_SYNC_AT_ONCE = 16
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Replaces or creates one file; its folder has to exist, and is forced to disk by `sync_folder`."""
+def write_whole(path: Path, content: bytes, *, force: bool = True) -> None:
+    """Replaces or creates one file; its folder has to exist, and is forced to disk by `sync`.
+
+    Without `force` the content may be lost with the machine, though not with the process, until `sync` is given the path.
+    """
     partial = path.with_name(path.name + _PARTIAL)
     with partial.open("wb") as file:
         file.write(content)
         file.flush()
-        os.fsync(file.fileno())
+        if force:
+            os.fsync(file.fileno())
     partial.replace(path)
 
 
@@ -27,11 +34,18 @@ def make_folder(path: Path) -> None:
         return
     make_folder(path.parent)
     path.mkdir(mode=_MODE, exist_ok=True)
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
-def sync_folder(path: Path) -> None:
-    """Forces the names in a folder to disk."""
+def sync_all(paths: Iterable[Path]) -> None:
+    """`sync` of many: at once, since the disk then writes them together."""
+    with ThreadPoolExecutor(_SYNC_AT_ONCE) as pool:
+        for _ in pool.map(sync, paths):
+            pass
+
+
+def sync(path: Path) -> None:
+    """Forces a file's content, or the names in a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

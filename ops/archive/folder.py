@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from ops.archive.durable import make_folder, remove_leftovers, sync_folder, write_whole
+from ops.archive.durable import make_folder, remove_leftovers, sync, write_whole
 from ops.archive.pictures import PictureStore
 from schemas.errors import ArchiveDamaged, ArchiveError, ConfigurationError
 from schemas.ids import RunName
@@ -98,7 +98,7 @@ class PartFolder:
         path = self.path / f"{first_seq:012d}-{last_seq:012d}.parquet"
         write_whole(_hash_path(path), f"{hashlib.sha256(content).hexdigest()}  {path.name}\n".encode())
         write_whole(path, content)
-        sync_folder(self.path)
+        sync(self.path)
 
     def remove_orphans(self) -> None:
         """Removes the hashes of parts that a killed writer never came to write."""
@@ -186,7 +186,7 @@ class ArchiveFolder:
         write_whole(self.config, config.encode())
         if not self.is_archive:
             write_whole(self._description, msgspec.json.encode(Description(FORMAT, run)) + b"\n")
-        sync_folder(self.path)
+        sync(self.path)
 
     def gaps(self) -> tuple[Gap, ...]:
         try:
@@ -201,4 +201,4 @@ class ArchiveFolder:
             return
         gaps = {(gap.stream, gap.first_seq, gap.episode): gap for gap in (*self.gaps(), *found)}
         write_whole(self._gaps, b"".join(msgspec.json.encode(gap) + b"\n" for gap in gaps.values()))
-        sync_folder(self.path)
+        sync(self.path)

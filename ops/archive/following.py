@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import anyio
-import anyio.to_thread
 import structlog
 from anyio.streams.memory import MemoryObjectSendStream
 
 from bus.ports import Bus, Record
+from ops.archive.disk_room import when_disk_has_room
 from ops.archive.folder import ArchiveFolder, Gap, PartFolder
 from ops.archive.keeping import Keeper
 from ops.archive.part_buffer import PartBuffer
@@ -109,7 +109,7 @@ class Follower:
             _log.warning("archiver_late", stream=self.stream, seq=record.seq, age_s=round(age_s), warn_age_s=self.warn_age_s)
 
     async def _write(self) -> None:
-        await anyio.to_thread.run_sync(self._write_now)
+        await when_disk_has_room(self._write_now)
         self.report()
 
     def _write_now(self) -> None:

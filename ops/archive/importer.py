@@ -8,17 +8,12 @@ which is the order that a trainer consumes them in.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import anyio
-import structlog
-
 from bus.ports import Bus, Expect, Record
+from bus.room import append_bytes_when_room
 from bus.subjects import Subjects
 from ops.archive.episodes import EpisodeSource, StoredEpisode, StoredJudgement
-from schemas.errors import ChainConflict, ImportConflict, StreamFull
+from schemas.errors import ChainConflict, ImportConflict
 from schemas.ids import EpisodeId
-
-_log = structlog.get_logger()
-_FULL_DELAY_S = 5.0
 
 
 @dataclass
@@ -73,8 +68,12 @@ class Importer:
         last_seq = known[-1].seq if known else 0
         for record in episode.records[len(known) :]:
             try:
-                last_seq = await self._append(
-                    stream, prefix + record.subject_suffix, record.data, Expect(prefix + ">", last_seq)
+                last_seq = await append_bytes_when_room(
+                    self.bus,
+                    stream,
+                    prefix + record.subject_suffix,
+                    record.data,
+                    expect=Expect(prefix + ">", last_seq),
                 )
             except ChainConflict as error:
                 raise ImportConflict(f"somebody else writes to episode {episode.episode} at the moment ({error})") from error
@@ -101,7 +100,7 @@ class Importer:
     async def _create(self, stream: str, subject: str, data: bytes, what: str) -> bool:
         """Whether it was not there yet."""
         try:
-            await self._append(stream, subject, data, Expect(subject, 0))
+            await append_bytes_when_room(self.bus, stream, subject, data, expect=Expect(subject, 0))
         except ChainConflict:
             known = await self.bus.last(stream, subject)
             if known is None or known.data != data:
@@ -109,12 +108,3 @@ class Importer:
             self.done.num_known += 1
             return False
         return True
-
-    async def _append(self, stream: str, subject: str, data: bytes, expect: Expect) -> int:
-        """Waits while the stream is full."""
-        while True:
-            try:
-                return await self.bus.append_bytes(stream, subject, data, expect=expect)
-            except StreamFull as error:
-                _log.warning("import_waits", stream=stream, reason=str(error))
-                await anyio.sleep(_FULL_DELAY_S)

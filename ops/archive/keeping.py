@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-import anyio.to_thread
 import pyarrow as pa
 
 from bus.ports import Bus, Record
 from bus.subjects import Subjects
+from ops.archive.disk_room import when_disk_has_room
 from ops.archive.episodes import StoredEpisode
 from ops.archive.pictures import CutRecord, PictureStore, cut
 from ops.archive.stream_source import read_episode, stored_judgement
@@ -55,7 +55,7 @@ class EpisodeKeeper:
 
     async def keep(self, record: Record) -> Kept:
         episode = await read_episode(self.bus, self.subjects, record)
-        records = await anyio.to_thread.run_sync(self._cut, episode)
+        records = await when_disk_has_room(lambda: self._cut(episode))
         num_bytes = len(episode.trajectory_data) + sum(len(cut_record.data) for cut_record in records)
         fault = "" if episode.is_complete else f"{len(records)} records are left of the chain: the rest aged out"
         return Kept(trajectory_row(record.seq, episode, records), num_bytes, fault, episode.episode)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bus.codec import decode
-from ops.archive.durable import make_folder, sync_folder, write_whole
+from ops.archive.durable import make_folder, sync_all, write_whole
 from ops.archive.episodes import StoredRecord
 from schemas.errors import ArchiveDamaged, MessageCorrupt
 from schemas.messages import Observation, Picture
@@ -81,24 +81,23 @@ class PictureStore:
     folder: Path
     num_bytes: int = 0
     """Written so far."""
-    _touched: set[Path] = field(default_factory=set)
+    _unforced: set[Path] = field(default_factory=set)
 
     def put(self, picture: Picture) -> str:
-        """Stores a picture unless it is there; returns its name. Not yet durable by name: see `sync`."""
+        """Stores a picture unless it is there; returns its name. Outlasts the process, and after `sync` the machine."""
         name = picture_name(picture)
         path = self.folder / picture_path(name)
         if not _holds(path, picture.data):
             make_folder(path.parent)
-            write_whole(path, picture.data)
-            self._touched.add(path.parent)
+            write_whole(path, picture.data, force=False)
+            self._unforced |= {path, path.parent}
             self.num_bytes += len(picture.data)
         return name
 
     def sync(self) -> None:
-        """Forces the names of everything that was put to disk."""
-        for folder in sorted(self._touched):
-            sync_folder(folder)
-        self._touched.clear()
+        """Forces everything that was put to disk."""
+        sync_all(sorted(self._unforced))
+        self._unforced.clear()
 
     def read(self, name: str) -> bytes:
         """Raises `ArchiveDamaged` when the file is missing or is not what its name says."""

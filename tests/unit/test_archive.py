@@ -1,6 +1,7 @@
 """The archive over the in-memory bus: nothing changes on the way through files, whatever kills the archiver."""
 
 import contextlib
+import errno
 import itertools
 import os
 import time
@@ -20,6 +21,7 @@ from bus import chain
 from bus.codec import encode
 from bus.memory import MemoryBus
 from bus.subjects import Subjects
+from ops.archive import archiver, disk_room
 from ops.archive.archive_source import ArchiveSource
 from ops.archive.archiver import Archived
 from ops.archive.episodes import StoredRecord
@@ -240,6 +242,25 @@ async def test_a_part_is_written_when_its_time_is_over(tmp_path: Path) -> None:
     assert await world.contents(ArchiveSource(folder)) == await world.contents(StreamSource(bus, SUBJECTS))
 
 
+async def test_a_full_disk_makes_the_archiver_wait_and_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bus = await filled(3)
+    replace_file, refused = Path.replace, set[Path]()
+
+    def full_the_first_time(path: Path, target: Path) -> Path:
+        if target.parent.name != "archive" and target not in refused:
+            refused.add(target)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return replace_file(path, target)
+
+    monkeypatch.setattr(disk_room, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(Path, "replace", full_the_first_time)
+    with structlog.testing.capture_logs() as logs:
+        folder = await world.archive(bus, SUBJECTS, tmp_path / "archive", episodes_per_part=2)
+    assert [log["reason"] for log in logs if log["event"] == "archive_disk_full"][:1] == ["No space left on device"]
+    assert verify(folder).damaged == []
+    assert await world.contents(ArchiveSource(folder)) == await world.contents(StreamSource(bus, SUBJECTS))
+
+
 @pytest.mark.parametrize("kind", ["pictures", "trajectories", "judgements"])
 async def test_damage_is_found_named_and_not_imported(tmp_path: Path, kind: str) -> None:
     folder = await world.archive(await filled(), SUBJECTS, tmp_path / "archive")
@@ -331,3 +352,22 @@ def test_a_message_of_another_version_stays_whole(data: bytes) -> None:
     rest, picture = cut(newer)
     assert picture is None
     assert join(rest, b"") == newer
+
+
+async def test_once_says_that_another_archiver_of_the_run_is_active(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bus = await filled(1)
+    monkeypatch.setattr(archiver, "_LEASE_PATIENCE_S", 0.05)
+    held, over = anyio.Event(), anyio.Event()
+
+    async def other_archiver() -> None:
+        async with bus.lease("archiver", ttl_s=5.0):
+            held.set()
+            await over.wait()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(other_archiver)
+        await held.wait()
+        with pytest.raises(ArchiveError, match="another archiver of this run is active"):
+            await world.archive(bus, SUBJECTS, tmp_path / "archive")
+        over.set()
+    assert (await world.archive(bus, SUBJECTS, tmp_path / "archive")).trajectories.position == 1
