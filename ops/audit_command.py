@@ -1,15 +1,14 @@
 """`millrace audit`: counts a run from its streams and says whether every promise about counting holds."""
 
-import logging
 from dataclasses import asdict
 from pathlib import Path
 
-import structlog
 from rich.console import Console
 from rich.table import Table
 
 from ops.audit import Audit, audit
 from ops.checker.promises import Findings
+from ops.logs import quiet_logs
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
@@ -22,7 +21,7 @@ async def main(run_dir: Path) -> int:
 
     The run's own server is started for the while, when it is not up.
     """
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    quiet_logs()
     folder = RunFolder(run_dir)
     config = folder.load()
     async with served(folder, config), join(folder, config, role="monitor", name="audit") as bus:

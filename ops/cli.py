@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ops.replay_arguments import add_replay_arguments, request_of
+
 if TYPE_CHECKING:
     from ops.run_folder import RunFolder
     from schemas.config import Config
@@ -52,6 +54,14 @@ def _parser() -> argparse.ArgumentParser:
         _role_parser(commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."), name)
     doctor = commands.add_parser("doctor", help="what is installed, what is missing, and how to get it")
     doctor.set_defaults(run=_doctor)
+    evaluate = commands.add_parser("evaluate", help="play the test split with one checkpoint, and say how well it does")
+    _run_dir(evaluate, "folder of the run")
+    evaluate.add_argument("--checkpoint", required=True, metavar="VERSION", help="a version that is kept, or a model's folder")
+    _overrides(evaluate)
+    evaluate.set_defaults(run=_evaluate)
+    replay = commands.add_parser("replay", help="put stored episodes into a run: to train offline, judge again, or consume")
+    add_replay_arguments(replay)
+    replay.set_defaults(run=_replay)
     audit = commands.add_parser("audit", help="count tasks, trajectories and judgements from the streams")
     _run_dir(audit, "folder of the run to count")
     audit.set_defaults(run=_audit)
@@ -148,14 +158,18 @@ def _overrides(parser: argparse.ArgumentParser) -> None:
 
 
 def _role(options: argparse.Namespace, given: list[str]) -> int:
+    _guard(given)
+    return _interruptible(lambda: _serve(options))
+
+
+def _guard(given: list[str]) -> None:
+    """Replaces this process by a guard that runs the same command, so that killing it leaves nothing behind."""
     from ops.guard import guard_command, is_guarded
     from ops.role_process import millrace_command, millrace_environment
 
     if not is_guarded():
-        # Replaces this process by a guard that runs the same command, so that a killed role leaves nothing behind.
         guarded = guard_command(millrace_command(given))
         os.execve(guarded[0], guarded, millrace_environment())  # noqa: S606
-    return _interruptible(lambda: _serve(options))
 
 
 async def _serve(options: argparse.Namespace) -> int:
@@ -211,6 +225,22 @@ def _doctor(_: argparse.Namespace, __: list[str]) -> int:
     from ops.doctor import main as doctor
 
     return doctor()
+
+
+def _evaluate(options: argparse.Namespace, _: list[str]) -> int:
+    from ops.evaluate import main as evaluate
+
+    return _interruptible(lambda: evaluate(options.run_dir.resolve(), options.checkpoint, tuple(options.overrides)))
+
+
+def _replay(options: argparse.Namespace, given: list[str]) -> int:
+    _guard(given)
+    from ops.replay import main
+    from ops.replay_train import main as train
+
+    if options.train is None:
+        return _interruptible(lambda: main(request_of(options)))
+    return _interruptible(lambda: train(request_of(options), num_passes=options.passes, overrides=tuple(options.train)))
 
 
 def _audit(options: argparse.Namespace, _: list[str]) -> int:

@@ -28,6 +28,11 @@ _SECRET_TEXT = re.compile(r"(?<=://)[^/@\s\"]+(?=@)|\bS[UAOCN][A-Z2-7]{56}\b")
 _HIDDEN_FROM_PEOPLE = ("run", "role", "worker", "timestamp", "level", "event", "exception")
 
 
+def quiet_logs() -> None:
+    """Of a command that is no role: only warnings and worse, on the terminal."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+
+
 @contextmanager
 def role_logs(path: Path, *, run: str, role: str, worker: str, stream: TextIO = sys.stderr) -> Iterator[None]:
     """Logs of this process go to `path`, one JSON object a line; everything goes to a terminal, else warnings and worse."""

@@ -2,21 +2,23 @@
 
 import time
 
+from ops.role_rows import role_rows
 from ops.run_watch import RunWatch
-from ops.supervisor import RoleState, RoleStatus
+from ops.supervisor import RoleStatus
 from ops.view import Curve, Figures, Progress, RoleRow, View
 
 PHASES = ("prepare", "demonstrations", "warm start", "learning", "results")
 BAR = 0.80
 """Held-out success that the quickstart is built to reach."""
 _LEARNING = PHASES.index("learning")
-_FRESH_S = 10.0
 
 
 class QuickstartDisplay:
     """The flow writes `phase`, `roles` and `watch`; the terminal asks for `view`."""
 
-    def __init__(self, *, title: str, num_demonstrations: int, num_train: int, warm_target: float, max_staleness: int) -> None:
+    def __init__(
+        self, *, title: str, num_demonstrations: int, num_train: int, warm_target: float, max_staleness: int | None
+    ) -> None:
         self.phase = 0
         self.roles: dict[str, RoleStatus] = {}
         self.watch: RunWatch | None = None
@@ -55,16 +57,7 @@ class QuickstartDisplay:
         return self.watch.state.figures(now, max_staleness=self._max_staleness, queue_depth=self.watch.queue_depth)
 
     def _rows(self) -> tuple[RoleRow, ...]:
-        heartbeats = {str(worker): beat for worker, beat in self.watch.state.heartbeats.items()} if self.watch else {}
-        rows: list[RoleRow] = []
-        for name, status in self.roles.items():
-            heard = heartbeats.pop(name, None)
-            state = heard.state if heard and status.state is RoleState.RUNNING else status.state.value
-            rows.append(RoleRow(worker=name, state=state, note=status.note, num_restarts=status.num_restarts))
-        now = time.time()
-        by_hand = [(worker, beat) for worker, beat in heartbeats.items() if now - beat.at < _FRESH_S]
-        rows.extend(RoleRow(worker=worker, state=beat.state, note="started by hand") for worker, beat in by_hand)
-        return tuple(rows)
+        return role_rows(self.roles, self.watch.state.heartbeats if self.watch else {})
 
     def _progress(self) -> tuple[Progress, ...]:
         if self.watch is None:

@@ -2,11 +2,13 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import anyio
 
+from bus.companions import companions
 from bus.ports import Bus
 from bus.subjects import Subjects
 from bus.topology import step_queue
@@ -182,3 +184,11 @@ class RunWatch:
             except BusError:
                 self.queue_depth = None
             await anyio.sleep(_DEPTH_S)
+
+
+@asynccontextmanager
+async def watching(bus: Bus, subjects: Subjects, config: BusConfig) -> AsyncIterator[RunWatch]:
+    """A watch that is kept current while the context is open."""
+    watch = RunWatch(bus, subjects, config)
+    async with companions(watch.run):
+        yield watch

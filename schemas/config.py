@@ -171,9 +171,9 @@ class BusConfig:
     """EPISODES streams; 8 to 16 above about 1,000 live episodes with large pictures."""
     replicas: int = 1
     episodes_max_age_s: float = 7 * 86400.0
-    """Seconds that chains and their pictures are kept."""
+    """Seconds that chains and their pictures are kept; 0: for ever."""
     results_max_age_s: float = 30 * 86400.0
-    """Seconds that trajectories, judgements and checkpoints are kept."""
+    """Seconds that trajectories, judgements and checkpoints are kept; 0: for ever."""
     episodes_max_gb: float = 0.0
     """Gigabytes (1e9 bytes) that each EPISODES stream may hold; 0: as much as the server has. A full stream drops nothing:
     its writers wait until age makes room."""
@@ -209,8 +209,13 @@ class BusConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class FeederConfig:
-    mode: Literal["sync", "async", "eval", "rollout"] = "async"
-    """`sync`: WebGym's iterations; `async`: everlasting pool; `eval`: the test split once; `rollout`: collect only."""
+    mode: Literal["sync", "async", "offline", "eval", "rollout"] = "async"
+    """`sync`: WebGym's iterations; `async`: everlasting pool; `offline`: train on stored episodes, without a feeder;
+    `eval`: the test split once; `rollout`: collect only."""
+    num_stored: int = 0
+    """`offline`: judged training episodes of the data set. One pass trains on each of them once, in batches of
+    `env_config.train_tasks_rollout_size`, the last one shorter; passes follow each other until `num_iterations` versions are
+    published. `millrace replay` counts them and writes this."""
     max_staleness: int = 1
     """Versions that a training episode may lag behind the trainer; `sync` means 0."""
     max_concurrent: int = 256
@@ -234,6 +239,7 @@ class FeederConfig:
         _require(self.max_concurrent > 0, "feeder_config.max_concurrent must be above 0")
         _require(self.num_iterations > 0, "feeder_config.num_iterations must be above 0")
         _require(self.eval_every >= 0, f"feeder_config.eval_every is {self.eval_every}: write 0 or more")
+        _require(self.num_stored >= 0, f"feeder_config.num_stored is {self.num_stored}: write 0 or more")
 
     @property
     def tests(self) -> bool:
@@ -241,8 +247,15 @@ class FeederConfig:
         return self.mode == "eval" or self.evaluate_first or self.evaluate_last or self.eval_every > 0
 
     @property
-    def staleness_bound(self) -> int:
-        return 0 if self.mode == "sync" else self.max_staleness
+    def staleness_bound(self) -> int | None:
+        """None: offline, where episodes of any age are the point."""
+        match self.mode:
+            case "sync":
+                return 0
+            case "offline":
+                return None
+            case _:
+                return self.max_staleness
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,6 +305,9 @@ class TrainerConfig:
     """Mean absolute difference, in nats, of sampler and trainer log-probabilities at which the run stops."""
     mismatch_samples: int = 32
     """Samples of the current version that each iteration compares."""
+    stored_version: int = -1
+    """Offline: the policy version of the stored episodes that `policy_config.base_model` is; only its samples are compared,
+    before the first update. -1: none. `millrace replay` finds it by the hashes of the weights."""
     keep_checkpoints: int = 3
     """Latest checkpoints kept on disk; older ones are deleted."""
     seed: int = 0

@@ -11,7 +11,7 @@ from PIL import Image
 from transformers import AutoImageProcessor, AutoModelForImageTextToText
 
 from bus import chain
-from bus.memory import MemoryBus
+from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.config import AlgorithmConfig, TrainerConfig
 from schemas.ids import EpisodeId, GroupId, PolicyVersion, TaskId, WorkerId
@@ -107,7 +107,7 @@ def replace_task(task: Task, *, group: GroupId, index: int, demonstrate: bool) -
 
 
 async def play(
-    bus: MemoryBus,
+    bus: Bus,
     task: Task,
     *,
     plain: PlainModel | None = None,
@@ -117,6 +117,7 @@ async def play(
     version: int = 0,
     same_picture: bool = False,
     parsed: bool = True,
+    reward: float | None = None,
 ) -> Trajectory:
     """Plays an episode on the chain as browser and policy would: one picture a step; log-probabilities from `plain`."""
     await chain.admit(bus, SUBJECTS, task)
@@ -145,6 +146,7 @@ async def play(
         task=task,
         attempt=1,
         outcome=Outcome.DONE,
+        environment_reward=reward,
         num_observations=owner.num_observations,
         num_steps=owner.num_steps,
         versions=(PolicyVersion(version),) * num_steps,
@@ -174,7 +176,7 @@ def judgement(trajectory: Trajectory, reward: float | None = 1.0) -> Judgement:
     )
 
 
-async def judge(bus: MemoryBus, trajectory: Trajectory, reward: float | None = 1.0) -> int:
+async def judge(bus: Bus, trajectory: Trajectory, reward: float | None = 1.0) -> int:
     given = judgement(trajectory, reward)
     return await bus.append(SUBJECTS.judged, SUBJECTS.judgement(given.split, given.rubric, given.episode), given)
 

@@ -20,6 +20,7 @@ import msgspec
 
 from schemas.errors import CheckpointCorrupt, ConfigurationError, TrainerError
 from schemas.messages import FileHash
+from trainer.passes import Position
 from trainer.ports import EngineFiles
 from trainer.replay import ReplayEntry
 
@@ -32,10 +33,10 @@ class TrainerState(msgspec.Struct, frozen=True, kw_only=True):
     """What a trainer needs besides weights and optimizer to continue as if it had never stopped."""
 
     version: int
-    judged_seq: int
-    """Sequence on JUDGED up to which everything was consumed."""
+    position: Position = Position()
+    """Up to where everything on JUDGED was consumed."""
     num_trajectories: int
-    """Training episodes consumed, trained on or not."""
+    """Training episodes consumed, trained on or not; once a pass."""
     num_updates: int
     replay: tuple[ReplayEntry, ...]
 

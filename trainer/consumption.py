@@ -26,8 +26,8 @@ class BatchPlan:
     """Discarded: older than the bound."""
     num_unscored: int
     """Excluded or without a verdict."""
-    histogram: Counter[int]
-    """Episodes in `fresh` by staleness."""
+    histogram: Counter[int] | None
+    """Episodes in `fresh` by staleness; None offline, where the versions are those of another run."""
     success: float
     """Mean reward of everything that was scored."""
     parse_rate: float
@@ -38,29 +38,35 @@ class BatchPlan:
         return tuple(judgement for judgement in self.fresh if is_success(judgement))
 
     def metrics(self) -> dict[str, float]:
-        total = sum(self.histogram.values())
-        mean = sum(age * count for age, count in self.histogram.items()) / total if total else 0.0
         return {
             "success": self.success,
             "parse_rate": self.parse_rate,
-            "staleness_mean": mean,
-            "staleness_max": float(max(self.histogram, default=0)),
             "discarded_stale": float(self.num_stale),
             "unscored": float(self.num_unscored),
-        } | {f"staleness_{age}": float(count) for age, count in sorted(self.histogram.items())}
+        } | self._staleness()
+
+    def _staleness(self) -> dict[str, float]:
+        if self.histogram is None:
+            return {}
+        total = sum(self.histogram.values())
+        mean = sum(age * count for age, count in self.histogram.items()) / total if total else 0.0
+        return {"staleness_mean": mean, "staleness_max": float(max(self.histogram, default=0))} | {
+            f"staleness_{age}": float(count) for age, count in sorted(self.histogram.items())
+        }
 
 
-def plan_batch(batch: Sequence[Judgement], *, version: int, bound: int) -> BatchPlan:
-    """Sorts the judgements that one iteration consumes, for a trainer that holds `version`."""
+def plan_batch(batch: Sequence[Judgement], *, version: int, bound: int | None) -> BatchPlan:
+    """Sorts the judgements that one iteration consumes, for a trainer that holds `version`; without a bound all are fresh."""
     scored = [judgement for judgement in batch if judgement.reward is not None]
-    fresh = tuple(judgement for judgement in scored if staleness(judgement.trajectory, version) <= bound)
+    fresh = tuple(judgement for judgement in scored if bound is None or staleness(judgement.trajectory, version) <= bound)
+    ages = Counter(staleness(judgement.trajectory, version) for judgement in fresh)
     num_steps = sum(judgement.trajectory.num_steps for judgement in batch)
     num_unparsed = sum(judgement.trajectory.num_unparsed for judgement in batch)
     return BatchPlan(
         fresh=fresh,
         num_stale=len(scored) - len(fresh),
         num_unscored=len(batch) - len(scored),
-        histogram=Counter(staleness(judgement.trajectory, version) for judgement in fresh),
+        histogram=None if bound is None else ages,
         success=sum(judgement.reward or 0.0 for judgement in scored) / len(scored) if scored else 0.0,
         parse_rate=1.0 - num_unparsed / num_steps if num_steps else 1.0,
     )

@@ -53,6 +53,8 @@ class Feeder:
         train_tasks: Sequence[TaskSpec],
         test_tasks: Sequence[TaskSpec],
     ) -> None:
+        if feeder.mode == "offline":
+            raise ConfigurationError("feeder_config.mode is offline: stored episodes are trained on, and no feeder is needed")
         if feeder.mode != "eval" and not train_tasks:
             raise ConfigurationError("there are no training tasks; name a task file in env_config.train_tasks")
         if feeder.mode == "eval" and not test_tasks:

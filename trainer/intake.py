@@ -42,20 +42,28 @@ class Intake:
         self._judged = judged
 
     async def batch(self, size: int, progress: Callable[[int], None]) -> list[Judged]:
-        """Waits for the next `size` judgements; `progress` hears how many there are."""
+        """Waits for the next `size` judgements; `progress` hears how many there are. Fewer only before the end of a pass."""
         batch: list[Judged] = []
         while len(batch) < size:
-            batch.append(await self._judged.receive())
+            try:
+                batch.append(await self._judged.receive())
+            except anyio.EndOfStream:
+                break
             progress(len(batch))
         return batch
 
 
 @asynccontextmanager
-async def open_intake(bus: Bus, subjects: Subjects, fetch: Fetch, *, after_seq: int, ahead: int) -> AsyncIterator[Intake]:
-    """Reads from behind `after_seq`, at most `ahead` judgements before their turn. Demonstrations are passed over."""
+async def open_intake(
+    bus: Bus, subjects: Subjects, fetch: Fetch, *, after_seq: int, ahead: int, limit: int | None = None
+) -> AsyncIterator[Intake]:
+    """Reads from behind `after_seq`, at most `ahead` judgements before their turn.
+
+    With a `limit` it ends after so many, whoever played them; without, demonstrations are passed over.
+    """
     send, receive = anyio.create_memory_object_stream[Judged](ahead)
     to_fetch, fetching = anyio.create_memory_object_stream[Judged](ahead)
-    reader = partial(_read, bus, subjects, after_seq, send, to_fetch)
+    reader = partial(_read, bus, subjects, after_seq, limit, send, to_fetch)
     fetchers = [partial(_fetch, fetch, fetching)] * _FETCH_AT_ONCE
     async with send, receive, to_fetch, fetching, companions(reader, *fetchers):
         yield Intake(receive)
@@ -65,13 +73,16 @@ async def _read(
     bus: Bus,
     subjects: Subjects,
     after_seq: int,
+    limit: int | None,
     send: MemoryObjectSendStream[Judged],
     to_fetch: MemoryObjectSendStream[Judged],
 ) -> None:
-    async with bus.tail(subjects.judged, subjects.judgements(Split.TRAIN), after_seq=after_seq) as records:
-        async for record in records:
+    remaining = limit
+    async with send, bus.tail(subjects.judged, subjects.judgements(Split.TRAIN), after_seq=after_seq) as records:
+        while remaining is None or remaining > 0:
+            record = await anext(records)
             judgement = record.message
-            if not isinstance(judgement, Judgement) or judgement.trajectory.task.demonstrate:
+            if not isinstance(judgement, Judgement) or (limit is None and judgement.trajectory.task.demonstrate):
                 continue
             item = Judged(record.seq, judgement)
             if is_success(judgement):
@@ -79,6 +90,7 @@ async def _read(
             else:
                 item.ready.set()
             await send.send(item)
+            remaining = None if remaining is None else remaining - 1
 
 
 async def _fetch(fetch: Fetch, fetching: MemoryObjectReceiveStream[Judged]) -> None:

@@ -1,7 +1,8 @@
 """The trainer: judged episodes in, checkpoints out.
 
 Its position on JUDGED, its replay buffer and its counters are inside each checkpoint, and a checkpoint counts once it is
-announced (create-only). So after a kill it continues from the newest announced one and consumes every judgement once.
+announced (create-only). So after a kill it continues from the newest announced one and consumes every judgement once: once
+altogether online, once a pass over the stored ones offline.
 """
 
 from collections import Counter
@@ -14,6 +15,7 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
+import numpy as np
 import structlog
 from anyio.streams.memory import MemoryObjectSendStream
 
@@ -33,12 +35,13 @@ from trainer.checkpoints import (
     verify,
     write_checkpoint,
 )
-from trainer.consumption import BatchPlan, is_success, plan_batch
+from trainer.consumption import BatchPlan, plan_batch
 from trainer.episode_steps import StepStore
 from trainer.figures import PhaseClock, TrainingFigures
+from trainer.gate import MismatchGate
 from trainer.intake import Judged, open_intake
 from trainer.metrics import MetricsLog
-from trainer.mismatch import check_mismatch, comparable, mean_mismatch
+from trainer.passes import Passes
 from trainer.ports import Builder, TrainingEngine
 from trainer.replay import Replay, training_order
 from trainer.samples import Sample
@@ -82,6 +85,8 @@ class Trainer:
         self._algorithm = algorithm
         self._trainer = trainer
         self._feeder = feeder
+        self._passes = Passes.of(feeder)
+        self._mismatch = MismatchGate(trainer, feeder)
         self._announcements = Announcements(bus, subjects)
         self._batch_size = env.train_tasks_rollout_size
         self._truncation = Truncation(top_k=max(0, policy.top_k), top_p=policy.top_p, min_p=policy.min_p)
@@ -104,7 +109,7 @@ class Trainer:
     @asynccontextmanager
     async def _resumed(self, newest: Checkpoint) -> AsyncIterator["_Iterations"]:
         folder = folder_of(newest.uri)
-        state = TrainerState(version=0, judged_seq=0, num_trajectories=0, num_updates=0, replay=())
+        state = TrainerState(version=0, num_trajectories=0, num_updates=0, replay=())
         if newest.version > 0:
             await anyio.to_thread.run_sync(verify, folder, newest.files)
             state = await anyio.to_thread.run_sync(read_trainer_state, folder)
@@ -119,15 +124,25 @@ class Trainer:
                 cache_bytes=self._trainer.picture_cache_mb * 2**20,
                 filter_same_screenshot=self._algorithm.filter_same_screenshot,
             )
-            _log.info("training_resumed", version=newest.version, judged_seq=state.judged_seq, folder=str(folder))
+            _log.info("training_resumed", version=newest.version, position=state.position, folder=str(folder))
             yield _Iterations(engine=engine, store=store, state=state, replay=Replay(self._algorithm, state.replay))
 
     async def _serve(self, now: "_Iterations") -> None:
-        size = self._batch_size
+        while now.state.version < self._feeder.num_iterations:
+            await self._serve_pass(now)
+
+    async def _serve_pass(self, now: "_Iterations") -> None:
+        """Iterates until the pass or the training is over."""
+        size, begun = self._batch_size, now.state.position
         async with open_intake(
-            self._bus, self._subjects, now.store.episode, after_seq=now.state.judged_seq, ahead=2 * size
+            self._bus,
+            self._subjects,
+            now.store.episode,
+            after_seq=begun.seq,
+            ahead=2 * size,
+            limit=self._passes.remaining(begun),
         ) as intake:
-            while now.state.version < self._feeder.num_iterations:
+            while now.state.version < self._feeder.num_iterations and now.state.position.num_passes == begun.num_passes:
                 clock = PhaseClock(anyio.current_time())
                 self._status.state = "waiting"
                 batch = await intake.batch(size, lambda count: self._status.metrics.update(collected=count, batch=size))
@@ -143,7 +158,7 @@ class Trainer:
             "batch_collected",
             version=version,
             success=round(plan.success, 4),
-            staleness={str(age): count for age, count in sorted(plan.histogram.items())},
+            staleness={str(age): count for age, count in sorted((plan.histogram or {}).items())},
             staleness_bound=self._feeder.staleness_bound,
             discarded_stale=plan.num_stale,
             unscored=plan.num_unscored,
@@ -157,7 +172,7 @@ class Trainer:
         clock.end("train", anyio.current_time())
         self._status.state = "saving"
         metrics = plan.metrics() | figures.metrics() | measured | left_out | clock.phases
-        await self._publish(now, judged_seq=batch[-1].seq, num_episodes=len(batch), metrics=metrics, clock=clock)
+        await self._publish(now, batch, metrics, clock)
 
     async def _take_in(self, now: "_Iterations", batch: Sequence[Judged], plan: BatchPlan) -> dict[str, float]:
         """Adds the fresh successful episodes' steps to the replay buffer."""
@@ -175,33 +190,12 @@ class Trainer:
         }
 
     async def _gate(self, now: "_Iterations", plan: BatchPlan, version: PolicyVersion) -> dict[str, float]:
-        """Compares log-probabilities on steps that the present weights sampled; nothing when there are none."""
-        samples = await self._comparable(now.store, plan, version)
-        if not samples:
-            _log.info("mismatch_not_measured", version=version)
-            return {}
-        trained = await self._in_thread(lambda: now.engine.completion_logprobs(samples, self._truncation))
-        mismatch = mean_mismatch(samples, trained)
-        check_mismatch(mismatch, bound=self._trainer.max_mismatch, version=version, num_samples=len(samples))
-        self._status.metrics["mismatch"] = mismatch
-        return {"mismatch": mismatch, "mismatch_samples": float(len(samples))}
+        async def logprobs(samples: Sequence[Sample]) -> list[np.ndarray]:
+            return await self._in_thread(lambda: now.engine.completion_logprobs(samples, self._truncation))
 
-    async def _comparable(self, store: StepStore, plan: BatchPlan, version: PolicyVersion) -> list[Sample]:
-        """Up to `mismatch_samples` samples of exactly this version; successful episodes first, they are at hand."""
-        wanted = self._trainer.mismatch_samples
-        refs = [
-            ref
-            for judgement in sorted(plan.fresh, key=lambda judgement: not is_success(judgement))
-            for ref, played in zip(judgement.trajectory.steps, judgement.trajectory.versions, strict=False)
-            if played == version
-        ]
-        found: list[Sample] = []
-        for first in range(0, len(refs), max(1, wanted)):
-            part = await store.samples(refs[first : first + wanted])
-            found.extend(sample for sample in part if comparable(sample, version))
-            if len(found) >= wanted:
-                break
-        return found[:wanted]
+        measured = await self._mismatch.measure(plan, version, fetch=now.store.samples, logprobs=logprobs)
+        self._status.metrics.update(measured)
+        return measured
 
     async def _train(self, now: "_Iterations", version: PolicyVersion) -> TrainingFigures:
         figures = TrainingFigures()
@@ -230,13 +224,13 @@ class Trainer:
                         await send.send(samples)
 
     async def _publish(
-        self, now: "_Iterations", *, judged_seq: int, num_episodes: int, metrics: dict[str, float], clock: PhaseClock
+        self, now: "_Iterations", batch: Sequence[Judged], metrics: dict[str, float], clock: PhaseClock
     ) -> None:
         version = PolicyVersion(now.state.version + 1)
         state = TrainerState(
             version=version,
-            judged_seq=judged_seq,
-            num_trajectories=now.state.num_trajectories + num_episodes,
+            position=self._passes.after(now.state.position, seq=batch[-1].seq, count=len(batch)),
+            num_trajectories=now.state.num_trajectories + len(batch),
             num_updates=now.engine.num_updates,
             replay=now.replay.entries,
         )
@@ -253,7 +247,7 @@ class Trainer:
             files=files,
             parent=PolicyVersion(now.state.version),
             trainer_step=state.num_updates,
-            judged_seq=judged_seq,
+            judged_seq=batch[-1].seq,
             num_trajectories=state.num_trajectories,
             metrics=metrics,
         )

@@ -43,17 +43,21 @@ class Importer:
         """Raises `ImportConflict` for the first record that the run holds with other content."""
         episodes: set[EpisodeId] = set()
         async for episode in source.episodes():
-            await self._chain(episode)
-            await self._trajectory(episode)
+            await self.episode(episode)
             episodes.add(episode.episode)
-            self.done.num_episodes += 1
             self.progress(self.done)
         if self.judgements:
             async for judgement in source.judgements():
                 if judgement.episode in episodes:
-                    await self._judgement(judgement)
+                    await self.judgement(judgement)
                     self.progress(self.done)
         return self.done
+
+    async def episode(self, episode: StoredEpisode) -> None:
+        """Writes one episode's chain and trajectory, without its judgements."""
+        await self._chain(episode)
+        await self._trajectory(episode)
+        self.done.num_episodes += 1
 
     async def _chain(self, episode: StoredEpisode) -> None:
         subjects = self.subjects
@@ -87,7 +91,7 @@ class Importer:
         subject = self.subjects.trajectory(episode.trajectory.task.split, episode.episode)
         await self._create(self.subjects.trajectories, subject, episode.trajectory_data, f"trajectory {episode.episode}")
 
-    async def _judgement(self, judgement: StoredJudgement) -> None:
+    async def judgement(self, judgement: StoredJudgement) -> None:
         subject = self.subjects.judgement(judgement.split, judgement.rubric, judgement.episode)
         what = f"judgement of {judgement.episode} under {judgement.rubric}"
         if await self._create(self.subjects.judged, subject, judgement.data, what):

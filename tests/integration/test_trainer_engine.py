@@ -36,7 +36,7 @@ pytestmark = [
     # torch's own wrappers under ZeRO-3 warn about the names that DeepSpeed calls.
     pytest.mark.filterwarnings("ignore:.*torch.distributed.*is deprecated:FutureWarning"),
 ]
-STATE = TrainerState(version=1, judged_seq=0, num_trajectories=0, num_updates=0, replay=())
+STATE = TrainerState(version=1, num_trajectories=0, num_updates=0, replay=())
 
 
 @pytest.fixture(scope="module")

@@ -1,37 +1,24 @@
 """The trainer on real DeepSpeed and a real tiny model, over the in-memory bus: what is consumed, published and resumed."""
 
 import time
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
-import safetensors.torch
 import torch
 
 from bus.companions import companions
 from bus.memory import MemoryBus
 from bus.ports import Expect
-from bus.presence import Status
-from schemas.config import EnvConfig, FeederConfig, LogConfig, PolicyConfig, TrainerConfig
 from schemas.errors import CheckpointCorrupt, MismatchExceeded, TrainerError
 from schemas.ids import PolicyVersion
-from schemas.messages import AnyMessage, Checkpoint, Role
+from schemas.messages import AnyMessage, Checkpoint
 from tests import tiny_models
-from tests.builders import RUN, WORKER
-from tests.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task
+from tests.trainer_runs import BATCH, played, published, trainer, weights
+from tests.trainer_world import SUBJECTS, PlainModel, judge, play, train_task
 from trainer.checkpoints import folder_of, read_trainer_state
-from trainer.engine import TrainEngine, open_engine
-from trainer.loop import Trainer
-from trainer.losses.behaviour_cloning import behaviour_cloning
-from trainer.metrics import open_metrics
-from trainer.model_folder import suppressed_tokens
-from trainer.sample_builder import SampleBuilder
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
-BATCH = 6
-REWARDS = (1.0, 1.0, 0.0, 1.0, None, 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -44,55 +31,8 @@ def plain(base: Path) -> PlainModel:
     return PlainModel(base)
 
 
-def engines(folder: Path, resume: bool) -> AbstractContextManager[TrainEngine]:
-    return open_engine(folder, settings=settings(), objective=behaviour_cloning, resume=resume)
-
-
-@asynccontextmanager
-async def trainer(
-    bus: MemoryBus, base: Path, root: Path, *, num_iterations: int, max_staleness: int = 9
-) -> AsyncIterator[Trainer]:
-    with open_metrics(root, run=RUN, algorithm=ALGORITHM, log=LogConfig()) as metrics:
-        yield Trainer(
-            bus=bus,
-            subjects=SUBJECTS,
-            worker=WORKER,
-            status=Status(Role.TRAINER, WORKER),
-            algorithm=ALGORITHM,
-            trainer=TrainerConfig(torch_threads=1, keep_checkpoints=2),
-            feeder=FeederConfig(num_iterations=num_iterations, max_staleness=max_staleness),
-            env=EnvConfig(train_tasks_rollout_size=BATCH),
-            policy=PolicyConfig(top_k=0, top_p=1.0),
-            base=base,
-            checkpoints=root / "checkpoints",
-            open_engine=engines,
-            open_builder=lambda folder: SampleBuilder(folder, cutoff_len=ALGORITHM.cutoff_len),
-            metrics=metrics,
-        )
-
-
-async def played(plain: PlainModel, base: Path, num_batches: int, bus: MemoryBus | None = None) -> MemoryBus:
-    """Episodes of a few batches, all sampled by version 0."""
-    bus = bus or MemoryBus(SUBJECTS)
-    suppressed = suppressed_tokens(base)
-    for index in range(num_batches * BATCH):
-        done = await play(bus, train_task(index), plain=plain, suppressed=suppressed, prompt=plain.prompt())
-        await judge(bus, done, REWARDS[index % BATCH])
-    return bus
-
-
-async def published(bus: MemoryBus) -> list[Checkpoint]:
-    records = await bus.history(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))
-    return [record.message for record in records if isinstance(record.message, Checkpoint)]
-
-
-def weights(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
-    loaded: dict[str, torch.Tensor] = safetensors.torch.load_file(folder_of(checkpoint.uri) / "model.safetensors")
-    return loaded
-
-
 async def test_trains_publishes_and_ends(plain: PlainModel, base: Path, tmp_path: Path) -> None:
-    bus = await played(plain, base, 3)
+    bus = await played(plain, base, 3 * BATCH)
     async with trainer(bus, base, tmp_path, num_iterations=3) as worker:
         with anyio.fail_after(60):
             await worker.run()
@@ -117,7 +57,7 @@ async def test_trains_publishes_and_ends(plain: PlainModel, base: Path, tmp_path
 async def test_a_restart_gives_the_same_weights_and_consumes_nothing_twice(
     plain: PlainModel, base: Path, tmp_path: Path
 ) -> None:
-    whole, halved = await played(plain, base, 3), await played(plain, base, 3)
+    whole, halved = await played(plain, base, 3 * BATCH), await played(plain, base, 3 * BATCH)
     async with trainer(whole, base, tmp_path / "whole", num_iterations=3) as worker:
         await worker.run()
     for until in (1, 2, 3):
@@ -151,10 +91,10 @@ class KilledBeforeAnnouncing(MemoryBus):
 
 
 async def test_a_kill_between_writing_and_announcing_changes_nothing(plain: PlainModel, base: Path, tmp_path: Path) -> None:
-    whole = await played(plain, base, 2)
+    whole = await played(plain, base, 2 * BATCH)
     async with trainer(whole, base, tmp_path / "whole", num_iterations=2) as worker:
         await worker.run()
-    killed = await played(plain, base, 2, KilledBeforeAnnouncing(2))
+    killed = await played(plain, base, 2 * BATCH, KilledBeforeAnnouncing(2))
     async with trainer(killed, base, tmp_path / "killed", num_iterations=2) as worker:
         with pytest.raises(Killed):
             await worker.run()
@@ -168,7 +108,7 @@ async def test_a_kill_between_writing_and_announcing_changes_nothing(plain: Plai
 
 
 async def test_cancelling_comes_back_at_once_and_loses_nothing(plain: PlainModel, base: Path, tmp_path: Path) -> None:
-    bus = await played(plain, base, 2)
+    bus = await played(plain, base, 2 * BATCH)
     async with trainer(bus, base, tmp_path, num_iterations=2) as worker:
         async with companions(worker.run), bus.tail(SUBJECTS.checkpoints, ">") as records:
             await anext(records)
@@ -180,7 +120,7 @@ async def test_cancelling_comes_back_at_once_and_loses_nothing(plain: PlainModel
 
 
 async def test_what_is_too_old_is_discarded_and_counted(plain: PlainModel, base: Path, tmp_path: Path) -> None:
-    bus = await played(plain, base, 3)
+    bus = await played(plain, base, 3 * BATCH)
     async with trainer(bus, base, tmp_path, num_iterations=3, max_staleness=1) as worker:
         await worker.run()
     last = (await published(bus))[-1].metrics
@@ -192,7 +132,7 @@ async def test_what_is_too_old_is_discarded_and_counted(plain: PlainModel, base:
 async def test_demonstrations_are_not_trained_on(plain: PlainModel, base: Path, tmp_path: Path) -> None:
     bus = MemoryBus(SUBJECTS)
     await judge(bus, await play(bus, train_task(99, demonstrate=True), plain=plain, prompt=plain.prompt()))
-    await played(plain, base, 1, bus)
+    await played(plain, base, 1 * BATCH, bus)
     async with trainer(bus, base, tmp_path, num_iterations=1) as worker:
         await worker.run()
     last = (await published(bus))[-1]
@@ -202,7 +142,7 @@ async def test_demonstrations_are_not_trained_on(plain: PlainModel, base: Path, 
 
 async def test_weights_that_the_sampler_did_not_have_stop_the_run(plain: PlainModel, base: Path, tmp_path: Path) -> None:
     other = PlainModel(tiny_models.build(tmp_path / "other", seed=2))
-    bus = await played(other, base, 1)
+    bus = await played(other, base, 1 * BATCH)
     async with trainer(bus, base, tmp_path / "run", num_iterations=1) as worker:
         with pytest.raises(MismatchExceeded, match="did not load the announced weights"):
             await worker.run()
@@ -210,7 +150,7 @@ async def test_weights_that_the_sampler_did_not_have_stop_the_run(plain: PlainMo
 
 
 async def test_a_second_trainer_is_refused(plain: PlainModel, base: Path, tmp_path: Path) -> None:
-    bus = await played(plain, base, 1)
+    bus = await played(plain, base, 1 * BATCH)
 
     async def rival() -> None:
         async with bus.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint")) as records:
@@ -224,7 +164,7 @@ async def test_a_second_trainer_is_refused(plain: PlainModel, base: Path, tmp_pa
 
 
 async def test_a_damaged_checkpoint_is_refused(plain: PlainModel, base: Path, tmp_path: Path) -> None:
-    bus = await played(plain, base, 2)
+    bus = await played(plain, base, 2 * BATCH)
     async with trainer(bus, base, tmp_path, num_iterations=1) as worker:
         await worker.run()
     damaged = folder_of((await published(bus))[-1].uri) / "trainer/optimizer.safetensors"

@@ -18,10 +18,11 @@ from trainer.checkpoints import (
     write_checkpoint,
 )
 from trainer.engine_state import EngineState, read_optimizer_state
+from trainer.passes import Position
 from trainer.replay import ReplayEntry
 
 STATE = TrainerState(
-    version=3, judged_seq=41, num_trajectories=30, num_updates=9, replay=(ReplayEntry(iteration=2, step=ref(5)),)
+    version=3, position=Position(seq=41), num_trajectories=30, num_updates=9, replay=(ReplayEntry(iteration=2, step=ref(5)),)
 )
 ENGINE = EngineState(9, {"a.weight": torch.arange(4.0)}, {"exp_avg.a.weight": torch.ones(4)})
 

@@ -21,19 +21,8 @@ from schemas.errors import BusUnavailable, ConfigurationError, MismatchExceeded
 from schemas.messages import Role
 
 _ROLES = ("server", "feeder", "browser", "policy", "judge", "trainer")
-_COMMANDS = (
-    "quickstart",
-    *_ROLES,
-    "doctor",
-    "audit",
-    "chaos",
-    "watch",
-    "schema",
-    "dead-letters",
-    "archive",
-    "import",
-    "export",
-)
+_FILES = ("archive", "import", "export", "replay")
+_COMMANDS = ("quickstart", *_ROLES, *_FILES, "evaluate", "doctor", "audit", "chaos", "watch", "schema", "dead-letters")
 
 
 @pytest.mark.parametrize("command", _COMMANDS)

@@ -77,7 +77,7 @@ def test_every_key_can_be_named_on_the_command_line() -> None:
         ("policy_config.top_p=2", "policy_config.top_p is 2.0: write a number above 0 and at most 1"),
         ("policy_config.base_model=7", "policy_config.base_model is 7: write text"),
         ("policy_config.base_model=null", "policy_config.base_model is None: write text"),
-        ("feeder_config.mode=asink", "feeder_config.mode is 'asink': write one of sync, async, eval, rollout"),
+        ("feeder_config.mode=asink", "feeder_config.mode is 'asink': write one of sync, async, offline, eval, rollout"),
         ("feeder_config=async", "feeder_config is 'async': it is a group, .* feeder_config.mode"),
         ("algorithm_config.filter_same_screenshot=1", "write true or false"),
         ("env_config.server_size", "cannot be read: write key=value"),

@@ -50,6 +50,13 @@ def test_a_batch_is_sorted_into_fresh_stale_and_unscored() -> None:
     }
 
 
+def test_offline_every_age_is_fresh_and_none_is_reported() -> None:
+    plan = plan_batch([judged(0, 1.0, 50), judged(1, 0.0, 0), judged(2, None, 3)], version=5, bound=None)
+    assert len(plan.fresh) == 2
+    assert plan.num_stale == 0
+    assert not any(name.startswith("staleness") for name in plan.metrics())
+
+
 def test_an_empty_batch_has_no_success() -> None:
     assert plan_batch([], version=0, bound=0).metrics()["success"] == 0.0
 

@@ -270,3 +270,8 @@ async def test_cancelling_ends_at_once(bus: MemoryBus) -> None:
     with anyio.fail_after(3):
         async with companions(feeder(bus, FeederConfig()).run):
             await anyio.wait_all_tasks_blocked()
+
+
+def test_offline_training_has_no_feeder() -> None:
+    with pytest.raises(ConfigurationError, match="no feeder is needed"):
+        feeder(MemoryBus(SUBJECTS), FeederConfig(mode="offline", num_stored=4))

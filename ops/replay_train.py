@@ -1,0 +1,132 @@
+"""`millrace replay SOURCE --train`: a run whose trainer learns from stored episodes alone. No browser, policy or feeder runs.
+
+    import    the selected episodes are put on the new run's streams
+    train     the trainer makes `num_iterations` versions, in passes over them; with --rejudge the judge works beside it
+    results   a table of the versions, result.json
+
+Every phase goes on where it was when the same command is given again.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+
+from bus.ports import Bus
+from bus.subjects import Subjects
+from ops.archive.importer import Importer
+from ops.dashboard import dashboard
+from ops.local_roles import LocalRoles, local_roles
+from ops.logs import quiet_logs, role_logs
+from ops.replay_config import num_iterations, offline_config, with_dataset
+from ops.replay_display import PHASES, ReplayDisplay
+from ops.replay_player import Pace, Played, play
+from ops.replay_request import ReplayRequest
+from ops.replay_result import OfflineResult
+from ops.replay_source import ReplaySource, checkpoints, open_replay
+from ops.roles import join, subjects_of
+from ops.run_folder import RunFolder
+from ops.run_watch import watching
+from schemas.config import Config
+from schemas.messages import Role, Split
+
+_ITERATIONS = "feeder_config.num_iterations="
+
+
+async def main(request: ReplayRequest, *, num_passes: int, overrides: Sequence[str]) -> int:
+    """Returns 0 when all versions are published."""
+    quiet_logs()
+    console = Console()
+    outcome = await train_offline(request, num_passes=num_passes, overrides=overrides, console=console)
+    console.print(outcome.table())
+    return 0
+
+
+async def train_offline(
+    request: ReplayRequest, *, num_passes: int = 1, overrides: Sequence[str] = (), console: Console | None = None
+) -> OfflineResult:
+    """Trains a run in `request.into`, whose last version is the result's `model`.
+
+    Args:
+        num_passes: over the data set; `feeder_config.num_iterations` among the overrides counts versions instead.
+
+    Raises:
+        ConfigurationError: nothing was selected, or the folder holds a run that was begun with other episodes.
+    """
+    began = time.monotonic()
+    folder = RunFolder(request.into)
+    async with open_replay(request.source) as source:
+        config = offline_config(source.config, folder, source.checkpoints, overrides)
+        folder.create(config)
+        with (
+            (folder.logs / "replay.out").open("a") as output,
+            role_logs(folder.logs / "replay.log", run=config.bus_config.run, role="replay", worker="", stream=output),
+        ):
+            counts_versions = any(text.startswith(_ITERATIONS) for text in overrides)
+            training = OfflineTraining(request, source, folder, None if counts_versions else num_passes)
+            outcome = await training.run(config, console, began)
+    outcome.write(folder.result)
+    return outcome
+
+
+class OfflineTraining:
+    """One offline training on this machine."""
+
+    def __init__(self, request: ReplayRequest, source: ReplaySource, folder: RunFolder, num_passes: int | None) -> None:
+        """`num_passes`: None, to train as many versions as are configured."""
+        self._request = request
+        self._source = source
+        self._folder = folder
+        self._num_passes = num_passes
+
+    async def run(self, config: Config, console: Console | None, began: float) -> OfflineResult:
+        subjects = subjects_of(config)
+        async with local_roles(self._folder) as roles:
+            await roles.serve(config)
+            async with (
+                join(self._folder, config, role="replayer", name="replay") as bus,
+                join(self._folder, config, role="monitor", name="replay-watch") as watched,
+                watching(watched, subjects, config.bus_config) as watch,
+            ):
+                display = ReplayDisplay(config, roles.statuses, watch, self._source.num_episodes)
+                async with dashboard(display.view, console):
+                    await self._import(bus, subjects, display.note_played)
+                    display.config = config = await self._with_dataset(bus, subjects, config)
+                    self._folder.create(config)
+                    display.phase = 1
+                    await self._train(roles)
+                    display.phase = len(PHASES)
+                versions = await checkpoints(bus, subjects)
+        return OfflineResult.of(
+            versions,
+            num_stored=config.feeder_config.num_stored,
+            stored_version=config.trainer_config.stored_version,
+            seconds=time.monotonic() - began,
+        )
+
+    async def _import(self, bus: Bus, subjects: Subjects, progress: Callable[[Played], None]) -> None:
+        await play(
+            self._source.episodes,
+            Importer(bus=bus, subjects=subjects),
+            self._request.selection,
+            pace=Pace(self._request.speed),
+            judgements=not self._request.rejudge,
+            progress=progress,
+        )
+
+    async def _with_dataset(self, bus: Bus, subjects: Subjects, config: Config) -> Config:
+        """Counts what stands on the streams, so that a replay that goes on after a kill comes to the same number."""
+        if self._request.rejudge:
+            published = await bus.subjects(subjects.trajectories, subjects.everything("trajectory", Split.TRAIN.value))
+        else:
+            published = await bus.subjects(subjects.judged, subjects.judgements(Split.TRAIN))
+        versions = config.feeder_config.num_iterations
+        if self._num_passes is not None:
+            versions = num_iterations(len(published), config.env_config.train_tasks_rollout_size, self._num_passes)
+        return with_dataset(config, len(published), versions)
+
+    async def _train(self, roles: LocalRoles) -> None:
+        workers = (Role.JUDGE, Role.TRAINER) if self._request.rejudge else (Role.TRAINER,)
+        roles.start(*workers)
+        await roles.finished(Role.TRAINER)
+        await roles.stop(*workers)

@@ -1,0 +1,25 @@
+"""The lines of a display that say how each role stands: what the supervisor knows, and what heartbeats add."""
+
+import time
+from collections.abc import Mapping
+
+from ops.supervisor import RoleState, RoleStatus
+from ops.view import RoleRow
+from schemas.ids import WorkerId
+from schemas.messages import Heartbeat
+
+_FRESH_S = 10.0
+
+
+def role_rows(statuses: Mapping[str, RoleStatus], heartbeats: Mapping[WorkerId, Heartbeat]) -> tuple[RoleRow, ...]:
+    """Supervised roles first, then workers that somebody started by hand."""
+    heard = {str(worker): beat for worker, beat in heartbeats.items()}
+    rows: list[RoleRow] = []
+    for name, status in statuses.items():
+        beat = heard.pop(name, None)
+        state = beat.state if beat and status.state is RoleState.RUNNING else status.state.value
+        rows.append(RoleRow(worker=name, state=state, note=status.note, num_restarts=status.num_restarts))
+    now = time.time()
+    by_hand = [(worker, beat) for worker, beat in heard.items() if now - beat.at < _FRESH_S]
+    rows.extend(RoleRow(worker=worker, state=beat.state, note="started by hand") for worker, beat in by_hand)
+    return tuple(rows)
