@@ -78,7 +78,9 @@ class PolicyWorker:
         self._engine = engine
         self._own = Handoff[StepWake]()
         """Steps that browsers offered because their episodes are cached here. They exist nowhere else: a browser that gets no
-        answer wakes any worker."""
+        answer asks again."""
+        self._held: set[StepWake] = set()
+        """Offered steps that wait or are being answered: one that is offered again is in good hands."""
         self._queues: dict[Source, WorkQueue] = {
             Source.TRAIN: step_queue(subjects, bus_config, Split.TRAIN),
             Source.EVAL: step_queue(subjects, bus_config, Split.EVAL),
@@ -114,8 +116,13 @@ class PolicyWorker:
 
     def _accept(self, message: AnyMessage) -> bool:
         """Takes a step of an episode that is cached here, unless this worker is clearly overloaded."""
-        if not isinstance(message, StepWake) or self._own.num_items >= self._max_backlog:
+        if not isinstance(message, StepWake):
             return False
+        if message in self._held:
+            return True
+        if self._own.num_items >= self._max_backlog:
+            return False
+        self._held.add(message)
         self._own.put(message)
         return True
 
@@ -125,7 +132,8 @@ class PolicyWorker:
                 await self._seat_one(Source.OWN, self._own, self._handle_own, group)
 
     async def _serve(self, source: Source, queue: WorkQueue) -> None:
-        async with self._bus.work(queue, prefetch=1) as inbox, anyio.create_task_group() as group:
+        # Nothing waits here without a seat: it would go to another worker after its short ack wait, and be answered twice.
+        async with self._bus.work(queue, prefetch=0) as inbox, anyio.create_task_group() as group:
             while True:
                 await self._seat_one(source, inbox, self._handle, group)
 
@@ -151,6 +159,7 @@ class PolicyWorker:
         try:
             await attempt(partial(self._answer, wake), num_tries=_OWN_TRIES)
         finally:
+            self._held.discard(wake)
             self._seats.give_back()
 
     async def _answer(self, wake: AnyMessage) -> None:

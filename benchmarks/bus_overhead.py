@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -25,6 +26,8 @@ from rich.table import Table
 from bus import chain
 from bus.chain import EpisodeChain
 from bus.codec import encode
+from bus.companions import companions
+from bus.handoff import Handoff
 from bus.jetstream import JetStreamBus, connect, create_topology
 from bus.ports import WorkQueue
 from bus.server import address_of, nats_server
@@ -36,6 +39,7 @@ from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId, Work
 from schemas.messages import (
     Action,
     ActionKind,
+    AnyMessage,
     Observation,
     Picture,
     Split,
@@ -48,6 +52,7 @@ RUN = RunName("bench")
 SUBJECTS = Subjects(RUN)
 CONFIG = BusConfig(run=RUN)
 PLAIN = "bench-plain.request"
+POLICY = WorkerId("policy")
 SIZES_KB = (128, 400)
 NUM_TOKENS = 1500
 WARM_UP = 20
@@ -70,10 +75,10 @@ def _row(path: str, picture_kb: int, seconds: list[float], cpu_s: float) -> Row:
     return Row(path, picture_kb, 1e3 * statistics.median(kept), 1e3 * p99, 1e3 * cpu_s / len(seconds))
 
 
-def _task(picture_kb: int) -> Task:
+def _task(name: str) -> Task:
     return Task(
         run=RUN,
-        episode=EpisodeId(f"train-r0000-p{picture_kb}-m0"),
+        episode=EpisodeId(f"train-r0000-{name}-m0"),
         group=GroupId("g"),
         task=TaskId("t"),
         split=Split.TRAIN,
@@ -99,8 +104,9 @@ def _answer(wake: StepWake) -> StepRequest:
     )
 
 
-async def _play(bus: JetStreamBus, picture_kb: int, num_steps: int) -> Row:
-    task = _task(picture_kb)
+async def _play(bus: JetStreamBus, picture_kb: int, num_steps: int, *, sticky: bool) -> Row:
+    """`sticky`: steps are offered to the worker that answered last, as all but an episode's first are; else queued for any."""
+    task = _task(f"p{picture_kb}-{'sticky' if sticky else 'any'}")
     await chain.admit(bus, SUBJECTS, task)
     owned = await EpisodeChain.take(bus, SUBJECTS, task, WorkerId("browser"))
     assert isinstance(owned, EpisodeChain)
@@ -119,23 +125,42 @@ async def _play(bus: JetStreamBus, picture_kb: int, num_steps: int) -> Row:
             began = time.perf_counter()
             seq = await owned.observe(seen)
             wake = StepWake(episode=task.episode, attempt=owned.attempt, step=step, observation_seq=seq)
-            await bus.append(SUBJECTS.steps, SUBJECTS.step_any(Split.TRAIN, task.episode, owned.attempt, step), wake)
+            if sticky:
+                assert await bus.offer(SUBJECTS.wake(POLICY), wake, timeout_s=5)
+            else:
+                await bus.append(SUBJECTS.steps, SUBJECTS.step_any(Split.TRAIN, task.episode, owned.attempt, step), wake)
             record = await anext(actions)
             seconds.append(time.perf_counter() - began)
             owned.answered(record.seq)
-    return _row("chain", picture_kb, seconds, time.process_time() - cpu)
+    return _row("chain, offered" if sticky else "chain, queued", picture_kb, seconds, time.process_time() - cpu)
 
 
 async def _answer_steps(bus: JetStreamBus, queue: WorkQueue) -> None:
     async with bus.work(queue, prefetch=0) as inbox:
         async for delivery in inbox:
-            async with settle(bus, delivery, WorkerId("policy")):
-                wake = delivery.message
-                assert isinstance(wake, StepWake)
-                seen = await chain.last(bus, SUBJECTS, wake.episode)
-                assert seen is not None
-                assert seen.seq == wake.observation_seq
-                await chain.answer(bus, SUBJECTS, wake.observation_seq, _answer(wake))
+            async with settle(bus, delivery, POLICY):
+                await _answer_step(bus, delivery.message)
+
+
+async def _answer_offers(bus: JetStreamBus) -> None:
+    taken = Handoff[AnyMessage]()
+
+    def take(message: AnyMessage) -> bool:
+        taken.put(message)
+        return True
+
+    async with bus.offers(SUBJECTS.wake(POLICY), take):
+        print("ready", flush=True)
+        async for message in taken:
+            await _answer_step(bus, message)
+
+
+async def _answer_step(bus: JetStreamBus, wake: AnyMessage) -> None:
+    assert isinstance(wake, StepWake)
+    seen = await chain.last(bus, SUBJECTS, wake.episode)
+    assert seen is not None
+    assert seen.seq == wake.observation_seq
+    await chain.answer(bus, SUBJECTS, wake.observation_seq, _answer(wake))
 
 
 async def _plain_client(folder: Path) -> Client:
@@ -155,9 +180,11 @@ async def _policy(folder: Path) -> None:
 
     await client.subscribe(PLAIN, cb=respond)
     await client.flush()
-    async with connect(address_of(folder), SUBJECTS, CONFIG, name="policy") as bus:
-        print("ready", flush=True)
-        await _answer_steps(bus, step_queue(SUBJECTS, CONFIG, Split.TRAIN))
+    async with (
+        connect(address_of(folder), SUBJECTS, CONFIG, name="policy") as bus,
+        companions(partial(_answer_steps, bus, step_queue(SUBJECTS, CONFIG, Split.TRAIN))),
+    ):
+        await _answer_offers(bus)
 
 
 async def _ask_plainly(folder: Path, picture_kb: int, num_steps: int) -> Row:
@@ -184,7 +211,8 @@ async def _measure(num_steps: int) -> list[Row]:
                 await policy.stdout.receive()
                 for picture_kb in SIZES_KB:
                     rows.append(await _ask_plainly(folder, picture_kb, num_steps))
-                    rows.append(await _play(bus, picture_kb, num_steps))
+                    for sticky in (True, False):
+                        rows.append(await _play(bus, picture_kb, num_steps, sticky=sticky))
                 policy.kill()
     return rows
 

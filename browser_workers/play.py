@@ -24,6 +24,8 @@ from schemas.messages import Observation, Outcome, StepRequest, StepWake, Task, 
 
 _FALLBACK_S = 1.0
 """Seconds between looks at the chain for an answer whose live copy was missed."""
+_LOYAL_RESENDS = 2
+"""Times that a policy worker which took a step is asked whether it still has it, before any other may answer as well."""
 _OFFER_S = 1.0
 """Seconds that the policy worker which has an episode's history may take to accept its next step."""
 
@@ -219,7 +221,7 @@ class Play:
     async def _answer(self, step: int, observation_seq: int, answers: AsyncIterator[Record]) -> tuple[Record, StepRequest]:
         """The accepted answer to an observation. Wakes policies again, at growing intervals, until it is there."""
         wake = StepWake(episode=self._task.episode, attempt=self._chain.attempt, step=step, observation_seq=observation_seq)
-        resend_s, resend_at = self._resend_s, time.monotonic() + self._resend_s
+        resend_s, resend_at, num_resends = self._resend_s, time.monotonic() + self._resend_s, 0
         await self._wake(wake, self._policy)
         while True:
             with anyio.move_on_after(_FALLBACK_S):
@@ -231,10 +233,10 @@ class Play:
             if pending is not None and isinstance(pending.message, StepRequest):
                 return pending, pending.message
             if time.monotonic() >= resend_at:
-                resend_s *= 2
+                resend_s, num_resends = 2 * resend_s, num_resends + 1
                 resend_at = time.monotonic() + resend_s
                 await self._check_owner(observation_seq)
-                await self._wake(wake, None)
+                await self._wake(wake, self._policy if num_resends <= _LOYAL_RESENDS else None)
 
     async def _wake(self, wake: StepWake, policy: WorkerId | None) -> None:
         """Wakes the policy worker that has the history, or any other when it is absent, silent or declines."""

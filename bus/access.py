@@ -27,8 +27,8 @@ class Grant:
 
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
-    allow_responses: bool = False
-    """May answer once on the reply subject of a message that it was sent, whatever that subject is."""
+    answers: tuple[str, ...] = ()
+    """Those of `subscribe` on which it may answer: once, on the reply subject that the message names."""
 
 
 def grants(subjects: Subjects, config: BusConfig, role: Access, rubrics: Iterable[str]) -> Grant:
@@ -47,7 +47,7 @@ def grants(subjects: Subjects, config: BusConfig, role: Access, rubrics: Iterabl
         *(f"{_API}.CONSUMER.INFO.{stream}.*" for stream in specs if own.inspects),
     )
     followed = (_followed(subjects, subject) for stream in own.tails for subject in specs[stream].subjects)
-    subscribe = (f"{inbox_of(role)}.>", *own.hears, *followed)
+    subscribe = (f"{inbox_of(role)}.>", *own.hears, *own.answers, *followed)
     return Grant(tuple(dict.fromkeys(publish)), tuple(dict.fromkeys(subscribe)), own.answers)
 
 

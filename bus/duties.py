@@ -52,8 +52,8 @@ class Duties:
     """Queues that it shares with its own kind."""
     hears: tuple[str, ...] = ()
     """Subjects that it listens to."""
-    answers: bool = False
-    """It is asked questions, and replies."""
+    answers: tuple[str, ...] = ()
+    """Subjects on which it is asked, and replies."""
     inspects: bool = False
     """It asks how every queue stands."""
 
@@ -106,8 +106,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
             reads=chains,
             tails=(names.checkpoints,),
             works=tuple(step_queue(names, config, split) for split in Split),
-            hears=(f"{run}.wake.*",),
-            answers=True,
+            answers=(f"{run}.wake.*",),
         ),
         Access.JUDGE: Duties(
             writes=(

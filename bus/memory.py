@@ -1,9 +1,7 @@
 """The bus inside one process: what `bus.jetstream` does with a server, for unit tests. Nothing ages out, nothing restarts."""
 
-import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 
 import anyio
 import anyio.lowlevel
@@ -11,232 +9,15 @@ import structlog
 
 from bus.codec import decode, encode
 from bus.handoff import Handoff
-from bus.ports import Delivery, Expect, Inbox, Lease, QueueDepth, Record, WorkQueue
-from bus.subjects import Subjects
-from bus.topology import StreamSpec, shared_queues, streams
+from bus.memory_stream import Consumer, Held, MemoryInbox, MemoryTail, Stream, republished
+from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, StoredBytes, WorkQueue
+from bus.subjects import Subjects, matches
+from bus.topology import shared_queues, streams
 from schemas.config import BusConfig
-from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, MessageTooLarge, StreamFull
+from schemas.errors import BusUnavailable, MessageCorrupt, MessageTooLarge
 from schemas.messages import AnyMessage, DeadLetter
 
 _log = structlog.get_logger()
-
-
-def matches(subject_filter: str, subject: str) -> bool:
-    """NATS wildcards: `*` is one token, a last `>` is one or more."""
-    wanted, tokens = subject_filter.split("."), subject.split(".")
-    for index, want in enumerate(wanted):
-        if want == ">":
-            return len(tokens) > index
-        if index >= len(tokens) or want not in ("*", tokens[index]):
-            return False
-    return len(tokens) == len(wanted)
-
-
-@dataclass
-class _Pending:
-    """A delivered message that is not acknowledged yet."""
-
-    num_delivered: int
-    due: float
-    """Monotonic seconds from which on it may be delivered again."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """One record as the stream keeps it."""
-
-    stream: str
-    subject: str
-    seq: int
-    time_s: float
-    data: bytes
-
-    def record(self) -> Record:
-        """Raises `MessageCorrupt`."""
-        return Record(self.stream, self.subject, self.seq, decode(self.data), self.time_s, self.data)
-
-
-@dataclass
-class _Consumer:
-    queue: WorkQueue
-    next_seq: int = 1
-    pending: dict[int, _Pending] = field(default_factory=dict)
-    num_redelivered: int = 0
-    num_waiting: int = 0
-
-
-class _Stream:
-    def __init__(self, spec: StreamSpec) -> None:
-        self.spec = spec
-        self.last_seq = 0
-        self.records: dict[int, _Held] = {}
-        self.consumers: dict[str, _Consumer] = {}
-        self._changed = anyio.Event()
-
-    def changed(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
-
-    async def wait_changed(self, timeout_s: float = float("inf")) -> None:
-        with anyio.move_on_after(max(timeout_s, 0.0)):
-            await self._changed.wait()
-
-    def under(self, subject_filter: str) -> Iterator[_Held]:
-        return (held for held in self.records.values() if matches(subject_filter, held.subject))
-
-    def newest(self, subject_filter: str) -> _Held | None:
-        return max(self.under(subject_filter), key=lambda held: held.seq, default=None)
-
-    def store(self, subject: str, data: bytes, expect: Expect | None) -> int:
-        if expect is not None:
-            newest = self.newest(expect.subject_filter)
-            if (newest.seq if newest else 0) != expect.last_seq:
-                raise ChainConflict(f"{expect.subject_filter} is not at sequence {expect.last_seq}")
-        self._make_room(subject, data)
-        self.last_seq += 1
-        self.records[self.last_seq] = _Held(self.spec.name, subject, self.last_seq, time.time(), data)
-        self.changed()
-        return self.last_seq
-
-    def _make_room(self, subject: str, data: bytes) -> None:
-        spec = self.spec
-        same = [held.seq for held in self.under(subject)] if spec.max_msgs_per_subject > 0 else []
-        if same and len(same) >= spec.max_msgs_per_subject:
-            if spec.discard_new_per_subject:
-                raise StreamFull(f"{spec.name} holds {subject} already")
-            del self.records[same[0]]
-        num_bytes = sum(len(held.data) for held in self.records.values()) if spec.max_bytes > 0 else 0
-        if 0 < spec.max_msgs <= len(self.records) or 0 < spec.max_bytes < num_bytes + len(data):
-            raise StreamFull(f"{spec.name} is full")
-
-
-@dataclass(frozen=True)
-class _MemoryDelivery:
-    owner: _Stream
-    consumer_state: _Consumer
-    seq: int
-    subject: str
-    data: bytes
-    num_delivered: int
-
-    @property
-    def message(self) -> AnyMessage:
-        return decode(self.data)
-
-    @property
-    def stream(self) -> str:
-        return self.owner.spec.name
-
-    @property
-    def consumer(self) -> str:
-        return self.queue.name
-
-    @property
-    def queue(self) -> WorkQueue:
-        return self.consumer_state.queue
-
-    async def ack(self) -> None:
-        self._end()
-
-    async def nak(self, delay_s: float = 0.0) -> None:
-        self._due_in(delay_s)
-
-    async def in_progress(self) -> None:
-        self._due_in(self.queue.ack_wait_s)
-
-    async def term(self, reason: str) -> None:
-        _log.info("delivery_terminated", stream=self.stream, seq=self.seq, reason=reason)
-        self._end()
-
-    def _due_in(self, seconds: float) -> None:
-        pending = self.consumer_state.pending.get(self.seq)
-        if pending is not None:
-            pending.due = time.monotonic() + seconds
-            self.owner.changed()
-
-    def _end(self) -> None:
-        self.consumer_state.pending.pop(self.seq, None)
-        if self.owner.spec.retention == "workqueue":
-            self.owner.records.pop(self.seq, None)
-        self.owner.changed()
-
-
-class _MemoryInbox:
-    """Delivers only to a task that waits, whatever the prefetch."""
-
-    def __init__(self, stream: _Stream, consumer: _Consumer) -> None:
-        self._stream = stream
-        self._consumer = consumer
-
-    def __aiter__(self) -> AsyncIterator[Delivery]:
-        return self
-
-    async def __anext__(self) -> Delivery:
-        await anyio.lowlevel.checkpoint()
-        self._consumer.num_waiting += 1
-        try:
-            while (delivery := self._next()) is None:
-                now = time.monotonic()
-                dues = [pending.due - now for pending in self._consumer.pending.values()]
-                await self._stream.wait_changed(min(dues, default=float("inf")))
-        finally:
-            self._consumer.num_waiting -= 1
-        return delivery
-
-    def _next(self) -> Delivery | None:
-        consumer, now = self._consumer, time.monotonic()
-        for seq, pending in list(consumer.pending.items()):
-            if seq not in self._stream.records:
-                del consumer.pending[seq]
-            elif pending.due <= now and not self._exhausted(pending):
-                consumer.num_redelivered += 1
-                return self._deliver(seq, pending)
-        if len(consumer.pending) >= consumer.queue.max_ack_pending:
-            return None
-        for seq in range(consumer.next_seq, self._stream.last_seq + 1):
-            consumer.next_seq = seq + 1
-            if seq in self._stream.records and self._wanted(self._stream.records[seq].subject):
-                return self._deliver(seq, consumer.pending.setdefault(seq, _Pending(0, 0.0)))
-        return None
-
-    def _exhausted(self, pending: _Pending) -> bool:
-        return 0 < self._consumer.queue.max_deliver <= pending.num_delivered
-
-    def _wanted(self, subject: str) -> bool:
-        return any(matches(subject_filter, subject) for subject_filter in self._consumer.queue.subject_filters)
-
-    def _deliver(self, seq: int, pending: _Pending) -> Delivery:
-        pending.num_delivered += 1
-        pending.due = time.monotonic() + self._consumer.queue.ack_wait_s
-        held = self._stream.records[seq]
-        return _MemoryDelivery(self._stream, self._consumer, seq, held.subject, held.data, pending.num_delivered)
-
-
-class _MemoryTail:
-    def __init__(self, stream: _Stream, subject_filter: str, after_seq: int, since_s: float) -> None:
-        self._stream = stream
-        self._filter = subject_filter
-        self._after_seq = after_seq
-        self._since_s = since_s
-
-    def __aiter__(self) -> AsyncIterator[Record]:
-        return self
-
-    async def __anext__(self) -> Record:
-        await anyio.lowlevel.checkpoint()
-        while True:
-            found = next((held for held in self._stream.under(self._filter) if self._is_next(held)), None)
-            if found is None:
-                await self._stream.wait_changed()
-                continue
-            self._after_seq = found.seq
-            try:
-                return found.record()
-            except MessageCorrupt as error:
-                _log.error("record_skipped", stream=self._stream.spec.name, seq=self._after_seq, reason=str(error))
-
-    def _is_next(self, held: _Held) -> bool:
-        return held.seq > self._after_seq and held.time_s >= self._since_s
 
 
 class _MemoryLease:
@@ -254,14 +35,14 @@ class MemoryBus:
         config = config or BusConfig()
         self._subjects = subjects
         self._max_payload_bytes = config.max_payload_bytes
-        self._streams = {spec.name: _Stream(spec) for spec in streams(subjects, config)}
+        self._streams = {spec.name: Stream(spec) for spec in streams(subjects, config)}
         for queue in shared_queues(subjects, config, rubrics):
-            self._streams[queue.stream].consumers[queue.name] = _Consumer(queue)
+            self._streams[queue.stream].consumers[queue.name] = Consumer(queue)
         self._listeners: dict[Handoff[Record], str] = {}
         self._offerees: dict[Callable[[AnyMessage], bool], str] = {}
         self._leases: dict[str, anyio.Lock] = {}
 
-    def _stream(self, name: str) -> _Stream:
+    def _stream(self, name: str) -> Stream:
         if name not in self._streams:
             raise BusUnavailable(f"stream {name} does not exist")
         return self._streams[name]
@@ -272,12 +53,12 @@ class MemoryBus:
             raise MessageTooLarge(f"{subject}: {len(data)} bytes exceed bus_config.max_payload_bytes")
         owner = self._stream(stream)
         seq = owner.store(subject, data, expect)
-        destination = _republished(owner.spec, subject)
+        destination = republished(owner.spec, subject)
         if destination is not None:
             self._publish(destination, data, owner.records[seq])
         return seq
 
-    def _publish(self, subject: str, data: bytes, stored: _Held | None) -> None:
+    def _publish(self, subject: str, data: bytes, stored: Held | None) -> None:
         feeds = [feed for feed, subject_filter in self._listeners.items() if matches(subject_filter, subject)]
         try:
             message = decode(data)
@@ -313,6 +94,11 @@ class MemoryBus:
         newest = {held.subject: held for held in self._stream(stream).under(subject_filter)}
         return [held.record() for held in sorted(newest.values(), key=lambda held: held.seq)]
 
+    async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:
+        await anyio.lowlevel.checkpoint()
+        behind = (held for held in self._stream(stream).under(subject_filter) if held.seq > after_seq)
+        return [StoredBytes(held.stream, held.subject, held.seq, held.time_s, held.data) for held in behind]
+
     async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:
         await anyio.lowlevel.checkpoint()
         counts: dict[str, int] = {}
@@ -325,7 +111,7 @@ class MemoryBus:
         stream = self._stream(queue.stream)
         if queue.name not in stream.consumers:
             raise BusUnavailable(f"the queue {queue.name} of {queue.stream} does not exist")
-        yield _MemoryInbox(stream, stream.consumers[queue.name])
+        yield MemoryInbox(stream, stream.consumers[queue.name])
 
     def work(self, queue: WorkQueue, *, prefetch: int) -> AbstractAsyncContextManager[Inbox]:
         return self._work(queue)
@@ -341,7 +127,7 @@ class MemoryBus:
         only_new: bool = False,
     ) -> AsyncIterator[AsyncIterator[Record]]:
         owner = self._stream(stream)
-        yield _MemoryTail(owner, subject_filter, owner.last_seq if only_new else after_seq, since_s or 0.0)
+        yield MemoryTail(owner, subject_filter, owner.last_seq if only_new else after_seq, since_s or 0.0)
 
     async def last_seq(self, stream: str) -> int:
         return self._stream(stream).last_seq
@@ -392,14 +178,3 @@ class MemoryBus:
 
     async def dead_letter(self, letter: DeadLetter) -> None:
         await self.append(self._subjects.advisories, self._subjects.dead(letter.stream), letter)
-
-
-def _republished(spec: StreamSpec, subject: str) -> str | None:
-    """Where a stored record is republished: the destination with its wildcards filled in."""
-    if spec.republish is None or not matches(spec.republish[0], subject):
-        return None
-    source, destination = spec.republish
-    wildcards = [token for want, token in zip(source.split("."), subject.split("."), strict=True) if want == "*"]
-    for index, token in enumerate(wildcards, start=1):
-        destination = destination.replace("{{wildcard(" + str(index) + ")}}", token)
-    return destination

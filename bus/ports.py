@@ -35,6 +35,17 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredBytes:
+    """One record as the server keeps it, whether it is a message or not."""
+
+    stream: str
+    subject: str
+    seq: int
+    time_s: float
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Expect:
     """A compare-and-set condition: the newest record under `subject_filter` has sequence `last_seq` (0: there is none)."""
 
@@ -137,6 +148,10 @@ class Bus(Protocol):
 
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
         """The newest record of every subject under a filter, oldest first: a whole chain, or a whole keyed log."""
+        ...
+
+    async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:
+        """The next records behind a sequence, not decoded, as many as come in one answer; none: there are no more."""
         ...
 
     async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:

@@ -3,6 +3,7 @@
 import anyio
 import structlog
 
+from bus.codec import encode
 from bus.ports import Bus, Expect
 from schemas.errors import StreamFull
 from schemas.messages import AnyMessage
@@ -18,11 +19,16 @@ async def append_when_room(bus: Bus, stream: str, subject: str, message: AnyMess
     Meanwhile the writer's own delivery stays in progress (`bus.settlement`), and `expect` still keeps it from overwriting
     whoever has taken over.
     """
+    return await append_bytes_when_room(bus, stream, subject, encode(message), expect=expect)
+
+
+async def append_bytes_when_room(bus: Bus, stream: str, subject: str, data: bytes, *, expect: Expect | None = None) -> int:
+    """`Bus.append_bytes` that outlasts a full stream."""
     pause_s = _FIRST_PAUSE_S
     began = anyio.current_time()
     while True:
         try:
-            seq = await bus.append(stream, subject, message, expect=expect)
+            seq = await bus.append_bytes(stream, subject, data, expect=expect)
         except StreamFull as error:
             if pause_s == _FIRST_PAUSE_S:
                 _log.warning("stream_full_waiting", stream=stream, subject=subject, reason=str(error))

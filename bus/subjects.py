@@ -97,6 +97,10 @@ class Subjects:
         """`kind` is start, obs or act."""
         return f"{self.run}.ep.{self.shard(episode)}.{episode}.{attempt}.{kind}.{step}"
 
+    def chain_kind(self, episode: EpisodeId, attempt: int, kind: str) -> str:
+        """Filter over one kind of record of one attempt: obs or act."""
+        return f"{self.run}.ep.{self.shard(episode)}.{episode}.{attempt}.{kind}.*"
+
     def chain_attempt(self, episode: EpisodeId, attempt: int) -> str:
         """Filter over start, observations and answers of one attempt."""
         return f"{self.run}.ep.{self.shard(episode)}.{episode}.{attempt}.>"
@@ -120,6 +124,10 @@ class Subjects:
     def judgements(self, split: Split | None) -> str:
         return f"{self.run}.judged.{split.value if split else '*'}.>"
 
+    def judgement_of(self, episode: EpisodeId) -> str:
+        """Filter over the judgements of one episode, all rubrics."""
+        return f"{self.run}.judged.*.*.{episode}"
+
     def checkpoint(self, version: PolicyVersion) -> str:
         return f"{self.run}.checkpoint.{version}"
 
@@ -140,6 +148,20 @@ class Subjects:
     def dead(self, stream: str) -> str:
         return f"{self.run}.dead.{stream}"
 
+    def resent(self, letter_seq: int) -> str:
+        return f"{self.run}.resent.{letter_seq}"
+
     def everything(self, *tokens: str) -> str:
         """Filter over all subjects that begin with these tokens."""
         return ".".join((self.run, *tokens, ">"))
+
+
+def matches(subject_filter: str, subject: str) -> bool:
+    """NATS wildcards: `*` is one token, a last `>` is one or more."""
+    wanted, tokens = subject_filter.split("."), subject.split(".")
+    for index, want in enumerate(wanted):
+        if want == ">":
+            return len(tokens) > index
+        if index >= len(tokens) or want not in ("*", tokens[index]):
+            return False
+    return len(tokens) == len(wanted)

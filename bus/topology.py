@@ -128,7 +128,7 @@ def _results(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
         ),
         StreamSpec(
             name=subjects.advisories,
-            subjects=(f"{run}.dead.*", *_notices(subjects)),
+            subjects=(f"{run}.dead.*", f"{run}.resent.*", *_notices(subjects)),
             max_age_s=7 * 86400.0,
             replicas=replicas,
         ),
@@ -144,6 +144,7 @@ def _newest(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
         max_age_s=_HEARTBEAT_AGE_S,
         max_msgs_per_subject=1,
         discard="old",
+        replicas=config.replicas,
     )
     positions = StreamSpec(
         name=subjects.positions,

@@ -1,8 +1,6 @@
 """`millrace audit`: counts a run from its streams and says whether every promise about counting holds."""
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,12 +8,11 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
-from bus.server import is_served, nats_server
 from ops.audit import Audit, audit
 from ops.checker.promises import Findings
-from ops.roles import join, runs_of, subjects_of
+from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
-from schemas.config import Config
+from ops.served import served
 
 _SHOWN = 5
 
@@ -28,7 +25,7 @@ async def main(run_dir: Path) -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     folder = RunFolder(run_dir)
     config = folder.load()
-    async with _served(folder, config), join(folder, config, role="monitor", name="audit") as bus:
+    async with served(folder, config), join(folder, config, role="monitor", name="audit") as bus:
         found = await audit(bus, subjects_of(config), batch=config.env_config.train_tasks_rollout_size)
     console = Console()
     console.print(audit_table(found))
@@ -36,14 +33,6 @@ async def main(run_dir: Path) -> int:
         "[bold green]every admitted task has one trajectory and one judgement[/]" if found.holds else _faults(found.findings)
     )
     return 0 if found.holds else 1
-
-
-@asynccontextmanager
-async def _served(folder: RunFolder, config: Config) -> AsyncIterator[None]:
-    async with AsyncExitStack() as stack:
-        if not config.bus_config.url and not is_served(folder.server):
-            await stack.enter_async_context(nats_server(folder.server, runs_of(config.bus_config)))
-        yield
 
 
 def audit_table(found: Audit) -> Table:

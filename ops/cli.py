@@ -56,8 +56,12 @@ def _parser() -> argparse.ArgumentParser:
     _run_dir(audit, "folder of the run to count")
     audit.set_defaults(run=_audit)
     _chaos_parser(commands.add_parser("chaos", help="a fault drill: kill, stop and cut off the parts of a run, then count"))
+    _watch_parser(commands.add_parser("watch", help="print a stream of the run as JSON lines, live or to its end"))
+    _schema_parser(commands.add_parser("schema", help="print every message as JSON Schema, with subjects and streams"))
+    _letters_parser(commands.add_parser("dead-letters", help="list, read and send again what no worker could handle"))
     _streams_parser(commands.add_parser("streams", help="create or change a run's streams, as its administrator"))
     _cluster_parser(commands.add_parser("cluster", help="write configuration, certificates and keys for NATS servers"))
+    _archive_parsers(commands)
     return parser
 
 
@@ -107,6 +111,30 @@ def _cluster_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", default="default", metavar="RECIPE", help="recipe or .yaml file of the runs")
     _overrides(parser)
     parser.set_defaults(run=_cluster)
+
+
+def _archive_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    archive = commands.add_parser("archive", help="copy trajectories, judgements and pictures to files before they age out")
+    _role_parser(archive, "archiver")
+    end = archive.add_mutually_exclusive_group()
+    end.add_argument("--once", action="store_true", help="archive what there is now, then stop")
+    end.add_argument("--verify", type=Path, metavar="FOLDER", help="check every hash of an archive instead")
+    archive.set_defaults(run=_archive)
+    source = "folder of an archive or a run"
+    imports = commands.add_parser("import", help="write the episodes of an archive into a run's streams")
+    imports.add_argument("source", type=Path, metavar="SOURCE", help=source)
+    _role_parser(imports, "replayer")
+    imports.add_argument("--no-judgements", action="store_true", help="leave judgements out, to have the run judge anew")
+    imports.set_defaults(run=_import)
+    export = commands.add_parser("export", help="write episodes as Parquet, Hugging Face dataset, ShareGPT or JSON Lines")
+    export.add_argument("source", type=Path, metavar="SOURCE", help=source)
+    export.add_argument("--format", choices=("parquet", "hf", "sharegpt", "jsonl"), required=True)
+    export.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to be made")
+    export.add_argument("--split", choices=("train", "eval"), help="only episodes of this split")
+    export.add_argument("--min-reward", type=float, metavar="REWARD", help="only episodes that were worth so much")
+    export.add_argument("--rubric", help="whose judgement counts, where there are several")
+    export.add_argument("--leave-out-unchanged", action="store_true", help="leave out steps that did not change the picture")
+    export.set_defaults(run=_export)
 
 
 def _run_dir(parser: argparse.ArgumentParser, what: str) -> None:
@@ -226,10 +254,66 @@ async def _drill(options: argparse.Namespace, command: str) -> int:
     return await drill_main(settings, command=command)
 
 
+def _watch_parser(parser: argparse.ArgumentParser) -> None:
+    # Not from `ops.watch`, which loads the bus: the help of a command loads nothing.
+    from ops.watch_arguments import add_arguments
+
+    add_arguments(parser, _RUN_DIR)
+    parser.set_defaults(run=_watch)
+
+
+def _watch(options: argparse.Namespace, _: list[str]) -> int:
+    from ops.watch import main as watch
+
+    return _interruptible(lambda: watch(options, _RUN_DIR))
+
+
+def _schema_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--run", dest="run_name", default="millrace", metavar="NAME", help="the run that is named (default: %(default)s)"
+    )
+    parser.add_argument("--num-shards", type=int, default=1, help="of the run's EPISODES streams (default: %(default)s)")
+    parser.set_defaults(run=_schema)
+
+
+def _schema(options: argparse.Namespace, _: list[str]) -> int:
+    from ops.message_schema import main as schema
+
+    return schema(options.run_name, options.num_shards)
+
+
+def _letters_parser(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(required=True, dest="action", metavar="ACTION")
+    listing = actions.add_parser("list", help="every letter, oldest first")
+    listing.add_argument("--json", action="store_true", help="JSON lines in place of a table")
+    show = actions.add_parser("show", help="one letter with its message")
+    show.add_argument("number", type=int, metavar="N", help="as in the list")
+    show.add_argument("--json", action="store_true", help="JSON in place of text")
+    resend = actions.add_parser("resend", help="put the message back on its queue")
+    resend.add_argument("number", type=int, nargs="?", metavar="N", help="as in the list")
+    resend.add_argument("--all", action="store_true", help="every letter that was not sent again yet")
+    resend.add_argument("--again", action="store_true", help="also when it was sent again before")
+    for action in (listing, show, resend):
+        _run_dir(action, "folder of the run")
+        action.set_defaults(run=_letters)
+
+
+def _letters(options: argparse.Namespace, _: list[str]) -> int:
+    from ops.dead_letters_command import main as letters
+
+    return _interruptible(lambda: letters(options))
+
+
 def _streams(options: argparse.Namespace, _: list[str]) -> int:
     from ops.streams_command import main as streams
 
     async def body() -> int:
+        import logging
+
+        import structlog
+
+        # What was done is in the table.
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
         folder, config = _joined_run(options)
         return await streams(folder, config)
 
@@ -255,6 +339,58 @@ def _cluster(options: argparse.Namespace, _: list[str]) -> int:
         )
 
     return _interruptible(body)
+
+
+def _archive(options: argparse.Namespace, given: list[str]) -> int:
+    if not options.verify and not options.once:
+        return _role(options, given)
+
+    async def body() -> int:
+        _require_archive()
+        from ops.archive.archive_command import check, once
+
+        if options.verify:
+            return await check(options.verify.resolve())
+        folder, config = _joined_run(options)
+        return await once(folder, config, options.name or _worker_name(options.role))
+
+    return _interruptible(body)
+
+
+def _import(options: argparse.Namespace, _: list[str]) -> int:
+    async def body() -> int:
+        _require_archive()
+        from ops.archive.import_command import main as import_
+
+        folder, config = _joined_run(options)
+        return await import_(options.source.resolve(), folder, config, judgements=not options.no_judgements)
+
+    return _interruptible(body)
+
+
+def _export(options: argparse.Namespace, _: list[str]) -> int:
+    async def body() -> int:
+        _require_archive()
+        from ops.archive.export_command import main as export
+        from ops.archive.exports.played import Selection
+        from schemas.messages import Split
+
+        split = Split(options.split) if options.split else None
+        return await export(
+            options.source.resolve(),
+            options.out.resolve(),
+            format_name=options.format,
+            selection=Selection(split=split, min_reward=options.min_reward, rubric=options.rubric),
+            leave_out_unchanged=options.leave_out_unchanged,
+        )
+
+    return _interruptible(body)
+
+
+def _require_archive() -> None:
+    from ops.extras import require_extra
+
+    require_extra("pyarrow", "archive")
 
 
 def _interruptible(body: Callable[[], Awaitable[int]]) -> int:

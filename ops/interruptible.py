@@ -4,7 +4,7 @@ ended                               its own code
 SIGTERM                             0
 SIGINT                              130
 ConfigurationError, TrainerError,
-NotPermitted                        78: only a person can mend it; its sentence goes to stderr
+ArchiveError, NotPermitted          78: only a person can mend it; its sentence goes to stderr
 anything else                       1, with a traceback
 """
 
@@ -18,9 +18,9 @@ import anyio
 from anyio.abc import TaskStatus
 
 from ops.restarts import EXIT_FATAL
-from schemas.errors import ConfigurationError, MillraceError, NotPermitted, TrainerError
+from schemas.errors import ArchiveError, ConfigurationError, MillraceError, NotPermitted, TrainerError
 
-_FOR_A_PERSON = (ConfigurationError, NotPermitted, TrainerError)
+_FOR_A_PERSON = (ArchiveError, ConfigurationError, NotPermitted, TrainerError)
 
 
 def run(body: Callable[[], Awaitable[int]]) -> int:

@@ -113,3 +113,8 @@ class _ForPeople:
         values = "".join(f" {key}={value}" for key, value in event.items() if key not in _HIDDEN_FROM_PEOPLE)
         exception = f"\n{event['exception']}" if "exception" in event else ""
         return f"{clock} {event['worker']} {shown}{event['event']}{values}{exception}"
+
+
+def logs_to_stderr() -> None:
+    """For commands whose output is for other programs."""
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from bus.access import Access
-from bus.address import ServerAddress, inbox_of
+from bus.address import ServerAddress
 from bus.jetstream import connect
 from bus.ports import Bus
 from bus.presence import Status, presence
 from bus.server import address_of, server_process
-from bus.server.keys import read_seed
+from bus.server.locate import address_for as locate
 from bus.subjects import Subjects
 from ops.run_folder import RunFolder
 from ops.streams import create_streams
@@ -70,6 +69,8 @@ async def run_role(role: Role, run_dir: Path, config: Config, worker: WorkerId) 
                 await _judge(post)
             case Role.TRAINER:
                 await _train(post)
+            case Role.ARCHIVER:
+                await _archive(post)
             case _:
                 raise ConfigurationError(f"there is no worker for the role {role.value}")
 
@@ -99,16 +100,7 @@ async def join(folder: RunFolder, config: Config, *, role: str, name: str) -> As
 
 def address_for(folder: RunFolder, bus: BusConfig, role: str) -> ServerAddress:
     """Where the run's server or cluster is, with the key of one role. Raises `ConfigurationError`."""
-    access = Access.named(role)
-    if not bus.url:
-        return address_of(folder.server, role=access, run=bus.run)
-    return ServerAddress(
-        bus.url,
-        nkey_seed=read_seed(Path(bus.keys).expanduser(), access) if bus.keys else "",
-        credentials_file=Path(bus.credentials_file).expanduser() if bus.credentials_file else None,
-        ca_file=Path(bus.ca_file).expanduser() if bus.ca_file else None,
-        inbox_prefix=inbox_of(access),
-    )
+    return locate(folder.server, bus, role)
 
 
 async def _serve(folder: RunFolder, config: Config) -> None:
@@ -275,3 +267,12 @@ async def _train(post: Post) -> None:
             from ops.training import train
 
             await train(post)
+
+
+async def _archive(post: Post) -> None:
+    from ops.extras import require_extra
+
+    require_extra("pyarrow", "archive")
+    from ops.archive.archive_command import follow
+
+    await follow(post)

@@ -258,7 +258,8 @@ class BrowserConfig:
     eval_share: float = 0.1
     """Share of the slots that take evaluation episodes first; the rest take training first."""
     resend_s: float = 3.0
-    """Seconds without an answer after which any policy worker may answer a step, not only the one that has its history."""
+    """Seconds without an answer after which a slot asks again: the policy worker that took the step whether it still has it,
+    or any other when that one is gone."""
 
     def __post_init__(self) -> None:
         _require(self.viewport_width > 0 and self.viewport_height > 0, "browser_config.viewport_* must be above 0")
@@ -300,6 +301,20 @@ class TrainerConfig:
     """Memory for decoded pictures that are kept between iterations."""
     fast_patch_embedding: bool = True
     """Compute the vision tower's patch embedding as one matrix product: equal, and faster on CPU."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArchiveConfig:
+    folder: str = ""
+    """Where the archiver writes; empty: `archive/` in the run's folder."""
+    episodes_per_part: int = 256
+    """Episodes, or judgements, after which a file is written."""
+    seconds_per_part: float = 300.0
+    """A file is written at the latest so long after its first episode was read."""
+
+    def __post_init__(self) -> None:
+        _require(self.episodes_per_part > 0, f"archive_config.episodes_per_part is {self.episodes_per_part}: write 1 or more")
+        _require(self.seconds_per_part > 0, "archive_config.seconds_per_part must be above 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -353,4 +368,5 @@ class Config:
     judge_config: JudgeConfig = field(default_factory=JudgeConfig)
     trainer_config: TrainerConfig = field(default_factory=TrainerConfig)
     log_config: LogConfig = field(default_factory=LogConfig)
+    archive_config: ArchiveConfig = field(default_factory=ArchiveConfig)
     simulation_config: SimulationConfig = field(default_factory=SimulationConfig)

@@ -9,6 +9,8 @@
     │   ├── StreamFull          a limit or the storage leaves no room for the message (retry)
     │   ├── MessageTooLarge     larger than the server or the stream takes            (reject)
     │   ├── NotPermitted        the server refuses this to the role's key             (fatal)
+    │   ├── RecordGone          a record that was named has aged out                  (reject)
+    │   ├── PositionTaken       another reader goes on under this durable name        (fatal)
     │   └── MessageCorrupt      bytes that no reader of this version understands      (reject)
     ├── BrowserError
     │   ├── PageFailed          a page, renderer or context died or did not answer    (retry)
@@ -16,9 +18,12 @@
     ├── PolicyError
     │   └── EngineFailed        the engine died: the worker must end and be restarted (fatal)
     ├── JudgeError              no verdict could be had: never a reward of zero       (retry)
-    └── TrainerError
-        ├── CheckpointCorrupt   a file does not match its hash                        (fatal)
-        └── MismatchExceeded    sampler and trainer disagree on log-probabilities     (fatal)
+    ├── TrainerError
+    │   ├── CheckpointCorrupt   a file does not match its hash                        (fatal)
+    │   └── MismatchExceeded    sampler and trainer disagree on log-probabilities     (fatal)
+    └── ArchiveError
+        ├── ArchiveDamaged      a part or picture does not match its hash             (fatal)
+        └── ImportConflict      the run holds something else under the same identity  (fatal)
 
 `Disposition` is read by `bus.settlement` alone; handlers raise and never acknowledge.
 """
@@ -83,6 +88,18 @@ class NotPermitted(BusError):
     disposition = Disposition.FATAL
 
 
+class RecordGone(BusError):
+    """A record that a message names is no longer kept."""
+
+    disposition = Disposition.REJECT
+
+
+class PositionTaken(BusError):
+    """Another process reads under the same durable name."""
+
+    disposition = Disposition.FATAL
+
+
 class MessageCorrupt(BusError):
     """Bytes that are not a message, or one of a newer major version."""
 
@@ -127,3 +144,17 @@ class CheckpointCorrupt(TrainerError):
 
 class MismatchExceeded(TrainerError):
     """The sampler's and the trainer's log-probabilities of the same tokens differ by more than the bound."""
+
+
+class ArchiveError(MillraceError):
+    """An archive cannot be written or read as asked."""
+
+    disposition = Disposition.FATAL
+
+
+class ArchiveDamaged(ArchiveError):
+    """A file of an archive is missing, cannot be read, or does not match its recorded hash."""
+
+
+class ImportConflict(ArchiveError):
+    """The target run holds another record under an identity that is to be imported."""

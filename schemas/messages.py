@@ -345,6 +345,7 @@ class Role(enum.Enum):
     JUDGE = "judge"
     TRAINER = "trainer"
     MONITOR = "monitor"
+    ARCHIVER = "archiver"
 
 
 class Heartbeat(Message, frozen=True, tag="heartbeat/1"):
@@ -379,6 +380,32 @@ class DeadLetter(Message, frozen=True, tag="dead/1"):
     worker: WorkerId = WorkerId("")
 
 
+class LetterResent(Message, frozen=True, tag="resent/1"):
+    """A dead letter was put back where it came from."""
+
+    letter_seq: int
+    """Sequence of the letter on ADVISORIES."""
+    stream: str
+    seq: int
+    """Sequence of the copy."""
+    at: float
+    """Unix seconds."""
+
+
+class Position(Message, frozen=True, tag="position/1"):
+    """How far a durable reader has come. Only the process that wrote the newest one may write the next."""
+
+    name: str
+    holder: str
+    """A random token of the reading process."""
+    sequences: dict[str, int]
+    """By stream: everything up to this sequence is handled."""
+    since_s: float | None = None
+    """Unix seconds at which the streams without a sequence begin."""
+    at: float = 0.0
+    """Unix seconds."""
+
+
 AnyMessage = (
     Task
     | EpisodeStart
@@ -391,4 +418,6 @@ AnyMessage = (
     | Heartbeat
     | EpisodeCancel
     | DeadLetter
+    | LetterResent
+    | Position
 )

@@ -14,14 +14,14 @@ from bus.jetstream.administration import Administration, Applied
 from bus.jetstream.api import ApiError, StreamInfo, ask
 from bus.jetstream.append import Appender
 from bus.jetstream.lease import Leasing, hold_lease
-from bus.jetstream.link import Link, NoResponder, open_link
+from bus.jetstream.link import Link, NoAnswer, NoResponder, open_link
 from bus.jetstream.offers import offer, offers
 from bus.jetstream.patience import Patience
 from bus.jetstream.read import Reader, unix_seconds
 from bus.jetstream.streams import Streams
 from bus.jetstream.tail import tail
 from bus.jetstream.work import work
-from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, WorkQueue
+from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, StoredBytes, WorkQueue
 from bus.subjects import Subjects
 from bus.topology import StreamSpec, streams
 from schemas.config import BusConfig
@@ -32,6 +32,7 @@ _log = structlog.get_logger()
 _PATIENCE = 3.0
 """An operation may take so many times the timeout of one request: a server that is killed and restarted is not noticed."""
 _HELLO_S = 5.0
+_HELLO_ATTEMPTS = 3
 
 
 class JetStreamBus:
@@ -62,6 +63,10 @@ class JetStreamBus:
 
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
         return [stored.record() for stored in await self._reader.newest_of_each(stream, subject_filter)]
+
+    async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:
+        page = await self._reader.page(stream, subject_filter, after_seq=after_seq)
+        return [StoredBytes(found.stream, found.subject, found.seq, found.time_s, found.data) for found in page]
 
     async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:
         return await self._reader.subjects(stream, subject_filter)
@@ -172,9 +177,17 @@ async def create_topology(bus: JetStreamBus, specs: Iterable[StreamSpec], queues
 
 
 async def require_jetstream(link: Link, address: ServerAddress) -> None:
-    try:
-        await ask(link, "INFO", None, StreamInfo, timeout_s=_HELLO_S)
-    except (NoResponder, ApiError) as error:
-        raise BusUnavailable(
-            f"the NATS server at {address.url} has no JetStream for this account: start it with jetstream enabled"
-        ) from error
+    """Raises `BusUnavailable` when this account has no JetStream, or a cluster finds no leader in time."""
+    for attempt in range(_HELLO_ATTEMPTS):
+        try:
+            await ask(link, "INFO", None, StreamInfo, timeout_s=_HELLO_S)
+        except NoAnswer:
+            # A cluster that elects its leader is silent for some seconds.
+            if attempt == _HELLO_ATTEMPTS - 1:
+                raise
+        except (NoResponder, ApiError) as error:
+            raise BusUnavailable(
+                f"the NATS server at {address.url} has no JetStream for this account: start it with jetstream enabled"
+            ) from error
+        else:
+            return

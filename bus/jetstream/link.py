@@ -167,6 +167,7 @@ class Link:
         while True:
             await self._closed.wait()
             _log.warning("bus_client_replaced", client=self._name, reason=self._last_error)
+            await self._discard(self._client)
             try:
                 await self.connect()
             except BusError:
@@ -228,7 +229,7 @@ class Link:
         if self._address.is_encrypted and not _is_encrypted(self._client):
             # Whoever answers now is not who answered before: `keep` looks for the right one.
             self._last_error = "the server offers no encryption any more"
-            await self._client.close()
+            self._closed.set()
             return
         self._refused.clear()
         self._replies.refused = None  # the server may have been given another configuration

@@ -44,15 +44,13 @@ class Puller:
         *,
         open_source: Callable[[], Awaitable[Source]],
         wanted: Callable[[], int],
-        take: Callable[[Msg], bool],
-        max_bytes: int = 0,
+        take: Callable[[Msg], None],
     ) -> None:
-        """`wanted`: messages that could be used now. `take`: accepts one; False ends the session (there is a gap)."""
+        """`wanted`: messages that could be used now. `take`: accepts one."""
         self._link = link
         self._open_source = open_source
         self._wanted = wanted
         self._take = take
-        self._max_bytes = max_bytes
         self._owed = 0
         self._heard = 0.0
         self._broken = False
@@ -100,8 +98,6 @@ class Puller:
             self._heard = time.monotonic()
         self._owed += missing
         request = {"batch": missing, "expires": int(_EXPIRES_S * NS), "idle_heartbeat": int(_HEARTBEAT_S * NS)}
-        if self._max_bytes:
-            request["max_bytes"] = self._max_bytes
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{source.stream}.{source.consumer}"
         await self._link.publish(subject, msgspec.json.encode(request), reply=inbox)
 
@@ -126,15 +122,14 @@ class Puller:
         status = status_of(message)
         if not status:
             self._owed = max(self._owed - 1, 0)
-            if not self._take(message):
-                self._lost()
-            elif not self._owed:
+            self._take(message)
+            if not self._owed:
                 self._changed.set()
         elif status != _HEARTBEAT:
             self._ended(message)
 
     def _ended(self, status: Msg) -> None:
-        """A pull request ended early (expired, or its bytes were reached), or there is nobody to pull from."""
+        """A pull request ended early (it expired), or there is nobody to pull from."""
         unsent = (status.headers or {}).get(_UNSENT)
         if unsent is None:
             self._lost()

@@ -39,15 +39,12 @@ class AckReply:
 
     num_delivered: int
     seq: int
-    consumer_seq: int
-    num_pending: int
 
     @classmethod
     def parse(cls, reply: str) -> "AckReply":
         tokens = reply.split(".")
         first = 4 if len(tokens) == 9 else 6
-        delivered, seq, consumer_seq, _, pending = tokens[first : first + 5]
-        return cls(int(delivered), int(seq), int(consumer_seq), int(pending))
+        return cls(num_delivered=int(tokens[first]), seq=int(tokens[first + 1]))
 
 
 class JetStreamDelivery:
@@ -153,11 +150,10 @@ class WorkInbox:
         await self._streams.await_consumer(self._queue.stream, self._queue.name)
         return Source(self._queue.stream, self._queue.name)
 
-    def _take(self, message: Msg) -> bool:
+    def _take(self, message: Msg) -> None:
         self._ready.put(JetStreamDelivery(self._link, self._queue, message))
         if self._ready.num_items > self._prefetch:
             self._surplus.set()
-        return True
 
     async def _return_surplus(self) -> None:
         """A task that waited has gone: nobody here is free for what was asked in its name."""

@@ -17,8 +17,9 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from bus.server.accounts import RunAccess, access_of
 from bus.server.keys import KeyRing, write_private
-from bus.server.text import Account, ClusterLink, ServerSettings, TlsFiles, account_of, server_text
+from bus.server.text import ClusterLink, ServerSettings, TlsFiles, server_text
 from bus.server_binary import OLDEST_OF_CLUSTERS
 from schemas.config import BusConfig
 from schemas.errors import ConfigurationError
@@ -76,7 +77,7 @@ def _write(out: Path, plan: ClusterPlan, now: datetime.datetime) -> None:
         _check_keeps_runs(keys.folder, plan)
         for run in plan.runs:
             keys.make(run.run)
-        accounts = [account_of(run, keys) for run in plan.runs]
+        accounts = [access_of(run, keys) for run in plan.runs]
         system, password = keys.system_public_key(), _route_password(out)
         authority = Authority.of(out, now)
         for host in plan.hosts:
@@ -103,7 +104,7 @@ def server_folder(out: Path, host: str) -> Path:
     return out / "servers" / host.replace(":", "_")
 
 
-def _text(plan: ClusterPlan, host: str, accounts: Sequence[Account], system: str, password: str) -> str:
+def _text(plan: ClusterPlan, host: str, accounts: Sequence[RunAccess], system: str, password: str) -> str:
     cluster = None
     if len(plan.hosts) > 1:
         cluster = ClusterLink(

@@ -24,10 +24,11 @@ import structlog
 
 from bus.access import Access
 from bus.address import ServerAddress, inbox_of
+from bus.server.accounts import access_of
 from bus.server.keys import KeyRing, write_private
 from bus.server.ports import free_port, is_free
 from bus.server.process import last_words, start, stop, wait_ready
-from bus.server.text import LOOPBACK, ServerSettings, account_of, server_text
+from bus.server.text import LOOPBACK, ServerSettings, server_text
 from bus.server_binary import find_binary
 from schemas.config import BusConfig
 from schemas.errors import ConfigurationError
@@ -152,7 +153,7 @@ def _text(folder: Path, settings: ServerSettings, runs: Sequence[BusConfig]) -> 
     keys = KeyRing(folder / "keys")
     for run in runs:
         keys.make(run.run)
-    return server_text(settings, [account_of(run, keys) for run in runs], keys.system_public_key())
+    return server_text(settings, [access_of(run, keys) for run in runs], keys.system_public_key())
 
 
 def _prepare(folder: Path) -> None:

@@ -58,6 +58,16 @@ def read_seed(folder: Path, role: Access) -> str:
     return _read(folder / f"{role}.seed")
 
 
+def require_private(path: Path) -> None:
+    """Raises `ConfigurationError` when a file with credentials is missing or others may read it."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise ConfigurationError(f"the credentials {path} cannot be read ({error.strerror})") from error
+    if mode & _OTHERS:
+        raise ConfigurationError(f"{path} can be read by others: chmod 600 {path}")
+
+
 def public_key(seed: str) -> str:
     pair = nkeys.from_seed(bytearray(seed.encode()))
     key: str = pair.public_key.decode()
@@ -77,15 +87,13 @@ def write_private(path: Path, content: bytes) -> None:
 
 def _read(path: Path) -> str:
     try:
-        mode = path.stat().st_mode
         text = path.read_text().strip()
     except OSError as error:
         raise ConfigurationError(
             f"the key {path} cannot be read ({error.strerror}): copy {path.parent.name}/{path.name} from the keys folder of "
             "the server, and let only its owner read it"
         ) from error
-    if mode & _OTHERS:
-        raise ConfigurationError(f"the key {path} can be read by others: chmod 600 {path}")
+    require_private(path)
     try:
         public_key(text)
     except (nkeys.NkeysError, ValueError) as error:

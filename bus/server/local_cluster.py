@@ -21,10 +21,11 @@ from bus.access import Access
 from bus.address import ServerAddress, inbox_of
 from bus.jetstream.api import Response, ask
 from bus.jetstream.link import open_link
+from bus.server.accounts import access_of
 from bus.server.keys import KeyRing, write_private
 from bus.server.ports import free_port
 from bus.server.process import start, stop, wait_ready
-from bus.server.text import LOOPBACK, ClusterLink, ServerSettings, TlsFiles, account_of, server_text
+from bus.server.text import LOOPBACK, ClusterLink, ServerSettings, TlsFiles, server_text
 from bus.server_binary import ServerBinary, find_binary
 from schemas.config import BusConfig
 from schemas.ids import RunName
@@ -149,7 +150,7 @@ def _written(folder: Path, runs: tuple[BusConfig, ...], num_servers: int, tls: b
     keys = KeyRing(folder / "keys")
     for run in runs:
         keys.make(run.run)
-    accounts, system, password = [account_of(run, keys) for run in runs], keys.system_public_key(), secrets.token_urlsafe(32)
+    accounts, system, password = [access_of(run, keys) for run in runs], keys.system_public_key(), secrets.token_urlsafe(32)
     ports = [(free_port(), free_port(), free_port()) for _ in range(num_servers)]
     ca_file = folder / "ca.pem" if tls else None
     servers = list[ClusterServer]()

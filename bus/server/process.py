@@ -32,7 +32,12 @@ async def start(binary: ServerBinary, config: Path, log_file: Path) -> anyio.abc
 
 
 async def wait_ready(process: anyio.abc.Process, address: ServerAddress, log_file: Path) -> None:
-    """Returns when JetStream answers this address. Raises `ConfigurationError` when it does not, or the process ended."""
+    """Returns when JetStream answers this address.
+
+    Raises:
+        ConfigurationError: the server itself gave up: its configuration, its port or its store is wrong.
+        BusUnavailable: it was killed, or is not ready yet: the next start may succeed.
+    """
 
     async def watch(scope: anyio.CancelScope) -> None:
         await process.wait()
@@ -50,7 +55,9 @@ async def wait_ready(process: anyio.abc.Process, address: ServerAddress, log_fil
                         ready = True
             group.cancel_scope.cancel()
     if not ready:
-        raise ConfigurationError(f"nats-server could not be started: {last_words(log_file)}; see {log_file}")
+        reason = f"nats-server could not be started: {last_words(log_file)}; see {log_file}"
+        gave_up = process.returncode is not None and process.returncode >= 0
+        raise ConfigurationError(reason) if gave_up else BusUnavailable(reason)
 
 
 async def stop(process: anyio.abc.Process) -> None:

@@ -4,21 +4,15 @@ Invariant: no text exists for a server that listens beyond loopback without TLS;
 knows no credentials, stays on loopback.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bus.access import Access, Grant, grants
 from bus.address import is_loopback
-from bus.server.keys import KeyRing
-from bus.subjects import Subjects
-from schemas.config import BusConfig
+from bus.server.accounts import RunAccess, accounts_text, listed, quoted
 from schemas.errors import ConfigurationError
-from schemas.ids import RunName
 
 LOOPBACK = "127.0.0.1"
 _FIRST_WITH_ACK_FLAG = (2, 14)
-_RESPONSES = '{ max: 1, expires: "1m" }'
 _SYSTEM = "$SYS"
 """No run can have this name."""
 
@@ -72,42 +66,21 @@ class ServerSettings:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class User:
-    public_key: str
-    grant: Grant
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """The users of one run, who see nothing of any other."""
-
-    run: RunName
-    users: tuple[User, ...]
-
-
-def account_of(config: BusConfig, keys: KeyRing) -> Account:
-    """One run's account: every role with its key and what it may do."""
-    subjects = Subjects(config.run, config.num_shards)
-    users = (User(keys.public_key(config.run, role), grants(subjects, config, role, config.rubrics)) for role in Access)
-    return Account(config.run, tuple(users))
-
-
-def server_text(settings: ServerSettings, accounts: Sequence[Account], system_key: str) -> str:
+def server_text(settings: ServerSettings, runs: Sequence[RunAccess], system_key: str) -> str:
     """Everything that `nats-server -c` needs."""
     lines = [
-        f"server_name: {_quoted(settings.name)}",
-        f"listen: {_quoted(f'{settings.host}:{settings.port}')}",
-        f"http: {_quoted(f'{LOOPBACK}:{settings.monitor_port}')}",
+        f"server_name: {quoted(settings.name)}",
+        f"listen: {quoted(f'{settings.host}:{settings.port}')}",
+        f"http: {quoted(f'{LOOPBACK}:{settings.monitor_port}')}",
         f"max_payload: {settings.max_payload_bytes}",
     ]
     if settings.advertise:
-        lines.append(f"client_advertise: {_quoted(settings.advertise)}")
+        lines.append(f"client_advertise: {quoted(settings.advertise)}")
     if settings.version >= _FIRST_WITH_ACK_FLAG:
         # The client library reads acknowledgement subjects of the first format only.
         lines.append("feature_flags { js_ack_fc_v2: false }")
     lines += [
-        f"jetstream {{ store_dir: {_quoted(settings.store_dir)}, sync_interval: {_quoted(settings.sync_interval)} }}",
+        f"jetstream {{ store_dir: {quoted(settings.store_dir)}, sync_interval: {quoted(settings.sync_interval)} }}",
         "authorization { timeout: 10 }",
     ]
     if settings.tls is not None:
@@ -115,29 +88,14 @@ def server_text(settings: ServerSettings, accounts: Sequence[Account], system_ke
     if settings.cluster is not None:
         lines += _cluster(settings.cluster, settings.tls)
     lines += ["accounts {", f"  {_SYSTEM} {{ users: [ {{ nkey: {system_key} }} ] }}"]
-    for account in accounts:
-        lines += _account(account)
-    return "\n".join([*lines, "}", f"system_account: {_quoted(_SYSTEM)}", ""])
-
-
-def _account(account: Account) -> Iterable[str]:
-    yield f"  {_quoted(account.run)} {{"
-    yield "    jetstream: enabled"
-    yield "    users: ["
-    for user in account.users:
-        yield f"      {{ nkey: {user.public_key}, permissions: {{"
-        yield f"        publish: {{ allow: {_listed(user.grant.publish)} }}"
-        yield f"        subscribe: {{ allow: {_listed(user.grant.subscribe)} }}"
-        if user.grant.allow_responses:
-            yield f"        allow_responses: {_RESPONSES}"
-        yield "      } }"
-    yield "    ]"
-    yield "  }"
+    for run in runs:
+        lines += accounts_text(run)
+    return "\n".join([*lines, "}", f"system_account: {quoted(_SYSTEM)}", ""])
 
 
 def _tls(files: TlsFiles, *, verify: bool) -> str:
     paths = {"cert_file": files.certificate, "key_file": files.key, "ca_file": files.authority}
-    named = ", ".join(f"{key}: {_quoted(path)}" for key, path in paths.items())
+    named = ", ".join(f"{key}: {quoted(path)}" for key, path in paths.items())
     return f"tls {{ {named}, verify: {str(verify).lower()}, timeout: 10 }}"
 
 
@@ -145,20 +103,12 @@ def _cluster(link: ClusterLink, tls: TlsFiles | None) -> Iterable[str]:
     credentials = f"{link.user}:{link.password}"
     scheme = "tls" if tls else "nats-route"
     yield "cluster {"
-    yield f"  name: {_quoted(link.name)}"
-    yield f"  listen: {_quoted(f'{link.host}:{link.port}')}"
+    yield f"  name: {quoted(link.name)}"
+    yield f"  listen: {quoted(f'{link.host}:{link.port}')}"
     if link.advertise:
-        yield f"  cluster_advertise: {_quoted(link.advertise)}"
-    yield f"  authorization {{ user: {_quoted(link.user)}, password: {_quoted(link.password)}, timeout: 10 }}"
+        yield f"  cluster_advertise: {quoted(link.advertise)}"
+    yield f"  authorization {{ user: {quoted(link.user)}, password: {quoted(link.password)}, timeout: 10 }}"
     if tls is not None:
         yield f"  {_tls(tls, verify=True)}"
-    yield f"  routes: {_listed(tuple(f'{scheme}://{credentials}@{peer}' for peer in link.peers))}"
+    yield f"  routes: {listed(tuple(f'{scheme}://{credentials}@{peer}' for peer in link.peers))}"
     yield "}"
-
-
-def _listed(values: tuple[str, ...]) -> str:
-    return f"[{', '.join(map(_quoted, values))}]"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)

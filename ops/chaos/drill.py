@@ -9,7 +9,8 @@ proof       from the streams alone
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import anyio
@@ -26,7 +27,7 @@ from ops.chaos.injection import Injector
 from ops.chaos.memory_watch import MemoryWatch
 from ops.chaos.proxy import TcpProxy, tcp_proxy
 from ops.chaos.report import Report
-from ops.chaos.servers import EmbeddedServer, Servers
+from ops.chaos.servers import EmbeddedServer, Servers, cluster_servers
 from ops.chaos.settings import NUM_TEST_TASKS, DrillSettings
 from ops.chaos.slow_disk import why_not
 from ops.checker.acknowledgements import AcknowledgementWatch
@@ -37,7 +38,7 @@ from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.simulation.material import ensure_demo_task_file, ensure_task_file
 from ops.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervise
-from schemas.errors import BusError, BusUnavailable, ConfigurationError
+from schemas.errors import BusError, BusUnavailable, ConfigurationError, MillraceError
 from schemas.messages import Role
 
 _RESTARTS = RestartPolicy(first_delay_s=0.1, longest_delay_s=1.0, healthy_after_s=5.0)
@@ -50,6 +51,10 @@ _SERVER = "server-1"
 _PROXIED = (FaultKind.CUT, FaultKind.BLACKHOLE)
 _WORKER_FAULTS = (FaultKind.KILL, FaultKind.STOP, FaultKind.EXPIRE)
 _log = structlog.get_logger()
+
+
+class DrillFailed(MillraceError):
+    """A role ended in a way that only a person can mend; no fault may come to that."""
 
 
 @dataclass
@@ -109,18 +114,24 @@ class Drill:
         self._subjects = subjects_of(self._config)
         self._outcome = _Outcome()
         self._settled = anyio.Event()
+        self._unfinished = ""
         self._skipped: dict[FaultKind, str] = {}
         self.progress = Progress(num_expected=settings.num_episodes)
 
     async def run(self) -> Report:
-        """Raises `ConfigurationError` when the folder holds a run already, or no fault is possible."""
+        """Plays the run and proves it.
+
+        Raises:
+            ConfigurationError: the folder holds a run already, or no fault is possible.
+            DrillFailed: a role gave up for good.
+        """
         self._prepare()
         began = time.monotonic()
         async with AsyncExitStack() as stack:
             supervisor = await stack.enter_async_context(
                 supervise(self._folder.logs, on_change=self._outcome.note, policy=_RESTARTS)
             )
-            servers = await self._start_servers(supervisor)
+            servers = await self._start_servers(stack, supervisor)
             bus = await stack.enter_async_context(join(self._folder, self._config, role="monitor", name="drill"))
             proxies = await self._start_workers(stack, supervisor)
             arena = DrillArena(supervisor, servers, proxies)
@@ -131,6 +142,8 @@ class Drill:
                 group.start_soon(memory.run)
                 group.start_soon(self._watch, watch)
                 await self._under_faults(injector, supervisor, servers, proxies)
+                if self._outcome.failure:
+                    raise DrillFailed(self._outcome.failure)
                 await self._settle()
                 with suppress(BusError):
                     await watch.look()
@@ -149,16 +162,29 @@ class Drill:
         make(self._folder.tasks / "train.jsonl", num_tasks=min(_NUM_TASKS, self._settings.num_episodes))
         make(self._folder.tasks / "test.jsonl", num_tasks=NUM_TEST_TASKS)
 
-    async def _start_servers(self, supervisor: Supervisor) -> Servers:
-        supervisor.start(self._spec(Role.SERVER, _SERVER))
+    async def _start_servers(self, stack: AsyncExitStack, supervisor: Supervisor) -> Servers:
+        if self._settings.num_servers == 1:
+            supervisor.start(self._spec(Role.SERVER, _SERVER))
+            await self._ready()
+            return EmbeddedServer(supervisor, _SERVER)
+        names, bus = self._subjects, self._config.bus_config
+        led = (names.episodes(0), names.judged, names.tasks, names.trajectories, names.checkpoints, names.steps)
+        servers = await stack.enter_async_context(cluster_servers(self._folder, bus, led))
+        self._config = replace(self._config, bus_config=replace(bus, url=servers.url, keys=str(self._keys)))
+        self._folder.create(self._config)
         await self._ready()
-        return EmbeddedServer(supervisor, _SERVER)
+        return servers
+
+    @property
+    def _keys(self) -> Path:
+        return self._folder.server / "keys" / self._config.bus_config.run
 
     async def _ready(self) -> None:
         with anyio.move_on_after(_READY_S):
             while not self._outcome.ended.is_set():
                 try:
-                    async with join(self._folder, self._config, role="monitor", name="drill"):
+                    async with join(self._folder, self._config, role="monitor", name="drill") as bus:
+                        await bus.last_seq(self._subjects.judged)
                         return
                 except (ConfigurationError, BusUnavailable):
                     await anyio.sleep(0.1)
@@ -187,7 +213,7 @@ class Drill:
         return port
 
     def _through(self, proxy: TcpProxy) -> tuple[str, ...]:
-        return (f"bus_config.url=nats://127.0.0.1:{proxy.port}",)
+        return (f"bus_config.url=nats://127.0.0.1:{proxy.port}", f"bus_config.keys={self._keys}")
 
     # the run ----------------------------------------------------------------------------------------------------------
 
@@ -208,7 +234,7 @@ class Drill:
                 await self._outcome.ended.wait()
                 group.cancel_scope.cancel()
         if limit.cancelled_caught:
-            self._outcome.failure = f"not at its end after {self._settings.limit_s:g} s"
+            self._unfinished = f"not at its end after {self._settings.limit_s:g} s"
 
     def _victims(
         self, workers: Sequence[str], servers: Sequence[str], proxies: Mapping[str, TcpProxy]
@@ -287,5 +313,5 @@ class Drill:
             duration_s=seconds,
             peak_memory_mib=memory.peak_mib,
             skipped=self._skipped,
-            failure=self._outcome.failure,
+            failure=self._unfinished,
         )

@@ -1,10 +1,12 @@
 """`millrace chaos --run-dir`: faults into a run that goes on, then the promises that hold at any time."""
 
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import anyio
+import structlog
 from rich.console import Console
 
 from bus.topology import trajectory_queue
@@ -25,6 +27,7 @@ _LOOK_S = 2.0
 
 async def main(run_dir: Path, *, kinds: Sequence[FaultKind], seed: int, interval_s: float, duration_s: float) -> int:
     """Returns 0 when every promise that holds at any time was kept, 1 when one was broken."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     folder = RunFolder(run_dir)
     config = folder.load()
     subjects = subjects_of(config)
@@ -42,7 +45,8 @@ async def main(run_dir: Path, *, kinds: Sequence[FaultKind], seed: int, interval
                 group.start_soon(_look, watch)
         found = await audit(bus, subjects, batch=config.env_config.train_tasks_rollout_size)
     console.print(audit_table(found))
-    console.print(f"faults: {kinds_counted(injector.log)}, missed {injector.num_missed}")
+    counted = ", ".join(f"{kind} {count}" for kind, count in kinds_counted(injector.log).items())
+    console.print(f"faults: {counted or 'none'}; {injector.num_missed} found nobody")
     for violation in sorted(watch.violations):
         console.print(f"[bold red]{violation}[/]")
     kept = found.findings.holds_so_far and not watch.violations

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import cast
 
 _LOOPBACK = "127.0.0.1"
 
@@ -17,11 +18,11 @@ class _Pipe(asyncio.Protocol):
         self._early: list[bytes] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        # Not an instance of it under uvloop, but the same.
+        self.transport = cast(asyncio.Transport, transport)
         self.proxy.pipes.add(self)
         if self.proxy.is_silent:
-            transport.pause_reading()
+            self.transport.pause_reading()
 
     def data_received(self, data: bytes) -> None:
         if self.other is None or self.other.transport is None:

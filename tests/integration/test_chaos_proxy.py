@@ -12,6 +12,11 @@ from ops.chaos.proxy import TcpProxy, tcp_proxy
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 
 
+@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
+    return "asyncio", {"use_uvloop": request.param}
+
+
 @pytest.fixture
 async def proxy() -> AsyncIterator[TcpProxy]:
     """In front of a server that answers with what it is sent."""

@@ -13,14 +13,19 @@ from bus.access import Access
 from bus.address import ServerAddress
 from bus.jetstream import connect
 from bus.ports import Expect
+from bus.server import nats_server
 from bus.server.certificates import Authority
 from bus.server.cluster_files import ClusterPlan, client_url, server_folder, write_cluster
 from bus.server.local_cluster import LocalCluster, local_cluster
 from bus.server.text import LOOPBACK, ServerSettings
 from bus.server_binary import find_binary
 from bus.subjects import Subjects
+from bus.topology import shared_queues, streams
+from ops import streams_command
+from ops.roles import address_for
+from ops.run_folder import RunFolder
 from ops.streams import create_streams
-from schemas.config import BusConfig
+from schemas.config import BusConfig, Config
 from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Checkpoint
@@ -126,6 +131,26 @@ async def test_a_cluster_loses_its_leader_and_nothing_else(cluster: LocalCluster
     assert {item.outcome for item in await create_streams(cluster.address(), CONFIG)} == {"unchanged"}
 
 
+async def test_the_command_creates_streams_changes_them_and_leaves_them_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = RunFolder(tmp_path)
+    config = Config(bus_config=BusConfig(run=CONFIG.run))
+    longer = Config(bus_config=BusConfig(run=CONFIG.run, results_max_age_s=60 * 86400.0))
+    num_made = len(streams(SUBJECTS, config.bus_config)) + len(shared_queues(SUBJECTS, config.bus_config, ("environment_v1",)))
+    async with nats_server(folder.server, (config.bus_config,)):
+        counts = []
+        for wanted in (config, config, longer):
+            assert await streams_command.main(folder, wanted) == 0
+            printed = [line.split()[-1] for line in capsys.readouterr().out.splitlines() if " r_" in f" {line}"]
+            counts.append({outcome: printed.count(outcome) for outcome in ("created", "changed", "unchanged")})
+    assert counts == [
+        {"created": num_made, "changed": 0, "unchanged": 0},
+        {"created": 0, "changed": 0, "unchanged": num_made},
+        {"created": 0, "changed": 3, "unchanged": num_made - 3},
+    ]
+
+
 async def test_strangers_find_no_way_into_an_encrypted_server(tmp_path: Path) -> None:
     async with local_cluster(tmp_path / "cluster", (BusConfig(run=CONFIG.run),), num_servers=1, tls=True) as cluster:
         ours = cluster.address(role="judge")
@@ -139,10 +164,34 @@ async def test_strangers_find_no_way_into_an_encrypted_server(tmp_path: Path) ->
         with pytest.raises(BusUnavailable, match="no NATS server answers"):
             await hello(replace(ours, url=ours.url.replace("tls://", "nats://")))
         await hello(ours)
+        keys, ca_file = str(cluster.folder / "keys" / CONFIG.run), str(cluster.ca_file)
+        joining = replace(CONFIG, url=ours.url, keys=keys, ca_file=ca_file)
+        assert address_for(RunFolder(tmp_path), joining, "judge") == ours
     async with local_cluster(tmp_path / "bare", (BusConfig(run=CONFIG.run),), num_servers=1) as bare:
         url = bare.address().url.replace("nats://", "tls://")
         with pytest.raises(BusUnavailable):
             await hello(replace(bare.address(), url=url, ca_file=cluster.ca_file))
+
+
+async def test_a_server_that_comes_back_without_encryption_is_told_nothing(tmp_path: Path) -> None:
+    config = BusConfig(run=CONFIG.run, request_timeout_s=1.0)
+    async with local_cluster(tmp_path, (config,), num_servers=1, tls=True) as cluster:
+        server = cluster.servers[0]
+        await create_streams(cluster.address(), config)
+        async with connect(cluster.address(role="monitor"), SUBJECTS, config, name="monitor") as bus:
+            assert await bus.last_seq(SUBJECTS.checkpoints) == 0
+            await server.stop()
+            text = (server.folder / "nats.conf").read_text()
+            bare = "\n".join(line for line in text.splitlines() if not line.startswith("tls {"))
+            assert bare != text
+            (server.folder / "nats.conf").write_text(bare)
+            await server.launch()
+            with pytest.raises(BusUnavailable):
+                await bus.last_seq(SUBJECTS.checkpoints)
+            await server.stop()
+            (server.folder / "nats.conf").write_text(text)
+            await server.start()
+            assert await bus.last_seq(SUBJECTS.checkpoints) == 0
 
 
 async def hello(address: ServerAddress) -> None:

@@ -142,14 +142,49 @@ async def test_a_key_with_another_role_s_inbox_hears_no_answer(tmp_path: Path) -
                 pass
 
 
-async def test_the_limit_of_permissions_is_the_one_that_is_documented(tmp_path: Path) -> None:
-    # docs/cluster.md says that reply subjects are not checked. A server that checks them makes this fail: then say so there.
-    subject = SUBJECTS.checkpoint(PolicyVersion(1))
-    async with served(tmp_path), open_link(address_of(tmp_path, role="judge"), "judge") as link:
-        await link.publish("$JS.API.INFO", reply=subject)
+@pytest.mark.parametrize("role", ROLES)
+async def test_no_answer_of_the_server_is_stored_for_a_role_that_may_not_write(role: Access, tmp_path: Path) -> None:
+    # The server answers on whatever subject a request names: that must not become a way to write.
+    stolen = f"{CONFIG.run}.lease.stolen"
+    subjects = Subjects(CONFIG.run, CONFIG.num_shards)
+    async with (
+        served(tmp_path),
+        connect(address_of(tmp_path), SUBJECTS, CONFIG, name="admin") as admin,
+        open_link(address_of(tmp_path, role=role), role) as link,
+    ):
+        await admin.append_bytes(subjects.episodes(1), f"{CONFIG.run}.ep.1.e.task", b"forged")
+        requests = ("INFO", f"STREAM.INFO.{subjects.episodes(1)}", f"DIRECT.GET.{subjects.episodes(1)}")
+        for request in requests:
+            body = b'{"seq":1}' if "DIRECT" in request else b""
+            await link.publish(f"$JS.API.{request}", body, reply=stolen)
+            await link.round_trip()
+        # The same request with an inbox of our own: the earlier ones have been answered by now.
+        assert (await link.request(f"$JS.API.{requests[-1]}", b'{"seq":1}', timeout_s=10)).data == b"forged"
         await ask(link, "INFO", None, Response, timeout_s=10)
-        async with connect(address_of(tmp_path), SUBJECTS, CONFIG, name="admin") as bus:
-            assert await bus.subjects(SUBJECTS.checkpoints, subject) == {subject: 1}
+        assert await admin.subjects(subjects.leases, stolen) == {}
+
+
+async def test_roles_hear_one_another_across_their_accounts(tmp_path: Path) -> None:
+    beat = Heartbeat(role=Role.JUDGE, worker=WorkerId("w"), state="working", at=1.0)
+    wake = SUBJECTS.wake(WorkerId("w"))
+    async with (
+        served(tmp_path),
+        connect(address_of(tmp_path, role="judge"), SUBJECTS, CONFIG, name="judge") as judge,
+        connect(address_of(tmp_path, role="monitor"), SUBJECTS, CONFIG, name="monitor") as monitor,
+        connect(address_of(tmp_path, role="browser"), SUBJECTS, CONFIG, name="browser") as browser,
+        connect(address_of(tmp_path, role="policy"), SUBJECTS, CONFIG, name="policy") as policy,
+        monitor.listen(SUBJECTS.everything("heartbeat")) as heard,
+        monitor.tail(SUBJECTS.heartbeats, SUBJECTS.everything("heartbeat")) as stored,
+    ):
+        await judge.tell(SUBJECTS.heartbeat(Role.JUDGE, WorkerId("w")), beat)
+        with anyio.fail_after(10):
+            assert (await anext(heard)).message == beat
+            assert (await anext(stored)).message == beat
+        began = anyio.current_time()
+        assert not await browser.offer(wake, beat, timeout_s=10)
+        assert anyio.current_time() - began < 5, "nobody is there, and that is known at once"
+        async with policy.offers(wake, lambda message: message == beat):
+            assert await browser.offer(wake, beat, timeout_s=10)
 
 
 async def test_a_key_that_the_server_does_not_know_is_refused(tmp_path: Path) -> None:

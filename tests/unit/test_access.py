@@ -35,7 +35,7 @@ def test_no_role_reaches_beyond_its_run_or_administers(role: Access) -> None:
 
 
 def test_only_the_policy_answers_requests() -> None:
-    assert [role for role in ROLES if grants(SUBJECTS, CONFIG, role, CONFIG.rubrics).allow_responses] == [Access.POLICY]
+    assert [role for role in ROLES if grants(SUBJECTS, CONFIG, role, CONFIG.rubrics).answers] == [Access.POLICY]
 
 
 @pytest.mark.parametrize(

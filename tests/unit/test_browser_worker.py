@@ -242,13 +242,37 @@ async def test_a_later_step_is_offered_to_who_answered_last(takes: bool) -> None
         assert (await on.ended()).outcome is Outcome.DONE
 
 
-async def test_a_step_that_was_taken_and_never_answered_goes_to_any() -> None:
-    async with stage(ScriptedBrowser(clicks_to_win=2)) as on, on.bus.offers(SUBJECTS.wake(POLICY), lambda _: True):
+async def test_a_policy_that_took_a_step_and_died_is_replaced_by_any() -> None:
+    taken = anyio.Event()
+
+    def accept(_: object) -> bool:
+        taken.set()
+        return True
+
+    async with stage(ScriptedBrowser(clicks_to_win=2)) as on:
+        async with on.bus.offers(SUBJECTS.wake(POLICY), accept):
+            await on.admit(builders.task())
+            await on.answer((await on.wake())[1])
+            await taken.wait()
+        subject, wake = await on.wake()
+        assert ".any." in subject
+        assert wake.step == 1
+
+
+async def test_a_policy_that_holds_a_step_for_ever_does_not_keep_it_from_others() -> None:
+    num_offers = 0
+
+    def accept(_: object) -> bool:
+        nonlocal num_offers
+        num_offers += 1
+        return True
+
+    async with stage(ScriptedBrowser(clicks_to_win=2)) as on, on.bus.offers(SUBJECTS.wake(POLICY), accept):
         await on.admit(builders.task())
         await on.answer((await on.wake())[1])
         subject, wake = await on.wake()
         assert ".any." in subject
-        assert wake.step == 1
+        assert (wake.step, num_offers) == (1, 3)
 
 
 async def test_an_observation_that_is_too_large_ends_the_episode_as_data() -> None:

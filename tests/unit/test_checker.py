@@ -17,7 +17,7 @@ from ops.checker.promises import Findings
 from ops.checker.waits import Waiting, figures, waits
 from schemas.config import BusConfig
 from schemas.ids import EpisodeId, PolicyVersion, WorkerId
-from schemas.messages import Checkpoint, Judgement, Outcome, Split, Trajectory, Verdict
+from schemas.messages import Checkpoint, Judgement, Outcome, Split, Task, Trajectory, Verdict
 from tests import builders
 
 pytestmark = pytest.mark.anyio
@@ -36,13 +36,18 @@ class World:
     async def play(self, name: str, *, attempts: int = 1) -> Trajectory:
         task = builders.task(name)
         await chain.admit(self.bus, SUBJECTS, task)
-        for _ in range(attempts):
-            owner = await chain.EpisodeChain.take(self.bus, SUBJECTS, task, WorkerId("browser-1"))
-            assert isinstance(owner, chain.EpisodeChain)
-            await owner.observe(builders.observation(task, attempt=owner.attempt))
+        owner = await self._take(task)
+        for _ in range(1, attempts):
+            owner = await self._take(task)
         done = builders.trajectory(task, num_observations=1, attempt=attempts)
         await owner.finish(done)
         return done
+
+    async def _take(self, task: Task) -> chain.EpisodeChain:
+        owner = await chain.EpisodeChain.take(self.bus, SUBJECTS, task, WorkerId("browser-1"))
+        assert isinstance(owner, chain.EpisodeChain)
+        await owner.observe(builders.observation(task, attempt=owner.attempt))
+        return owner
 
     async def publish(self, done: Trajectory) -> None:
         await chain.publish_trajectory(self.bus, SUBJECTS, done)

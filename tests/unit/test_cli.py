@@ -20,7 +20,20 @@ from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError, MismatchExceeded
 from schemas.messages import Role
 
-_COMMANDS = ("quickstart", "server", "feeder", "browser", "policy", "judge", "trainer", "doctor", "audit")
+_ROLES = ("server", "feeder", "browser", "policy", "judge", "trainer")
+_COMMANDS = (
+    "quickstart",
+    *_ROLES,
+    "doctor",
+    "audit",
+    "chaos",
+    "watch",
+    "schema",
+    "dead-letters",
+    "archive",
+    "import",
+    "export",
+)
 
 
 @pytest.mark.parametrize("command", _COMMANDS)

@@ -18,7 +18,7 @@ _PORTS = {
     for name in ("ports", "subjects", "chain", "settlement", "presence", "topology", "handoff", "companions", "room")
 }
 """What the domain packages may know of the bus: never an adapter, a server or an encoding."""
-_HEAVY = ("torch", "vllm", "playwright", "transformers", "deepspeed", "numpy", "matplotlib", "PIL")
+_HEAVY = ("torch", "vllm", "playwright", "transformers", "deepspeed", "numpy", "matplotlib", "PIL", "pyarrow", "datasets")
 
 
 def _sources(package: str) -> list[Path]:
@@ -79,11 +79,13 @@ def test_the_domain_and_the_bus_never_import_ops_or_tests() -> None:
     "program",
     [
         "import schemas.messages, schemas.config, schemas.ids, schemas.errors",
+        "from bus import BEGINNING, NEW, After, Item, Run, Start, Stream, connect",
         "import bus.ports, bus.chain, bus.settlement, bus.topology, bus.presence, bus.jetstream, bus.memory, bus.server",
         "import ops.configuration; ops.configuration.load_config('update_online')",
         "import ops.guard, ops.supervisor, ops.dashboard, ops.run_folder, ops.logs, ops.checks",
         "from ops.cli import main; main(['--help'])",
         "from ops.cli import main; main(['policy', '--help'])",
+        "from ops.cli import main; main(['archive', '--help'])",
     ],
 )
 def test_the_light_parts_load_nothing_heavy(program: str) -> None:

@@ -348,6 +348,21 @@ async def test_stopping_hands_back(bus: MemoryBus) -> None:
     assert len(helper.requests) == 1
 
 
+async def test_a_step_that_is_offered_twice_is_answered_once(bus: MemoryBus) -> None:
+    browser, engine = await an_episode(bus), ScriptedEngine(gate=anyio.Event())
+    async with running(worker_of(bus, engine)):
+        wake = await browser.observe()
+        for _ in range(3):
+            await browser.wake(wake, "p1")
+            await anyio.wait_all_tasks_blocked()
+        assert engine.gate is not None
+        engine.gate.set()
+        with anyio.fail_after(5):
+            while await browser.chain.pending_answer(0) is None:
+                await anyio.wait_all_tasks_blocked()
+    assert len(engine.requests) == 1
+
+
 async def test_an_overloaded_worker_declines_offers(bus: MemoryBus) -> None:
     engine, num_seats = ScriptedEngine(gate=anyio.Event()), 2
     browsers = [await an_episode(bus, f"t{index}") for index in range(20)]

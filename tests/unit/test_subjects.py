@@ -4,8 +4,7 @@ import zlib
 
 import pytest
 
-from bus.memory import matches
-from bus.subjects import Subjects
+from bus.subjects import Subjects, matches
 from bus.topology import NUM_SHARDS, shared_queues, streams
 from schemas.config import BusConfig
 from schemas.errors import ConfigurationError

@@ -1,0 +1,57 @@
+"""One record as a consumer sees it."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from bus.consumer.evidence import Evidence
+from schemas.messages import AnyMessage, Judgement, Observation, Picture, StepRequest, Trajectory
+
+M_co = TypeVar("M_co", bound=AnyMessage, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Generic[M_co]):
+    """A stored message, with where and when it was stored."""
+
+    message: M_co
+    stream: str
+    subject: str
+    seq: int
+    """Counts up within `stream`; `After(seq)` reads on behind it."""
+    time: datetime
+    """When the server stored it, in UTC."""
+    data: bytes = field(repr=False)
+    """The encoded message, byte for byte."""
+    evidence: Evidence = field(repr=False)
+    """Reads what the message refers to."""
+    fetched: tuple[Picture, ...] | None = field(default=None, repr=False)
+    """The pictures, when they came with the item."""
+
+    async def pictures(self) -> tuple[Picture, ...]:
+        """What the policy saw: of a trajectory or judgement picture k is that of step k, of a step those in its prompt.
+
+        Raises:
+            RecordGone: the episode's chain has aged out.
+        """
+        return self.fetched if self.fetched is not None else await self.evidence.pictures(self.message)
+
+    async def observations(self) -> tuple[Observation, ...]:
+        """Of a trajectory or judgement, in order; empty for other messages. Raises `RecordGone`."""
+        trajectory = self._trajectory
+        return await self.evidence.observations(trajectory) if trajectory else ()
+
+    async def steps(self) -> tuple[StepRequest, ...]:
+        """The policy's answers with their tokens, in order; empty for other messages. Raises `RecordGone`."""
+        trajectory = self._trajectory
+        return await self.evidence.steps(trajectory) if trajectory else ()
+
+    @property
+    def _trajectory(self) -> Trajectory | None:
+        match self.message:
+            case Trajectory() as trajectory:
+                return trajectory
+            case Judgement(trajectory=trajectory):
+                return trajectory
+            case _:
+                return None

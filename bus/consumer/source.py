@@ -1,0 +1,56 @@
+"""One stream of a reader: where it begins, and with `follow=False` where it ends."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+
+from bus.consumer.start import TailStart
+from bus.ports import Bus, Record
+from bus.subjects import matches
+from schemas.errors import MessageCorrupt
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Records of one stream under one filter."""
+
+    stream: str
+    subject_filter: str
+    start: TailStart = TailStart()
+    end_seq: int | None = None
+    """The last record to read, or 0 for none; None: follow the stream for ever."""
+
+    def tail(self, bus: Bus) -> AbstractAsyncContextManager[AsyncIterator[Record]]:
+        start = self.start
+        return bus.tail(
+            self.stream,
+            self.subject_filter,
+            after_seq=start.after_seq,
+            since_s=start.since_s,
+            only_new=start.only_new,
+        )
+
+    async def until_now(self, bus: Bus) -> "Source":
+        """The same source, ending with the newest record there is now."""
+        newest = await _newest(bus, self.stream, self.subject_filter)
+        start = self.start
+        is_behind = newest is None or start.only_new or newest.seq <= start.after_seq
+        is_older = newest is not None and start.since_s is not None and newest.time_s < start.since_s
+        return replace(self, end_seq=0 if newest is None or is_behind or is_older else newest.seq)
+
+
+async def _newest(bus: Bus, stream: str, subject_filter: str) -> Record | None:
+    """The newest record that can be read: a tail skips the others, and would never come to an end that is one of them."""
+    try:
+        return await bus.last(stream, subject_filter)
+    except MessageCorrupt:
+        seq = await bus.last_seq(stream)
+    while seq > 0:
+        try:
+            record = await bus.get(stream, seq)
+        except MessageCorrupt:
+            record = None
+        if record is not None and matches(subject_filter, record.subject):
+            return record
+        seq -= 1
+    return None

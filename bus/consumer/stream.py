@@ -1,0 +1,191 @@
+"""Items in the order of their streams, for one `async for`.
+
+A task of the run reads ahead by a few records; pictures are fetched, and the place of a durable reader moves on, only when the
+next item is asked for. So an item whose body was not left comes again, and a slow body slows nobody but itself.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import Generic, Literal, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from bus.companions import first_of
+from bus.consumer.evidence import Evidence
+from bus.consumer.item import Item
+from bus.consumer.position import DurablePlace
+from bus.consumer.source import Source
+from bus.consumer.start import Start, moment, tail_start
+from bus.ports import Record
+from schemas.errors import MillraceError, RecordGone
+from schemas.messages import AnyMessage, Picture
+
+M = TypeVar("M", bound=AnyMessage)
+_READ_AHEAD = 16
+
+
+class Stream(Generic[M]):
+    """Iterate it, or open it with `async with` to have it closed before the run is."""
+
+    def __init__(
+        self,
+        *,
+        group: TaskGroup,
+        evidence: Evidence,
+        sources: Sequence[Source],
+        start: Start,
+        kind: type[M],
+        accepts: Callable[[M], bool],
+        follow: bool,
+        pictures: bool,
+        place: DurablePlace | None,
+    ) -> None:
+        self._group = group
+        self._evidence = evidence
+        self._sources = sources
+        self._start = start
+        self._kind = kind
+        self._accepts = accepts
+        self._follow = follow
+        self._with_pictures = pictures
+        self._place = place
+        self._given: Record | None = None
+        """The record whose item the body has."""
+        self._next: Record | None = None
+        """The record that becomes the next item: kept while its pictures are fetched, should that be cancelled."""
+        self._state: Literal["new", "open", "closed"] = "new"
+        self._failure: MillraceError | None = None
+        self._scope = anyio.CancelScope()
+        self._receive: MemoryObjectReceiveStream[Record] | None = None
+
+    async def __aenter__(self) -> "Stream[M]":
+        await self._open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __aiter__(self) -> "Stream[M]":
+        return self
+
+    async def __anext__(self) -> Item[M]:
+        await self._open()
+        if self._state == "closed":
+            raise StopAsyncIteration
+        self._leave(self._given)
+        self._given = None
+        while True:
+            self._next = record = self._next or await self._receive_one()
+            message = record.message
+            if isinstance(message, self._kind) and self._accepts(message):
+                pictures = await self._pictures(message)
+                self._given, self._next = record, None
+                return self._item(record, message, pictures)
+            self._leave(record)
+            self._next = None
+
+    def _item(self, record: Record, message: M, pictures: tuple[Picture, ...] | None) -> Item[M]:
+        return Item(
+            message=message,
+            stream=record.stream,
+            subject=record.subject,
+            seq=record.seq,
+            time=moment(record.time_s),
+            data=record.data,
+            evidence=self._evidence,
+            fetched=pictures,
+        )
+
+    @property
+    def is_closed(self) -> bool:
+        return self._state == "closed"
+
+    async def aclose(self) -> None:
+        """Ends reading, and stores the place of a durable reader. May be repeated."""
+        was_open, self._state = self._state == "open", "closed"
+        self._scope.cancel()
+        if self._receive is not None:
+            self._receive.close()
+        if was_open and self._place is not None and self._failure is None:
+            await self._place.close()
+
+    async def _open(self) -> None:
+        if self._state != "new":
+            return
+        send, self._receive = anyio.create_memory_object_stream[Record](_READ_AHEAD)
+        try:
+            await self._group.start(self._serve, send)
+        except BaseException:
+            await self.aclose()
+            raise
+        self._state = "open"
+
+    async def _receive_one(self) -> Record:
+        assert self._receive is not None
+        try:
+            return await self._receive.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            await self.aclose()
+            if self._failure is not None:
+                raise self._failure from None
+            raise StopAsyncIteration from None
+
+    def _leave(self, record: Record | None) -> None:
+        if record is not None and self._place is not None:
+            self._place.passed(record.stream, record.seq)
+
+    async def _pictures(self, message: M) -> tuple[Picture, ...] | None:
+        if not self._with_pictures:
+            return None
+        try:
+            return await self._evidence.pictures(message)
+        except RecordGone:
+            return None  # `Item.pictures` says so to whoever asks
+
+    async def _serve(
+        self, send: MemoryObjectSendStream[Record], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Errors before `started` reach the caller of `_open`, later ones the caller of `__anext__`."""
+        with self._scope:
+            async with send, AsyncExitStack() as stack:
+                bus = self._evidence.bus
+                sources = [source for source in await self._begun() if source.end_seq != 0]
+                tails = [(source, await stack.enter_async_context(source.tail(bus))) for source in sources]
+                task_status.started()
+                try:
+                    await self._read(tails, send)
+                except* MillraceError as errors:
+                    self._failure = first_of(errors)
+
+    async def _begun(self) -> list[Source]:
+        """The sources with their start, and with their end where one is wanted."""
+        if self._place is not None:
+            starts = await self._place.claim(tuple(source.stream for source in self._sources), self._start)
+            sources = [replace(source, start=starts[source.stream]) for source in self._sources]
+        else:
+            sources = [replace(source, start=tail_start(self._start)) for source in self._sources]
+        return sources if self._follow else [await source.until_now(self._evidence.bus) for source in sources]
+
+    async def _read(self, tails: Sequence[tuple[Source, AsyncIterator[Record]]], send: MemoryObjectSendStream[Record]) -> None:
+        async with anyio.create_task_group() as group:
+            if self._place is not None:
+                group.start_soon(self._place.keep)
+            async with anyio.create_task_group() as pumps:
+                for source, tail in tails:
+                    pumps.start_soon(_pump, source, tail, send)
+            group.cancel_scope.cancel()
+
+
+async def _pump(source: Source, tail: AsyncIterator[Record], send: MemoryObjectSendStream[Record]) -> None:
+    async for record in tail:
+        if source.end_seq is not None and record.seq > source.end_seq:
+            return
+        await send.send(record)
+        if record.seq == source.end_seq:
+            return

@@ -1,0 +1,236 @@
+"""One stream of the in-memory bus: its records under its limits, its queues, and whoever reads along."""
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.lowlevel
+import structlog
+
+from bus.codec import decode
+from bus.ports import Delivery, Expect, Record, WorkQueue
+from bus.subjects import matches
+from bus.topology import StreamSpec
+from schemas.errors import ChainConflict, MessageCorrupt, StreamFull
+from schemas.messages import AnyMessage
+
+_log = structlog.get_logger()
+
+
+@dataclass
+class Pending:
+    """A delivered message that is not acknowledged yet."""
+
+    num_delivered: int
+    due: float
+    """Monotonic seconds from which on it may be delivered again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One record as the stream keeps it."""
+
+    stream: str
+    subject: str
+    seq: int
+    time_s: float
+    data: bytes
+
+    def record(self) -> Record:
+        """Raises `MessageCorrupt`."""
+        return Record(self.stream, self.subject, self.seq, decode(self.data), self.time_s, self.data)
+
+
+@dataclass
+class Consumer:
+    queue: WorkQueue
+    next_seq: int = 1
+    pending: dict[int, Pending] = field(default_factory=dict)
+    num_redelivered: int = 0
+    num_waiting: int = 0
+
+
+class Stream:
+    def __init__(self, spec: StreamSpec) -> None:
+        self.spec = spec
+        self.last_seq = 0
+        self.records: dict[int, Held] = {}
+        self.consumers: dict[str, Consumer] = {}
+        self._changed = anyio.Event()
+
+    def changed(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def wait_changed(self, timeout_s: float = float("inf")) -> None:
+        with anyio.move_on_after(max(timeout_s, 0.0)):
+            await self._changed.wait()
+
+    def under(self, subject_filter: str) -> Iterator[Held]:
+        return (held for held in self.records.values() if matches(subject_filter, held.subject))
+
+    def newest(self, subject_filter: str) -> Held | None:
+        return max(self.under(subject_filter), key=lambda held: held.seq, default=None)
+
+    def store(self, subject: str, data: bytes, expect: Expect | None) -> int:
+        if expect is not None:
+            newest = self.newest(expect.subject_filter)
+            if (newest.seq if newest else 0) != expect.last_seq:
+                raise ChainConflict(f"{expect.subject_filter} is not at sequence {expect.last_seq}")
+        self._make_room(subject, data)
+        self.last_seq += 1
+        self.records[self.last_seq] = Held(self.spec.name, subject, self.last_seq, time.time(), data)
+        self.changed()
+        return self.last_seq
+
+    def _make_room(self, subject: str, data: bytes) -> None:
+        spec = self.spec
+        same = [held.seq for held in self.under(subject)] if spec.max_msgs_per_subject > 0 else []
+        if same and len(same) >= spec.max_msgs_per_subject:
+            if spec.discard_new_per_subject:
+                raise StreamFull(f"{spec.name} holds {subject} already")
+            del self.records[same[0]]
+        num_bytes = sum(len(held.data) for held in self.records.values()) if spec.max_bytes > 0 else 0
+        if 0 < spec.max_msgs <= len(self.records) or 0 < spec.max_bytes < num_bytes + len(data):
+            raise StreamFull(f"{spec.name} is full")
+
+
+@dataclass(frozen=True)
+class MemoryDelivery:
+    owner: Stream
+    consumer_state: Consumer
+    seq: int
+    subject: str
+    data: bytes
+    num_delivered: int
+
+    @property
+    def message(self) -> AnyMessage:
+        return decode(self.data)
+
+    @property
+    def stream(self) -> str:
+        return self.owner.spec.name
+
+    @property
+    def consumer(self) -> str:
+        return self.queue.name
+
+    @property
+    def queue(self) -> WorkQueue:
+        return self.consumer_state.queue
+
+    async def ack(self) -> None:
+        self._end()
+
+    async def nak(self, delay_s: float = 0.0) -> None:
+        self._due_in(delay_s)
+
+    async def in_progress(self) -> None:
+        self._due_in(self.queue.ack_wait_s)
+
+    async def term(self, reason: str) -> None:
+        _log.info("delivery_terminated", stream=self.stream, seq=self.seq, reason=reason)
+        self._end()
+
+    def _due_in(self, seconds: float) -> None:
+        pending = self.consumer_state.pending.get(self.seq)
+        if pending is not None:
+            pending.due = time.monotonic() + seconds
+            self.owner.changed()
+
+    def _end(self) -> None:
+        self.consumer_state.pending.pop(self.seq, None)
+        if self.owner.spec.retention == "workqueue":
+            self.owner.records.pop(self.seq, None)
+        self.owner.changed()
+
+
+class MemoryInbox:
+    """Delivers only to a task that waits, whatever the prefetch."""
+
+    def __init__(self, stream: Stream, consumer: Consumer) -> None:
+        self._stream = stream
+        self._consumer = consumer
+
+    def __aiter__(self) -> AsyncIterator[Delivery]:
+        return self
+
+    async def __anext__(self) -> Delivery:
+        await anyio.lowlevel.checkpoint()
+        self._consumer.num_waiting += 1
+        try:
+            while (delivery := self._next()) is None:
+                now = time.monotonic()
+                dues = [pending.due - now for pending in self._consumer.pending.values()]
+                await self._stream.wait_changed(min(dues, default=float("inf")))
+        finally:
+            self._consumer.num_waiting -= 1
+        return delivery
+
+    def _next(self) -> Delivery | None:
+        consumer, now = self._consumer, time.monotonic()
+        for seq, pending in list(consumer.pending.items()):
+            if seq not in self._stream.records:
+                del consumer.pending[seq]
+            elif pending.due <= now and not self._exhausted(pending):
+                consumer.num_redelivered += 1
+                return self._deliver(seq, pending)
+        if len(consumer.pending) >= consumer.queue.max_ack_pending:
+            return None
+        for seq in range(consumer.next_seq, self._stream.last_seq + 1):
+            consumer.next_seq = seq + 1
+            if seq in self._stream.records and self._wanted(self._stream.records[seq].subject):
+                return self._deliver(seq, consumer.pending.setdefault(seq, Pending(0, 0.0)))
+        return None
+
+    def _exhausted(self, pending: Pending) -> bool:
+        return 0 < self._consumer.queue.max_deliver <= pending.num_delivered
+
+    def _wanted(self, subject: str) -> bool:
+        return any(matches(subject_filter, subject) for subject_filter in self._consumer.queue.subject_filters)
+
+    def _deliver(self, seq: int, pending: Pending) -> Delivery:
+        pending.num_delivered += 1
+        pending.due = time.monotonic() + self._consumer.queue.ack_wait_s
+        held = self._stream.records[seq]
+        return MemoryDelivery(self._stream, self._consumer, seq, held.subject, held.data, pending.num_delivered)
+
+
+class MemoryTail:
+    def __init__(self, stream: Stream, subject_filter: str, after_seq: int, since_s: float) -> None:
+        self._stream = stream
+        self._filter = subject_filter
+        self._after_seq = after_seq
+        self._since_s = since_s
+
+    def __aiter__(self) -> AsyncIterator[Record]:
+        return self
+
+    async def __anext__(self) -> Record:
+        await anyio.lowlevel.checkpoint()
+        while True:
+            found = next((held for held in self._stream.under(self._filter) if self._is_next(held)), None)
+            if found is None:
+                await self._stream.wait_changed()
+                continue
+            self._after_seq = found.seq
+            try:
+                return found.record()
+            except MessageCorrupt as error:
+                _log.error("record_skipped", stream=self._stream.spec.name, seq=self._after_seq, reason=str(error))
+
+    def _is_next(self, held: Held) -> bool:
+        return held.seq > self._after_seq and held.time_s >= self._since_s
+
+
+def republished(spec: StreamSpec, subject: str) -> str | None:
+    """Where a stored record is republished: the destination with its wildcards filled in."""
+    if spec.republish is None or not matches(spec.republish[0], subject):
+        return None
+    source, destination = spec.republish
+    wildcards = [token for want, token in zip(source.split("."), subject.split("."), strict=True) if want == "*"]
+    for index, token in enumerate(wildcards, start=1):
+        destination = destination.replace("{{wildcard(" + str(index) + ")}}", token)
+    return destination

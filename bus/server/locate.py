@@ -1,0 +1,30 @@
+"""Where a run's server is and with which key a role joins it: from the run's folder, or as its configuration says."""
+
+from pathlib import Path
+
+from bus.access import Access
+from bus.address import ServerAddress, inbox_of
+from bus.server.embedded import address_of
+from bus.server.keys import read_seed, require_private
+from schemas.config import BusConfig
+
+
+def address_for(server: Path, bus: BusConfig, role: str) -> ServerAddress:
+    """`server` is the folder of the run's own server, which counts where no URL is given.
+
+    Raises:
+        ConfigurationError: the role's key is not here, or the address cannot be used.
+    """
+    access = Access.named(role)
+    if not bus.url:
+        return address_of(server, role=access, run=bus.run)
+    credentials = Path(bus.credentials_file).expanduser() if bus.credentials_file else None
+    if credentials is not None:
+        require_private(credentials)
+    return ServerAddress(
+        bus.url,
+        nkey_seed=read_seed(Path(bus.keys).expanduser(), access) if bus.keys else "",
+        credentials_file=credentials,
+        ca_file=Path(bus.ca_file).expanduser() if bus.ca_file else None,
+        inbox_prefix=inbox_of(access),
+    )

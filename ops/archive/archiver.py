@@ -1,0 +1,134 @@
+"""The archiver: copies ended episodes and judgements from a run's streams to files, each exactly once.
+
+It follows TRAJECTORIES and JUDGED. Pictures are written as episodes are read; rows gather until a part is due. A part appears
+whole under its name, pictures and gaps before it, and the names of the parts are the only memory of how far it came: killed
+anywhere, it goes on behind the last part and makes the same files.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import anyio
+import anyio.to_thread
+import structlog
+
+from bus.ports import Bus, Lease
+from bus.subjects import Subjects
+from ops.archive.folder import ArchiveFolder
+from ops.archive.following import Follower
+from ops.archive.keeping import EpisodeKeeper, JudgementKeeper
+from ops.archive.stream_source import present_end
+from schemas.config import ArchiveConfig, BusConfig
+from schemas.errors import ArchiveError, BusUnavailable
+
+_log = structlog.get_logger()
+_LEASE_TTL_S = 5.0
+_LEASE_PATIENCE_S = 3 * _LEASE_TTL_S
+_WARN_SHARE = 0.8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Archived:
+    """What one archiver has written since it began."""
+
+    num_episodes: int = 0
+    num_judgements: int = 0
+    num_parts: int = 0
+    num_gaps: int = 0
+    picture_bytes: int = 0
+    num_waiting: int = 0
+    """Read, and in no part yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Archiver:
+    """One run's archiver. The folder must be held with `ArchiveFolder.writing`."""
+
+    bus: Bus
+    subjects: Subjects
+    folder: ArchiveFolder
+    config: ArchiveConfig
+    bus_config: BusConfig
+    progress: Callable[[Archived], None] = lambda _: None
+    clock: Callable[[], float] = time.monotonic
+    wall_clock: Callable[[], float] = time.time
+
+    async def run(self, *, once: bool = False) -> Archived:
+        """Archives for ever, or with `once` what is there now.
+
+        Raises:
+            ArchiveError: the streams are not those that the archive was begun from; with `once`, another archiver is active.
+            BusUnavailable: the lease has passed to another archiver.
+        """
+        followers = self._followers()
+        ends = [await self._end(follower) for follower in followers]
+        patience_s = _LEASE_PATIENCE_S if once else float("inf")
+        with anyio.move_on_after(patience_s) as waiting:
+            async with self.bus.lease("archiver", ttl_s=_LEASE_TTL_S) as lease:
+                waiting.deadline = float("inf")
+                async with anyio.create_task_group() as group:
+                    group.start_soon(_stop_when_lost, lease)
+                    async with anyio.create_task_group() as following:
+                        for follower, end in zip(followers, ends, strict=True):
+                            following.start_soon(follower.run, end if once else None)
+                    group.cancel_scope.cancel()
+        if waiting.cancelled_caught:
+            raise ArchiveError("another archiver of this run is active: let it, or stop it first")
+        return self._archived(followers)
+
+    def _followers(self) -> tuple[Follower, Follower]:
+        subjects, pictures = self.subjects, self.folder.pictures
+        followers: list[Follower] = []
+        build = partial(
+            Follower,
+            bus=self.bus,
+            folder=self.folder,
+            config=self.config,
+            report=lambda: self.progress(self._archived(followers)),
+            clock=self.clock,
+            wall_clock=self.wall_clock,
+        )
+        results_s = self.bus_config.results_max_age_s
+        episodes = build(
+            stream=subjects.trajectories,
+            subject_filter=subjects.everything("trajectory"),
+            parts=self.folder.trajectories,
+            keeper=EpisodeKeeper(self.bus, subjects, pictures),
+            warn_age_s=_WARN_SHARE * min(self.bus_config.episodes_max_age_s, results_s),
+        )
+        judgements = build(
+            stream=subjects.judged,
+            subject_filter=subjects.judgements(None),
+            parts=self.folder.judgements,
+            keeper=JudgementKeeper(),
+            warn_age_s=_WARN_SHARE * results_s,
+        )
+        followers += [episodes, judgements]
+        return episodes, judgements
+
+    async def _end(self, follower: Follower) -> int:
+        position, newest = follower.position, await self.bus.last_seq(follower.stream)
+        if newest < position:
+            raise ArchiveError(
+                f"{self.folder.path} is archived up to {position} of {follower.stream}, which ends at {newest}: "
+                "the stream began again, so choose another archive_config.folder"
+            )
+        return await present_end(self.bus, follower.stream, follower.subject_filter)
+
+    def _archived(self, followers: "list[Follower] | tuple[Follower, ...]") -> Archived:
+        episodes, judgements = followers
+        return Archived(
+            num_episodes=episodes.num_rows,
+            num_judgements=judgements.num_rows,
+            num_parts=episodes.num_parts + judgements.num_parts,
+            num_gaps=episodes.num_gaps + judgements.num_gaps,
+            picture_bytes=episodes.keeper.picture_bytes,
+            num_waiting=episodes.num_waiting + judgements.num_waiting,
+        )
+
+
+async def _stop_when_lost(lease: Lease) -> None:
+    await lease.wait_lost()
+    raise BusUnavailable("the archiver's lease is lost: another archiver may go on")

@@ -1,0 +1,67 @@
+"""Exports a source in one format: the folder is there whole, under its name, or not at all."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio.to_thread
+
+from ops.archive.episodes import EpisodeSource
+from ops.archive.exports.format import Format, FormatOptions
+from ops.archive.exports.huggingface import HuggingFaceFormat
+from ops.archive.exports.json_lines import JsonLinesFormat
+from ops.archive.exports.parquet import ParquetFormat
+from ops.archive.exports.played import Selection
+from ops.archive.exports.sharegpt import ShareGptFormat
+from schemas.config import ContextConfig, ModelConfig
+from schemas.errors import ConfigurationError
+
+FORMATS: dict[str, Callable[[FormatOptions], Format]] = {
+    "parquet": ParquetFormat,
+    "hf": HuggingFaceFormat,
+    "sharegpt": ShareGptFormat,
+    "jsonl": JsonLinesFormat,
+}
+
+
+@dataclass
+class Exported:
+    num_episodes: int = 0
+    num_steps: int = 0
+
+
+async def export(
+    source: EpisodeSource,
+    out: Path,
+    *,
+    format_name: str,
+    selection: Selection,
+    context: ContextConfig,
+    model: ModelConfig,
+    leave_out_unchanged: bool = False,
+    progress: Callable[[Exported], None] = lambda _: None,
+) -> Exported:
+    """Raises `ConfigurationError` when `out` is there already and not an empty folder."""
+    partial = _begin(out)
+    done = Exported()
+    options = FormatOptions(folder=partial, context=context, model=model, leave_out_unchanged=leave_out_unchanged)
+    writer = FORMATS[format_name](options)
+    try:
+        async for played in selection.of(source):
+            done.num_steps += await anyio.to_thread.run_sync(writer.add, played)
+            done.num_episodes += 1
+            progress(done)
+    finally:
+        writer.close()
+    partial.replace(out)
+    return done
+
+
+def _begin(out: Path) -> Path:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigurationError(f"{out} is there already: choose a folder that does not exist, or remove it")
+    partial = out.with_name(f"{out.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    return partial

@@ -1,0 +1,36 @@
+"""What a format is: something that takes episodes one by one and leaves files in a folder."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ops.archive.exports.played import Played, PlayedStep
+from schemas.config import ContextConfig, ModelConfig
+
+
+class Format(Protocol):
+    """Writes one export. The same episodes in the same order give the same files."""
+
+    def add(self, played: Played) -> int:
+        """Returns how many steps were written."""
+        ...
+
+    def close(self) -> None:
+        """Writes what is not in a file yet."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormatOptions:
+    """What a format may need to know beside the episodes."""
+
+    folder: Path
+    """Empty, and the format's own."""
+    context: ContextConfig
+    model: ModelConfig
+    """With `context`: how prompts were built in the run."""
+    leave_out_unchanged: bool = False
+    """Leave out steps after which the picture was the same."""
+
+    def wants(self, step: PlayedStep) -> bool:
+        return not (self.leave_out_unchanged and step.changed_nothing)

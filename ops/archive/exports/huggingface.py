@@ -1,0 +1,58 @@
+"""A Hugging Face dataset folder: one row a step, pictures as an Image feature, the splits as files.
+
+`datasets.load_dataset(folder)` reads it; so does the Hub when the folder is uploaded.
+"""
+
+import pyarrow as pa
+
+from ops.archive.exports.format import FormatOptions
+from ops.archive.exports.played import Played
+from ops.archive.exports.row_file import RowFile
+from ops.archive.exports.step_rows import STEP_FIELDS, step_row
+from ops.archive.pictures import picture_name
+from schemas.messages import Split
+
+_PICTURE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+_SCHEMA = pa.schema([("picture", _PICTURE), *STEP_FIELDS])
+_DTYPES = {pa.string(): "string", pa.int64(): "int64", pa.float64(): "float64", pa.bool_(): "bool"}
+
+
+class HuggingFaceFormat:
+    """Satisfies `Format`."""
+
+    def __init__(self, options: FormatOptions) -> None:
+        self._options = options
+        self._files: dict[Split, RowFile] = {}
+
+    def add(self, played: Played) -> int:
+        steps = [step for step in played.steps if self._options.wants(step)]
+        for step in steps:
+            picture = step.observation.picture
+            shown = {"picture": {"bytes": picture.data, "path": picture_name(picture)}}
+            self._file(played.task.split).add(shown | step_row(played, step), len(picture.data))
+        return len(steps)
+
+    def _file(self, split: Split) -> RowFile:
+        if split not in self._files:
+            self._files[split] = RowFile(self._options.folder / "data" / f"{split.value}.parquet", _SCHEMA)
+        return self._files[split]
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+        counts = {split: self._files[split].num_rows for split in Split if split in self._files}
+        (self._options.folder / "README.md").write_text(_card(counts), encoding="utf-8")
+
+
+def _card(counts: dict[Split, int]) -> str:
+    """The dataset card; its YAML head tells `datasets` files and features."""
+    lines = ["---", "pretty_name: Web agent steps", "configs:", "- config_name: default", "  data_files:"]
+    for split in counts:
+        lines += [f"  - split: {split.value}", f"    path: data/{split.value}.parquet"]
+    lines += ["dataset_info:", "  features:", "  - name: picture", "    dtype: image"]
+    for name, kind in STEP_FIELDS:
+        lines += [f"  - name: {name}", f"    dtype: {_DTYPES[kind]}"]
+    lines += ["---", "", "# Web agent steps", ""]
+    lines += ["One row a step of an episode: the screenshot the policy saw, its answer, and what the episode was worth."]
+    lines += ["", "| split | steps |", "|---|---|", *(f"| {split.value} | {count} |" for split, count in counts.items())]
+    return "\n".join(lines) + "\n"

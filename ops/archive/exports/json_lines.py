@@ -1,0 +1,58 @@
+"""JSON Lines: one object an episode with all its steps; pictures are files beside, their paths relative to the folder."""
+
+from typing import Any
+
+import msgspec
+
+from ops.archive.durable import make_folder
+from ops.archive.exports.format import FormatOptions
+from ops.archive.exports.played import Played
+from ops.archive.pictures import PictureStore, picture_path
+from schemas.messages import Observation, StepRequest
+
+
+class JsonLinesFormat:
+    """Satisfies `Format`. Fields are those of the messages; fields that have their default value are left out."""
+
+    def __init__(self, options: FormatOptions) -> None:
+        self._options = options
+        make_folder(options.folder / "pictures")
+        self._pictures = PictureStore(options.folder / "pictures")
+        self._file = (options.folder / "episodes.jsonl").open("wb")
+
+    def add(self, played: Played) -> int:
+        steps = [step for step in played.steps if self._options.wants(step)]
+        judgement = msgspec.to_builtins(played.judgement) if played.judgement else None
+        if judgement is not None:
+            del judgement["trajectory"]  # it stands beside it
+        episode = {
+            "trajectory": msgspec.to_builtins(played.trajectory),
+            "judgement": judgement,
+            "steps": [
+                {"observation": self._observation(step.observation), "request": _request(step.request)} for step in steps
+            ],
+            "last_seen": self._observation(played.last_seen) if played.last_seen else None,
+        }
+        self._file.write(msgspec.json.encode(episode) + b"\n")
+        return len(steps)
+
+    def _observation(self, observation: Observation) -> dict[str, Any]:
+        picture = observation.picture
+        without: dict[str, Any] = msgspec.to_builtins(
+            msgspec.structs.replace(observation, picture=msgspec.structs.replace(picture, data=b""))
+        )
+        without["picture"] = {
+            "path": f"pictures/{picture_path(self._pictures.put(picture))}",
+            "media_type": picture.media_type,
+            "width": picture.width,
+            "height": picture.height,
+        }
+        return without
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _request(request: StepRequest) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(request)
+    return plain

@@ -1,0 +1,101 @@
+"""Which stored episodes are exported, and what was played in them: the last attempt, decoded, with its judgement."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from bus.codec import decode
+from ops.archive.episodes import EpisodeSource, StoredEpisode, StoredJudgement
+from schemas.errors import ConfigurationError, MessageCorrupt
+from schemas.messages import Judgement, Observation, Split, StepRequest, Task, Trajectory, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedStep:
+    """What was seen, and what was answered."""
+
+    observation: Observation
+    request: StepRequest
+    changed_nothing: bool
+    """The next picture is the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One episode to be exported."""
+
+    trajectory: Trajectory
+    judgement: Judgement | None
+    steps: tuple[PlayedStep, ...]
+    """Of the attempt that ended the episode; without those whose records aged out before they were archived."""
+    last_seen: Observation | None
+    """What the last action led to, where it was looked at."""
+
+    @property
+    def task(self) -> Task:
+        return self.trajectory.task
+
+    @property
+    def is_success(self) -> bool:
+        judgement = self.judgement
+        return judgement is not None and judgement.verdict is Verdict.SUCCESS and (judgement.reward or 0.0) > 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which episodes count, and by whose judgement."""
+
+    split: Split | None = None
+    min_reward: float | None = None
+    """Episodes without a reward are left out then."""
+    rubric: str | None = None
+    """None: the only one that there is."""
+
+    async def of(self, source: EpisodeSource) -> AsyncIterator[Played]:
+        """Raises `ConfigurationError` when it is not clear which judgement counts."""
+        async for episode in source.episodes():
+            if self.split in (None, episode.trajectory.task.split):
+                judgement = self._judgement(episode)
+                if self._is_worth_it(judgement):
+                    yield played(episode, judgement)
+
+    def _judgement(self, episode: StoredEpisode) -> Judgement | None:
+        found: list[StoredJudgement] = [one for one in episode.judgements if self.rubric in (None, one.rubric)]
+        if len(found) > 1:
+            names = ", ".join(sorted(one.rubric for one in found))
+            raise ConfigurationError(f"episode {episode.episode} was judged under {names}: choose one with --rubric")
+        return found[0].message if found else None
+
+    def _is_worth_it(self, judgement: Judgement | None) -> bool:
+        if self.min_reward is None:
+            return True
+        return judgement is not None and judgement.reward is not None and judgement.reward >= self.min_reward
+
+
+def played(episode: StoredEpisode, judgement: Judgement | None) -> Played:
+    """Records of a version that this reader does not know are as good as absent."""
+    observations: dict[int, Observation] = {}
+    requests: dict[int, StepRequest] = {}
+    prefix = f"{episode.trajectory.attempt}."
+    for record in episode.records:
+        if not record.subject_suffix.startswith(prefix):
+            continue
+        try:
+            message = decode(record.data)
+        except MessageCorrupt:
+            continue
+        match message:
+            case Observation():
+                observations[message.step] = message
+            case StepRequest():
+                requests[message.step] = message
+    steps = tuple(
+        PlayedStep(observations[step], request, _is_same(observations.get(step + 1)))
+        for step, request in sorted(requests.items())
+        if step in observations
+    )
+    last_seen = observations.get(max(requests, default=-1) + 1)
+    return Played(episode.trajectory, judgement, steps, last_seen)
+
+
+def _is_same(following: Observation | None) -> bool:
+    return following is not None and following.same_picture

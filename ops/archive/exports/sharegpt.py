@@ -1,0 +1,102 @@
+"""ShareGPT for LLaMA-Factory, as WebGym's training used it: one sample a step of a successful episode.
+
+A sample is the prompt as the policy saw it, `<image>` for every picture, and the response as the last turn.
+`dataset_info.json` beside it describes the columns to LLaMA-Factory; pictures are files, their paths relative to the folder
+(its `media_dir`).
+"""
+
+import json
+
+import structlog
+
+from agents.context import Round, build_window
+from agents.engine import ChatMessage
+from ops.archive.durable import make_folder
+from ops.archive.exports.format import FormatOptions
+from ops.archive.exports.played import Played, PlayedStep
+from ops.archive.pictures import PictureStore, picture_path
+from schemas.errors import ConfigurationError
+from schemas.messages import Picture
+
+_log = structlog.get_logger()
+_IMAGE = "<image>"
+_PLACEHOLDERS = (_IMAGE, "<video>", "<audio>")
+"""What LLaMA-Factory replaces wherever it stands; text of a page must not spell one."""
+_TAGS = {
+    "role_tag": "role",
+    "content_tag": "content",
+    "user_tag": "user",
+    "assistant_tag": "assistant",
+    "system_tag": "system",
+}
+_INFO = {
+    "millrace": {
+        "file_name": "sharegpt.json",
+        "formatting": "sharegpt",
+        "columns": {"messages": "messages", "images": "images"},
+        "tags": _TAGS,
+    }
+}
+
+
+class ShareGptFormat:
+    """Satisfies `Format`."""
+
+    def __init__(self, options: FormatOptions) -> None:
+        self._options = options
+        make_folder(options.folder / "pictures")
+        self._pictures = PictureStore(options.folder / "pictures")
+        self._file = (options.folder / "sharegpt.json").open("w", encoding="utf-8")
+        self._num_samples = 0
+
+    def add(self, played: Played) -> int:
+        if not played.is_success:
+            return 0
+        before = self._num_samples
+        rounds: list[Round] = []
+        for number, step in enumerate(played.steps):
+            if step.request.step != number:
+                break  # a record before it is gone, and with it the prompt
+            if self._options.wants(step) and not _spells_placeholder(step):
+                self._write(played, rounds, step)
+            rounds.append(Round(step.observation, step.request))
+        return self._num_samples - before
+
+    def _write(self, played: Played, rounds: list[Round], step: PlayedStep) -> None:
+        options = self._options
+        window = build_window(played.task, rounds, step.observation, context=options.context, model=options.model)
+        if step.request.pictures and step.request.pictures != window.pictures:
+            raise ConfigurationError(
+                f"step {step.request.step} of episode {step.request.episode} was asked with the pictures of steps "
+                f"{step.request.pictures}, this prompt would show {window.pictures}: give the run's own context_config"
+            )
+        messages = [{"role": message.role, "content": _content(message)} for message in window.messages]
+        messages.append({"role": "assistant", "content": step.request.response})
+        pictures = [part for message in window.messages for part in message.content if isinstance(part, Picture)]
+        sample = {"messages": messages, "images": [f"pictures/{picture_path(self._pictures.put(one))}" for one in pictures]}
+        self._file.write(("[\n" if self._num_samples == 0 else ",\n") + json.dumps(sample, ensure_ascii=False))
+        self._num_samples += 1
+
+    def close(self) -> None:
+        self._file.write("[]\n" if self._num_samples == 0 else "\n]\n")
+        self._file.close()
+        info = json.dumps(_INFO, indent=2) + "\n"
+        (self._options.folder / "dataset_info.json").write_text(info, encoding="utf-8")
+
+
+def _spells_placeholder(step: PlayedStep) -> bool:
+    """A response that LLaMA-Factory would misread cannot be trained on as it was sampled."""
+    found = any(placeholder in step.request.response for placeholder in _PLACEHOLDERS)
+    if found:
+        _log.warning("step_left_out", episode=step.request.episode, step=step.request.step, reason="spells a placeholder")
+    return found
+
+
+def _content(message: ChatMessage) -> str:
+    return "".join(_IMAGE if isinstance(part, Picture) else _harmless(part) for part in message.content)
+
+
+def _harmless(text: str) -> str:
+    for placeholder in _PLACEHOLDERS:
+        text = text.replace(placeholder, placeholder.replace("<", "< "))
+    return text

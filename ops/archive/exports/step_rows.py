@@ -1,0 +1,75 @@
+"""One row a step: the columns that the tabular formats share."""
+
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from ops.archive.exports.played import Played, PlayedStep
+
+STEP_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
+    ("run", pa.string()),
+    ("episode", pa.string()),
+    ("group", pa.string()),
+    ("task", pa.string()),
+    ("split", pa.string()),
+    ("website", pa.string()),
+    ("domain", pa.string()),
+    ("difficulty", pa.int64()),
+    ("instruction", pa.string()),
+    ("attempt", pa.int64()),
+    ("step", pa.int64()),
+    ("num_steps", pa.int64()),
+    ("url", pa.string()),
+    ("title", pa.string()),
+    ("changed_nothing", pa.bool_()),
+    ("action", pa.string()),
+    ("parsed", pa.bool_()),
+    ("response", pa.string()),
+    ("thought", pa.string()),
+    ("version", pa.int64()),
+    ("outcome", pa.string()),
+    ("rubric", pa.string()),
+    ("verdict", pa.string()),
+    ("reward", pa.float64()),
+    ("step_reward", pa.float64()),
+)
+
+
+def step_row(played: Played, step: PlayedStep) -> dict[str, Any]:
+    """Everything but the picture. `action` is JSON; `version` is the oldest policy version of the step."""
+    task, judgement = played.task, played.judgement
+    request, observation = step.request, step.observation
+    versions = [span.version for span in request.versions]
+    return {
+        "run": task.run,
+        "episode": task.episode,
+        "group": task.group,
+        "task": task.task,
+        "split": task.split.value,
+        "website": task.website,
+        "domain": task.domain,
+        "difficulty": task.difficulty,
+        "instruction": task.instruction,
+        "attempt": request.attempt,
+        "step": request.step,
+        "num_steps": played.trajectory.num_steps,
+        "url": observation.url,
+        "title": observation.title,
+        "changed_nothing": step.changed_nothing,
+        "action": msgspec.json.encode(request.action).decode(),
+        "parsed": request.parsed,
+        "response": request.response,
+        "thought": request.thought,
+        "version": min(versions, default=None),
+        "outcome": played.trajectory.outcome.value,
+        "rubric": judgement.rubric if judgement else None,
+        "verdict": judgement.verdict.value if judgement else None,
+        "reward": judgement.reward if judgement else None,
+        "step_reward": _step_reward(played, request.step),
+    }
+
+
+def _step_reward(played: Played, step: int) -> float | None:
+    rewards = played.judgement.step_rewards if played.judgement else ()
+    return rewards[step] if step < len(rewards) else None

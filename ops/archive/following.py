@@ -1,0 +1,126 @@
+"""Follows one stream into parts. Invariant: a record is in exactly one part, or in a gap that is written down."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import anyio
+import structlog
+from anyio.streams.memory import MemoryObjectSendStream
+
+from bus.ports import Bus, Record
+from ops.archive.disk_room import when_disk_has_room
+from ops.archive.folder import ArchiveFolder, Gap, PartFolder
+from ops.archive.keeping import Keeper
+from ops.archive.part_buffer import PartBuffer
+from ops.archive.tables import encode_part
+from schemas.config import ArchiveConfig
+from schemas.errors import MessageCorrupt
+
+_log = structlog.get_logger()
+_WARN_EVERY_S = 60.0
+
+
+@dataclass(kw_only=True)
+class Follower:
+    """One stream on its way to files."""
+
+    bus: Bus
+    stream: str
+    subject_filter: str
+    folder: ArchiveFolder
+    parts: PartFolder
+    keeper: Keeper
+    config: ArchiveConfig
+    warn_age_s: float
+    """Age of a record, in seconds, at which it is in danger of being gone before it is read."""
+    report: Callable[[], None]
+    clock: Callable[[], float]
+    """Monotonic seconds."""
+    wall_clock: Callable[[], float]
+    num_rows: int = 0
+    num_parts: int = 0
+    num_gaps: int = 0
+    position: int = field(init=False)
+    """Sequence of the last record that was read; on opening, of the last that is in a part."""
+    _gaps: list[Gap] = field(default_factory=list)
+    _warned_at: float = float("-inf")
+
+    def __post_init__(self) -> None:
+        self.position = self.parts.position
+        self._buffer = PartBuffer(self.config.episodes_per_part, self.config.seconds_per_part)
+
+    @property
+    def num_waiting(self) -> int:
+        return len(self._buffer.rows)
+
+    async def run(self, end: int | None) -> None:
+        """Until the record with sequence `end` is in a part, or for ever."""
+        if end is not None and self.position >= end:
+            return
+        send, receive = anyio.create_memory_object_stream[Record](0)
+        async with receive, anyio.create_task_group() as group:
+            group.start_soon(self._read, send, end)
+            while True:
+                record = None
+                with anyio.move_on_after(self._buffer.due_in_s(self.clock())):
+                    try:
+                        record = await receive.receive()
+                    except anyio.EndOfStream:
+                        break
+                if record is not None:
+                    await self._take(record)
+                if record is None or self._buffer.is_full:
+                    await self._write()
+            await self._write()
+
+    async def _read(self, send: MemoryObjectSendStream[Record], end: int | None) -> None:
+        async with send, self.bus.tail(self.stream, self.subject_filter, after_seq=self.position) as records:
+            async for record in records:
+                await send.send(record)
+                if end is not None and record.seq >= end:
+                    return
+
+    async def _take(self, record: Record) -> None:
+        if record.seq != self.position + 1:
+            self._miss(self.position + 1, record.seq - 1, "aged out, or could not be read, before the archiver came to it")
+        self._warn_when_late(record)
+        try:
+            kept = await self.keeper.keep(record)
+        except MessageCorrupt as error:
+            self._miss(record.seq, record.seq, f"{record.subject}: {error}")
+        else:
+            if kept.fault:
+                self._miss(record.seq, record.seq, kept.fault, kept.episode)
+            self._buffer.add(record.seq, kept.row, kept.num_bytes, self.clock())
+            self.num_rows += 1
+        self.position = record.seq
+        self.report()
+
+    def _miss(self, first_seq: int, last_seq: int, reason: str, episode: str = "") -> None:
+        gap = Gap(self.stream, first_seq, last_seq, reason, episode)
+        _log.error("archive_gap", stream=self.stream, first_seq=first_seq, last_seq=last_seq, reason=reason, episode=episode)
+        self._gaps.append(gap)
+        self.num_gaps += 1
+
+    def _warn_when_late(self, record: Record) -> None:
+        age_s, now = self.wall_clock() - record.time_s, self.clock()
+        if record.time_s and age_s > self.warn_age_s and now - self._warned_at > _WARN_EVERY_S:
+            self._warned_at = now
+            _log.warning("archiver_late", stream=self.stream, seq=record.seq, age_s=round(age_s), warn_age_s=self.warn_age_s)
+
+    async def _write(self) -> None:
+        await when_disk_has_room(self._write_now)
+        self.report()
+
+    def _write_now(self) -> None:
+        """What a row refers to, then why rows are missing, then the rows."""
+        self.keeper.sync()
+        self.folder.record_gaps(self._gaps)
+        self._gaps.clear()
+        buffer = self._buffer
+        if not buffer.rows:
+            return
+        self.parts.write(buffer.first_seq, buffer.last_seq, encode_part(buffer.rows, self.keeper.schema))
+        self.num_parts += 1
+        _log.info("part_written", stream=self.stream, first_seq=buffer.first_seq, last_seq=buffer.last_seq)
+        buffer.clear()

@@ -1,0 +1,113 @@
+"""Reads stored episodes from a run's streams, up to what they held when reading began.
+
+Nothing is held open between two episodes, so a reader may stop anywhere.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from bus.ports import Bus, Record
+from bus.subjects import Subjects
+from ops.archive.episodes import StoredEpisode, StoredJudgement, StoredRecord
+from schemas.errors import MessageCorrupt
+from schemas.ids import EpisodeId
+from schemas.messages import Judgement, Split, Trajectory
+
+_log = structlog.get_logger()
+_PAGE = 64
+
+
+@dataclass(frozen=True)
+class StreamSource:
+    """Satisfies `EpisodeSource`."""
+
+    bus: Bus
+    subjects: Subjects
+
+    async def episodes(self) -> AsyncIterator[StoredEpisode]:
+        async for record in records_to_the_end(self.bus, self.subjects.trajectories, self.subjects.everything("trajectory")):
+            if isinstance(record.message, Trajectory):
+                episode = record.message.episode
+                yield await read_episode(self.bus, self.subjects, record, await self._judgements_of(episode))
+
+    async def judgements(self) -> AsyncIterator[StoredJudgement]:
+        async for record in records_to_the_end(self.bus, self.subjects.judged, self.subjects.judgements(None)):
+            if isinstance(record.message, Judgement):
+                yield stored_judgement(record)
+
+    async def _judgements_of(self, episode: EpisodeId) -> tuple[StoredJudgement, ...]:
+        every = self.subjects.judgement_of(episode)
+        records = await self.bus.history(self.subjects.judged, every)
+        return tuple(stored_judgement(record) for record in records)
+
+
+async def read_episode(
+    bus: Bus, subjects: Subjects, record: Record, judgements: Sequence[StoredJudgement] = ()
+) -> StoredEpisode:
+    """The episode that a record of TRAJECTORIES ends, with what is left of its chain.
+
+    Raises:
+        MessageCorrupt: a record of the chain is of a newer version than this reader.
+    """
+    trajectory = record.message
+    assert isinstance(trajectory, Trajectory)
+    episode = trajectory.episode
+    chain = await bus.history(subjects.episodes(subjects.shard(episode)), subjects.chain(episode))
+    prefix = len(subjects.chain(episode)) - 1
+    stored = StoredEpisode(
+        episode=episode,
+        trajectory=trajectory,
+        trajectory_data=record.data,
+        trajectory_time_s=record.time_s,
+        records=tuple(StoredRecord(link.subject[prefix:], link.time_s, link.data) for link in chain),
+        judgements=tuple(judgements),
+    )
+    if not stored.is_complete:
+        _log.warning("episode_chain_not_whole", episode=episode, num_records=len(chain))
+    return stored
+
+
+def stored_judgement(record: Record) -> StoredJudgement:
+    """Named by the subject, which is the identity, `<run>.judged.<split>.<rubric>.<episode>`."""
+    _, _, split, rubric, episode = record.subject.split(".")
+    return StoredJudgement(EpisodeId(episode), Split(split), rubric, record.time_s, record.data)
+
+
+async def records_to_the_end(bus: Bus, stream: str, subject_filter: str, after_seq: int = 0) -> AsyncIterator[Record]:
+    """Readable records in order, up to the newest one that there is now."""
+    end = await present_end(bus, stream, subject_filter)
+    while after_seq < end:
+        for record in await _page(bus, stream, subject_filter, after_seq, end):
+            after_seq = record.seq
+            yield record
+
+
+async def present_end(bus: Bus, stream: str, subject_filter: str) -> int:
+    """Sequence of the newest readable record; 0: there is none."""
+    try:
+        newest = await bus.last(stream, subject_filter)
+        return newest.seq if newest else 0
+    except MessageCorrupt:
+        return await _newest_readable(bus, stream)
+
+
+async def _newest_readable(bus: Bus, stream: str) -> int:
+    for seq in range(await bus.last_seq(stream), 0, -1):
+        try:
+            record = await bus.get(stream, seq)
+        except MessageCorrupt:
+            continue
+        return seq if record else 0
+    return 0
+
+
+async def _page(bus: Bus, stream: str, subject_filter: str, after_seq: int, end: int) -> list[Record]:
+    page: list[Record] = []
+    async with bus.tail(stream, subject_filter, after_seq=after_seq) as records:
+        async for record in records:
+            page.append(record)
+            if record.seq >= end or len(page) == _PAGE:
+                break
+    return page

@@ -1,0 +1,116 @@
+"""Checks every hash of an archive and compares every column with the bytes it repeats. Reads all, changes nothing."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from ops.archive.archive_source import naming, num_groups, read_group
+from ops.archive.folder import ArchiveFolder, Part, PartFolder, require_sound
+from ops.archive.pictures import CutRecord, PictureStore, join
+from ops.archive.tables import (
+    Row,
+    cut_records,
+    judgement_columns,
+    read_judgement,
+    read_trajectory,
+    trajectory_columns,
+)
+from schemas.errors import ArchiveDamaged
+
+
+@dataclass
+class Verified:
+    """What an archive holds. `damaged` names every fault that was found."""
+
+    num_episodes: int = 0
+    num_records: int = 0
+    num_judgements: int = 0
+    num_pictures: int = 0
+    num_bytes: int = 0
+    """Of all parts and pictures that are referred to."""
+    num_gaps: int = 0
+    damaged: list[str] = field(default_factory=list)
+
+
+def verify(folder: ArchiveFolder, progress: Callable[[Verified], None] = lambda _: None) -> Verified:
+    """Raises `ConfigurationError` when there is no archive; damage is reported, not raised."""
+    folder.describe()
+    found = Verified(num_gaps=len(folder.gaps()))
+    check = _Check(folder.pictures, found)
+    for parts, row_check in ((folder.trajectories, check.episode), (folder.judgements, check.judgement)):
+        for part in _parts(parts, found):
+            for row in _rows(part, found):
+                try:
+                    with naming(part.path):
+                        row_check(row)
+                except ArchiveDamaged as error:
+                    found.damaged.append(str(error))
+            progress(found)
+    return found
+
+
+def _parts(parts: PartFolder, found: Verified) -> tuple[Part, ...]:
+    try:
+        return parts.parts()
+    except ArchiveDamaged as error:
+        found.damaged.append(str(error))
+        return ()
+
+
+def _rows(part: Part, found: Verified) -> Iterator[Row]:
+    found.num_bytes += part.path.stat().st_size
+    last_seq = part.first_seq - 1
+    try:
+        require_sound(part)
+        for group in range(num_groups(part)):
+            for row in read_group(part, group):
+                if row["seq"] <= last_seq:
+                    raise ArchiveDamaged(f"{part.path}: sequence {row['seq']} does not follow {last_seq}")
+                last_seq = row["seq"]
+                yield row
+        if last_seq != part.last_seq:
+            raise ArchiveDamaged(f"{part.path} ends at sequence {last_seq}")
+    except ArchiveDamaged as error:
+        found.damaged.append(str(error))
+
+
+@dataclass
+class _Check:
+    pictures: PictureStore
+    found: Verified
+    _sound: set[str] = field(default_factory=set)
+    """Pictures that were read already."""
+
+    def episode(self, row: Row) -> None:
+        self.found.num_episodes += 1
+        _compare(row, trajectory_columns(read_trajectory(row)))
+        for record in cut_records(row):
+            self.found.num_records += 1
+            try:
+                self._record(record)
+            except ArchiveDamaged as error:
+                raise ArchiveDamaged(f"episode {row['episode']}: {error}") from error
+
+    def _record(self, record: CutRecord) -> None:
+        picture = self.pictures.read(record.picture) if record.picture is not None else b""
+        join(record, picture)
+        if record.picture is not None and record.picture not in self._sound:
+            self._sound.add(record.picture)
+            self.found.num_pictures += 1
+            self.found.num_bytes += len(picture)
+
+    def judgement(self, row: Row) -> None:
+        self.found.num_judgements += 1
+        _compare(row, judgement_columns(read_judgement(row).message))
+
+
+def _compare(row: Row, wanted: Row) -> None:
+    for name, value in wanted.items():
+        if row[name] != value:
+            raise ArchiveDamaged(f"column {name} of episode {row['episode']} is {row[name]!r}, the message says {value!r}")
+
+
+def refuse_damage(folder: ArchiveFolder) -> None:
+    """Raises `ArchiveDamaged` naming the first fault: nothing of a damaged archive is used."""
+    found = verify(folder)
+    if found.damaged:
+        raise ArchiveDamaged(f"the archive has {len(found.damaged)} faults, nothing was written: {found.damaged[0]}")

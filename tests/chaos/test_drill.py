@@ -1,0 +1,53 @@
+"""Small fault drills: the real roles as processes, killed, stopped and cut off until the run has ended, and then the proof."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from ops.chaos.drill import Drill
+from ops.chaos.faults import FaultKind
+from ops.chaos.report import Report
+from ops.chaos.settings import DrillSettings
+from ops.role_process import millrace_command
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
+
+
+async def drilled(settings: DrillSettings) -> Report:
+    report = await Drill(settings).run()
+    report.write(settings.folder / "report.json")
+    return report
+
+
+async def test_a_run_on_one_server_keeps_its_promises_under_every_kind_of_fault(tmp_path: Path) -> None:
+    settings = DrillSettings(folder=tmp_path / "run", num_episodes=300, seed=3, fault_interval_s=1.0, limit_s=240.0)
+
+    report = await drilled(settings)
+
+    assert report.holds, report.as_json()
+    assert report.audit.findings.num_tasks >= 300
+    assert len(report.faults) >= 10
+    assert report.num_looks > 0
+
+
+async def test_a_run_on_three_servers_keeps_its_promises_when_leaders_are_killed(tmp_path: Path) -> None:
+    kinds = (FaultKind.KILL_LEADER, FaultKind.KILL, FaultKind.STOP)
+    settings = DrillSettings(
+        folder=tmp_path / "run", num_episodes=100, num_servers=3, seed=1, fault_interval_s=3.0, kinds=kinds, limit_s=240.0
+    )
+
+    report = await drilled(settings)
+
+    assert report.holds, report.as_json()
+    assert any(fault.kind is FaultKind.KILL_LEADER for fault in report.faults)
+
+
+async def test_a_folder_with_a_run_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("save_path: x\n")
+    command = millrace_command(["chaos", "--out", str(tmp_path), "--episodes", "1"])
+
+    ended = await anyio.run_process(command, check=False)
+
+    assert ended.returncode == 78
+    assert b"holds a run already" in ended.stderr

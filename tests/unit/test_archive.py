@@ -1,0 +1,373 @@
+"""The archive over the in-memory bus: nothing changes on the way through files, whatever kills the archiver."""
+
+import contextlib
+import errno
+import itertools
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+import structlog
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bus import chain
+from bus.codec import encode
+from bus.memory import MemoryBus
+from bus.subjects import Subjects
+from ops.archive import archiver, disk_room
+from ops.archive.archive_source import ArchiveSource
+from ops.archive.archiver import Archived
+from ops.archive.episodes import StoredRecord
+from ops.archive.folder import ArchiveFolder
+from ops.archive.importer import Importer
+from ops.archive.pictures import cut, join
+from ops.archive.stream_source import StreamSource
+from ops.archive.verify import refuse_damage, verify
+from ops.audit import audit
+from schemas.config import BusConfig
+from schemas.errors import ArchiveDamaged, ArchiveError, BusUnavailable, ConfigurationError, ImportConflict
+from schemas.ids import RunName
+from schemas.messages import Split
+from tests import archive_world as world
+from tests import builders
+
+pytestmark = pytest.mark.anyio
+SUBJECTS = Subjects(RunName("test"), 3)
+TARGET = Subjects(RunName("second"), 1)
+
+
+def new_bus(subjects: Subjects = SUBJECTS) -> MemoryBus:
+    return MemoryBus(subjects, BusConfig(run=subjects.run, num_shards=subjects.num_shards))
+
+
+async def filled(num_episodes: int = 8) -> MemoryBus:
+    bus = new_bus()
+    await world.fill(bus, SUBJECTS, num_episodes=num_episodes)
+    return bus
+
+
+async def test_an_archive_holds_what_the_streams_held(tmp_path: Path) -> None:
+    bus = await filled()
+    folder = await world.archive(bus, SUBJECTS, tmp_path / "archive")
+    expected = await world.contents(StreamSource(bus, SUBJECTS))
+    assert len(expected.episodes) == 8
+    assert [len(episode.judgements) for episode in expected.episodes] == [2, 1, 1, 2, 1, 1, 1, 1]
+    assert await world.contents(ArchiveSource(folder)) == expected
+    found = verify(folder)
+    assert (found.num_episodes, found.num_judgements, found.damaged, found.num_gaps) == (8, 10, [], 0)
+    assert found.num_records == sum(len(episode.records) for episode in expected.episodes)
+
+
+async def test_a_picture_is_stored_once_and_no_part_holds_one(tmp_path: Path) -> None:
+    bus = await filled(1)
+    folder = await world.archive(bus, SUBJECTS, tmp_path / "archive")
+    assert sorted(path.read_bytes() for path in (folder.path / "pictures").rglob("*.*")) == sorted(
+        {world.shot(0).data, world.shot(1).data}
+    )
+    await world.fill(bus, SUBJECTS, first=8, num_episodes=4)
+    parts = b"".join(path.read_bytes() for path in folder.path.rglob("*.parquet"))
+    assert world.shot(0).data not in parts
+
+
+async def test_archiving_again_adds_what_is_new_and_nothing_else(tmp_path: Path) -> None:
+    bus = await filled()
+    folder = await world.archive(bus, SUBJECTS, tmp_path / "archive")
+    before = world.files(folder.path)
+    await world.archive(bus, SUBJECTS, folder.path)
+    assert world.files(folder.path) == before
+    await world.fill(bus, SUBJECTS, first=8, num_episodes=3)
+    await world.archive(bus, SUBJECTS, folder.path)
+    after = world.files(folder.path)
+    assert before.items() <= after.items()
+    assert await world.contents(ArchiveSource(folder)) == await world.contents(StreamSource(bus, SUBJECTS))
+    assert sorted(name for name in after if name not in before and name.endswith("parquet")) == [
+        "judgements/000000000011-000000000014.parquet",
+        "trajectories/000000000009-000000000011.parquet",
+    ]
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nobody catches it, so what was being done stays half done."""
+
+
+@pytest.fixture
+def kill_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Makes the n-th thing that the archiver asks of the disk the last: before it, or half way through it for a write."""
+    remaining = 0
+
+    def counting(module: object, name: str) -> None:
+        original = getattr(module, name)
+
+        def counted(*arguments: object, **options: object) -> object:
+            nonlocal remaining
+            remaining -= 1
+            if remaining == 0:
+                raise Killed
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(module, name, counted)
+
+    for module, name in ((os, "fsync"), (Path, "replace"), (Path, "open"), (Path, "mkdir"), (Path, "unlink")):
+        counting(module, name)
+
+    def kill(step: int) -> None:
+        nonlocal remaining
+        remaining = step
+
+    return kill
+
+
+async def test_killed_at_any_step_and_resumed_it_makes_the_same_archive(
+    tmp_path: Path, kill_at: Callable[[int], None]
+) -> None:
+    bus = await filled(3)
+    unharmed = world.files((await world.archive(bus, SUBJECTS, tmp_path / "unharmed", episodes_per_part=2)).path)
+    num_kills = 0
+    for step in itertools.count(1):
+        path = tmp_path / f"killed-{step}"
+        kill_at(step)
+        try:
+            await world.archive(bus, SUBJECTS, path, episodes_per_part=2)
+        except* Killed:
+            num_kills += 1
+        else:
+            break
+        kill_at(0)
+        if ArchiveFolder(path).is_archive:
+            assert verify(ArchiveFolder(path)).damaged == []
+        await world.archive(bus, SUBJECTS, path, episodes_per_part=2)
+        assert world.files(path) == unharmed, f"killed at step {step}"
+    assert num_kills > 50
+
+
+async def test_leftovers_of_a_killed_writer_are_ignored_and_removed(tmp_path: Path) -> None:
+    bus = await filled()
+    folder = await world.archive(bus, SUBJECTS, tmp_path / "archive")
+    expected = world.files(folder.path)
+    (folder.trajectories.path / "000000000009-000000000012.parquet.partial").write_bytes(b"PAR1 half")
+    assert verify(folder).damaged == []
+    await world.archive(bus, SUBJECTS, folder.path)
+    assert world.files(folder.path) == expected
+
+
+async def test_one_process_writes_and_only_its_own_run(tmp_path: Path) -> None:
+    bus = await filled(1)
+    folder = ArchiveFolder(tmp_path / "archive")
+    with folder.writing(SUBJECTS.run, ""), pytest.raises(ArchiveError, match="another archiver writes to"):
+        await world.archive(bus, SUBJECTS, folder.path)
+    with pytest.raises(ConfigurationError, match="is the archive of run test"):
+        await world.archive(bus, TARGET, folder.path)
+
+
+async def test_a_stream_that_began_again_is_not_mixed_into_the_archive(tmp_path: Path) -> None:
+    folder = await world.archive(await filled(8), SUBJECTS, tmp_path / "archive")
+    before = world.files(folder.path)
+    with pytest.raises(ArchiveError, match="the stream began again"):
+        await world.archive(await filled(2), SUBJECTS, folder.path)
+    assert world.files(folder.path) == before
+
+
+def forget(bus: MemoryBus, stream: str, *seqs: int) -> None:
+    """What a stream's age limit does."""
+    for seq in seqs:
+        del bus._stream(stream).records[seq]
+
+
+async def test_what_aged_out_is_written_down_once(tmp_path: Path) -> None:
+    bus = await filled(8)
+    folder = await world.archive(bus, SUBJECTS, tmp_path / "archive")
+    await world.fill(bus, SUBJECTS, first=8, num_episodes=4)
+    forget(bus, SUBJECTS.trajectories, 9, 10)
+    of = world.task(11, run=SUBJECTS.run, split=Split.EVAL)
+    shard = SUBJECTS.episodes(SUBJECTS.shard(of.episode))
+    first = (await bus.history(shard, SUBJECTS.chain(of.episode)))[0]
+    forget(bus, shard, first.seq)
+    for _ in range(2):
+        await world.archive(bus, SUBJECTS, folder.path)
+        told = [(gap.stream, gap.first_seq, gap.last_seq, gap.episode) for gap in folder.gaps()]
+        assert told == [(SUBJECTS.trajectories, 9, 10, ""), (SUBJECTS.trajectories, 12, 12, of.episode)]
+    assert verify(folder).damaged == []
+    assert [part.first_seq for part in folder.trajectories.parts()] == [1, 5, 11]
+
+
+async def test_a_chain_that_cannot_be_read_is_a_gap_and_the_rest_is_archived(tmp_path: Path) -> None:
+    bus = await filled(3)
+    broken = world.task(1, run=SUBJECTS.run)
+    bus.store(SUBJECTS.episodes(SUBJECTS.shard(broken.episode)), SUBJECTS.chain(broken.episode)[:-1] + "9.obs.0", b"\xc1")
+    folder = await world.archive(bus, SUBJECTS, tmp_path / "archive")
+    [gap] = folder.gaps()
+    assert (gap.first_seq, gap.last_seq) == (2, 2)
+    assert [episode.trajectory.task.index async for episode in ArchiveSource(folder).episodes()] == [0, 2]
+
+
+async def test_the_end_is_found_behind_a_record_that_nobody_can_read(tmp_path: Path) -> None:
+    bus = await filled(3)
+    bus.store(SUBJECTS.trajectories, SUBJECTS.trajectory(Split.TRAIN, world.task(9, run=SUBJECTS.run).episode), b"\xc1")
+    folder = await world.archive(bus, SUBJECTS, tmp_path / "archive")
+    assert folder.trajectories.position == 3
+
+
+async def test_a_late_archiver_warns(tmp_path: Path) -> None:
+    bus, folder = await filled(2), ArchiveFolder(tmp_path / "archive")
+    late = replace(
+        world.archiver(bus, SUBJECTS, folder), wall_clock=lambda: time.time() + 0.9 * BusConfig().episodes_max_age_s
+    )
+    with folder.writing(SUBJECTS.run, ""), structlog.testing.capture_logs() as logs:
+        await late.run(once=True)
+    assert [log["stream"] for log in logs if log["event"] == "archiver_late"] == [SUBJECTS.trajectories]
+
+
+async def test_a_part_is_written_when_its_time_is_over(tmp_path: Path) -> None:
+    bus, folder = await filled(2), ArchiveFolder(tmp_path / "archive")
+    written = anyio.Event()
+
+    def progress(done: Archived) -> None:
+        if done.num_parts == 2 and done.num_waiting == 0:
+            written.set()
+
+    base = world.archiver(bus, SUBJECTS, folder, episodes_per_part=100)
+    hasty = replace(base, config=replace(base.config, seconds_per_part=0.05), progress=progress)
+    with folder.writing(SUBJECTS.run, ""):
+        async with anyio.create_task_group() as group:
+            group.start_soon(hasty.run)
+            await written.wait()
+            group.cancel_scope.cancel()
+    assert await world.contents(ArchiveSource(folder)) == await world.contents(StreamSource(bus, SUBJECTS))
+
+
+async def test_a_full_disk_makes_the_archiver_wait_and_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bus = await filled(3)
+    replace_file, refused = Path.replace, set[Path]()
+
+    def full_the_first_time(path: Path, target: Path) -> Path:
+        if target.parent.name != "archive" and target not in refused:
+            refused.add(target)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return replace_file(path, target)
+
+    monkeypatch.setattr(disk_room, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(Path, "replace", full_the_first_time)
+    with structlog.testing.capture_logs() as logs:
+        folder = await world.archive(bus, SUBJECTS, tmp_path / "archive", episodes_per_part=2)
+    assert [log["reason"] for log in logs if log["event"] == "archive_disk_full"][:1] == ["No space left on device"]
+    assert verify(folder).damaged == []
+    assert await world.contents(ArchiveSource(folder)) == await world.contents(StreamSource(bus, SUBJECTS))
+
+
+@pytest.mark.parametrize("kind", ["pictures", "trajectories", "judgements"])
+async def test_damage_is_found_named_and_not_imported(tmp_path: Path, kind: str) -> None:
+    folder = await world.archive(await filled(), SUBJECTS, tmp_path / "archive")
+    victim = sorted(path for path in (folder.path / kind).rglob("*.*") if path.is_file())[0]
+    sound = victim.read_bytes()
+    for at in range(0, len(sound), max(1, len(sound) // 40)):
+        victim.write_bytes(sound[:at] + bytes([sound[at] ^ 0x40]) + sound[at + 1 :])
+        with pytest.raises(ArchiveDamaged, match=victim.name):
+            refuse_damage(folder)
+    victim.unlink()
+    if kind == "pictures":
+        with pytest.raises(ArchiveDamaged, match=victim.name):
+            await world.contents(ArchiveSource(folder))
+
+
+async def test_an_import_gives_the_same_records_under_the_same_identities(tmp_path: Path) -> None:
+    bus, target = await filled(), new_bus(TARGET)
+    folder = await world.archive(bus, SUBJECTS, tmp_path / "archive")
+    done = await Importer(bus=target, subjects=TARGET).run(ArchiveSource(folder))
+    expected = await world.contents(StreamSource(bus, SUBJECTS))
+    assert await world.contents(StreamSource(target, TARGET)) == expected
+    assert (done.num_episodes, done.num_judgements, done.num_known) == (8, 10, 0)
+    assert (await audit(target, TARGET)).findings.broken_chains == ()
+    assert await target.last_seq(TARGET.tasks) == 0
+    again = await Importer(bus=target, subjects=TARGET).run(ArchiveSource(folder))
+    assert (again.num_records, again.num_judgements, again.num_known) == (0, 0, done.num_records + 8 + 10)
+
+
+async def test_an_import_that_was_broken_off_goes_on(tmp_path: Path) -> None:
+    bus, target = await filled(), new_bus(TARGET)
+    source = StreamSource(bus, SUBJECTS)
+    expected = await world.contents(source)
+    append, left = target.append_bytes, 0
+
+    async def breaking(*arguments: Any, **options: Any) -> int:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise BusUnavailable("cut")
+        return await append(*arguments, **options)
+
+    target.append_bytes = breaking  # type: ignore[method-assign]
+    for _ in range(100):
+        left = 25
+        with contextlib.suppress(BusUnavailable):
+            await Importer(bus=target, subjects=TARGET).run(source)
+            break
+    assert left >= 0
+    assert await world.contents(StreamSource(target, TARGET)) == expected
+
+
+async def test_other_content_under_the_same_identity_is_refused_by_name() -> None:
+    bus, target = await filled(2), new_bus(TARGET)
+    other = msgspec.structs.replace(world.task(1, run=SUBJECTS.run), instruction="something else")
+    await chain.admit(target, TARGET, other)
+    with pytest.raises(ImportConflict, match=f"record task of episode {other.episode} differs"):
+        await Importer(bus=target, subjects=TARGET).run(StreamSource(bus, SUBJECTS))
+    given = world.judgement((await world.contents(StreamSource(bus, SUBJECTS))).episodes[0].trajectory)
+    target = new_bus(TARGET)
+    await world.judge(target, TARGET, msgspec.structs.replace(given, judge=world.BROWSER))
+    with pytest.raises(ImportConflict, match=f"judgement of {given.episode} under environment differs"):
+        await Importer(bus=target, subjects=TARGET).run(StreamSource(bus, SUBJECTS))
+
+
+async def test_without_judgements_everything_else_is_imported() -> None:
+    bus, target = await filled(), new_bus(TARGET)
+    await Importer(bus=target, subjects=TARGET, judgements=False).run(StreamSource(bus, SUBJECTS))
+    assert await target.last_seq(TARGET.judged) == 0
+    assert await target.last_seq(TARGET.trajectories) == 8
+
+
+@given(st.binary(min_size=1, max_size=64), st.text(max_size=20))
+def test_cutting_a_picture_out_and_putting_it_back_gives_the_same_bytes(picture: bytes, title: str) -> None:
+    of = world.task(1, run=SUBJECTS.run)
+    seen = msgspec.structs.replace(builders.observation(of, data=picture), title=title)
+    record = StoredRecord("1.obs.0", 1.0, encode(seen))
+    rest, taken = cut(record)
+    assert taken is not None
+    assert taken.data == picture
+    assert len(rest.data) == len(record.data) - len(picture)
+    assert join(rest, picture) == record
+    with pytest.raises(ArchiveDamaged):
+        join(rest, picture[:-1] + bytes([picture[-1] ^ 1]))
+
+
+@given(st.binary(max_size=64))
+def test_a_message_of_another_version_stays_whole(data: bytes) -> None:
+    newer = StoredRecord("1.obs.0", 1.0, msgspec.msgpack.encode({"type": "obs/99", "picture": {"data": data}}))
+    rest, picture = cut(newer)
+    assert picture is None
+    assert join(rest, b"") == newer
+
+
+async def test_once_says_that_another_archiver_of_the_run_is_active(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bus = await filled(1)
+    monkeypatch.setattr(archiver, "_LEASE_PATIENCE_S", 0.05)
+    held, over = anyio.Event(), anyio.Event()
+
+    async def other_archiver() -> None:
+        async with bus.lease("archiver", ttl_s=5.0):
+            held.set()
+            await over.wait()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(other_archiver)
+        await held.wait()
+        with pytest.raises(ArchiveError, match="another archiver of this run is active"):
+            await world.archive(bus, SUBJECTS, tmp_path / "archive")
+        over.set()
+    assert (await world.archive(bus, SUBJECTS, tmp_path / "archive")).trajectories.position == 1
