@@ -1,86 +1,95 @@
 """What one step costs on the bus: observation published -> action received, with no time spent on a policy.
 
-    python -m benchmarks.bus_overhead [--steps 300] [--json bus_overhead.json]
+    python -m benchmarks.bus_overhead [--steps 1000]
 
-One process plays the browser, another the policy, over a server of their own. In the same run, a plain NATS request with the
-same picture and an answer of the same size shows how much of it is the network and the client library.
+One process plays the browser, another the policy, each with its role's own key, over a server of their own. An episode's first
+step is queued for any policy; every later one is offered to the worker that answered last. The baseline, in the same run, is a
+plain NATS request with the same picture and an answer of the same size.
 """
 
 import argparse
-import json
 import os
 import statistics
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import anyio
-from nats.aio.client import Client
-from nats.aio.msg import Msg
-from rich.console import Console
-from rich.table import Table
+import numpy as np
+import psutil
+from matplotlib.axes import Axes
 
+from benchmarks.plain_requests import answer, plain_requests
+from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
+from benchmarks.simulated_run import quiet
 from bus import chain
+from bus.address import ServerAddress
 from bus.chain import EpisodeChain
-from bus.codec import encode
 from bus.companions import companions
 from bus.handoff import Handoff
-from bus.jetstream import JetStreamBus, connect, create_topology
+from bus.jetstream import JetStreamBus, connect
 from bus.ports import WorkQueue
-from bus.server import address_of, nats_server
+from bus.server import address_of, server_process
 from bus.settlement import settle
 from bus.subjects import Subjects
-from bus.topology import shared_queues, step_queue, streams
+from bus.topology import step_queue
+from ops.streams import create_streams
 from schemas.config import BusConfig
 from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId, WorkerId
-from schemas.messages import (
-    Action,
-    ActionKind,
-    AnyMessage,
-    Observation,
-    Picture,
-    Split,
-    StepRequest,
-    StepWake,
-    Task,
-)
+from schemas.messages import AnyMessage, Observation, Picture, Split, StepWake, Task
 
 RUN = RunName("bench")
 SUBJECTS = Subjects(RUN)
 CONFIG = BusConfig(run=RUN)
-PLAIN = "bench-plain.request"
 POLICY = WorkerId("policy")
 SIZES_KB = (128, 400)
-NUM_TOKENS = 1500
 WARM_UP = 20
+STEP_CPU_MS = 250.0
+"""Processor time that a step of a real page is meant to take, browser and picture included."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Milliseconds a step; processor milliseconds of the browser's side a step."""
-
     path: str
     picture_kb: int
     p50_ms: float
     p99_ms: float
     cpu_ms: float
+    """A step, of both processes and the server together."""
+    share_of_a_steps_cpu: float
 
 
-def _row(path: str, picture_kb: int, seconds: list[float], cpu_s: float) -> Row:
-    kept = sorted(seconds[WARM_UP:])
-    p99 = kept[min(len(kept) - 1, int(0.99 * len(kept)))]
-    return Row(path, picture_kb, 1e3 * statistics.median(kept), 1e3 * p99, 1e3 * cpu_s / len(seconds))
+@dataclass
+class Meter:
+    """Times steps, and the processor time of everybody who takes part."""
+
+    processes: Sequence[psutil.Process]
+    seconds: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._cpu = self._spent()
+
+    def _spent(self) -> float:
+        return sum(sum(process.cpu_times()[:2]) for process in self.processes)
+
+    def row(self, path: str, picture_kb: int) -> Row:
+        cpu_ms = 1e3 * (self._spent() - self._cpu) / len(self.seconds)
+        kept = sorted(self.seconds[WARM_UP:])
+        p99 = kept[min(len(kept) - 1, int(0.99 * len(kept)))]
+        return Row(path, picture_kb, 1e3 * statistics.median(kept), 1e3 * p99, cpu_ms, cpu_ms / STEP_CPU_MS)
 
 
 def _task(name: str) -> Task:
     return Task(
         run=RUN,
         episode=EpisodeId(f"train-r0000-{name}-m0"),
-        group=GroupId("g"),
-        task=TaskId("t"),
+        group=GroupId("group"),
+        task=TaskId("task"),
         split=Split.TRAIN,
         index=0,
         policy_version=PolicyVersion(0),
@@ -90,38 +99,19 @@ def _task(name: str) -> Task:
     )
 
 
-def _answer(wake: StepWake) -> StepRequest:
-    return StepRequest(
-        episode=wake.episode,
-        attempt=wake.attempt,
-        step=wake.step,
-        action=Action(kind=ActionKind.CLICK, point=(1.0, 2.0)),
-        parsed=True,
-        response="click",
-        prompt_tokens=tuple(range(NUM_TOKENS)),
-        completion_tokens=tuple(range(100)),
-        logprobs=(-0.5,) * 100,
-    )
+def _picture(picture_kb: int) -> bytes:
+    return os.urandom(picture_kb * 1000)
 
 
-async def _play(bus: JetStreamBus, picture_kb: int, num_steps: int, *, sticky: bool) -> Row:
-    """`sticky`: steps are offered to the worker that answered last, as all but an episode's first are; else queued for any."""
+async def _play(admin: JetStreamBus, bus: JetStreamBus, picture_kb: int, num_steps: int, meter: Meter, *, sticky: bool) -> Row:
     task = _task(f"p{picture_kb}-{'sticky' if sticky else 'any'}")
-    await chain.admit(bus, SUBJECTS, task)
+    await chain.admit(admin, SUBJECTS, task)
     owned = await EpisodeChain.take(bus, SUBJECTS, task, WorkerId("browser"))
     assert isinstance(owned, EpisodeChain)
-    picture = Picture(data=os.urandom(picture_kb * 1000), media_type="image/jpeg", width=1280, height=768)
-    seconds, cpu = list[float](), time.process_time()
+    picture = Picture(data=_picture(picture_kb), media_type="image/jpeg", width=1280, height=768)
     async with bus.listen(SUBJECTS.live(task.episode, owned.attempt)) as actions:
         for step in range(num_steps):
-            seen = Observation(
-                episode=task.episode,
-                attempt=owned.attempt,
-                step=step,
-                picture=picture,
-                url="",
-                title="",
-            )
+            seen = Observation(episode=task.episode, attempt=owned.attempt, step=step, picture=picture, url="", title="")
             began = time.perf_counter()
             seq = await owned.observe(seen)
             wake = StepWake(episode=task.episode, attempt=owned.attempt, step=step, observation_seq=seq)
@@ -130,19 +120,74 @@ async def _play(bus: JetStreamBus, picture_kb: int, num_steps: int, *, sticky: b
             else:
                 await bus.append(SUBJECTS.steps, SUBJECTS.step_any(Split.TRAIN, task.episode, owned.attempt, step), wake)
             record = await anext(actions)
-            seconds.append(time.perf_counter() - began)
+            meter.seconds.append(time.perf_counter() - began)
             owned.answered(record.seq)
-    return _row("chain, offered" if sticky else "chain, queued", picture_kb, seconds, time.process_time() - cpu)
+    return meter.row("chain, offered" if sticky else "chain, queued", picture_kb)
 
 
-async def _answer_steps(bus: JetStreamBus, queue: WorkQueue) -> None:
+async def _ask_plainly(folder: Path, server: psutil.Process, picture_kb: int, num_steps: int) -> Row:
+    picture = _picture(picture_kb)
+    async with plain_requests(folder) as client:
+        meter = Meter((psutil.Process(), client.answering, server))
+        for _ in range(num_steps):
+            began = time.perf_counter()
+            await client.ask(picture)
+            meter.seconds.append(time.perf_counter() - began)
+        return meter.row("plain request", picture_kb)
+
+
+async def _measure(num_steps: int) -> list[Row]:
+    rows = list[Row]()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        async with server_process(folder, (CONFIG,)) as started:
+            await create_streams(started.address, CONFIG)
+            server = psutil.Process(started.pid)
+            async with _connected(started.address) as admin, _connected(address_of(folder, role="browser")) as bus:
+                for picture_kb in SIZES_KB:
+                    rows.append(await _ask_plainly(folder, server, picture_kb, num_steps))
+                    async with _policy_process(folder) as policy:
+                        for sticky in (True, False):
+                            meter = Meter((psutil.Process(), policy, server))
+                            rows.append(await _play(admin, bus, picture_kb, num_steps, meter, sticky=sticky))
+    return rows
+
+
+@asynccontextmanager
+async def _connected(address: ServerAddress) -> AsyncIterator[JetStreamBus]:
+    async with connect(address, SUBJECTS, CONFIG, name="benchmark") as bus:
+        yield bus
+
+
+# the other process ------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def _policy_process(folder: Path) -> AsyncIterator[psutil.Process]:
+    command = [sys.executable, "-m", "benchmarks.bus_overhead", "--policy", str(folder)]
+    async with await anyio.open_process(command, stderr=None) as process:
+        assert process.stdout is not None
+        await process.stdout.receive()
+        try:
+            yield psutil.Process(process.pid)
+        finally:
+            process.kill()
+
+
+async def _policy(folder: Path) -> None:
+    queue = step_queue(SUBJECTS, CONFIG, Split.TRAIN)
+    async with _connected(address_of(folder, role="policy")) as bus, companions(partial(_answer_queued, bus, queue)):
+        await _answer_offered(bus)
+
+
+async def _answer_queued(bus: JetStreamBus, queue: WorkQueue) -> None:
     async with bus.work(queue, prefetch=0) as inbox:
         async for delivery in inbox:
             async with settle(bus, delivery, POLICY):
                 await _answer_step(bus, delivery.message)
 
 
-async def _answer_offers(bus: JetStreamBus) -> None:
+async def _answer_offered(bus: JetStreamBus) -> None:
     taken = Handoff[AnyMessage]()
 
     def take(message: AnyMessage) -> bool:
@@ -160,85 +205,44 @@ async def _answer_step(bus: JetStreamBus, wake: AnyMessage) -> None:
     seen = await chain.last(bus, SUBJECTS, wake.episode)
     assert seen is not None
     assert seen.seq == wake.observation_seq
-    await chain.answer(bus, SUBJECTS, wake.observation_seq, _answer(wake))
+    await chain.answer(bus, SUBJECTS, wake.observation_seq, answer(wake.episode, wake.attempt, wake.step))
 
 
-async def _plain_client(folder: Path) -> Client:
-    address = address_of(folder)
-    client = Client()
-    await client.connect(address.url, nkeys_seed_str=address.nkey_seed)
-    return client
+# the figures ------------------------------------------------------------------------------------------------------------
 
 
-async def _policy(folder: Path) -> None:
-    """The other process: answers steps from the chain, and plain requests."""
-    client = await _plain_client(folder)
-
-    async def respond(message: Msg) -> None:
-        wake = StepWake(episode=EpisodeId("e"), attempt=1, step=0, observation_seq=0)
-        await message.respond(encode(_answer(wake)))
-
-    await client.subscribe(PLAIN, cb=respond)
-    await client.flush()
-    async with (
-        connect(address_of(folder), SUBJECTS, CONFIG, name="policy") as bus,
-        companions(partial(_answer_steps, bus, step_queue(SUBJECTS, CONFIG, Split.TRAIN))),
-    ):
-        await _answer_offers(bus)
-
-
-async def _ask_plainly(folder: Path, picture_kb: int, num_steps: int) -> Row:
-    client = await _plain_client(folder)
-    picture = os.urandom(picture_kb * 1000)
-    seconds, cpu = list[float](), time.process_time()
-    for _ in range(num_steps):
-        began = time.perf_counter()
-        await client.request(PLAIN, picture, timeout=5)
-        seconds.append(time.perf_counter() - began)
-    await client.close()
-    return _row("plain request", picture_kb, seconds, time.process_time() - cpu)
-
-
-async def _measure(num_steps: int) -> list[Row]:
-    rows = list[Row]()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        async with nats_server(folder) as address, connect(address, SUBJECTS, CONFIG, name="browser") as bus:
-            await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG, ()))
-            command = [sys.executable, "-m", "benchmarks.bus_overhead", "--policy", name]
-            async with await anyio.open_process(command, stderr=None) as policy:
-                assert policy.stdout is not None
-                await policy.stdout.receive()
-                for picture_kb in SIZES_KB:
-                    rows.append(await _ask_plainly(folder, picture_kb, num_steps))
-                    for sticky in (True, False):
-                        rows.append(await _play(bus, picture_kb, num_steps, sticky=sticky))
-                policy.kill()
-    return rows
-
-
-def _show(rows: list[Row]) -> None:
-    table = Table(title="Bus overhead of one step")
-    for column in ("path", "picture KB", "p50 ms", "p99 ms", "CPU ms (browser side)"):
-        table.add_column(column, justify="left" if column == "path" else "right")
-    for row in rows:
-        table.add_row(row.path, str(row.picture_kb), f"{row.p50_ms:.2f}", f"{row.p99_ms:.2f}", f"{row.cpu_ms:.2f}")
-    Console().print(table)
+def _draw(rows: Sequence[Row], axes: Axes) -> None:
+    positions = np.arange(len(rows))
+    colours = [BASELINE if row.path == "plain request" else OURS for row in rows]
+    axes.bar(positions - 0.2, [row.p50_ms for row in rows], 0.4, color=colours, label="p50")
+    axes.bar(positions + 0.2, [row.p99_ms for row in rows], 0.4, color=colours, alpha=0.45, label="p99")
+    for target_ms in (3.0, 15.0):
+        axes.axhline(target_ms, color=TARGET, linestyle="--", linewidth=1.0)
+    axes.set_xticks(positions, [f"{row.path}\n{row.picture_kb} KB" for row in rows], fontsize=8)
+    axes.set_ylabel("ms a step (p50 solid, p99 light; lines: targets)")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Bus overhead of one step.")
-    parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--json", type=Path, help="file for the figures")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--policy", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    quiet()
     if options.policy is not None:
         anyio.run(_policy, options.policy, backend_options={"use_uvloop": True})
         return
     rows = anyio.run(_measure, options.steps, backend_options={"use_uvloop": True})
-    _show(rows)
-    if options.json is not None:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
+    Report(
+        name="bus_overhead",
+        title="Bus overhead of one step",
+        rows=rows,
+        notes=(
+            "targets: p50 3 ms, p99 15 ms, 5 % of a step's processor time",
+            f"a step's processor time is taken as {STEP_CPU_MS:.0f} ms: browser, picture and page of a real site",
+        ),
+        draw=partial(_draw, rows),
+    ).publish(options.out)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,171 @@
+"""A run of real role processes around simulated browsers and policies, measured from outside: time, processor, memory.
+
+Browsers, policies and judges are up and waiting before the feeder starts, so that no figure holds the start of a process.
+"""
+
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import psutil
+import structlog
+
+from bus.ports import Bus
+from bus.subjects import Subjects
+from ops.configuration import load_config
+from ops.role_process import millrace_command
+from ops.roles import join, subjects_of
+from ops.run_folder import RunFolder
+from ops.simulation.material import ensure_task_file
+from ops.supervisor import RoleSpec, RoleState, Supervisor, supervise
+from schemas.config import Config
+from schemas.errors import BusUnavailable, ConfigurationError
+from schemas.messages import Heartbeat, Role
+
+_READY_S = 60.0
+_SERVER, _FEEDER = "server-1", "feeder-1"
+_SAMPLE_S = 0.5
+_MIB = 1024 * 1024
+
+
+def quiet() -> None:
+    """Only warnings are said: a benchmark's own output is its table."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+
+
+@dataclass
+class Usage:
+    """What the processes of each role used: processor seconds since `begin`, and the largest sum of resident memory."""
+
+    supervisor: Supervisor
+    cpu_s: dict[str, float] = field(default_factory=dict)
+    peak_mib: dict[str, float] = field(default_factory=dict)
+    _since: dict[str, float] = field(default_factory=dict)
+
+    async def watch(self) -> None:
+        while True:
+            for role, processes in self._processes().items():
+                with suppress(psutil.Error):
+                    used = sum(process.memory_info().rss for process in processes) / _MIB
+                    self.peak_mib[role] = max(self.peak_mib.get(role, 0.0), used)
+            await anyio.sleep(_SAMPLE_S)
+
+    def begin(self) -> None:
+        self._since = self._spent()
+
+    def end(self) -> None:
+        self.cpu_s = {role: spent - self._since.get(role, 0.0) for role, spent in self._spent().items()}
+
+    def _spent(self) -> dict[str, float]:
+        return {
+            role: sum(sum(process.cpu_times()[:2]) for process in processes) for role, processes in self._processes().items()
+        }
+
+    def _processes(self) -> Mapping[str, list[psutil.Process]]:
+        found: dict[str, list[psutil.Process]] = {}
+        for status in self.supervisor.statuses:
+            pid = self.supervisor.pid(status.name)
+            if pid is None:
+                continue
+            with suppress(psutil.Error):
+                process = psutil.Process(pid)
+                found.setdefault(status.role.value, []).append(process)
+                if status.role is Role.SERVER:
+                    found["nats-server"] = process.children(recursive=True)
+        return found
+
+
+@dataclass
+class SimulatedRun:
+    """One run; `play` feeds it."""
+
+    bus: Bus
+    subjects: Subjects
+    config: Config
+    supervisor: Supervisor
+    usage: Usage
+    feeder: RoleSpec
+    seconds: float = 0.0
+
+    async def play(self, limit_s: float) -> None:
+        """Feeds until every episode is judged.
+
+        Raises:
+            TimeoutError: that took longer than `limit_s` seconds.
+        """
+        self.usage.begin()
+        began = time.monotonic()
+        self.supervisor.start(self.feeder)
+        with anyio.fail_after(limit_s):
+            status = await self.supervisor.wait(self.feeder.name)
+        self.seconds = time.monotonic() - began
+        self.usage.end()
+        if status.state is not RoleState.FINISHED:
+            raise RuntimeError(f"the feeder did not finish: {status.note}")
+
+    async def wait_ready(self, roles: Mapping[Role, int]) -> None:
+        """Returns when so many workers of each role have said that they wait for work."""
+        with anyio.fail_after(_READY_S):
+            while True:
+                records = await self.bus.history(self.subjects.heartbeats, self.subjects.everything("heartbeat"))
+                beats = [record.message for record in records if isinstance(record.message, Heartbeat)]
+                waiting = [beat.role for beat in beats if beat.state in ("waiting", "working")]
+                if all(waiting.count(role) >= count for role, count in roles.items()):
+                    return
+                await anyio.sleep(0.2)
+
+
+@asynccontextmanager
+async def simulated_run(folder: Path, overrides: Sequence[str], crew: Mapping[Role, int]) -> AsyncIterator[SimulatedRun]:
+    """Starts server and crew in `folder` (absolute), in rollout mode; everything is stopped on leaving.
+
+    Raises:
+        TimeoutError: the crew was not ready within a minute; the logs in `folder` say why.
+    """
+    run_folder = RunFolder(folder)
+    paths = [f"save_path={run_folder.path}", f"data_path={run_folder.path}"]
+    config = load_config("simulation", ["feeder_config.mode=rollout", *overrides, *paths])
+    run_folder.create(config)
+    ensure_task_file(run_folder.tasks / "train.jsonl", num_tasks=config.env_config.train_tasks_rollout_size)
+    counts = {Role.SERVER: 1, **crew, Role.FEEDER: 1}
+    specs = {
+        f"{role.value}-{number}": RoleSpec(
+            role=role,
+            name=f"{role.value}-{number}",
+            argv=millrace_command((role.value, "--run-dir", str(run_folder.path), "--name", f"{role.value}-{number}")),
+        )
+        for role, count in counts.items()
+        for number in range(1, count + 1)
+    }
+    async with supervise(run_folder.logs) as supervisor:
+        rest = dict(specs)
+        feeder = rest.pop(_FEEDER)
+        supervisor.start(rest.pop(_SERVER))
+        async with _joined(run_folder, config) as bus, anyio.create_task_group() as group:
+            for spec in rest.values():
+                supervisor.start(spec)
+            usage = Usage(supervisor)
+            run = SimulatedRun(bus, subjects_of(config), config, supervisor, usage, feeder)
+            await run.wait_ready(crew)
+            group.start_soon(usage.watch)
+            yield run
+            group.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _joined(folder: RunFolder, config: Config) -> AsyncIterator[Bus]:
+    """The run's bus, once its server is up and has its streams."""
+    with anyio.fail_after(_READY_S):
+        while True:
+            try:
+                async with join(folder, config, role="monitor", name="benchmark") as bus:
+                    await bus.last_seq(subjects_of(config).judged)
+                break
+            except (ConfigurationError, BusUnavailable):
+                await anyio.sleep(0.1)
+    async with join(folder, config, role="monitor", name="benchmark") as bus:
+        yield bus
