@@ -59,7 +59,11 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--checkpoint", required=True, metavar="VERSION", help="a version that is kept, or a model's folder")
     _overrides(evaluate)
     evaluate.set_defaults(run=_evaluate)
-    replay = commands.add_parser("replay", help="put stored episodes into a run: to train offline, judge again, or consume")
+    some = (
+        "put some stored episodes into a run that it makes: to train offline, judge again, or consume at a pace; "
+        "import copies all of them into a run that there is"
+    )
+    replay = commands.add_parser("replay", help=some, description=some)
     add_replay_arguments(replay)
     replay.set_defaults(run=_replay)
     audit = commands.add_parser("audit", help="count tasks, trajectories and judgements from the streams")
@@ -92,11 +96,15 @@ def _chaos_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def _role_parser(parser: argparse.ArgumentParser, role: str) -> None:
+    _joining(parser)
+    _overrides(parser)
+    parser.set_defaults(run=_role, role=role)
+
+
+def _joining(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run-dir", type=Path, metavar="DIR", help=f"folder of the run to join (default: {_RUN_DIR})")
     parser.add_argument("--config", metavar="RECIPE", help="recipe or .yaml file; without it, the run's stored configuration")
     parser.add_argument("--name", help="this worker's name, unique in the run (default: role, host and process)")
-    _overrides(parser)
-    parser.set_defaults(run=_role, role=role)
 
 
 def _streams_parser(parser: argparse.ArgumentParser) -> None:
@@ -131,9 +139,17 @@ def _archive_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentPars
     end.add_argument("--verify", type=Path, metavar="FOLDER", help="check every hash of an archive instead")
     archive.set_defaults(run=_archive)
     source = "folder of an archive or a run"
-    imports = commands.add_parser("import", help="write the episodes of an archive into a run's streams")
+    whole = (
+        "write all episodes of an archive or run into a run, as they were and in the old order; "
+        "replay takes some of them, at a pace or for training, into a run that it makes"
+    )
+    imports = commands.add_parser("import", help=whole, description=whole)
     imports.add_argument("source", type=Path, metavar="SOURCE", help=source)
-    _role_parser(imports, "replayer")
+    _joining(imports)
+    # Behind an option: argparse ends the list of positional ones at the first option behind SOURCE.
+    imports.add_argument(
+        "--set", nargs="+", default=(), metavar="KEY=VALUE", dest="overrides", help="configuration to override"
+    )
     imports.add_argument("--no-judgements", action="store_true", help="leave judgements out, to have the run judge anew")
     imports.set_defaults(run=_import)
     export = commands.add_parser("export", help="write episodes as Parquet, Hugging Face dataset, ShareGPT or JSON Lines")

@@ -29,8 +29,11 @@ _HIDDEN_FROM_PEOPLE = ("run", "role", "worker", "timestamp", "level", "event", "
 
 
 def quiet_logs() -> None:
-    """Of a command that is no role: only warnings and worse, on the terminal."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    """Of a command that is no role: only warnings and worse, beside the output, which may be for other programs."""
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+    )
 
 
 @contextmanager
@@ -118,8 +121,3 @@ class _ForPeople:
         values = "".join(f" {key}={value}" for key, value in event.items() if key not in _HIDDEN_FROM_PEOPLE)
         exception = f"\n{event['exception']}" if "exception" in event else ""
         return f"{clock} {event['worker']} {shown}{event['event']}{values}{exception}"
-
-
-def logs_to_stderr() -> None:
-    """For commands whose output is for other programs."""
-    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))

@@ -1,19 +1,18 @@
 """`millrace export`: writes the episodes of a run or an archive in the format of another tool."""
 
-import logging
 from pathlib import Path
 
-import structlog
 from rich.console import Console
 
 from ops.archive.exports.export import Exported, export
 from ops.archive.exports.played import Selection
 from ops.archive.opening import open_source
 from ops.archive.progress import progress_line
+from ops.logs import quiet_logs
 
 
 async def main(source: Path, out: Path, *, format_name: str, selection: Selection, leave_out_unchanged: bool) -> int:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    quiet_logs()
     with progress_line() as show:
         async with open_source(source, name="export") as opened:
             done = await export(
@@ -26,7 +25,7 @@ async def main(source: Path, out: Path, *, format_name: str, selection: Selectio
                 leave_out_unchanged=leave_out_unchanged,
                 progress=lambda so_far: show(_line(so_far)),
             )
-    Console().print(f"{_line(done)} to {out}", highlight=False)
+    Console().print(f"{_line(done)} to {out}", soft_wrap=True, highlight=False)
     return 0
 
 

@@ -15,7 +15,7 @@ class Feed:
 
     batch: int
     """Judgements that a version consumes; the last one of a pass takes what is left."""
-    passes: Passes = Passes(None)  # noqa: RUF009 - frozen
+    passes: Passes = Passes(None)
 
     @classmethod
     def of(cls, config: Config) -> "Feed":

@@ -25,7 +25,6 @@ from schemas.messages import (
     Verdict,
 )
 
-
 _PAUSES_S = (0.05, 0.2, 0.5, 1.0)
 """How long a replica may lag behind before what it does not give counts as gone."""
 

@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from ops.log_file import BoundedLog
-from ops.logs import log_path, role_logs
+from ops.logs import log_path, quiet_logs, role_logs
 
 
 class _Terminal(io.StringIO):
@@ -84,3 +84,16 @@ def test_a_log_never_outgrows_its_bound(tmp_path: Path) -> None:
 def test_file_names_begin_with_the_role() -> None:
     assert log_path(Path("l"), "judge", "judge-1") == Path("l/judge-1.log")
     assert log_path(Path("l"), "judge", "anna") == Path("l/judge-anna.log")
+
+
+def test_a_command_is_quiet_and_leaves_its_output_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    quiet_logs()
+    try:
+        structlog.get_logger().info("stream_unchanged")
+        structlog.get_logger().warning("page_failed")
+    finally:
+        structlog.reset_defaults()
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "page_failed" in shown.err
+    assert "stream_unchanged" not in shown.err
