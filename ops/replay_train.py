@@ -103,6 +103,7 @@ class OfflineTraining:
                 versions = await checkpoints(bus, subjects)
         return OfflineResult.of(
             versions,
+            self._folder,
             num_stored=config.feeder_config.num_stored,
             stored_version=config.trainer_config.stored_version,
             seconds=time.monotonic() - began,
