@@ -128,14 +128,8 @@ class OfflineTraining:
         versions = config.feeder_config.num_iterations
         if self._num_passes is not None:
             versions = num_iterations(len(published), config.env_config.train_tasks_rollout_size, self._num_passes)
-        completed = with_dataset(config, len(published), versions)
         selected = played.num_replayed if self._request.rejudge else played.num_judgements
-        if len(published) != selected:
-            raise ConfigurationError(
-                f"{self._folder.path} holds {len(published)} training episodes and {selected} are selected: "
-                "choose another folder with --into"
-            )
-        return completed
+        return with_dataset(config, len(published), versions, num_selected=selected)
 
     async def _train(self, roles: LocalRoles) -> None:
         workers = (Role.JUDGE, Role.TRAINER) if self._request.rejudge else (Role.TRAINER,)

@@ -148,10 +148,12 @@ def test_a_pass_ends_with_a_shorter_batch(stored: int, batch: int, passes: int, 
 
 
 def test_a_data_set_never_changes_once_training_has_begun() -> None:
-    config = with_dataset(Config(), 40, 3)
+    config = with_dataset(Config(), 40, 3, num_selected=40)
     assert (config.feeder_config.num_stored, config.feeder_config.num_iterations) == (40, 3)
-    assert with_dataset(config, 40, 9).feeder_config.num_iterations == 9
+    assert with_dataset(config, 40, 9, num_selected=40).feeder_config.num_iterations == 9
     with pytest.raises(ConfigurationError, match="begun with a data set of 40"):
-        with_dataset(config, 41, 3)
+        with_dataset(config, 41, 3, num_selected=41)
     with pytest.raises(ConfigurationError, match="nothing to train on"):
-        with_dataset(Config(feeder_config=FeederConfig(mode="offline")), 0, 3)
+        with_dataset(Config(feeder_config=FeederConfig(mode="offline")), 0, 3, num_selected=0)
+    with pytest.raises(ConfigurationError, match="holds 40 training episodes from before and 30 are selected"):
+        with_dataset(Config(), 40, 3, num_selected=30)
