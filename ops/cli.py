@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ops.argument_types import count, seconds
 from ops.replay_arguments import add_replay_arguments, request_of
 
 if TYPE_CHECKING:
@@ -82,15 +83,17 @@ def _parser() -> argparse.ArgumentParser:
 def _chaos_parser(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--out", type=Path, default=Path("runs/chaos"), metavar="DIR", help="new folder of the drill (default: %(default)s)")
-    add("--episodes", type=int, default=5000, help="training episodes of the drill (default: %(default)s)")
+    add("--episodes", type=count, default=5000, help="training episodes of the drill (default: %(default)s)")
     add("--servers", type=int, choices=(1, 3), default=1, help="nats-servers of the drill (default: %(default)s)")
     add("--browser", choices=("simulated", "playwright"), default="simulated", help="what plays (default: %(default)s)")
-    add("--limit", type=float, default=1800.0, metavar="S", help="seconds until the drill is given up (default: %(default)s)")
+    add(
+        "--limit", type=seconds, default=1800.0, metavar="S", help="seconds until the drill is given up (default: %(default)s)"
+    )
     add("--set", nargs="+", default=(), metavar="KEY=VALUE", dest="overrides", help="configuration of the drill to override")
     add("--run-dir", type=Path, metavar="DIR", help="no drill: faults into the roles of this run that are on this machine")
-    add("--duration", type=float, default=60.0, metavar="S", help="seconds of faults with --run-dir (default: %(default)s)")
+    add("--duration", type=seconds, default=60.0, metavar="S", help="seconds of faults with --run-dir (default: %(default)s)")
     add("--seed", type=int, default=0, help="of tasks and faults (default: %(default)s)")
-    add("--fault-interval", type=float, default=2.0, metavar="S", help="mean seconds between faults (default: %(default)s)")
+    add("--fault-interval", type=seconds, default=2.0, metavar="S", help="mean seconds between faults (default: %(default)s)")
     add("--kinds", nargs="+", default=(), metavar="KIND", help="kinds of fault (default: all that are possible)")
     parser.set_defaults(run=_chaos)
 

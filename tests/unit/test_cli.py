@@ -22,7 +22,20 @@ from schemas.messages import Role
 
 _ROLES = ("server", "feeder", "browser", "policy", "judge", "trainer")
 _FILES = ("archive", "import", "export", "replay")
-_COMMANDS = ("quickstart", *_ROLES, *_FILES, "evaluate", "doctor", "audit", "chaos", "watch", "schema", "dead-letters")
+_COMMANDS = (
+    "quickstart",
+    *_ROLES,
+    *_FILES,
+    "evaluate",
+    "doctor",
+    "audit",
+    "chaos",
+    "watch",
+    "schema",
+    "dead-letters",
+    "streams",
+    "cluster",
+)
 
 
 @pytest.mark.parametrize("command", _COMMANDS)
@@ -31,6 +44,33 @@ def test_every_subcommand_has_help(command: str, capsys: pytest.CaptureFixture[s
         cli.main([command, "--help"])
     assert ended.value.code == 0
     assert f"millrace {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--fault-interval", "0"), ("--episodes", "0"), ("--duration", "-1"), ("--limit", "inf"), ("--episodes", "many")]
+)
+def test_a_drill_of_senseless_numbers_is_refused(wrong: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["chaos", *wrong])
+    assert wrong[0] in capsys.readouterr().err
+
+
+def test_an_import_makes_its_run_with_overrides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The source is missing; what is behind the options was understood."""
+    target = tmp_path / "second"
+    given = [
+        "import",
+        str(tmp_path / "none"),
+        "--run-dir",
+        str(target),
+        "--config",
+        "simulation",
+        "--set",
+        "bus_config.run=second",
+    ]
+    assert cli.main(given) == 78
+    assert "holds neither an archive nor a run" in capsys.readouterr().err
+    assert RunFolder(target).load().bus_config.run == "second"
 
 
 def _raising(*errors: Exception) -> int:
