@@ -9,6 +9,7 @@ import types
 from pathlib import Path
 
 import pytest
+import structlog
 
 from ops import cli
 from ops.configuration import load_config
@@ -68,7 +69,10 @@ def test_an_import_makes_its_run_with_overrides(tmp_path: Path, capsys: pytest.C
         "--set",
         "bus_config.run=second",
     ]
-    assert cli.main(given) == 78
+    try:
+        assert cli.main(given) == 78
+    finally:
+        structlog.reset_defaults()
     assert "holds neither an archive nor a run" in capsys.readouterr().err
     assert RunFolder(target).load().bus_config.run == "second"
 
