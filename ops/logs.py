@@ -38,7 +38,7 @@ def quiet_logs() -> None:
 
 @contextmanager
 def role_logs(path: Path, *, run: str, role: str, worker: str, stream: TextIO | None = None) -> Iterator[None]:
-    """Logs of this process go to `path`, one JSON object a line; a terminal gets everything, else `stream` (stderr) warnings and worse."""
+    """Logs of this process go to `path`, one JSON object a line; a terminal sees all, else `stream` (stderr) warnings."""
     log, stream = BoundedLog(path), stream or sys.stderr
     secrets = [value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name) and len(value) >= 8]
     try:
