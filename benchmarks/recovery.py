@@ -32,6 +32,8 @@ _CREW = {Role.BROWSER: 2, Role.POLICY: 2, Role.JUDGE: 1}
 _SLOTS = 32
 _EPISODES = 160
 _LIMIT_S = 300.0
+_SECOND_ANSWER_S = 2.7
+"""From the end of one episode until the next one in its slot waits for its second answer."""
 _OVERRIDES = (
     f"env_config.train_tasks_rollout_size={_EPISODES}",
     f"env_config.server_size={_SLOTS // 2}",
@@ -127,6 +129,7 @@ async def _in_full_swing(run: SimulatedRun) -> None:
     async with run.bus.tail(run.subjects.trajectories, run.subjects.everything("trajectory")) as ended:
         async for record in ended:
             if record.seq >= _EPISODES // 3:
+                await anyio.sleep(_SECOND_ANSWER_S)
                 return
 
 
