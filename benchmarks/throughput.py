@@ -75,7 +75,7 @@ async def measure(live: int, episodes: int) -> Row:
         async with simulated_run(Path(name), overrides(live, episodes), crew) as run:
             await run.play(_LIMIT_S)
             ledger = await read_ledger(run.bus, run.subjects)
-    found = check(ledger, feed=Feed(batch=episodes))
+    found = check(ledger, feed=Feed.of(run.config))
     num_steps = sum(link.kind is Kind.ANSWER for chain in ledger.chains.values() for link in chain)
     peak = run.usage.peak_mib
     return Row(

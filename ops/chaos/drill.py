@@ -294,6 +294,8 @@ class Drill:
         return {
             Waiting.TAKEOVER: bus.task_ack_wait_s,
             Waiting.ANSWER: bus.step_ack_wait_s,
+            # Also of a browser worker that died, whose task comes back for somebody to end it.
+            Waiting.END: max(bus.step_ack_wait_s, bus.task_ack_wait_s),
             # What a browser worker ended and did not publish comes back with its task first.
             Waiting.JUDGEMENT: bus.judge_ack_wait_s + bus.task_ack_wait_s,
         }

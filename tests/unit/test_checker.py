@@ -449,6 +449,14 @@ def test_waits_are_read_from_the_times_of_the_records() -> None:
     assert found == {(Waiting.ANSWER, 0.5), (Waiting.ANSWER, 1.0), (Waiting.TAKEOVER, 5.0)}
 
 
+def test_a_step_that_nobody_ever_answered_was_waited_for_until_the_end() -> None:
+    chain_ = [link(Kind.TASK, 0, 0), link(Kind.START, 1), link(Kind.OBSERVATION, 2), link(Kind.DONE, 302)]
+
+    [found] = waits(Ledger(chains={EpisodeId("e"): chain_}))
+
+    assert (found.what, found.seconds) == (Waiting.END, 300.0)
+
+
 def test_quantiles_are_values_that_occurred() -> None:
     chain_ = [link(Kind.TASK, 0, 0), link(Kind.START, 0)]
     for step in range(100):
