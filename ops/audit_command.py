@@ -17,7 +17,7 @@ _SHOWN = 5
 
 
 async def main(run_dir: Path) -> int:
-    """Returns 0 when everything holds, 1 when something is lost or doubled.
+    """Returns 0 when everything holds, 1 when something is lost or doubled, or still open.
 
     The run's own server is started for the while, when it is not up.
     """
@@ -45,7 +45,13 @@ def audit_table(found: Audit) -> Table:
 
 
 def _faults(findings: Findings) -> str:
-    lines = ["[bold red]the counts do not hold (a run that is still going on has unfinished and unjudged episodes)[/]"]
+    lines = [
+        "[bold yellow]nothing is broken; what is open is lost if the run has ended[/]"
+        if findings.holds_so_far
+        else "[bold red]a promise was broken[/]"
+    ]
+    if findings.num_duplicates:
+        lines.append(f"  duplicates: {findings.num_duplicates}")
     for name, faults in findings.faults.items():
         if faults:
             more = f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
