@@ -1,14 +1,20 @@
 """What faults are drawn, whom they may hit, and how long a wait they explain."""
 
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from ops.audit import Audit
 from ops.chaos.bounds import PATIENCE_S, bound_s, late
 from ops.chaos.faults import Durations, FaultKind, Injected, faults
 from ops.chaos.own_run import Found, durations, role_of
+from ops.chaos.report import Report
 from ops.chaos.settings import DrillSettings
+from ops.checker.feed import Feed
+from ops.checker.ledger import Ledger
+from ops.checker.promises import check
 from ops.checker.waits import Wait, Waiting
 from schemas.config import BusConfig
 from schemas.errors import ConfigurationError
@@ -128,3 +134,33 @@ def test_only_workers_of_the_run_are_found(cmdline: str, found: str | None) -> N
 
 def test_a_stop_that_expires_outlasts_every_lease_of_the_run() -> None:
     assert durations(BusConfig(task_ack_wait_s=30.0, judge_ack_wait_s=60.0)).expire[0] > 60.0
+
+
+def test_a_drill_proves_only_what_it_was_asked_for() -> None:
+    """However sound the streams are: a run that is not whole, or whose queues were never looked at, is no proof."""
+    findings = check(Ledger(), feed=Feed(batch=1))
+    whole = Report(
+        command="",
+        seed=0,
+        num_servers=1,
+        audit=Audit(findings=findings, waits=()),
+        faults=(),
+        late=(),
+        early_acknowledgements=(),
+        num_looks=1,
+        num_expected=0,
+        versions_expected=0,
+        leases_s=LEASES_S,
+        num_restarts=0,
+        duration_s=1.0,
+        peak_memory_mib={},
+        skipped={},
+    )
+    assert whole.holds
+    assert not replace(whole, num_looks=0).holds
+    for lacking, said in (
+        (replace(whole, num_expected=5), "0 of 5 episodes were admitted"),
+        (replace(whole, versions_expected=2), "0 of 2 versions were announced"),
+    ):
+        assert not lacking.holds
+        assert lacking.as_json()["failure"] == said
