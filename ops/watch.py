@@ -14,7 +14,6 @@ from bus import BEGINNING, NEW, After, Run, Start, Stream, connect
 from bus.consumer.run import Reading
 from ops.configuration import load_config
 from ops.json_lines import json_lines
-from ops.logs import logs_to_stderr
 from ops.run_folder import RunFolder
 from ops.served import served
 from ops.watch_arguments import FILTERS
@@ -26,7 +25,6 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 async def main(options: argparse.Namespace, run_dir: Path) -> int:
-    logs_to_stderr()
     filters = selected(options)
     start = start_of(options.start, whole=not options.follow or options.durable is not None)
     reading = Reading(start=start, follow=options.follow, durable=options.durable)
