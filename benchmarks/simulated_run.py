@@ -3,7 +3,6 @@
 Browsers, policies and judges are up and waiting before the feeder starts, so that no figure holds the start of a process.
 """
 
-import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -12,29 +11,21 @@ from pathlib import Path
 
 import anyio
 import psutil
-import structlog
 
 from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.configuration import load_config
-from ops.role_process import millrace_command
+from ops.local_roles import LocalRoles, local_roles
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.simulation.material import ensure_task_file
-from ops.supervisor import RoleSpec, RoleState, Supervisor, supervise
+from ops.supervisor import Supervisor
 from schemas.config import Config
-from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.messages import Heartbeat, Role
 
 _READY_S = 60.0
-_SERVER, _FEEDER = "server-1", "feeder-1"
 _SAMPLE_S = 0.5
 _MIB = 1024 * 1024
-
-
-def quiet() -> None:
-    """Only warnings are said: a benchmark's own output is its table."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
 
 
 @dataclass
@@ -86,9 +77,8 @@ class SimulatedRun:
     bus: Bus
     subjects: Subjects
     config: Config
-    supervisor: Supervisor
+    roles: LocalRoles
     usage: Usage
-    feeder: RoleSpec
     seconds: float = 0.0
 
     async def play(self, limit_s: float) -> None:
@@ -96,16 +86,15 @@ class SimulatedRun:
 
         Raises:
             TimeoutError: that took longer than `limit_s` seconds.
+            ConfigurationError: a role cannot run.
         """
         self.usage.begin()
         began = time.monotonic()
-        self.supervisor.start(self.feeder)
+        self.roles.start(Role.FEEDER)
         with anyio.fail_after(limit_s):
-            status = await self.supervisor.wait(self.feeder.name)
+            await self.roles.finished(Role.FEEDER)
         self.seconds = time.monotonic() - began
         self.usage.end()
-        if status.state is not RoleState.FINISHED:
-            raise RuntimeError(f"the feeder did not finish: {status.note}")
 
     async def wait_ready(self, roles: Mapping[Role, int]) -> None:
         """Returns when so many workers of each role have said that they wait for work."""
@@ -131,41 +120,13 @@ async def simulated_run(folder: Path, overrides: Sequence[str], crew: Mapping[Ro
     config = load_config("simulation", ["feeder_config.mode=rollout", *overrides, *paths])
     run_folder.create(config)
     ensure_task_file(run_folder.tasks / "train.jsonl", num_tasks=config.env_config.train_tasks_rollout_size)
-    counts = {Role.SERVER: 1, **crew, Role.FEEDER: 1}
-    specs = {
-        f"{role.value}-{number}": RoleSpec(
-            role=role,
-            name=f"{role.value}-{number}",
-            argv=millrace_command((role.value, "--run-dir", str(run_folder.path), "--name", f"{role.value}-{number}")),
-        )
-        for role, count in counts.items()
-        for number in range(1, count + 1)
-    }
-    async with supervise(run_folder.logs) as supervisor:
-        rest = dict(specs)
-        feeder = rest.pop(_FEEDER)
-        supervisor.start(rest.pop(_SERVER))
-        async with _joined(run_folder, config) as bus, anyio.create_task_group() as group:
-            for spec in rest.values():
-                supervisor.start(spec)
-            usage = Usage(supervisor)
-            run = SimulatedRun(bus, subjects_of(config), config, supervisor, usage, feeder)
+    async with local_roles(run_folder) as roles:
+        await roles.serve(config)
+        async with join(run_folder, config, role="monitor", name="benchmark") as bus, anyio.create_task_group() as group:
+            for role, count in crew.items():
+                roles.start(role, count=count)
+            run = SimulatedRun(bus, subjects_of(config), config, roles, Usage(roles.supervisor))
             await run.wait_ready(crew)
-            group.start_soon(usage.watch)
+            group.start_soon(run.usage.watch)
             yield run
             group.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def _joined(folder: RunFolder, config: Config) -> AsyncIterator[Bus]:
-    """The run's bus, once its server is up and has its streams."""
-    with anyio.fail_after(_READY_S):
-        while True:
-            try:
-                async with join(folder, config, role="monitor", name="benchmark") as bus:
-                    await bus.last_seq(subjects_of(config).judged)
-                break
-            except (ConfigurationError, BusUnavailable):
-                await anyio.sleep(0.1)
-    async with join(folder, config, role="monitor", name="benchmark") as bus:
-        yield bus

@@ -7,9 +7,9 @@ from ops.commands.arguments import add_joining, add_overrides, port
 from ops.commands.execution import interruptible, joined_run
 from ops.commands.listing import Commands
 
-_CLUSTER_EXAMPLE = (
-    "millrace cluster --out cluster --server nats-1.lan --server nats-2.lan --server nats-3.lan --run mine --config update_online"
-)
+_CLUSTER_EXAMPLE = """\
+millrace cluster --out cluster --server nats.lan --run mine
+millrace cluster --out cluster --server nats-1.lan --server nats-2.lan --server nats-3.lan"""
 
 
 def add_commands(commands: Commands) -> None:
@@ -26,9 +26,7 @@ def add_commands(commands: Commands) -> None:
     )
     add = cluster.add_argument
     add("--out", type=Path, required=True, metavar="DIR", help="folder to write; keep it private")
-    add(
-        "--server", action="append", required=True, metavar="HOST", help="name or address of one server; once for each"
-    )
+    add("--server", action="append", required=True, metavar="HOST", help="name or address of one server; once for each")
     add("--run", action="append", metavar="NAME", dest="runs", help="run to make an account for; once for each")
     add("--client-port", type=port, default=4222, metavar="PORT", help="for workers (default: %(default)s)")
     add("--cluster-port", type=port, default=6222, metavar="PORT", help="among the servers (default: %(default)s)")

@@ -27,10 +27,16 @@ def add_commands(commands: Commands) -> None:
     add_run_dir(quickstart)
     quickstart.add_argument("--seed", type=int, default=0, help="of tasks, model and sampling (default: %(default)s)")
     quickstart.add_argument(
-        "--family", choices=("click_button", "find_button"), default="click_button", help="pages to learn (default: %(default)s)"
+        "--family",
+        choices=("click_button", "find_button"),
+        default="click_button",
+        help="pages (default: %(default)s)",
     )
     quickstart.add_argument(
-        "--mode", choices=("async", "sync"), default="async", help="how episodes and training interleave (default: %(default)s)"
+        "--mode",
+        choices=("async", "sync"),
+        default="async",
+        help="episodes beside training, or between (default: %(default)s)",
     )
     add_overrides(quickstart)
     evaluate = commands.add(
@@ -43,14 +49,10 @@ def add_commands(commands: Commands) -> None:
     evaluate.add_argument("--checkpoint", required=True, metavar="VERSION", help="a version that is kept, or a model's folder")
     add_overrides(evaluate)
     add_replay_arguments(
-        commands.add(
-            "replay", "put stored episodes into a run, to train, judge or consume", _replay, example=_REPLAY_EXAMPLE
-        )
+        commands.add("replay", "put stored episodes into a run, to train, judge or consume", _replay, example=_REPLAY_EXAMPLE)
     )
     _add_chaos_arguments(
-        commands.add(
-            "chaos", "kill, stop and cut off parts of a run, then count its episodes", _chaos, example=_CHAOS_EXAMPLE
-        )
+        commands.add("chaos", "kill, stop and cut off parts of a run, then count its episodes", _chaos, example=_CHAOS_EXAMPLE)
     )
 
 
@@ -63,9 +65,21 @@ def _add_chaos_arguments(parser: argparse.ArgumentParser) -> None:
     add("--limit", type=above_zero, default=1800.0, metavar="S", help="seconds until it is given up (default: %(default)s)")
     add("--set", nargs="+", default=(), metavar="KEY=VALUE", dest="overrides", help="configuration of the drill to override")
     add("--run-dir", type=Path, metavar="DIR", help="no drill: faults into the roles of this run that are on this machine")
-    add("--duration", type=above_zero, default=60.0, metavar="S", help="seconds of faults with --run-dir (default: %(default)s)")
+    add(
+        "--duration",
+        type=above_zero,
+        default=60.0,
+        metavar="S",
+        help="seconds of --run-dir's faults (default: %(default)s)",
+    )
     add("--seed", type=int, default=0, help="of tasks and faults (default: %(default)s)")
-    add("--fault-interval", type=above_zero, default=2.0, metavar="S", help="mean seconds between faults (default: %(default)s)")
+    add(
+        "--fault-interval",
+        type=above_zero,
+        default=2.0,
+        metavar="S",
+        help="mean seconds between two (default: %(default)s)",
+    )
     add("--kinds", nargs="+", default=(), metavar="KIND", help="kinds of fault (default: all that are possible)")
 
 
