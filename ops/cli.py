@@ -20,11 +20,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parsed(given: list[str]) -> argparse.Namespace:
-    parser = _parser()
-    options, rest = parser.parse_known_args(given, argparse.Namespace(given=given))
+    options, rest = _parser().parse_known_args(given, argparse.Namespace(given=given))
     # argparse ends a list of overrides at the next option; they may stand anywhere.
     if rest and not (hasattr(options, "overrides") and all("=" in text and not text.startswith("-") for text in rest)):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        options.parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:
         options.overrides = [*options.overrides, *rest]
     return options

@@ -26,11 +26,13 @@ def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def request_of(options: argparse.Namespace) -> ReplayRequest:
-    """Raises `ConfigurationError` when nobody says where the episodes are to go."""
+    """Raises `ConfigurationError` when nobody says where the episodes are to go, or when they are there."""
     trains = options.train is not None
     into = options.into or (_OFFLINE_DIR if trains else None)
     if into is None:
         raise ConfigurationError("replay needs --into DIR, the folder of the run that receives the episodes, or --train")
+    if into.resolve() == options.source.resolve():
+        raise ConfigurationError(f"{into} holds these episodes already: choose another folder with --into")
     split = Split(options.split) if options.split else Split.TRAIN if trains else None
     return ReplayRequest(
         source=options.source.resolve(),

@@ -30,13 +30,19 @@ def add_worker(parser: argparse.ArgumentParser) -> None:
 
 def count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of things: write a whole number, 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
+    return int(text)
+
+
+def seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
     return int(text)
 
 
 def port(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: write a whole number from 1 to 65535")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port, a whole number from 1 to 65535")
     return int(text)
 
 

@@ -34,7 +34,7 @@ class Commands:
 def add_command(
     parsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, summary: str, run: Handler, *, example: str = ""
 ) -> argparse.ArgumentParser:
-    """Adds one command with its handler.
+    """Adds one command; its namespace holds the handler, `run`, and the `parser` that says what is wrong.
 
     Args:
         summary: what it does, without capital and full stop.
@@ -47,7 +47,7 @@ def add_command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
     return parser
 
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ops.commands.arguments import above_zero, add_overrides, add_run_dir, count
+from ops.commands.arguments import above_zero, add_overrides, add_run_dir, count, seed
 from ops.commands.execution import guarded, interruptible
 from ops.commands.listing import Commands
 from ops.replay_arguments import add_replay_arguments, request_of
@@ -25,7 +25,9 @@ def add_commands(commands: Commands) -> None:
         example="millrace quickstart --run-dir runs/second --seed 1",
     )
     add_run_dir(quickstart)
-    quickstart.add_argument("--seed", type=int, default=0, help="of tasks, model and sampling (default: %(default)s)")
+    quickstart.add_argument(
+        "--seed", type=seed, metavar="N", default=0, help="of tasks, model and sampling (default: %(default)s)"
+    )
     quickstart.add_argument(
         "--family",
         choices=("click_button", "find_button"),
@@ -72,7 +74,7 @@ def _add_chaos_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds of --run-dir's faults (default: %(default)s)",
     )
-    add("--seed", type=int, default=0, help="of tasks and faults (default: %(default)s)")
+    add("--seed", type=seed, metavar="N", default=0, help="of tasks and faults (default: %(default)s)")
     add(
         "--fault-interval",
         type=above_zero,
