@@ -43,8 +43,13 @@ def quiet_logs(threshold: int = logging.WARNING) -> Iterator[None]:
 
 
 @contextmanager
-def role_logs(path: Path, *, run: str, role: str, worker: str, stream: TextIO = sys.stderr) -> Iterator[None]:
-    """Logs of this process go to `path`, one JSON object a line; everything goes to a terminal, else warnings and worse."""
+def role_logs(path: Path, *, run: str, role: str, worker: str, stream: TextIO | None = None) -> Iterator[None]:
+    """Logs of this process go to `path`, one JSON object a line; everything goes to a terminal, else warnings and worse.
+
+    Args:
+        stream: that terminal; without one, stderr.
+    """
+    stream = stream or sys.stderr
     log = BoundedLog(path)
     before = structlog.get_config()
     secrets = [value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name) and len(value) >= 8]

@@ -94,6 +94,7 @@ def test_wrong_arguments_are_refused_by_the_command_itself(wrong: str, said: str
         ("export none --format hf --out new", "none holds neither an archive nor a run"),
         ("streams --config nope", "there is no recipe 'nope'"),
         ("cluster --out file --server a", "file cannot be written"),
+        ("cluster --out new --server a --client-port 6222", "have to differ: write another one"),
     ],
 )
 def test_a_mistake_ends_with_one_sentence_that_says_what_to_write(
