@@ -5,15 +5,17 @@ Browsers, policies and judges are up and waiting before the feeder starts, so th
 
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
 import psutil
 
+from bus.companions import companions
 from bus.ports import Bus
 from bus.subjects import Subjects
+from ops.chaos.servers import EmbeddedServer, Servers, cluster_servers
 from ops.configuration import load_config
 from ops.local_roles import LocalRoles, local_roles
 from ops.roles import join, subjects_of
@@ -78,6 +80,7 @@ class SimulatedRun:
     subjects: Subjects
     config: Config
     roles: LocalRoles
+    servers: Servers
     usage: Usage
     seconds: float = 0.0
 
@@ -109,8 +112,10 @@ class SimulatedRun:
 
 
 @asynccontextmanager
-async def simulated_run(folder: Path, overrides: Sequence[str], crew: Mapping[Role, int]) -> AsyncIterator[SimulatedRun]:
-    """Starts server and crew in `folder` (absolute), in rollout mode; everything is stopped on leaving.
+async def simulated_run(
+    folder: Path, overrides: Sequence[str], crew: Mapping[Role, int], *, num_servers: int = 1
+) -> AsyncIterator[SimulatedRun]:
+    """Starts servers and crew in `folder` (absolute), in rollout mode; everything is stopped on leaving.
 
     Raises:
         TimeoutError: the crew was not ready within a minute; the logs in `folder` say why.
@@ -120,13 +125,19 @@ async def simulated_run(folder: Path, overrides: Sequence[str], crew: Mapping[Ro
     config = load_config("simulation", ["feeder_config.mode=rollout", *overrides, *paths])
     run_folder.create(config)
     ensure_task_file(run_folder.tasks / "train.jsonl", num_tasks=config.env_config.train_tasks_rollout_size)
-    async with local_roles(run_folder) as roles:
+    async with local_roles(run_folder) as roles, AsyncExitStack() as stack:
+        servers: Servers = EmbeddedServer(roles.supervisor, "server-1")
+        if num_servers > 1:
+            led = (subjects_of(config).episodes(0),)
+            servers = cluster = await stack.enter_async_context(cluster_servers(run_folder, config.bus_config, led))
+            keys = run_folder.server / "keys" / config.bus_config.run
+            config = replace(config, bus_config=replace(config.bus_config, url=cluster.url, keys=str(keys)))
+            run_folder.create(config)
         await roles.serve(config)
-        async with join(run_folder, config, role="monitor", name="benchmark") as bus, anyio.create_task_group() as group:
-            for role, count in crew.items():
-                roles.start(role, count=count)
-            run = SimulatedRun(bus, subjects_of(config), config, roles, Usage(roles.supervisor))
-            await run.wait_ready(crew)
-            group.start_soon(run.usage.watch)
+        bus = await stack.enter_async_context(join(run_folder, config, role="monitor", name="benchmark"))
+        for role, count in crew.items():
+            roles.start(role, count=count)
+        run = SimulatedRun(bus, subjects_of(config), config, roles, servers, Usage(roles.supervisor))
+        await run.wait_ready(crew)
+        async with companions(run.usage.watch):
             yield run
-            group.cancel_scope.cancel()

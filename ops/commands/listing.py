@@ -16,7 +16,7 @@ class Commands:
     def __init__(self, parser: argparse.ArgumentParser) -> None:
         self._parser = parser
         self._parser.epilog = ""
-        # argparse knows no headings for commands: it lists none (they have no help of its own kind), the epilog lists all.
+        # argparse knows no headings for commands: it is given no summaries to list, and the epilog lists them all.
         self._parsers = parser.add_subparsers(required=True, prog=parser.prog, metavar="COMMAND", help=argparse.SUPPRESS)
 
     def heading(self, text: str) -> None:
@@ -53,5 +53,5 @@ def add_command(
 
 def _filled(text: str, *, first: str = "", column: int = 0) -> str:
     """As wide as argparse's own lines, from `column` on, behind `first`."""
-    width = shutil.get_terminal_size().columns - 2
+    width = max(40, shutil.get_terminal_size().columns - 2)
     return textwrap.fill(text, width, initial_indent=first.ljust(column), subsequent_indent=" " * column)
