@@ -8,8 +8,10 @@ from agents.seats import Seats, Source, next_source
 pytestmark = pytest.mark.anyio
 
 
-def test_own_episodes_come_first() -> None:
-    assert all(next_source(set(Source), given, 10) is Source.OWN for given in range(20))
+def test_own_episodes_come_first_but_for_evaluations_share() -> None:
+    chosen = [next_source(set(Source), given, 10) for given in range(100)]
+    assert (chosen.count(Source.EVAL), chosen.count(Source.OWN)) == (10, 90)
+    assert {next_source({Source.OWN, Source.TRAIN}, given, 10) for given in range(10)} == {Source.OWN}
 
 
 def test_about_a_tenth_prefers_evaluation() -> None:
