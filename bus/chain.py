@@ -32,7 +32,8 @@ _CANCEL_AGAIN_S = 0.1
 async def admit(bus: Bus, subjects: Subjects, task: Task) -> int | None:
     """Begins a chain with its task and returns the record's sequence; None when the episode was admitted before."""
     try:
-        return await bus.append(
+        return await append_when_room(
+            bus,
             _stream(subjects, task.episode),
             subjects.chain_task(task.episode),
             task,
@@ -60,12 +61,17 @@ async def answer(bus: Bus, subjects: Subjects, observation_seq: int, step: StepR
 async def read(bus: Bus, subjects: Subjects, ref: RecordRef) -> Record | None:
     """The record that a message names; None when it has aged out."""
     subject = subjects.chain_record(ref.episode, ref.attempt, ref.kind, ref.step)
-    return await _behind(bus, _stream(subjects, ref.episode), subject, 0, _LOOKS_S[:_NUM_LOOKS_AT_NAMED])
+    return await _named(bus, _stream(subjects, ref.episode), subject)
 
 
 async def read_task(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record | None:
     """The Task that the chain begins with."""
-    return await bus.last(_stream(subjects, episode), subjects.chain_task(episode))
+    return await _named(bus, _stream(subjects, episode), subjects.chain_task(episode))
+
+
+async def read_end(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record | None:
+    """The Trajectory that a chain which is known to be done ends with; None when it has aged out."""
+    return await _named(bus, _stream(subjects, episode), subjects.chain_done(episode))
 
 
 async def last(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record | None:
@@ -82,6 +88,10 @@ async def last_behind(bus: Bus, subjects: Subjects, episode: EpisodeId, seq: int
     if record is None:
         raise BusUnavailable(f"what comes behind sequence {seq} of {episode} cannot be seen yet")
     return record
+
+
+async def _named(bus: Bus, stream: str, subject: str) -> Record | None:
+    return await _behind(bus, stream, subject, 0, _LOOKS_S[:_NUM_LOOKS_AT_NAMED])
 
 
 async def _behind(bus: Bus, stream: str, subject_filter: str, seq: int, looks_s: Sequence[float]) -> Record | None:

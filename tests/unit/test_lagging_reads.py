@@ -16,6 +16,7 @@ from schemas.messages import Checkpoint, FileHash, Outcome, RecordRef, Task, Tra
 from tests.builders import RUN, WORKER, observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS
 from tests.lagging import LaggingBus
+from trainer.admission import Admitter
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 SECOND = WorkerId("worker-2")
@@ -158,3 +159,19 @@ async def test_weights_that_were_heard_of_are_loaded_though_the_newest_is_not_sh
             await done.wait()
         group.cancel_scope.cancel()
     assert (loaded, bus.lags) == ([1], False)
+
+
+async def test_a_repair_publishes_and_queues_what_is_not_shown_yet() -> None:
+    bus = LaggingBus(SUBJECTS)
+    unpublished, unqueued = task("t1"), task("t2")
+    for of in (unpublished, unqueued):
+        await chain.admit(bus, SUBJECTS, of)
+    await chain.cancel(bus, SUBJECTS, unpublished, Outcome.CANCELLED, "nobody published it", 5.0)
+    bus.show_nothing(2)
+    await Admitter(bus, SUBJECTS).repair()
+    assert list(await bus.subjects(SUBJECTS.trajectories, SUBJECTS.everything("trajectory"))) == [
+        SUBJECTS.trajectory(unpublished.split, unpublished.episode)
+    ]
+    assert list(await bus.subjects(SUBJECTS.tasks, SUBJECTS.everything("task"))) == [
+        SUBJECTS.task(unqueued.split, unqueued.episode)
+    ]

@@ -43,3 +43,24 @@ async def test_a_seat_given_up_while_waiting_goes_on() -> None:
         seats.give_back()
         with anyio.fail_after(1):
             await got.wait()
+
+
+async def test_evaluation_is_seated_though_own_episodes_wait_without_end() -> None:
+    seats, order, enough = Seats(1), list[Source](), anyio.Event()
+
+    async def serve(source: Source) -> None:
+        while True:
+            await seats.take(source)
+            order.append(source)
+            if len(order) == 200:
+                enough.set()
+            await anyio.wait_all_tasks_blocked()  # everybody else waits for this seat again
+            seats.give_back()
+
+    async with anyio.create_task_group() as group:
+        for source in (Source.OWN, Source.OWN, Source.EVAL):
+            group.start_soon(serve, source)
+        with anyio.fail_after(10):
+            await enough.wait()
+        group.cancel_scope.cancel()
+    assert order[:200].count(Source.EVAL) == 20
