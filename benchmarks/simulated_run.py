@@ -6,16 +6,18 @@ Browsers, policies and judges are up and waiting before the feeder starts, so th
 import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
 import psutil
 import structlog
 
+from bus.companions import companions
 from bus.ports import Bus
 from bus.subjects import Subjects
+from ops.chaos.servers import EmbeddedServer, Servers, cluster_servers
 from ops.configuration import load_config
 from ops.role_process import millrace_command
 from ops.roles import join, subjects_of
@@ -27,7 +29,6 @@ from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.messages import Heartbeat, Role
 
 _READY_S = 60.0
-_SERVER, _FEEDER = "server-1", "feeder-1"
 _SAMPLE_S = 0.5
 _MIB = 1024 * 1024
 
@@ -87,6 +88,7 @@ class SimulatedRun:
     subjects: Subjects
     config: Config
     supervisor: Supervisor
+    servers: Servers
     usage: Usage
     feeder: RoleSpec
     seconds: float = 0.0
@@ -120,8 +122,10 @@ class SimulatedRun:
 
 
 @asynccontextmanager
-async def simulated_run(folder: Path, overrides: Sequence[str], crew: Mapping[Role, int]) -> AsyncIterator[SimulatedRun]:
-    """Starts server and crew in `folder` (absolute), in rollout mode; everything is stopped on leaving.
+async def simulated_run(
+    folder: Path, overrides: Sequence[str], crew: Mapping[Role, int], *, num_servers: int = 1
+) -> AsyncIterator[SimulatedRun]:
+    """Starts servers and crew in `folder` (absolute), in rollout mode; everything is stopped on leaving.
 
     Raises:
         TimeoutError: the crew was not ready within a minute; the logs in `folder` say why.
@@ -131,29 +135,32 @@ async def simulated_run(folder: Path, overrides: Sequence[str], crew: Mapping[Ro
     config = load_config("simulation", ["feeder_config.mode=rollout", *overrides, *paths])
     run_folder.create(config)
     ensure_task_file(run_folder.tasks / "train.jsonl", num_tasks=config.env_config.train_tasks_rollout_size)
-    counts = {Role.SERVER: 1, **crew, Role.FEEDER: 1}
-    specs = {
-        f"{role.value}-{number}": RoleSpec(
-            role=role,
-            name=f"{role.value}-{number}",
-            argv=millrace_command((role.value, "--run-dir", str(run_folder.path), "--name", f"{role.value}-{number}")),
-        )
-        for role, count in counts.items()
-        for number in range(1, count + 1)
-    }
-    async with supervise(run_folder.logs) as supervisor:
-        rest = dict(specs)
-        feeder = rest.pop(_FEEDER)
-        supervisor.start(rest.pop(_SERVER))
-        async with _joined(run_folder, config) as bus, anyio.create_task_group() as group:
-            for spec in rest.values():
-                supervisor.start(spec)
-            usage = Usage(supervisor)
-            run = SimulatedRun(bus, subjects_of(config), config, supervisor, usage, feeder)
-            await run.wait_ready(crew)
-            group.start_soon(usage.watch)
+    async with supervise(run_folder.logs) as supervisor, AsyncExitStack() as stack:
+        servers: Servers
+        if num_servers == 1:
+            supervisor.start(_spec(run_folder, Role.SERVER, 1))
+            servers = EmbeddedServer(supervisor, "server-1")
+        else:
+            led = (subjects_of(config).episodes(0),)
+            servers = cluster = await stack.enter_async_context(cluster_servers(run_folder, config.bus_config, led))
+            keys = run_folder.server / "keys" / config.bus_config.run
+            config = replace(config, bus_config=replace(config.bus_config, url=cluster.url, keys=str(keys)))
+            run_folder.create(config)
+        bus = await stack.enter_async_context(_joined(run_folder, config))
+        for role, count in crew.items():
+            for number in range(1, count + 1):
+                supervisor.start(_spec(run_folder, role, number))
+        usage = Usage(supervisor)
+        feeder = _spec(run_folder, Role.FEEDER, 1)
+        run = SimulatedRun(bus, subjects_of(config), config, supervisor, servers, usage, feeder)
+        await run.wait_ready(crew)
+        async with companions(usage.watch):
             yield run
-            group.cancel_scope.cancel()
+
+
+def _spec(folder: RunFolder, role: Role, number: int) -> RoleSpec:
+    name = f"{role.value}-{number}"
+    return RoleSpec(role=role, name=name, argv=millrace_command((role.value, "--run-dir", str(folder.path), "--name", name)))
 
 
 @asynccontextmanager

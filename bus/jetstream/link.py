@@ -139,9 +139,12 @@ class Link:
                     max_outstanding_pings=_OUTSTANDING_PINGS,
                     pending_size=_PENDING_BYTES,
                 )
-        except (TimeoutError, OSError, nats.errors.Error) as error:
+        except BaseException as error:
+            # Whoever cancels this leaves no socket behind either.
             await self._discard(client)
-            raise self._unconnected(str(error) or "no answer") from error
+            if isinstance(error, (TimeoutError, OSError, nats.errors.Error)):
+                raise self._unconnected(str(error) or "no answer") from error
+            raise
         if encryption is not None and not _is_encrypted(client):
             await self._discard(client)
             raise BusUnavailable(f"the NATS server at {self._address.url} offers no encryption: enable TLS there")

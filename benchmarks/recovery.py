@@ -1,0 +1,192 @@
+"""How long anybody waits for a worker or a server that is gone: one of each is killed (SIGKILL) in the midst of a run.
+
+    python -m benchmarks.recovery
+
+The baseline, in the same way, is a worker that is stopped cleanly (SIGTERM) and hands back what it holds. Leases are the
+defaults. All times are those at which the server stored the records, on this machine's clock.
+"""
+
+import argparse
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import anyio
+from matplotlib.axes import Axes
+
+from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
+from benchmarks.simulated_run import SimulatedRun, quiet, simulated_run
+from ops.checker.ledger import Ledger, read_ledger
+from ops.checker.promises import check
+from ops.checker.waits import Waiting, waits
+from schemas.config import BusConfig
+from schemas.messages import Role
+
+_LEASES = BusConfig()
+_CREW = {Role.BROWSER: 2, Role.POLICY: 2, Role.JUDGE: 1}
+_SLOTS = 32
+_EPISODES = 160
+_LIMIT_S = 300.0
+_SECOND_ANSWER_S = 2.7
+"""From the end of one episode until the next one in its slot waits for its second answer."""
+_OVERRIDES = (
+    f"env_config.train_tasks_rollout_size={_EPISODES}",
+    f"env_config.server_size={_SLOTS // 2}",
+    "env_config.train_difficulty_max_steps={easy: 30, medium: 30, hard: 30}",
+    "feeder_config.num_iterations=1",
+    f"feeder_config.max_concurrent={_EPISODES}",
+    f"bus_config.task_ack_wait_s={_LEASES.task_ack_wait_s}",
+    f"bus_config.step_ack_wait_s={_LEASES.step_ack_wait_s}",
+    f"bus_config.judge_ack_wait_s={_LEASES.judge_ack_wait_s}",
+    "simulation_config.tail=none",
+    "simulation_config.mean_steps=5",
+    "simulation_config.step_latency_ms=300",
+    "simulation_config.policy_latency_ms=1000",
+)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    gone: str
+    how: str
+    """SIGKILL or SIGTERM."""
+    waiting: Waiting | None
+    """None: everybody waits, for the next record of any chain."""
+    bound_s: float
+    num_servers: int = 1
+
+
+@dataclass(frozen=True)
+class Row:
+    gone: str
+    how: str
+    waited_for: str
+    affected: int
+    """Waits that were open when it happened."""
+    p50_s: float
+    max_s: float
+    bound_s: float
+    lost: int
+    duplicates: int
+
+
+SCENARIOS = (
+    Scenario("browser-1", "SIGTERM", Waiting.TAKEOVER, _LEASES.task_ack_wait_s),
+    Scenario("browser-1", "SIGKILL", Waiting.TAKEOVER, _LEASES.task_ack_wait_s),
+    Scenario("policy-1", "SIGTERM", Waiting.ANSWER, 5.0),
+    Scenario("policy-1", "SIGKILL", Waiting.ANSWER, 5.0),
+    Scenario("nats-server", "SIGKILL", None, 10.0),
+    Scenario("leader of three", "SIGKILL", None, 10.0, num_servers=3),
+)
+
+
+async def measure(scenario: Scenario) -> Row:
+    with tempfile.TemporaryDirectory() as name:
+        replicas = f"bus_config.replicas={3 if scenario.num_servers == 3 else 1}"
+        async with simulated_run(Path(name), (*_OVERRIDES, replicas), _CREW, num_servers=scenario.num_servers) as run:
+            at = await _disturbed(run, scenario)
+            ledger = await read_ledger(run.bus, run.subjects)
+    seconds = sorted(_stall(ledger, at) if scenario.waiting is None else _waited(ledger, scenario.waiting, at))
+    found = check(ledger)
+    return Row(
+        gone=scenario.gone,
+        how=scenario.how,
+        waited_for=scenario.waiting.value if scenario.waiting else "any record",
+        affected=len(seconds),
+        p50_s=seconds[len(seconds) // 2] if seconds else 0.0,
+        max_s=max(seconds, default=0.0),
+        bound_s=scenario.bound_s,
+        lost=len(found.unfinished) + len(found.unpublished) + len(found.unjudged),
+        duplicates=found.num_duplicates,
+    )
+
+
+async def _disturbed(run: SimulatedRun, scenario: Scenario) -> float:
+    """Plays to the end, with the fault in the middle; returns when it happened, in unix seconds."""
+    times: list[float] = []
+
+    async def disturb() -> None:
+        await _in_full_swing(run)
+        pid = await _pid(run, scenario.gone)
+        times.append(time.time())
+        if scenario.how == "SIGTERM":
+            await run.supervisor.stop(scenario.gone)
+        else:
+            os.kill(pid, signal.SIGKILL)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(disturb)
+        await run.play(_LIMIT_S)
+    return times[0]
+
+
+async def _in_full_swing(run: SimulatedRun) -> None:
+    async with run.bus.tail(run.subjects.trajectories, run.subjects.everything("trajectory")) as ended:
+        async for record in ended:
+            if record.seq >= _EPISODES // 3:
+                await anyio.sleep(_SECOND_ANSWER_S)
+                return
+
+
+async def _pid(run: SimulatedRun, gone: str) -> int:
+    match gone:
+        case "nats-server":
+            pid = run.servers.pid("server-1")
+        case "leader of three":
+            pid = run.servers.pid(await run.servers.leader() or "")
+        case worker:
+            pid = run.supervisor.pid(worker)
+    if pid is None:
+        raise LookupError(f"{gone} is not up")
+    return pid
+
+
+def _waited(ledger: Ledger, what: Waiting, at: float) -> Iterable[float]:
+    """How long the waits that were open went on after the fault."""
+    return (wait.ended_s - at for wait in waits(ledger) if wait.what is what and wait.began_s <= at < wait.ended_s)
+
+
+def _stall(ledger: Ledger, at: float) -> Iterable[float]:
+    """How long no chain grew."""
+    return (min(link.time_s for chain in ledger.chains.values() for link in chain if link.time_s > at) - at,)
+
+
+def _draw(rows: Sequence[Row], axes: Axes) -> None:
+    names = [f"{row.gone}, {row.how}" for row in rows]
+    bars = axes.barh(names, [row.max_s for row in rows], color=[OURS if row.how == "SIGKILL" else BASELINE for row in rows])
+    axes.bar_label(bars, [f"{row.max_s:.1f} s" for row in rows], padding=4)
+    axes.plot([row.bound_s for row in rows], names, "|", color=TARGET, markersize=18, label="bound")
+    axes.invert_yaxis()
+    axes.margins(x=0.15)
+    axes.set_xlabel("longest wait after the fault, seconds")
+    axes.legend(frameon=False)
+
+
+async def _rows(scenarios: Iterable[Scenario]) -> list[Row]:
+    return [await measure(scenario) for scenario in scenarios]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gone", default="", help="only scenarios with this victim")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    quiet()
+    chosen = [scenario for scenario in SCENARIOS if scenario.gone.startswith(options.gone)]
+    rows = anyio.run(_rows, chosen, backend_options={"use_uvloop": True})
+    Report(
+        name="recovery",
+        title="Waits for what is gone",
+        rows=rows,
+        notes=("a killed browser worker's task waits for its lease, which is renewed every third of it",),
+        draw=partial(_draw, rows),
+    ).publish(options.out)
+
+
+if __name__ == "__main__":
+    main()
