@@ -270,7 +270,7 @@ class BrowserConfig:
     picture_format: Literal["jpeg", "png"] = "jpeg"
     jpeg_quality: int = 80
     eval_share: float = 0.1
-    """Share of the slots that take evaluation episodes first; the rest take training first."""
+    """Share of the times that a free slot looks for an evaluation episode first; otherwise it looks for training first."""
     resend_s: float = 3.0
     """Seconds without an answer after which a slot asks again: the policy worker that took the step whether it still has it,
     or any other when that one is gone."""
