@@ -21,6 +21,7 @@ from matplotlib.axes import Axes
 
 from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
 from benchmarks.simulated_run import SimulatedRun, simulated_run
+from ops.checker.feed import Feed
 from ops.checker.ledger import Ledger, read_ledger
 from ops.checker.promises import check
 from ops.checker.waits import Waiting, waits
@@ -93,7 +94,7 @@ async def measure(scenario: Scenario) -> Row:
             at = await _disturbed(run, scenario)
             ledger = await read_ledger(run.bus, run.subjects)
     seconds = sorted(_stall(ledger, at) if scenario.waiting is None else _waited(ledger, scenario.waiting, at))
-    found = check(ledger)
+    found = check(ledger, feed=Feed.of(run.config))
     return Row(
         gone=scenario.gone,
         how=scenario.how,

@@ -23,6 +23,7 @@ from benchmarks.plain_requests import plain_requests
 from benchmarks.report import BASELINE, OURS, RESULTS, Report
 from benchmarks.simulated_run import simulated_run
 from bus.server import server_process
+from ops.checker.feed import Feed
 from ops.checker.ledger import Kind, read_ledger
 from ops.checker.promises import check
 from ops.logs import quiet_logs
@@ -75,7 +76,7 @@ async def measure(live: int, episodes: int) -> Row:
         async with simulated_run(Path(name), overrides(live, episodes), crew) as run:
             await run.play(_LIMIT_S)
             ledger = await read_ledger(run.bus, run.subjects)
-    found = check(ledger)
+    found = check(ledger, feed=Feed.of(run.config))
     num_steps = sum(link.kind is Kind.ANSWER for chain in ledger.chains.values() for link in chain)
     peak = run.usage.peak_mib
     return Row(

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from ops.audit import Audit, audit
 from ops.checker.promises import Findings
-from ops.roles import join, subjects_of
+from ops.roles import join
 from ops.run_folder import RunFolder
 from ops.served import served
 
@@ -23,7 +23,7 @@ async def main(run_dir: Path) -> int:
     folder = RunFolder(run_dir)
     config = folder.load()
     async with served(folder, config), join(folder, config, role="monitor", name="audit") as bus:
-        found = await audit(bus, subjects_of(config), batch=config.env_config.train_tasks_rollout_size)
+        found = await audit(bus, config)
     console = Console()
     console.print(audit_table(found))
     console.print(

@@ -87,7 +87,7 @@ async def main(run_dir: Path, checkpoint: str, overrides: Sequence[str]) -> int:
         (folder.logs / "evaluate.out").open("a") as output,
         role_logs(folder.logs / "evaluate.log", run=config.bus_config.run, role="evaluate", worker="", stream=output),
     ):
-        outcome = await evaluate(folder, config, model)
+        outcome = await evaluate(folder, config, run.relative(model))
     folder.result.write_text(json.dumps(asdict(outcome), indent=2) + "\n", encoding="utf-8")
     Console().print(outcome.sentence(), soft_wrap=True, highlight=False)
     return 0
@@ -138,7 +138,7 @@ def evaluation_config(run: RunFolder, model: Path, folder: RunFolder, overrides:
 
 
 async def evaluate(folder: RunFolder, config: Config, model: Path) -> EvaluationResult:
-    """Runs the evaluation to its end."""
+    """Runs the evaluation to its end; `model` is what it is shown as."""
     subjects = subjects_of(config)
     async with local_roles(folder) as roles:
         await roles.serve(config)

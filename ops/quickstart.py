@@ -161,7 +161,7 @@ class Quickstart:
         async with join(self._folder, self.config, role=Role.MONITOR.value, name="results") as bus:
             outcome = result(
                 watch.state,
-                (await audit(bus, subjects)).findings,
+                (await audit(bus, self.config)).findings,
                 seed=self._seed,
                 mode=self._mode,
                 family=self._family,

@@ -22,6 +22,7 @@ from schemas.config import Config
 async def main(request: ReplayRequest) -> int:
     """Returns 0 when everything that was selected is in the run."""
     async with open_replay(request.source) as source:
+        request.selection.check(await source.episodes.rubrics(), one=False)
         folder = RunFolder(request.into)
         config = _target_config(folder, source)
         run = config.bus_config.run

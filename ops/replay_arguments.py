@@ -17,6 +17,7 @@ def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rejudge", action="store_true", help="leave the judgements out: the run's judge workers judge again")
     parser.add_argument("--split", choices=[split.value for split in Split], help="only this split")
     parser.add_argument("--min-reward", type=float, metavar="R", help="only episodes judged at least so well")
+    parser.add_argument("--rubric", help="whose judgements count and are taken; needed where there are several")
     parser.add_argument("--limit", type=count, metavar="N", help="only the first N of those")
     parser.add_argument("--speed", type=_speed, metavar="X", help="times faster than they ended, or max (default: max)")
     parser.add_argument(
@@ -37,7 +38,7 @@ def request_of(options: argparse.Namespace) -> ReplayRequest:
     return ReplayRequest(
         source=options.source.resolve(),
         into=into.resolve(),
-        selection=Selection(split=split, min_reward=options.min_reward, limit=options.limit),
+        selection=Selection(split=split, min_reward=options.min_reward, rubric=options.rubric, limit=options.limit),
         rejudge=options.rejudge,
         speed=options.speed,
     )

@@ -58,6 +58,10 @@ class RunFolder:
     def result(self) -> Path:
         return self.path / "result.json"
 
+    def relative(self, path: Path) -> Path:
+        """What figures name: a path in this folder without it, so that the folder can be moved; any other as it is."""
+        return path.relative_to(self.path) if path.is_relative_to(self.path) else path
+
     def create(self, config: Config, *, needed_bytes: int = _NEEDED_BYTES) -> None:
         """Makes the folders, and stores the configuration atomically.
 

@@ -35,7 +35,7 @@ async def once(run: RunFolder, config: Config, name: str) -> int:
                 progress=lambda done: show(_line(done)),
             )
             done = await archiver.run(once=True)
-    Console().print(f"{_line(done)} to {folder.path}", highlight=False)
+    Console().print(f"{_line(done)} to {folder.path}", soft_wrap=True, highlight=False)
     return 0
 
 

@@ -23,7 +23,7 @@ async def main(source: Path, out: Path, *, format_name: str, selection: Selectio
                 leave_out_unchanged=leave_out_unchanged,
                 progress=lambda so_far: show(_line(so_far)),
             )
-    Console().print(f"{_line(done)} to {out}", highlight=False)
+    Console().print(f"{_line(done)} to {out}", soft_wrap=True, highlight=False)
     return 0
 
 

@@ -28,7 +28,7 @@ def add_commands(commands: Commands) -> None:
     archive.set_defaults(role="archiver")
     imports = commands.add(
         "import",
-        "write the episodes of an archive into a run's streams",
+        "write all episodes of an archive or run into another run",
         _import,
         example="millrace import runs/mine/archive --run-dir runs/second",
     )

@@ -51,7 +51,9 @@ def add_commands(commands: Commands) -> None:
     evaluate.add_argument("--checkpoint", required=True, metavar="VERSION", help="a version that is kept, or a model's folder")
     add_overrides(evaluate)
     add_replay_arguments(
-        commands.add("replay", "put stored episodes into a run, to train, judge or consume", _replay, example=_REPLAY_EXAMPLE)
+        commands.add(
+            "replay", "put some stored episodes into a new run: to train, judge or consume", _replay, example=_REPLAY_EXAMPLE
+        )
     )
     _add_chaos_arguments(
         commands.add("chaos", "kill, stop and cut off parts of a run, then count its episodes", _chaos, example=_CHAOS_EXAMPLE)

@@ -77,7 +77,7 @@ async def test_archive_import_and_export_change_nothing(tmp_path: Path) -> None:
     assert await import_command.main(archive.path, second, second.load(), judgements=True) == 0
     async with opened(second) as (bus, subjects):
         assert await world.contents(StreamSource(bus, subjects)) == expected
-        found = (await audit(bus, subjects)).findings
+        found = (await audit(bus, second.load())).findings
         assert (found.num_trajectories, found.num_duplicates, found.broken_chains) == (NUM_EPISODES, 0, ())
     assert await archive_command.once(second, second.load(), "archiver-2") == 0
     again = ArchiveFolder(second.path / "archive")
