@@ -14,11 +14,11 @@ class Source(enum.Enum):
 
 
 def next_source(waiting: set[Source], num_given: int, eval_every: int) -> Source | None:
-    """Own episodes first; of the rest every `eval_every`-th seat prefers evaluation, the others training."""
-    if Source.OWN in waiting:
-        return Source.OWN
-    first, second = (Source.EVAL, Source.TRAIN) if num_given % eval_every == 0 else (Source.TRAIN, Source.EVAL)
-    return first if first in waiting else second if second in waiting else None
+    """Every `eval_every`-th seat prefers evaluation, whoever else waits; the others take own episodes, then training."""
+    order = [Source.OWN, Source.TRAIN, Source.EVAL]
+    if num_given % eval_every == 0:
+        order.insert(0, Source.EVAL)
+    return next((source for source in order if source in waiting), None)
 
 
 class Seats:
@@ -50,6 +50,5 @@ class Seats:
         if source is None:
             self._num_free += 1
             return
-        # Evaluation counts only where a seat is really contested: own episodes keep their place.
-        self._num_given += source is not Source.OWN
+        self._num_given += 1
         self._waiting[source].popleft().set()

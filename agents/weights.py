@@ -33,9 +33,13 @@ class AnnouncedWeights:
         self._seq = 0
         """Announcements up to this one were loaded, skipped, or found corrupt."""
 
-    async def catch_up(self) -> None:
-        """Loads the newest sound checkpoint announced so far, if it is newer than what is served."""
-        newest = await self._bus.last(self._subjects.checkpoints, self._filter)
+    async def catch_up(self, heard: Record | None = None) -> None:
+        """Loads the newest sound checkpoint announced so far, if it is newer than what is served.
+
+        What was `heard` counts even where the replica that is asked now does not have it yet.
+        """
+        found = await self._bus.last(self._subjects.checkpoints, self._filter)
+        newest = max((record for record in (found, heard) if record is not None), key=lambda record: record.seq, default=None)
         if newest is None:
             return
         self._seq = max(self._seq, newest.seq)
@@ -51,13 +55,13 @@ class AnnouncedWeights:
         async with self._bus.tail(self._subjects.checkpoints, self._filter, after_seq=self._seq) as records:
             async for record in records:
                 if record.seq > self._seq:
-                    await self._catch_up_patiently()
+                    await self._catch_up_patiently(record)
 
-    async def _catch_up_patiently(self) -> None:
+    async def _catch_up_patiently(self, heard: Record) -> None:
         """Outlasts a server that is away: the old weights are served meanwhile."""
         while True:
             try:
-                return await self.catch_up()
+                return await self.catch_up(heard)
             except BusError as error:
                 _log.warning("checkpoints_unseen", reason=str(error))
                 await anyio.sleep(_RETRY_S)

@@ -1,4 +1,7 @@
-"""Where one slot gets its next task from: a preferred queue, and another when there is nothing in it."""
+"""Where a slot gets its next task from: a preferred queue, and another when there is nothing in it."""
+
+import itertools
+import math
 
 import anyio
 
@@ -9,16 +12,26 @@ _PATIENCE_S = 0.05
 """Seconds for which only the preferred queue is asked."""
 
 
-class Intake:
-    """A slot asks only while it is free, so that no task ever waits behind a busy one."""
+def prefers_evaluation(turn: int, eval_share: float) -> bool:
+    """Whether the turn with this number (from 0) is one of evaluation's: the first is, and `eval_share` of all, evenly."""
+    return math.ceil((turn + 1) * eval_share) > math.ceil(turn * eval_share)
 
-    def __init__(self, preferred: Inbox, other: Inbox) -> None:
-        self._preferred = preferred
-        self._other = other
+
+class Intake:
+    """Shared by all slots of a worker. A slot asks only while it is free, so that no task ever waits behind a busy one."""
+
+    def __init__(self, train: Inbox, evaluation: Inbox, *, eval_share: float) -> None:
+        self._train = train
+        self._evaluation = evaluation
+        self._eval_share = eval_share
+        self._turns = itertools.count()
 
     async def next(self) -> Delivery:
+        preferred, other = self._train, self._evaluation
+        if prefers_evaluation(next(self._turns), self._eval_share):
+            preferred, other = other, preferred
         with anyio.move_on_after(_PATIENCE_S):
-            return await anext(self._preferred)
+            return await anext(preferred)
         won: list[Delivery] = []
         async with anyio.create_task_group() as group:
 
@@ -30,6 +43,6 @@ class Intake:
                 won.append(delivery)
                 group.cancel_scope.cancel()
 
-            group.start_soon(ask, self._preferred)
-            group.start_soon(ask, self._other)
+            group.start_soon(ask, preferred)
+            group.start_soon(ask, other)
         return won[0]

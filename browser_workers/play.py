@@ -140,9 +140,9 @@ class Play:
         Raises:
             ChainConflict: it was something else that was appended.
         """
-        newest = await chains.last(self._bus, self._subjects, self._task.episode)
-        message = newest.message if newest is not None else None
-        if newest is None or not isinstance(message, StepRequest) or message.attempt != self._chain.attempt:
+        newest = await chains.last_behind(self._bus, self._subjects, self._task.episode, self._chain.last_seq)
+        message = newest.message
+        if not isinstance(message, StepRequest) or message.attempt != self._chain.attempt:
             raise ChainConflict(f"{self._task.episode} went on without this worker")
         self._note_answer(newest, message)
 
@@ -252,5 +252,8 @@ class Play:
     async def _check_owner(self, observation_seq: int) -> None:
         """Raises `ChainConflict` when somebody else went on with the episode, or ended it."""
         newest = await chains.last(self._bus, self._subjects, self._task.episode)
-        if newest is not None and newest.seq != observation_seq and not isinstance(newest.message, StepRequest):
+        if newest is None or newest.seq <= observation_seq:
+            return
+        message = newest.message
+        if not isinstance(message, StepRequest) or message.attempt != self._chain.attempt:
             raise ChainConflict(f"{self._task.episode} went on without this worker")

@@ -66,11 +66,9 @@ class BrowserWorker:
             anyio.create_task_group() as group,
         ):
             group.start_soon(self._hear_cancellations, cancellations)
-            num_slots = self._env_config.server_size
-            num_eval_first = round(num_slots * self._eval_share)
-            for slot in range(num_slots):
-                preferred, other = (evaluation, train) if slot < num_eval_first else (train, evaluation)
-                group.start_soon(self._serve, Intake(preferred, other))
+            intake = Intake(train, evaluation, eval_share=self._eval_share)
+            for _ in range(self._env_config.server_size):
+                group.start_soon(self._serve, intake)
             self._status.state = "waiting"
 
     async def _serve(self, intake: Intake) -> None:

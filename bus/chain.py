@@ -6,22 +6,34 @@ All appends of one episode are compare-and-set on the last sequence under the ep
 `start` fences a stalled one, the first answer to an observation wins, and a chain ends in exactly one `done`, whoever died
 meanwhile. So too there is one record at most under each (episode, attempt, kind, step), which therefore names it for good:
 sequences serve the compare-and-set only.
+
+Reads may be answered by a replica that lags: what they show may be old, and what they do not show may be there all the same.
+Only a refused append says that there is more.
 """
 
 from collections.abc import Sequence
 
+import anyio
+
 from bus.ports import Bus, Expect, Record
 from bus.room import append_when_room
 from bus.subjects import Subjects
-from schemas.errors import ChainConflict
+from schemas.errors import BusUnavailable, ChainConflict
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import EpisodeStart, Observation, Outcome, RecordRef, StepRequest, Task, Trajectory
+
+_LOOKS_S = (0.0, 0.02, 0.1, 0.4, 1.0)
+"""Pauses before each look for a record that is known to be there."""
+_NUM_LOOKS_AT_NAMED = 3
+"""A record that is named may have aged out as well, with thousands of others: less is spent on each."""
+_CANCEL_AGAIN_S = 0.1
 
 
 async def admit(bus: Bus, subjects: Subjects, task: Task) -> int | None:
     """Begins a chain with its task and returns the record's sequence; None when the episode was admitted before."""
     try:
-        return await bus.append(
+        return await append_when_room(
+            bus,
             _stream(subjects, task.episode),
             subjects.chain_task(task.episode),
             task,
@@ -47,17 +59,48 @@ async def answer(bus: Bus, subjects: Subjects, observation_seq: int, step: StepR
 
 
 async def read(bus: Bus, subjects: Subjects, ref: RecordRef) -> Record | None:
+    """The record that a message names; None when it has aged out."""
     subject = subjects.chain_record(ref.episode, ref.attempt, ref.kind, ref.step)
-    return await bus.last(_stream(subjects, ref.episode), subject)
+    return await _named(bus, _stream(subjects, ref.episode), subject)
 
 
 async def read_task(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record | None:
     """The Task that the chain begins with."""
-    return await bus.last(_stream(subjects, episode), subjects.chain_task(episode))
+    return await _named(bus, _stream(subjects, episode), subjects.chain_task(episode))
+
+
+async def read_end(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record | None:
+    """The Trajectory that a chain which is known to be done ends with; None when it has aged out."""
+    return await _named(bus, _stream(subjects, episode), subjects.chain_done(episode))
 
 
 async def last(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record | None:
     return await bus.last(_stream(subjects, episode), subjects.chain(episode))
+
+
+async def last_behind(bus: Bus, subjects: Subjects, episode: EpisodeId, seq: int) -> Record:
+    """The newest record of a chain that is known to go on behind `seq`.
+
+    Raises:
+        BusUnavailable: a lagging replica does not show it.
+    """
+    record = await _behind(bus, _stream(subjects, episode), subjects.chain(episode), seq, _LOOKS_S)
+    if record is None:
+        raise BusUnavailable(f"what comes behind sequence {seq} of {episode} cannot be seen yet")
+    return record
+
+
+async def _named(bus: Bus, stream: str, subject: str) -> Record | None:
+    return await _behind(bus, stream, subject, 0, _LOOKS_S[:_NUM_LOOKS_AT_NAMED])
+
+
+async def _behind(bus: Bus, stream: str, subject_filter: str, seq: int, looks_s: Sequence[float]) -> Record | None:
+    for pause_s in looks_s:
+        await anyio.sleep(pause_s)
+        record = await bus.last(stream, subject_filter)
+        if record is not None and record.seq > seq:
+            return record
+    return None
 
 
 async def history(bus: Bus, subjects: Subjects, episode: EpisodeId, attempt: int) -> Sequence[Record]:
@@ -81,7 +124,8 @@ class EpisodeChain:
         self._bus = bus
         self._subjects = subjects
         self._stream = _stream(subjects, task.episode)
-        self._last_seq = last_seq
+        self.last_seq = last_seq
+        """Of the chain's newest record, as far as its owner knows."""
 
     @classmethod
     async def take(cls, bus: Bus, subjects: Subjects, task: Task, worker: WorkerId) -> "EpisodeChain | Trajectory":
@@ -91,23 +135,31 @@ class EpisodeChain:
             ChainConflict: another worker took it at the same moment.
         """
         record = await last(bus, subjects, task.episode)
-        if record is not None and isinstance(record.message, Trajectory):
-            return record.message
-        attempt = 1 + _attempt_of(record)
-        chain = cls(bus, subjects, task, attempt, record.seq if record else 0)
-        await chain._append("start", 0, EpisodeStart(episode=task.episode, attempt=attempt, worker=worker))
-        return chain
+        while True:
+            if record is not None and isinstance(record.message, Trajectory):
+                return record.message
+            attempt, seq = 1 + _attempt_of(record), record.seq if record else 0
+            chain = cls(bus, subjects, task, attempt, seq)
+            try:
+                await chain._append("start", 0, EpisodeStart(episode=task.episode, attempt=attempt, worker=worker))
+            except ChainConflict:
+                # Either somebody has begun this attempt, or the earlier one went on behind what we were shown.
+                record = await last_behind(bus, subjects, task.episode, seq)
+                if _attempt_of(record) >= attempt:
+                    raise
+            else:
+                return chain
 
     async def observe(self, observation: Observation) -> int:
         """Appends what is seen at the next step, and returns the sequence that its answer has to follow."""
         await self._append("obs", observation.step, observation)
         self.num_observations += 1
-        return self._last_seq
+        return self.last_seq
 
     def answered(self, seq: int) -> None:
         """Notes the sequence of the policy's accepted answer, which the next append follows."""
         self.num_steps += 1
-        self._last_seq = seq
+        self.last_seq = seq
 
     async def pending_answer(self, step: int) -> Record | None:
         """The answer to the latest observation, read from the log: the fallback when the live one was missed."""
@@ -120,13 +172,13 @@ class EpisodeChain:
             self._stream,
             self._subjects.chain_done(self.task.episode),
             trajectory,
-            expect=Expect(self._subjects.chain(self.task.episode), self._last_seq),
+            expect=Expect(self._subjects.chain(self.task.episode), self.last_seq),
         )
 
     async def _append(self, kind: str, step: int, message: EpisodeStart | Observation) -> None:
         subject = self._subjects.chain_record(self.task.episode, self.attempt, kind, step)
-        expect = Expect(self._subjects.chain(self.task.episode), self._last_seq)
-        self._last_seq = await append_when_room(self._bus, self._stream, subject, message, expect=expect)
+        expect = Expect(self._subjects.chain(self.task.episode), self.last_seq)
+        self.last_seq = await append_when_room(self._bus, self._stream, subject, message, expect=expect)
 
 
 def _attempt_of(record: Record | None) -> int:
@@ -168,6 +220,7 @@ async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, rea
         try:
             await append_when_room(bus, stream, subjects.chain_done(task.episode), trajectory, expect=expect)
         except ChainConflict:
+            await anyio.sleep(_CANCEL_AGAIN_S)
             continue
         return trajectory
 

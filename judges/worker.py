@@ -13,7 +13,7 @@ from bus.subjects import Subjects
 from bus.topology import trajectory_queue
 from judges.judge import Judge, Ruling, excluded, undecided
 from schemas.config import BusConfig, JudgeConfig
-from schemas.errors import ChainConflict, JudgeError, MessageCorrupt
+from schemas.errors import ChainConflict, JudgeError, MessageCorrupt, MessageTooLarge
 from schemas.ids import WorkerId, subject_token
 from schemas.messages import Judgement, Trajectory, Verdict
 
@@ -50,7 +50,8 @@ class JudgeWorker:
     async def run(self) -> None:
         """Serves until cancelled."""
         async with (
-            self._bus.work(self._queue, prefetch=self._config.num_concurrent) as inbox,
+            # Nothing waits here unbegun: it would outlast its ack wait, and each delivery counts as an attempt.
+            self._bus.work(self._queue, prefetch=0) as inbox,
             anyio.create_task_group() as group,
         ):
             self._status.state = "waiting"
@@ -68,7 +69,11 @@ class JudgeWorker:
             raise MessageCorrupt(f"a {type(trajectory).__name__} where a Trajectory belongs")
         started = time.monotonic()
         ruling = await self._rule(trajectory, last_attempt=delivery.num_delivered >= self._config.max_attempts)
-        await self._publish(trajectory, ruling, time.monotonic() - started)
+        try:
+            await self._publish(trajectory, ruling, time.monotonic() - started)
+        except MessageTooLarge as error:
+            _log.error("judgement_too_large", episode=trajectory.episode, reason=str(error))
+            await self._publish(trajectory, undecided(str(error)), time.monotonic() - started)
 
     async def _rule(self, trajectory: Trajectory, *, last_attempt: bool) -> Ruling:
         if not trajectory.outcome.finished:

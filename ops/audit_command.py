@@ -8,7 +8,6 @@ from rich.table import Table
 
 from ops.audit import Audit, audit
 from ops.checker.promises import Findings
-from ops.logs import quiet_logs
 from ops.roles import join
 from ops.run_folder import RunFolder
 from ops.served import served
@@ -21,7 +20,6 @@ async def main(run_dir: Path) -> int:
 
     The run's own server is started for the while, when it is not up.
     """
-    quiet_logs()
     folder = RunFolder(run_dir)
     config = folder.load()
     async with served(folder, config), join(folder, config, role="monitor", name="audit") as bus:

@@ -97,12 +97,13 @@ def checkpoint_folder(run: RunFolder, checkpoint: str) -> Path:
     """The model folder that is meant by a version of the run or by a path.
 
     Raises:
-        ConfigurationError: there is none; names the versions that there are.
+        ConfigurationError: there is none; names the versions that there are. Or there is no run.
     """
+    base = run.load().policy_config.base_model
     if not checkpoint.isdigit():
         folder = Path(checkpoint).resolve()
     elif int(checkpoint) == 0:
-        folder = Path(run.load().policy_config.base_model)
+        folder = Path(base).resolve()
     else:
         folder = next(run.checkpoints.glob(f"v{int(checkpoint):06d}-*"), run.checkpoints / f"v{int(checkpoint):06d}")
     if not (folder / "config.json").is_file():

@@ -28,18 +28,30 @@ _SECRET_TEXT = re.compile(r"(?<=://)[^/@\s\"]+(?=@)|\bS[UAOCN][A-Z2-7]{56}\b")
 _HIDDEN_FROM_PEOPLE = ("run", "role", "worker", "timestamp", "level", "event", "exception")
 
 
-def quiet_logs() -> None:
-    """Of a command that is no role: only warnings and worse, beside the output, which may be for other programs."""
+@contextmanager
+def quiet_logs(threshold: int = logging.WARNING) -> Iterator[None]:
+    """Of a command that is no role: only warnings and worse, on stderr, for its output may be for other programs."""
+    before = structlog.get_config()
     structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
 
 
 @contextmanager
 def role_logs(path: Path, *, run: str, role: str, worker: str, stream: TextIO | None = None) -> Iterator[None]:
-    """Logs of this process go to `path`, one JSON object a line; a terminal sees all, else `stream` (stderr) warnings."""
-    log, stream = BoundedLog(path), stream or sys.stderr
+    """Logs of this process go to `path`, one JSON object a line; everything goes to a terminal, else warnings and worse.
+
+    Args:
+        stream: that terminal; without one, stderr.
+    """
+    stream = stream or sys.stderr
+    log = BoundedLog(path)
+    before = structlog.get_config()
     secrets = [value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name) and len(value) >= 8]
     try:
         structlog.configure(
@@ -59,7 +71,7 @@ def role_logs(path: Path, *, run: str, role: str, worker: str, stream: TextIO | 
         _log.critical("role_failed", exc_info=error)
         raise
     finally:
-        structlog.reset_defaults()
+        structlog.configure(**before)
         log.close()
 
 

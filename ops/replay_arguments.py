@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ops.argument_types import count
+from ops.commands.arguments import above_zero, count
 from ops.replay_request import ReplayRequest, Selection
 from schemas.errors import ConfigurationError
 from schemas.messages import Split
@@ -27,11 +27,13 @@ def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def request_of(options: argparse.Namespace) -> ReplayRequest:
-    """Raises `ConfigurationError` when nobody says where the episodes are to go."""
+    """Raises `ConfigurationError` when nobody says where the episodes are to go, or when they are there."""
     trains = options.train is not None
     into = options.into or (_OFFLINE_DIR if trains else None)
     if into is None:
         raise ConfigurationError("replay needs --into DIR, the folder of the run that receives the episodes, or --train")
+    if into.resolve() == options.source.resolve():
+        raise ConfigurationError(f"{into} holds these episodes already: choose another folder with --into")
     split = Split(options.split) if options.split else Split.TRAIN if trains else None
     return ReplayRequest(
         source=options.source.resolve(),
@@ -43,9 +45,4 @@ def request_of(options: argparse.Namespace) -> ReplayRequest:
 
 
 def _speed(text: str) -> float | None:
-    if text == "max":
-        return None
-    speed = float(text)
-    if not 0 < speed < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not above 0: write 1 for the original speed, or max")
-    return speed
+    return None if text == "max" else above_zero(text)

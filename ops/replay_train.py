@@ -17,7 +17,7 @@ from bus.subjects import Subjects
 from ops.archive.importer import Importer
 from ops.dashboard import dashboard
 from ops.local_roles import LocalRoles, local_roles
-from ops.logs import quiet_logs, role_logs
+from ops.logs import role_logs
 from ops.replay_config import num_iterations, offline_config, with_dataset
 from ops.replay_display import PHASES, ReplayDisplay
 from ops.replay_player import Pace, Played, play
@@ -36,7 +36,6 @@ _ITERATIONS = "feeder_config.num_iterations="
 
 async def main(request: ReplayRequest, *, num_passes: int, overrides: Sequence[str]) -> int:
     """Returns 0 when all versions are published."""
-    quiet_logs()
     console = Console()
     outcome = await train_offline(request, num_passes=num_passes, overrides=overrides, console=console)
     console.print(outcome.table())

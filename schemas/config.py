@@ -239,6 +239,7 @@ class FeederConfig:
         _require(self.max_concurrent > 0, "feeder_config.max_concurrent must be above 0")
         _require(self.num_iterations > 0, "feeder_config.num_iterations must be above 0")
         _require(self.eval_every >= 0, f"feeder_config.eval_every is {self.eval_every}: write 0 or more")
+        _require(self.seed >= 0, f"feeder_config.seed is {self.seed}: write 0 or more")
         _require(self.num_stored >= 0, f"feeder_config.num_stored is {self.num_stored}: write 0 or more")
 
     @property
@@ -269,7 +270,7 @@ class BrowserConfig:
     picture_format: Literal["jpeg", "png"] = "jpeg"
     jpeg_quality: int = 80
     eval_share: float = 0.1
-    """Share of the slots that take evaluation episodes first; the rest take training first."""
+    """Share of the times that a free slot looks for an evaluation episode first; otherwise it looks for training first."""
     resend_s: float = 3.0
     """Seconds without an answer after which a slot asks again: the policy worker that took the step whether it still has it,
     or any other when that one is gone."""

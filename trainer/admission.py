@@ -55,13 +55,11 @@ class Admitter:
         return {EpisodeId(subject.split(".")[position]) for subject in subjects}
 
     async def _task(self, episode: EpisodeId) -> Task | None:
-        stream = self._subjects.episodes(self._subjects.shard(episode))
-        record = await self._bus.last(stream, self._subjects.chain_task(episode))
+        record = await chain.read_task(self._bus, self._subjects, episode)
         return record.message if record is not None and isinstance(record.message, Task) else None
 
     async def _publish(self, episode: EpisodeId) -> None:
-        stream = self._subjects.episodes(self._subjects.shard(episode))
-        record = await self._bus.last(stream, self._subjects.chain_done(episode))
+        record = await chain.read_end(self._bus, self._subjects, episode)
         if record is not None and isinstance(record.message, Trajectory):
             await chain.publish_trajectory(self._bus, self._subjects, record.message)
 

@@ -24,6 +24,8 @@ _WRITE_EVERY_S = 1.0
 _WRITE_EVERY = 200
 """Records after which the place is written, however little time has passed."""
 _CLOSING_S = 2.0
+_LOOK_AGAIN_S = 0.1
+"""What is read may come from a replica that lags."""
 
 
 @dataclass
@@ -61,6 +63,7 @@ class DurablePlace:
             try:
                 await self._append()
             except ChainConflict:
+                await anyio.sleep(_LOOK_AGAIN_S)
                 continue
             return {stream: self._begin(stream) for stream in streams}
 
@@ -87,11 +90,13 @@ class DurablePlace:
         if not self._num_unwritten:
             return
         num_written = self._num_unwritten
-        try:
-            await self._append()
-        except ChainConflict as error:
-            await self._require_own(error)
-            await self._append()
+        while True:
+            try:
+                await self._append()
+                break
+            except ChainConflict as error:
+                await self._require_own(error)
+                await anyio.sleep(_LOOK_AGAIN_S)
         self._num_unwritten -= num_written
 
     async def _require_own(self, conflict: ChainConflict) -> None:

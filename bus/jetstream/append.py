@@ -3,6 +3,7 @@
 import secrets
 from dataclasses import dataclass
 
+import anyio
 import msgspec
 from nats.aio.msg import Msg
 
@@ -21,6 +22,8 @@ NO_ROOM = frozenset({10077, 10002, 10023, 10028, 10047})
 memory is reached. (A disk that is full below the server's own limit is no answer at all: the server stops serving the stream.)
 """
 _TOO_LARGE = 10054
+_LOOKS_S = (0.0, 0.05, 0.2, 0.5)
+"""Pauses before each look for what an earlier attempt may have stored."""
 _acks = msgspec.json.Decoder(PubAck)
 
 
@@ -53,9 +56,11 @@ class Appender:
             try:
                 return _sequence(reply, subject)
             except (ChainConflict, StreamFull):
-                # Our own earlier attempt may be what stands in the way.
-                if unsure and (seq := await self._stored_at(stream, subject, data)) is not None:
-                    return seq
+                # Our own earlier attempt may be what stands in the way, and a lagging replica not show it yet.
+                for pause_s in _LOOKS_S if unsure else ():
+                    await anyio.sleep(pause_s)
+                    if (seq := await self._stored_at(stream, subject, data)) is not None:
+                        return seq
                 raise
 
         return await persevere(self.link, f"writing to {subject}", self.patience, attempt)

@@ -20,12 +20,13 @@ import structlog
 from bus.companions import companions
 from bus.jetstream.append import Appender
 from bus.jetstream.link import Link
-from bus.jetstream.read import Reader, Stored
-from bus.ports import Expect, Lease
-from schemas.errors import BusError, ChainConflict
+from bus.jetstream.read import Reader
+from bus.ports import Expect, Lease, StoredBytes
+from schemas.errors import BusError, BusUnavailable, ChainConflict, StreamFull
 
 _log = structlog.get_logger()
 _CLOSING_S = 1.0
+_AGAIN_S = 0.1
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -102,7 +103,11 @@ class Leasing:
                 try:
                     return await self._write(seq)
                 except ChainConflict:
-                    continue
+                    # Somebody was faster, or a lagging replica has shown us an old claim.
+                    await anyio.sleep(_AGAIN_S)
+                except StreamFull as error:
+                    _log.warning("lease_awaits_room", subject=self.subject, reason=str(error))
+                    await anyio.sleep(self.ttl_s / 3)
         finally:
             await self.link.unsubscribe(feed)
 
@@ -112,10 +117,19 @@ class Leasing:
             await anyio.sleep(self.ttl_s / 3)
             try:
                 with anyio.fail_after(max(self._confirmed_at + self.ttl_s - time.monotonic(), 0.0)):
-                    seq = await self._write(seq)
+                    seq = await self._renew(seq)
             except (TimeoutError, BusError) as error:
                 lease.lose(str(error) or "the server was not heard in time")
                 return
+
+    async def _renew(self, seq: int) -> int:
+        """Raises `BusError` when the lease is not ours any more; tries on while the server is away or has no room."""
+        while True:
+            try:
+                return await self._write(seq)
+            except (StreamFull, BusUnavailable) as error:
+                _log.info("lease_not_renewed_yet", subject=self.subject, reason=str(error))
+                await anyio.sleep(_AGAIN_S)
 
     async def release(self) -> None:
         """Lets the next one in at once; does nothing when somebody else holds it."""
@@ -137,7 +151,7 @@ class Leasing:
         return seq
 
 
-def _claim(stored: Stored | None) -> Claim | None:
+def _claim(stored: StoredBytes | None) -> Claim | None:
     return msgspec.json.decode(stored.data, type=Claim) if stored else None
 
 

@@ -12,9 +12,10 @@ from contextlib import asynccontextmanager
 import anyio
 import structlog
 
+from bus.codec import record_of
 from bus.jetstream.link import Link
-from bus.jetstream.read import Reader, Stored
-from bus.ports import Record
+from bus.jetstream.read import Reader
+from bus.ports import Record, StoredBytes
 from schemas.errors import MessageCorrupt
 
 _log = structlog.get_logger()
@@ -22,6 +23,8 @@ _POLL_S = 1.0
 _POLL_PICTURES_S = 0.2
 _FIRST_PAUSE_S = 0.002
 _LONGEST_PAUSE_S = 0.2
+_LOOKS = 10
+_LOOK_AGAIN_S = 0.5
 
 
 class Tail:
@@ -35,7 +38,7 @@ class Tail:
         self._poll_s = poll_s
         self._after_seq = 0
         self._since_s: float | None = None
-        self._page: deque[Stored] = deque()
+        self._page: deque[StoredBytes] = deque()
         self._reconnected = False
         self._woken = anyio.Event()
         self._pause_s = 0.0
@@ -46,7 +49,7 @@ class Tail:
         last_seq = await self._reader.last_seq(self._stream)
         self._after_seq = last_seq if only_new else after_seq
         self._since_s = None if only_new or after_seq else since_s
-        self._check_not_begun_again(last_seq)
+        await self._check_not_begun_again(last_seq)
 
     def wake(self) -> None:
         self._pause_s = _FIRST_PAUSE_S
@@ -64,7 +67,7 @@ class Tail:
             while self._page:
                 stored = self._page.popleft()
                 try:
-                    return stored.record()
+                    return record_of(stored)
                 except MessageCorrupt as error:
                     _log.error("record_skipped", stream=stored.stream, seq=stored.seq, reason=str(error))
             if not await self._turn_page():
@@ -77,7 +80,7 @@ class Tail:
         if self._reconnected:
             last_seq = await self._reader.last_seq(self._stream)
             self._reconnected = False
-            self._check_not_begun_again(last_seq)
+            await self._check_not_begun_again(last_seq)
         page = await self._reader.page(self._stream, self._filter, after_seq=self._after_seq, since_s=self._since_s)
         if not page:
             return False
@@ -93,7 +96,15 @@ class Tail:
         with anyio.move_on_after(self._poll_s):
             await self._woken.wait()
 
-    def _check_not_begun_again(self, last_seq: int) -> None:
+    async def _check_not_begun_again(self, last_seq: int) -> None:
+        """A stream that ends before our place is another one under its name, unless a new leader is still catching up: that
+        is seen by looking again, and reading everything twice is worse than waiting.
+        """
+        for _ in range(_LOOKS):
+            if last_seq >= self._after_seq:
+                return
+            await anyio.sleep(_LOOK_AGAIN_S)
+            last_seq = await self._reader.last_seq(self._stream)
         if last_seq < self._after_seq:
             _log.warning("stream_began_again", stream=self._stream, after_seq=self._after_seq, last_seq=last_seq)
             self._after_seq = 0

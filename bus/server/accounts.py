@@ -18,8 +18,9 @@ from schemas.config import BusConfig
 from schemas.ids import RunName
 
 _RESPONSES = '{ max: 1, expires: "1m" }'
-_IN_PARTS = ("$JS.API.DIRECT.GET.", "$JS.API.CONSUMER.MSG.NEXT.")
-"""Requests that are answered by several messages."""
+_IN_PARTS = {"$JS.API.DIRECT.GET.": "10s", "$JS.API.CONSUMER.MSG.NEXT.": "40s"}
+"""Requests that are answered by several messages, and for how long: the server cannot know which is the last, and keeps some
+2.5 KB for each request until then (two minutes if it is not told; a pull of ours expires after half a minute)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,8 @@ def _role_account(run: RunAccess, user: User, answerers: dict[str, str]) -> Iter
 
 
 def _service_export(subject: str) -> str:
-    parts = ", response_type: stream" if subject.startswith(_IN_PARTS) else ""
+    lasting = next((time for begin, time in _IN_PARTS.items() if subject.startswith(begin)), None)
+    parts = "" if lasting is None else f", response_type: stream, response_threshold: {quoted(lasting)}"
     return f"      {{ service: {quoted(subject)}{parts} }}"
 
 

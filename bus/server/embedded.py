@@ -111,9 +111,16 @@ async def nats_server(
 
 @asynccontextmanager
 async def server_process(
-    folder: Path, runs: Sequence[BusConfig] = _ANY_RUN, *, port: int | None = None, max_payload_bytes: int | None = None
+    folder: Path,
+    runs: Sequence[BusConfig] = _ANY_RUN,
+    *,
+    port: int | None = None,
+    max_payload_bytes: int | None = None,
+    max_store_bytes: int | None = None,
 ) -> AsyncIterator[ServerProcess]:
     """Starts a server with an account for every run and waits until JetStream answers; stops it cleanly on leaving.
+
+    Its streams may hold `max_store_bytes` together; None: as much as the disk has room for at this start.
 
     It listens on loopback, whatever is configured: servers for other machines are written by `bus.server.cluster_files`.
 
@@ -126,12 +133,13 @@ async def server_process(
     with _lock(folder):
         await _end_orphan(folder)
         place = _place(folder, port, runs)
-        config, log_file = folder / "nats.conf", folder / "nats.log"
+        config, log_file, store = folder / "nats.conf", folder / "nats.log", folder / "jetstream"
         settings = ServerSettings(
             name=f"millrace-{place.port}",
             port=place.port,
             monitor_port=place.monitor_port,
-            store_dir=str((folder / "jetstream").resolve()),
+            store_dir=str(store.resolve()),
+            max_store_bytes=max_store_bytes or _room_for(store),
             max_payload_bytes=max_payload_bytes or runs[0].max_payload_bytes,
             sync_interval=runs[0].sync_interval,
             version=binary.version,
@@ -167,11 +175,17 @@ def _prepare(folder: Path) -> None:
         raise ConfigurationError(
             f"the server cannot write to {folder} ({error.strerror}): choose another save_path or correct its permissions"
         ) from error
-    if free < _LEAST_FREE_BYTES:
+    if free <= _LEAST_FREE_BYTES:
         raise ConfigurationError(
             f"{folder} has {free // 2**20} MiB of disk left, the server needs {_LEAST_FREE_BYTES // 2**20}: "
             "make room or choose another save_path"
         )
+
+
+def _room_for(store: Path) -> int:
+    """Bytes that the store may come to: at its limit a server refuses, and writers wait; on a full disk it falls silent."""
+    used = sum(file.stat().st_size for file in store.rglob("*") if file.is_file()) if store.exists() else 0
+    return shutil.disk_usage(store.parent).free + used - _LEAST_FREE_BYTES
 
 
 @contextmanager

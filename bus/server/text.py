@@ -51,6 +51,8 @@ class ServerSettings:
     max_payload_bytes: int
     sync_interval: str
     version: tuple[int, ...]
+    max_store_bytes: int | None = None
+    """What streams may hold together; None: the server's own choice, three quarters of the disk that is free at its start."""
     host: str = LOOPBACK
     advertise: str = ""
     """`host:port` that clients are told; empty: the addresses that it listens on."""
@@ -79,8 +81,9 @@ def server_text(settings: ServerSettings, runs: Sequence[RunAccess], system_key:
     if settings.version >= _FIRST_WITH_ACK_FLAG:
         # The client library reads acknowledgement subjects of the first format only.
         lines.append("feature_flags { js_ack_fc_v2: false }")
+    room = "" if settings.max_store_bytes is None else f", max_file_store: {settings.max_store_bytes}"
     lines += [
-        f"jetstream {{ store_dir: {quoted(settings.store_dir)}, sync_interval: {quoted(settings.sync_interval)} }}",
+        f"jetstream {{ store_dir: {quoted(settings.store_dir)}, sync_interval: {quoted(settings.sync_interval)}{room} }}",
         "authorization { timeout: 10 }",
     ]
     if settings.tls is not None:

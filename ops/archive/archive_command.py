@@ -12,7 +12,6 @@ from ops.archive.folder import ArchiveFolder
 from ops.archive.progress import progress_line
 from ops.archive.verify import Verified, verify
 from ops.configuration import dump_config
-from ops.logs import quiet_logs
 from ops.roles import Post, join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
@@ -23,7 +22,6 @@ _SHOWN = 20
 
 async def once(run: RunFolder, config: Config, name: str) -> int:
     """Archives what the run's streams hold now. The run's own server is started for the while when it is not up."""
-    quiet_logs()
     folder = archive_folder(run, config)
     subjects = subjects_of(config)
     with progress_line() as show, folder.writing(subjects.run, dump_config(config)):

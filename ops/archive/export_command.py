@@ -8,11 +8,9 @@ from ops.archive.exports.export import Exported, export
 from ops.archive.exports.played import Selection
 from ops.archive.opening import open_source
 from ops.archive.progress import progress_line
-from ops.logs import quiet_logs
 
 
 async def main(source: Path, out: Path, *, format_name: str, selection: Selection, leave_out_unchanged: bool) -> int:
-    quiet_logs()
     with progress_line() as show:
         async with open_source(source, name="export") as opened:
             done = await export(

@@ -9,7 +9,6 @@ from ops.archive.importer import Imported, Importer
 from ops.archive.opening import open_source
 from ops.archive.progress import progress_line
 from ops.archive.verify import refuse_damage
-from ops.logs import quiet_logs
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
@@ -18,7 +17,6 @@ from schemas.config import Config
 
 async def main(source: Path, run: RunFolder, config: Config, *, judgements: bool) -> int:
     """Every hash of an archive is checked before anything is written."""
-    quiet_logs()
     async with open_source(source, name="import-source") as opened:
         if opened.archive is not None:
             await anyio.to_thread.run_sync(refuse_damage, opened.archive)

@@ -6,7 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import anyio
-import structlog
 from rich.console import Console
 
 from ops.audit import audit
@@ -16,6 +15,7 @@ from ops.chaos.faults import SERVER_FAULTS, FaultKind, faults
 from ops.chaos.injection import Injector
 from ops.chaos.own_run import KINDS, OwnRun, durations
 from ops.checker.acknowledgements import AcknowledgementWatch
+from ops.logs import quiet_logs
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from schemas.errors import BusError, ConfigurationError
@@ -25,7 +25,12 @@ _LOOK_S = 2.0
 
 async def main(run_dir: Path, *, kinds: Sequence[FaultKind], seed: int, interval_s: float, duration_s: float) -> int:
     """Returns 0 when every promise that holds at any time was kept, 1 when one was broken."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    # That the server is away, again and again, is no news here.
+    with quiet_logs(logging.ERROR):
+        return await _disturb(run_dir, kinds=kinds, seed=seed, interval_s=interval_s, duration_s=duration_s)
+
+
+async def _disturb(run_dir: Path, *, kinds: Sequence[FaultKind], seed: int, interval_s: float, duration_s: float) -> int:
     folder = RunFolder(run_dir)
     config = folder.load()
     arena, console = OwnRun(folder), Console()

@@ -2,14 +2,13 @@
 
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
-import structlog
 
 from bus.ports import Bus
 from bus.subjects import Subjects
@@ -41,13 +40,6 @@ def new_run(path: Path, name: str, num_shards: int) -> RunFolder:
     bus = BusConfig(run=RunName(name), num_shards=num_shards)
     run.create(replace(load_config("default"), bus_config=bus, archive_config=ArchiveConfig(episodes_per_part=7)))
     return run
-
-
-@pytest.fixture(autouse=True)
-def keep_logging() -> Iterator[None]:
-    """Commands set logging up for their own process."""
-    yield
-    structlog.reset_defaults()
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bus.access import Access, covers, grants
+from bus.server.accounts import access_of, accounts_text
 from bus.server.cluster_files import server_folder
 from bus.server.keys import KeyRing
 from bus.subjects import Subjects
@@ -98,3 +99,13 @@ def test_the_command_writes_a_cluster_and_names_no_secret(tmp_path: Path, capsys
 def test_two_servers_are_refused_with_the_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cluster", "--out", str(tmp_path / "c"), "--server", "a", "--server", "b"]) == 78
     assert "no majority" in capsys.readouterr().err
+
+
+def test_the_server_forgets_requests_that_are_answered_in_parts_after_seconds(tmp_path: Path) -> None:
+    """It cannot tell their last answer, and would keep 10,000 reads a second for two minutes: gigabytes."""
+    keys = KeyRing(tmp_path)
+    keys.make(CONFIG.run)
+    exports = [line for line in accounts_text(access_of(CONFIG, keys)) if "service:" in line and "account:" not in line]
+    in_parts = [line for line in exports if "response_type: stream" in line]
+    assert {("DIRECT.GET" in line, "MSG.NEXT" in line) for line in in_parts} == {(True, False), (False, True)}
+    assert all("response_threshold" in line for line in in_parts)

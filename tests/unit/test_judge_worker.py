@@ -1,13 +1,14 @@
 """The judge worker: one judgement a trajectory, and never a reward where there was no verdict."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import anyio
 import pytest
 
 from bus.chain import publish_trajectory
 from bus.memory import MemoryBus
+from bus.ports import Inbox, WorkQueue
 from bus.presence import Status
 from bus.subjects import Subjects
 from judges.environment import EnvironmentJudge
@@ -16,7 +17,7 @@ from judges.worker import JudgeWorker
 from schemas.config import BusConfig, JudgeConfig
 from schemas.errors import JudgeError
 from schemas.ids import WorkerId
-from schemas.messages import Judgement, Outcome, Role, Trajectory, Verdict
+from schemas.messages import Judgement, Outcome, Role, StageVerdict, Trajectory, Verdict
 from tests.builders import RUN, WORKER, task, trajectory
 
 pytestmark = pytest.mark.anyio
@@ -115,3 +116,37 @@ async def test_two_workers_judge_once() -> None:
     counts = await bus.subjects(SUBJECTS.judged, SUBJECTS.judgements(None))
     assert len(counts) == len(names)
     assert set(counts.values()) == {1}
+
+
+class VerboseJudge:
+    """Says more than a message holds."""
+
+    rubric = "verbose_v1"
+
+    async def judge(self, trajectory: Trajectory) -> Ruling:
+        return Ruling(verdict=Verdict.SUCCESS, reward=1.0, stages=(StageVerdict("reasoning", True, "because " * 20_000),))
+
+
+async def test_a_judgement_that_no_message_holds_is_an_error_without_a_reward() -> None:
+    bus = MemoryBus(SUBJECTS, BusConfig(max_payload_bytes=100_000), (VerboseJudge.rubric,))
+    async with judging(bus, VerboseJudge()):
+        await publish_trajectory(bus, SUBJECTS, trajectory(task()))
+        judgement = await first_judgement(bus)
+    assert (judgement.verdict, judgement.reward) == (Verdict.ERROR, None)
+    assert "exceed" in judgement.error
+
+
+async def test_nothing_waits_unbegun_at_a_busy_judge() -> None:
+    bus, judge = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), FailingJudge(num_failures=0)
+    prefetched = list[int]()
+    work = bus.work
+
+    def noted(queue: WorkQueue, *, prefetch: int) -> AbstractAsyncContextManager[Inbox]:
+        prefetched.append(prefetch)
+        return work(queue, prefetch=prefetch)
+
+    bus.work = noted  # type: ignore[method-assign]
+    async with judging(bus, judge):
+        await publish_trajectory(bus, SUBJECTS, trajectory(task()))
+        await first_judgement(bus)
+    assert prefetched == [0]

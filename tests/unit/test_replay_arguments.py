@@ -37,6 +37,8 @@ def test_a_replay_takes_what_it_is_told() -> None:
 def test_a_replay_needs_a_target() -> None:
     with pytest.raises(ConfigurationError, match="--into"):
         request_of(parsed("/a"))
+    with pytest.raises(ConfigurationError, match="holds these episodes already"):
+        request_of(parsed("/a", "--into", "/b/../a"))
 
 
 @pytest.mark.parametrize(

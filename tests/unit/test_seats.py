@@ -8,8 +8,10 @@ from agents.seats import Seats, Source, next_source
 pytestmark = pytest.mark.anyio
 
 
-def test_own_episodes_come_first() -> None:
-    assert all(next_source(set(Source), given, 10) is Source.OWN for given in range(20))
+def test_own_episodes_come_first_but_for_evaluations_share() -> None:
+    chosen = [next_source(set(Source), given, 10) for given in range(100)]
+    assert (chosen.count(Source.EVAL), chosen.count(Source.OWN)) == (10, 90)
+    assert {next_source({Source.OWN, Source.TRAIN}, given, 10) for given in range(10)} == {Source.OWN}
 
 
 def test_about_a_tenth_prefers_evaluation() -> None:
@@ -41,3 +43,24 @@ async def test_a_seat_given_up_while_waiting_goes_on() -> None:
         seats.give_back()
         with anyio.fail_after(1):
             await got.wait()
+
+
+async def test_evaluation_is_seated_though_own_episodes_wait_without_end() -> None:
+    seats, order, enough = Seats(1), list[Source](), anyio.Event()
+
+    async def serve(source: Source) -> None:
+        while True:
+            await seats.take(source)
+            order.append(source)
+            if len(order) == 200:
+                enough.set()
+            await anyio.wait_all_tasks_blocked()  # everybody else waits for this seat again
+            seats.give_back()
+
+    async with anyio.create_task_group() as group:
+        for source in (Source.OWN, Source.OWN, Source.EVAL):
+            group.start_soon(serve, source)
+        with anyio.fail_after(10):
+            await enough.wait()
+        group.cancel_scope.cancel()
+    assert order[:200].count(Source.EVAL) == 20

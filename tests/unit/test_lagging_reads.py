@@ -1,0 +1,177 @@
+"""What a lagging replica shows is old, and what it does not show may be there: nobody concludes anything from it."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from agents.weights import AnnouncedWeights
+from browser_workers.play import Play
+from bus import chain
+from bus.chain import EpisodeChain
+from bus.memory import MemoryBus
+from schemas.errors import ChainConflict
+from schemas.ids import PolicyVersion, WorkerId
+from schemas.messages import Checkpoint, FileHash, Outcome, RecordRef, Task, Trajectory
+from tests.builders import RUN, WORKER, observation, step_request, task, trajectory
+from tests.contract.backends import SUBJECTS
+from tests.lagging import LaggingBus
+from trainer.admission import Admitter
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
+SECOND = WorkerId("worker-2")
+
+
+async def admitted(bus: MemoryBus) -> Task:
+    of = task()
+    await chain.admit(bus, SUBJECTS, of)
+    return of
+
+
+async def taken(bus: MemoryBus, of: Task, worker: WorkerId = WORKER) -> EpisodeChain:
+    owned = await EpisodeChain.take(bus, SUBJECTS, of, worker)
+    assert isinstance(owned, EpisodeChain)
+    return owned
+
+
+def play_of(bus: MemoryBus, owned: EpisodeChain) -> Play:
+    return Play(bus=bus, subjects=SUBJECTS, chain=owned, worker=WORKER, resend_s=1.0, max_attempts=2)
+
+
+async def test_an_end_that_is_not_shown_yet_is_found() -> None:
+    bus = LaggingBus(SUBJECTS)
+    of = await admitted(bus)
+    owned = await taken(bus, of)
+    bus.lag(2)
+    ended = trajectory(of)
+    await owned.finish(ended)
+    assert await EpisodeChain.take(bus, SUBJECTS, of, SECOND) == ended
+
+
+async def test_a_dead_workers_episode_is_taken_over_behind_what_is_not_shown_yet() -> None:
+    bus = LaggingBus(SUBJECTS)
+    of = await admitted(bus)
+    fenced = await taken(bus, of)
+    bus.lag(2)
+    await fenced.observe(observation(of))
+    owned = await taken(bus, of, SECOND)
+    assert (owned.attempt, bus.lags) == (2, False)
+    with pytest.raises(ChainConflict):
+        await fenced.finish(trajectory(of))
+
+
+async def test_an_attempt_that_somebody_has_just_begun_is_left_to_him() -> None:
+    bus = LaggingBus(SUBJECTS)
+    of = await admitted(bus)
+    bus.lag(2)
+    await taken(bus, of)
+    assert bus.lags
+    with pytest.raises(ChainConflict):
+        await EpisodeChain.take(bus, SUBJECTS, of, SECOND)
+
+
+async def test_an_owner_is_not_frightened_by_an_old_record() -> None:
+    bus = LaggingBus(SUBJECTS)
+    of = await admitted(bus)
+    owned = await taken(bus, of)
+    bus.lag(1)
+    seq = await owned.observe(observation(of))
+    await play_of(bus, owned)._check_owner(seq)
+    assert not bus.lags
+
+
+async def test_an_owner_notices_that_a_later_attempt_was_answered() -> None:
+    bus = MemoryBus(SUBJECTS)
+    of = await admitted(bus)
+    fenced = await taken(bus, of)
+    seq = await fenced.observe(observation(of))
+    owned = await taken(bus, of, SECOND)
+    await chain.answer(bus, SUBJECTS, await owned.observe(observation(of, attempt=2)), step_request(of, attempt=2))
+    with pytest.raises(ChainConflict):
+        await play_of(bus, fenced)._check_owner(seq)
+
+
+async def test_a_late_answer_that_is_not_shown_yet_does_not_cost_the_episode() -> None:
+    bus = LaggingBus(SUBJECTS)
+    of = await admitted(bus)
+    owned = await taken(bus, of)
+    play = play_of(bus, owned)
+    seq = await owned.observe(observation(of))
+    bus.lag(2)
+    await chain.answer(bus, SUBJECTS, seq, step_request(of))
+    ended = await play.end(play._episode.timed_out())
+    assert (ended.num_observations, ended.num_steps, bus.lags) == (1, 1, False)
+    record = await bus.last(SUBJECTS.episodes(0), SUBJECTS.chain(of.episode))
+    assert record is not None
+    assert record.message == ended
+
+
+async def test_a_record_that_is_named_is_looked_for_again() -> None:
+    bus = LaggingBus(SUBJECTS)
+    of = await admitted(bus)
+    owned = await taken(bus, of)
+    bus.lag(2)
+    await owned.observe(observation(of))
+    found = await chain.read(bus, SUBJECTS, RecordRef(of.episode, attempt=1, kind="obs", step=0))
+    assert found is not None
+    assert found.message == observation(of)
+
+
+async def test_cancelling_counts_what_is_not_shown_yet() -> None:
+    bus = LaggingBus(SUBJECTS)
+    of = await admitted(bus)
+    owned = await taken(bus, of)
+    bus.lag(3)
+    await owned.observe(observation(of))
+    began = anyio.current_time()
+    ended = await chain.cancel(bus, SUBJECTS, of, Outcome.CANCELLED, "the batch is complete", 5.0)
+    assert isinstance(ended, Trajectory)
+    assert (ended.num_observations, bus.lags) == (1, False)
+    assert anyio.current_time() - began > 0.1, "a lagging replica is not asked without a pause"
+
+
+async def test_weights_that_were_heard_of_are_loaded_though_the_newest_is_not_shown(tmp_path: Path) -> None:
+    bus = LaggingBus(SUBJECTS)
+    loaded = list[int]()
+    done = anyio.Event()
+    (tmp_path / "weights").write_bytes(b"")
+    empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+    async def load(_: Path, version: PolicyVersion) -> None:
+        loaded.append(version)
+        done.set()
+
+    weights = AnnouncedWeights(bus, SUBJECTS, load, PolicyVersion(0))
+    checkpoint = Checkpoint(
+        run=RUN,
+        version=PolicyVersion(1),
+        uri=tmp_path.as_uri(),
+        files=(FileHash(path="weights", sha256=empty, num_bytes=0),),
+        parent=None,
+        trainer_step=0,
+        judged_seq=0,
+    )
+    bus.lag(1)
+    async with anyio.create_task_group() as group:
+        group.start_soon(weights.follow)
+        await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1)), checkpoint)
+        with anyio.fail_after(5):
+            await done.wait()
+        group.cancel_scope.cancel()
+    assert (loaded, bus.lags) == ([1], False)
+
+
+async def test_a_repair_publishes_and_queues_what_is_not_shown_yet() -> None:
+    bus = LaggingBus(SUBJECTS)
+    unpublished, unqueued = task("t1"), task("t2")
+    for of in (unpublished, unqueued):
+        await chain.admit(bus, SUBJECTS, of)
+    await chain.cancel(bus, SUBJECTS, unpublished, Outcome.CANCELLED, "nobody published it", 5.0)
+    bus.show_nothing(2)
+    await Admitter(bus, SUBJECTS).repair()
+    assert list(await bus.subjects(SUBJECTS.trajectories, SUBJECTS.everything("trajectory"))) == [
+        SUBJECTS.trajectory(unpublished.split, unpublished.episode)
+    ]
+    assert list(await bus.subjects(SUBJECTS.tasks, SUBJECTS.everything("task"))) == [
+        SUBJECTS.task(unqueued.split, unqueued.episode)
+    ]

@@ -1,0 +1,86 @@
+"""An answer that no message holds: a dead letter says why, and the episode ends within its time, as data."""
+
+from dataclasses import replace
+
+import anyio
+import msgspec
+import pytest
+
+from agents.engine import Generation, GenerationRequest
+from agents.worker import PolicyWorker
+from browser_workers.worker import BrowserWorker
+from bus import chain
+from bus.memory import MemoryBus
+from bus.presence import Status
+from ops.simulation.browser import SimulatedBrowser, SimulatedSuite
+from ops.simulation.engine import SimulatedEngine
+from schemas.config import (
+    BrowserConfig,
+    BusConfig,
+    ContextConfig,
+    EnvConfig,
+    ModelConfig,
+    PolicyConfig,
+    SimulationConfig,
+)
+from schemas.ids import WorkerId
+from schemas.messages import DeadLetter, Outcome, Role, Trajectory
+from tests.builders import RUN, task
+from tests.contract.backends import SUBJECTS
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
+CONFIG = BusConfig(run=RUN, max_payload_bytes=100_000)
+SIMULATION = SimulationConfig(picture_kb=1.0, policy_latency_ms=0.0, step_latency_ms=0.0)
+NAME = WorkerId("worker-1")
+
+
+class VerboseEngine(SimulatedEngine):
+    """Says more than a message holds."""
+
+    num_generated = 0
+
+    async def generate(self, request: GenerationRequest) -> Generation:
+        self.num_generated += 1
+        return replace(await super().generate(request), text="because " * 20_000)
+
+
+async def test_an_answer_that_is_too_large_is_a_dead_letter_and_its_episode_ends() -> None:
+    bus, engine = MemoryBus(SUBJECTS, CONFIG), VerboseEngine(SIMULATION)
+    browser = BrowserWorker(
+        bus=bus,
+        subjects=SUBJECTS,
+        worker=NAME,
+        status=Status(Role.BROWSER, NAME),
+        bus_config=CONFIG,
+        env_config=EnvConfig(server_size=1),
+        browser_config=BrowserConfig(resend_s=0.1),
+        browser=SimulatedBrowser(SIMULATION),
+        suites={"simulated": SimulatedSuite()},
+    )
+    policy = PolicyWorker(
+        bus=bus,
+        subjects=SUBJECTS,
+        worker=NAME,
+        status=Status(Role.POLICY, NAME),
+        bus_config=CONFIG,
+        policy_config=PolicyConfig(max_num_seqs=1),
+        context_config=ContextConfig(),
+        model_config=ModelConfig(),
+        engine=engine,
+    )
+    of = msgspec.structs.replace(task(), website="simulated:page?task=1", timeout_s=1.5)
+    await chain.admit(bus, SUBJECTS, of)
+    await bus.append(SUBJECTS.tasks, SUBJECTS.task(of.split, of.episode), of)
+    async with anyio.create_task_group() as group:
+        group.start_soon(policy.run)
+        group.start_soon(browser.run)
+        async with bus.tail(SUBJECTS.trajectories, SUBJECTS.everything("trajectory")) as trajectories:
+            ended = (await anext(trajectories)).message
+        async with bus.tail(SUBJECTS.advisories, SUBJECTS.dead(SUBJECTS.steps)) as letters:
+            letter = (await anext(letters)).message
+        group.cancel_scope.cancel()
+    assert isinstance(ended, Trajectory)
+    assert (ended.outcome, ended.num_observations, ended.num_steps) == (Outcome.TIMED_OUT, 1, 0)
+    assert isinstance(letter, DeadLetter)
+    assert "exceed" in letter.reason
+    assert engine.num_generated <= 3, "asked again at growing intervals"
