@@ -26,7 +26,6 @@ from matplotlib.axes import Axes
 
 from benchmarks.plain_requests import answer, plain_requests
 from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
-from benchmarks.simulated_run import quiet
 from bus import chain
 from bus.address import ServerAddress
 from bus.chain import EpisodeChain
@@ -38,6 +37,7 @@ from bus.server import address_of, server_process
 from bus.settlement import settle
 from bus.subjects import Subjects
 from bus.topology import step_queue
+from ops.logs import quiet_logs
 from ops.streams import create_streams
 from schemas.config import BusConfig
 from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId, WorkerId
@@ -222,13 +222,13 @@ def _draw(rows: Sequence[Row], axes: Axes) -> None:
     axes.set_ylabel("ms a step (p50 solid, p99 light; lines: targets)")
 
 
+@quiet_logs()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--policy", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    quiet()
     if options.policy is not None:
         anyio.run(_policy, options.policy, backend_options={"use_uvloop": True})
         return

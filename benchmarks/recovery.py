@@ -20,10 +20,12 @@ import anyio
 from matplotlib.axes import Axes
 
 from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
-from benchmarks.simulated_run import SimulatedRun, quiet, simulated_run
+from benchmarks.simulated_run import SimulatedRun, simulated_run
+from ops.checker.feed import Feed
 from ops.checker.ledger import Ledger, read_ledger
 from ops.checker.promises import check
 from ops.checker.waits import Waiting, waits
+from ops.logs import quiet_logs
 from schemas.config import BusConfig
 from schemas.messages import Role
 
@@ -92,7 +94,7 @@ async def measure(scenario: Scenario) -> Row:
             at = await _disturbed(run, scenario)
             ledger = await read_ledger(run.bus, run.subjects)
     seconds = sorted(_stall(ledger, at) if scenario.waiting is None else _waited(ledger, scenario.waiting, at))
-    found = check(ledger)
+    found = check(ledger, feed=Feed.of(run.config))
     return Row(
         gone=scenario.gone,
         how=scenario.how,
@@ -115,7 +117,7 @@ async def _disturbed(run: SimulatedRun, scenario: Scenario) -> float:
         pid = await _pid(run, scenario.gone)
         times.append(time.time())
         if scenario.how == "SIGTERM":
-            await run.supervisor.stop(scenario.gone)
+            await run.roles.supervisor.stop(scenario.gone)
         else:
             os.kill(pid, signal.SIGKILL)
 
@@ -140,7 +142,7 @@ async def _pid(run: SimulatedRun, gone: str) -> int:
         case "leader of three":
             pid = run.servers.pid(await run.servers.leader() or "")
         case worker:
-            pid = run.supervisor.pid(worker)
+            pid = run.roles.supervisor.pid(worker)
     if pid is None:
         raise LookupError(f"{gone} is not up")
     return pid
@@ -171,12 +173,12 @@ async def _rows(scenarios: Iterable[Scenario]) -> list[Row]:
     return [await measure(scenario) for scenario in scenarios]
 
 
+@quiet_logs()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gone", default="", help="only scenarios with this victim")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    quiet()
     chosen = [scenario for scenario in SCENARIOS if scenario.gone.startswith(options.gone)]
     rows = anyio.run(_rows, chosen, backend_options={"use_uvloop": True})
     Report(

@@ -3,7 +3,6 @@
 Browsers, policies and judges are up and waiting before the feeder starts, so that no figure holds the start of a process.
 """
 
-import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -12,30 +11,23 @@ from pathlib import Path
 
 import anyio
 import psutil
-import structlog
 
 from bus.companions import companions
 from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.chaos.servers import EmbeddedServer, Servers, cluster_servers
 from ops.configuration import load_config
-from ops.role_process import millrace_command
+from ops.local_roles import LocalRoles, local_roles
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.simulation.material import ensure_task_file
-from ops.supervisor import RoleSpec, RoleState, Supervisor, supervise
+from ops.supervisor import Supervisor
 from schemas.config import Config
-from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.messages import Heartbeat, Role
 
 _READY_S = 60.0
 _SAMPLE_S = 0.5
 _MIB = 1024 * 1024
-
-
-def quiet() -> None:
-    """Only warnings are said: a benchmark's own output is its table."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
 
 
 @dataclass
@@ -87,10 +79,9 @@ class SimulatedRun:
     bus: Bus
     subjects: Subjects
     config: Config
-    supervisor: Supervisor
+    roles: LocalRoles
     servers: Servers
     usage: Usage
-    feeder: RoleSpec
     seconds: float = 0.0
 
     async def play(self, limit_s: float) -> None:
@@ -98,16 +89,15 @@ class SimulatedRun:
 
         Raises:
             TimeoutError: that took longer than `limit_s` seconds.
+            ConfigurationError: a role cannot run.
         """
         self.usage.begin()
         began = time.monotonic()
-        self.supervisor.start(self.feeder)
+        self.roles.start(Role.FEEDER)
         with anyio.fail_after(limit_s):
-            status = await self.supervisor.wait(self.feeder.name)
+            await self.roles.finished(Role.FEEDER)
         self.seconds = time.monotonic() - began
         self.usage.end()
-        if status.state is not RoleState.FINISHED:
-            raise RuntimeError(f"the feeder did not finish: {status.note}")
 
     async def wait_ready(self, roles: Mapping[Role, int]) -> None:
         """Returns when so many workers of each role have said that they wait for work."""
@@ -135,44 +125,19 @@ async def simulated_run(
     config = load_config("simulation", ["feeder_config.mode=rollout", *overrides, *paths])
     run_folder.create(config)
     ensure_task_file(run_folder.tasks / "train.jsonl", num_tasks=config.env_config.train_tasks_rollout_size)
-    async with supervise(run_folder.logs) as supervisor, AsyncExitStack() as stack:
-        servers: Servers
-        if num_servers == 1:
-            supervisor.start(_spec(run_folder, Role.SERVER, 1))
-            servers = EmbeddedServer(supervisor, "server-1")
-        else:
+    async with local_roles(run_folder) as roles, AsyncExitStack() as stack:
+        servers: Servers = EmbeddedServer(roles.supervisor, "server-1")
+        if num_servers > 1:
             led = (subjects_of(config).episodes(0),)
             servers = cluster = await stack.enter_async_context(cluster_servers(run_folder, config.bus_config, led))
             keys = run_folder.server / "keys" / config.bus_config.run
             config = replace(config, bus_config=replace(config.bus_config, url=cluster.url, keys=str(keys)))
             run_folder.create(config)
-        bus = await stack.enter_async_context(_joined(run_folder, config))
+        await roles.serve(config)
+        bus = await stack.enter_async_context(join(run_folder, config, role="monitor", name="benchmark"))
         for role, count in crew.items():
-            for number in range(1, count + 1):
-                supervisor.start(_spec(run_folder, role, number))
-        usage = Usage(supervisor)
-        feeder = _spec(run_folder, Role.FEEDER, 1)
-        run = SimulatedRun(bus, subjects_of(config), config, supervisor, servers, usage, feeder)
+            roles.start(role, count=count)
+        run = SimulatedRun(bus, subjects_of(config), config, roles, servers, Usage(roles.supervisor))
         await run.wait_ready(crew)
-        async with companions(usage.watch):
+        async with companions(run.usage.watch):
             yield run
-
-
-def _spec(folder: RunFolder, role: Role, number: int) -> RoleSpec:
-    name = f"{role.value}-{number}"
-    return RoleSpec(role=role, name=name, argv=millrace_command((role.value, "--run-dir", str(folder.path), "--name", name)))
-
-
-@asynccontextmanager
-async def _joined(folder: RunFolder, config: Config) -> AsyncIterator[Bus]:
-    """The run's bus, once its server is up and has its streams."""
-    with anyio.fail_after(_READY_S):
-        while True:
-            try:
-                async with join(folder, config, role="monitor", name="benchmark") as bus:
-                    await bus.last_seq(subjects_of(config).judged)
-                break
-            except (ConfigurationError, BusUnavailable):
-                await anyio.sleep(0.1)
-    async with join(folder, config, role="monitor", name="benchmark") as bus:
-        yield bus

@@ -21,10 +21,12 @@ from matplotlib.axes import Axes
 
 from benchmarks.plain_requests import plain_requests
 from benchmarks.report import BASELINE, OURS, RESULTS, Report
-from benchmarks.simulated_run import quiet, simulated_run
+from benchmarks.simulated_run import simulated_run
 from bus.server import server_process
+from ops.checker.feed import Feed
 from ops.checker.ledger import Kind, read_ledger
 from ops.checker.promises import check
+from ops.logs import quiet_logs
 from schemas.messages import Role
 
 _BROWSERS = 2
@@ -74,7 +76,7 @@ async def measure(live: int, episodes: int) -> Row:
         async with simulated_run(Path(name), overrides(live, episodes), crew) as run:
             await run.play(_LIMIT_S)
             ledger = await read_ledger(run.bus, run.subjects)
-    found = check(ledger)
+    found = check(ledger, feed=Feed.of(run.config))
     num_steps = sum(link.kind is Kind.ANSWER for chain in ledger.chains.values() for link in chain)
     peak = run.usage.peak_mib
     return Row(
@@ -144,12 +146,12 @@ async def _rows(live: Sequence[int]) -> list[Row]:
     return rows
 
 
+@quiet_logs()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--live", default="100,1000,10000", help="episodes at once (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    quiet()
     live = [int(number) for number in options.live.split(",")]
     rows = anyio.run(_rows, live, backend_options={"use_uvloop": True})
     Report(

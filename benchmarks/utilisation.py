@@ -18,9 +18,10 @@ from matplotlib.axes import Axes
 
 from benchmarks.collectors import Episode, duration, episode_synchronous, list_schedule, step_synchronous
 from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
-from benchmarks.simulated_run import SimulatedRun, quiet, simulated_run
+from benchmarks.simulated_run import SimulatedRun, simulated_run
 from browser_workers.suites.suite import resolve
 from ops.checker.ledger import Kind, Link, read_ledger
+from ops.logs import quiet_logs
 from ops.simulation.browser import NAME, Script, SimulatedSuite
 from ops.simulation.draws import generator, spread
 from schemas.config import SimulationConfig
@@ -119,13 +120,13 @@ def _draw(rows: Sequence[Row], axes: Axes) -> None:
     axes.set_xlabel("makespan, seconds")
 
 
+@quiet_logs()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=1024)
     parser.add_argument("--slots", type=int, default=64)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    quiet()
     rows = anyio.run(measure, options.episodes, options.slots, backend_options={"use_uvloop": True})
     Report(
         name="utilisation",

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from bus.ports import Record, StoredBytes
 from schemas.errors import MessageCorrupt
 from schemas.messages import AnyMessage
 
@@ -22,3 +23,8 @@ def decode(data: bytes) -> AnyMessage:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MessageCorrupt(f"not MessagePack ({error})") from error
     return message
+
+
+def record_of(stored: StoredBytes) -> Record:
+    """Raises `MessageCorrupt`."""
+    return Record(stored.stream, stored.subject, stored.seq, decode(stored.data), stored.time_s, stored.data)

@@ -7,9 +7,9 @@ import anyio
 import anyio.lowlevel
 import structlog
 
-from bus.codec import decode, encode
+from bus.codec import decode, encode, record_of
 from bus.handoff import Handoff
-from bus.memory_stream import Consumer, Held, MemoryInbox, MemoryTail, Stream, republished
+from bus.memory_stream import Consumer, MemoryInbox, MemoryTail, Stream, republished
 from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, StoredBytes, WorkQueue
 from bus.subjects import Subjects, matches
 from bus.topology import shared_queues, streams
@@ -58,7 +58,7 @@ class MemoryBus:
             self._publish(destination, data, owner.records[seq])
         return seq
 
-    def _publish(self, subject: str, data: bytes, stored: Held | None) -> None:
+    def _publish(self, subject: str, data: bytes, stored: StoredBytes | None) -> None:
         feeds = [feed for feed, subject_filter in self._listeners.items() if matches(subject_filter, subject)]
         try:
             message = decode(data)
@@ -82,22 +82,21 @@ class MemoryBus:
     async def get(self, stream: str, seq: int) -> Record | None:
         await anyio.lowlevel.checkpoint()
         held = self._stream(stream).records.get(seq)
-        return held.record() if held else None
+        return record_of(held) if held else None
 
     async def last(self, stream: str, subject_filter: str) -> Record | None:
         await anyio.lowlevel.checkpoint()
         newest = self._stream(stream).newest(subject_filter)
-        return newest.record() if newest else None
+        return record_of(newest) if newest else None
 
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
         await anyio.lowlevel.checkpoint()
         newest = {held.subject: held for held in self._stream(stream).under(subject_filter)}
-        return [held.record() for held in sorted(newest.values(), key=lambda held: held.seq)]
+        return [record_of(held) for held in sorted(newest.values(), key=lambda held: held.seq)]
 
     async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:
         await anyio.lowlevel.checkpoint()
-        behind = (held for held in self._stream(stream).under(subject_filter) if held.seq > after_seq)
-        return [StoredBytes(held.stream, held.subject, held.seq, held.time_s, held.data) for held in behind]
+        return [held for held in self._stream(stream).under(subject_filter) if held.seq > after_seq]
 
     async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:
         await anyio.lowlevel.checkpoint()

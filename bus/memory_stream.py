@@ -8,8 +8,8 @@ import anyio
 import anyio.lowlevel
 import structlog
 
-from bus.codec import decode
-from bus.ports import Delivery, Expect, Record, WorkQueue
+from bus.codec import decode, record_of
+from bus.ports import Delivery, Expect, Record, StoredBytes, WorkQueue
 from bus.subjects import matches
 from bus.topology import StreamSpec
 from schemas.errors import ChainConflict, MessageCorrupt, StreamFull
@@ -27,21 +27,6 @@ class Pending:
     """Monotonic seconds from which on it may be delivered again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """One record as the stream keeps it."""
-
-    stream: str
-    subject: str
-    seq: int
-    time_s: float
-    data: bytes
-
-    def record(self) -> Record:
-        """Raises `MessageCorrupt`."""
-        return Record(self.stream, self.subject, self.seq, decode(self.data), self.time_s, self.data)
-
-
 @dataclass
 class Consumer:
     queue: WorkQueue
@@ -55,7 +40,7 @@ class Stream:
     def __init__(self, spec: StreamSpec) -> None:
         self.spec = spec
         self.last_seq = 0
-        self.records: dict[int, Held] = {}
+        self.records: dict[int, StoredBytes] = {}
         self.consumers: dict[str, Consumer] = {}
         self._changed = anyio.Event()
 
@@ -67,10 +52,10 @@ class Stream:
         with anyio.move_on_after(max(timeout_s, 0.0)):
             await self._changed.wait()
 
-    def under(self, subject_filter: str) -> Iterator[Held]:
+    def under(self, subject_filter: str) -> Iterator[StoredBytes]:
         return (held for held in self.records.values() if matches(subject_filter, held.subject))
 
-    def newest(self, subject_filter: str) -> Held | None:
+    def newest(self, subject_filter: str) -> StoredBytes | None:
         return max(self.under(subject_filter), key=lambda held: held.seq, default=None)
 
     def store(self, subject: str, data: bytes, expect: Expect | None) -> int:
@@ -80,7 +65,7 @@ class Stream:
                 raise ChainConflict(f"{expect.subject_filter} is not at sequence {expect.last_seq}")
         self._make_room(subject, data)
         self.last_seq += 1
-        self.records[self.last_seq] = Held(self.spec.name, subject, self.last_seq, time.time(), data)
+        self.records[self.last_seq] = StoredBytes(self.spec.name, subject, self.last_seq, time.time(), data)
         self.changed()
         return self.last_seq
 
@@ -217,11 +202,11 @@ class MemoryTail:
                 continue
             self._after_seq = found.seq
             try:
-                return found.record()
+                return record_of(found)
             except MessageCorrupt as error:
                 _log.error("record_skipped", stream=self._stream.spec.name, seq=self._after_seq, reason=str(error))
 
-    def _is_next(self, held: Held) -> bool:
+    def _is_next(self, held: StoredBytes) -> bool:
         return held.seq > self._after_seq and held.time_s >= self._since_s
 
 

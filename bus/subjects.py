@@ -124,6 +124,10 @@ class Subjects:
     def judgements(self, split: Split | None) -> str:
         return f"{self.run}.judged.{split.value if split else '*'}.>"
 
+    def judgements_by(self, rubric: str) -> str:
+        """Filter over the judgements of one rubric."""
+        return f"{self.run}.judged.*.{rubric}.*"
+
     def judgement_of(self, episode: EpisodeId) -> str:
         """Filter over the judgements of one episode, all rubrics."""
         return f"{self.run}.judged.*.*.{episode}"

@@ -33,7 +33,7 @@ async def main(source: Path, into: Path, num_passes: int) -> None:
     )
     console.print(result.table())
     console.print(
-        f"loss {result.first['loss']:.3f} -> {result.last['loss']:.3f}; the model is in {result.model}", soft_wrap=True
+        f"loss {result.first['loss']:.3f} -> {result.last['loss']:.3f}; the model is in {into / result.model}", soft_wrap=True
     )
 
 

@@ -4,9 +4,11 @@ from dataclasses import asdict, dataclass
 
 from bus.ports import Bus
 from bus.subjects import Subjects
+from ops.checker.feed import Feed
 from ops.checker.ledger import read_ledger
 from ops.checker.promises import Findings, check
 from ops.checker.waits import Wait, WaitFigures, Waiting, figures, waits
+from schemas.config import Config
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +30,8 @@ class Audit:
         return {**asdict(self.findings), "waits": recovery, "holds": self.holds}
 
 
-async def audit(bus: Bus, subjects: Subjects, *, batch: int | None = None) -> Audit:
-    """Reads every record of the run. `batch`: judgements that one checkpoint consumes (`train_tasks_rollout_size`)."""
-    ledger = await read_ledger(bus, subjects)
-    return Audit(findings=check(ledger, batch=batch), waits=tuple(waits(ledger)))
+async def audit(bus: Bus, config: Config) -> Audit:
+    """Reads every record of the run that `config` describes."""
+    ledger = await read_ledger(bus, Subjects(config.bus_config.run, config.bus_config.num_shards))
+    findings = check(ledger, feed=Feed.of(config), rubrics=config.bus_config.rubrics)
+    return Audit(findings=findings, waits=tuple(waits(ledger)))

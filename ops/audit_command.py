@@ -8,8 +8,7 @@ from rich.table import Table
 
 from ops.audit import Audit, audit
 from ops.checker.promises import Findings
-from ops.logs import quiet_logs
-from ops.roles import join, subjects_of
+from ops.roles import join
 from ops.run_folder import RunFolder
 from ops.served import served
 
@@ -21,11 +20,10 @@ async def main(run_dir: Path) -> int:
 
     The run's own server is started for the while, when it is not up.
     """
-    quiet_logs()
     folder = RunFolder(run_dir)
     config = folder.load()
     async with served(folder, config), join(folder, config, role="monitor", name="audit") as bus:
-        found = await audit(bus, subjects_of(config), batch=config.env_config.train_tasks_rollout_size)
+        found = await audit(bus, config)
     console = Console()
     console.print(audit_table(found))
     console.print(

@@ -12,7 +12,6 @@ from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.dead_letters import Letter, not_resendable, numbered, read_letters, resend
 from ops.json_lines import json_lines
-from ops.logs import logs_to_stderr
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
@@ -24,7 +23,6 @@ _REASON_SHOWN = 60
 
 
 async def main(options: argparse.Namespace) -> int:
-    logs_to_stderr()
     folder = RunFolder(options.run_dir.resolve())
     config = folder.load()
     subjects = subjects_of(config)

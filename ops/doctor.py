@@ -1,15 +1,14 @@
 """`millrace doctor`: a table of what is installed, what is missing, and how to get it."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
-import structlog
 from rich.console import Console
 from rich.table import Table
 
 from ops.checks import CHECKS, Check, Health
+from ops.logs import quiet_logs
 
 _MARKS = {Health.GOOD: "[green]✓[/]", Health.NOTE: "[yellow]•[/]", Health.MISSING: "[bold red]✗[/]"}
 _AT_ONCE = 2
@@ -19,7 +18,8 @@ _AT_ONCE = 2
 def main() -> int:
     """Returns 0 when the quickstart can run here, else 1."""
     console = Console()
-    with console.status("looking at this machine"), _quiet():
+    # The parts that are tried here log as they do in a run; the table says it better.
+    with console.status("looking at this machine"), quiet_logs(logging.CRITICAL):
         checks = anyio.run(examine, CHECKS)
     console.print(table(checks))
     missing = [check.part for check in checks if check.health is Health.MISSING]
@@ -28,16 +28,6 @@ def main() -> int:
         return 1
     console.print("The quickstart can run here: make run, or millrace quickstart.", style="green", markup=False)
     return 0
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """The parts that are tried here log as they do in a run; the table says it better."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    try:
-        yield
-    finally:
-        structlog.reset_defaults()
 
 
 async def examine(checks: Sequence[Callable[[], Awaitable[Check]]]) -> list[Check]:

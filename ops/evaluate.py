@@ -87,7 +87,7 @@ async def main(run_dir: Path, checkpoint: str, overrides: Sequence[str]) -> int:
         (folder.logs / "evaluate.out").open("a") as output,
         role_logs(folder.logs / "evaluate.log", run=config.bus_config.run, role="evaluate", worker="", stream=output),
     ):
-        outcome = await evaluate(folder, config, model)
+        outcome = await evaluate(folder, config, run.relative(model))
     folder.result.write_text(json.dumps(asdict(outcome), indent=2) + "\n", encoding="utf-8")
     Console().print(outcome.sentence(), soft_wrap=True, highlight=False)
     return 0
@@ -97,12 +97,13 @@ def checkpoint_folder(run: RunFolder, checkpoint: str) -> Path:
     """The model folder that is meant by a version of the run or by a path.
 
     Raises:
-        ConfigurationError: there is none; names the versions that there are.
+        ConfigurationError: there is none; names the versions that there are. Or there is no run.
     """
+    base = run.load().policy_config.base_model
     if not checkpoint.isdigit():
         folder = Path(checkpoint).resolve()
     elif int(checkpoint) == 0:
-        folder = Path(run.load().policy_config.base_model)
+        folder = Path(base).resolve()
     else:
         folder = next(run.checkpoints.glob(f"v{int(checkpoint):06d}-*"), run.checkpoints / f"v{int(checkpoint):06d}")
     if not (folder / "config.json").is_file():
@@ -137,7 +138,7 @@ def evaluation_config(run: RunFolder, model: Path, folder: RunFolder, overrides:
 
 
 async def evaluate(folder: RunFolder, config: Config, model: Path) -> EvaluationResult:
-    """Runs the evaluation to its end."""
+    """Runs the evaluation to its end; `model` is what it is shown as."""
     subjects = subjects_of(config)
     async with local_roles(folder) as roles:
         await roles.serve(config)

@@ -1,8 +1,9 @@
-"""The roles of one run on this machine, each named `<role>-1`, under one supervisor."""
+"""The roles of one run on this machine, named `<role>-1` and so on, under one supervisor."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import anyio
 
@@ -32,6 +33,9 @@ class Statuses:
         if status.state is RoleState.FATAL:
             self.failed.set()
 
+    def forget_ended(self) -> None:
+        self.by_name = {name: status for name, status in self.by_name.items() if not status.state.ended}
+
     def raise_failure(self) -> None:
         """Raises `ConfigurationError` with the sentence of the first role that cannot run."""
         for status in self.by_name.values():
@@ -42,10 +46,25 @@ class Statuses:
 class LocalRoles:
     """Had from `local_roles`; what waits raises `ConfigurationError` as soon as any role cannot run."""
 
-    def __init__(self, folder: RunFolder, supervisor: Supervisor, statuses: Statuses) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        supervisor: Supervisor,
+        statuses: Statuses,
+        *,
+        config: Path | None = None,
+        prefix: str = "",
+    ) -> None:
+        """`config`: in place of the one that is stored in the run's folder; `prefix`: before every name."""
+        self.supervisor = supervisor
         self.statuses = statuses
         self._folder = folder
-        self._supervisor = supervisor
+        self._config = config or folder.config
+        self._prefix = prefix
+
+    def guests(self, config: Path, *, prefix: str) -> "LocalRoles":
+        """The roles of another run on the same server, with a configuration of their own."""
+        return LocalRoles(self._folder, self.supervisor, self.statuses, config=config, prefix=prefix)
 
     async def serve(self, config: Config) -> None:
         """Starts the run's own server, unless it has one elsewhere, and waits until it answers and has the run's streams."""
@@ -63,15 +82,25 @@ class LocalRoles:
         self.statuses.raise_failure()
         raise BusUnavailable(f"nats-server did not answer within {_SERVER_S:g} s: see {self._folder.logs}")
 
-    def start(self, *roles: Role) -> None:
-        """Begins to keep roles running, with the configuration that is stored in the run's folder."""
+    def start(self, *roles: Role, count: int = 1) -> None:
+        """Begins to keep `count` processes of each role running."""
+        where = ("--run-dir", str(self._folder.path), "--config", str(self._config))
         for role in roles:
-            name = _name(role)
-            argv = millrace_command((role.value, "--run-dir", str(self._folder.path), "--name", name))
-            self._supervisor.start(RoleSpec(role=role, name=name, argv=argv))
+            for number in range(1, count + 1):
+                name = self._name(role, number)
+                argv = millrace_command((role.value, *where, "--name", name))
+                self.supervisor.start(RoleSpec(role=role, name=name, argv=argv))
 
     async def finished(self, role: Role) -> None:
         """Returns when this role has done its work."""
+        await self._finished(self._name(role))
+
+    async def run(self, spec: RoleSpec) -> None:
+        """Runs a process that is no role of the run, until it has done its work."""
+        self.supervisor.start(spec)
+        await self._finished(spec.name)
+
+    async def _finished(self, name: str) -> None:
         async with anyio.create_task_group() as group:
 
             async def watch_failures() -> None:
@@ -79,17 +108,16 @@ class LocalRoles:
                 group.cancel_scope.cancel()
 
             group.start_soon(watch_failures)
-            await self._supervisor.wait(_name(role))
+            await self.supervisor.wait(name)
             group.cancel_scope.cancel()
         self.statuses.raise_failure()
 
     async def stop(self, *roles: Role) -> None:
         """Returns when these roles are gone."""
-        await self._supervisor.stop(*(_name(role) for role in roles))
+        await self.supervisor.stop(*(self._name(role) for role in roles))
 
-
-def _name(role: Role) -> str:
-    return f"{role.value}-1"
+    def _name(self, role: Role, number: int = 1) -> str:
+        return f"{self._prefix}{role.value}-{number}"
 
 
 @asynccontextmanager

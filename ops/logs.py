@@ -28,15 +28,30 @@ _SECRET_TEXT = re.compile(r"(?<=://)[^/@\s\"]+(?=@)|\bS[UAOCN][A-Z2-7]{56}\b")
 _HIDDEN_FROM_PEOPLE = ("run", "role", "worker", "timestamp", "level", "event", "exception")
 
 
-def quiet_logs() -> None:
-    """Of a command that is no role: only warnings and worse, on the terminal."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+@contextmanager
+def quiet_logs(threshold: int = logging.WARNING) -> Iterator[None]:
+    """Of a command that is no role: only warnings and worse, on stderr, for its output may be for other programs."""
+    before = structlog.get_config()
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+    )
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
 
 
 @contextmanager
-def role_logs(path: Path, *, run: str, role: str, worker: str, stream: TextIO = sys.stderr) -> Iterator[None]:
-    """Logs of this process go to `path`, one JSON object a line; everything goes to a terminal, else warnings and worse."""
+def role_logs(path: Path, *, run: str, role: str, worker: str, stream: TextIO | None = None) -> Iterator[None]:
+    """Logs of this process go to `path`, one JSON object a line; everything goes to a terminal, else warnings and worse.
+
+    Args:
+        stream: that terminal; without one, stderr.
+    """
+    stream = stream or sys.stderr
     log = BoundedLog(path)
+    before = structlog.get_config()
     secrets = [value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name) and len(value) >= 8]
     try:
         structlog.configure(
@@ -56,7 +71,7 @@ def role_logs(path: Path, *, run: str, role: str, worker: str, stream: TextIO = 
         _log.critical("role_failed", exc_info=error)
         raise
     finally:
-        structlog.reset_defaults()
+        structlog.configure(**before)
         log.close()
 
 
@@ -118,8 +133,3 @@ class _ForPeople:
         values = "".join(f" {key}={value}" for key, value in event.items() if key not in _HIDDEN_FROM_PEOPLE)
         exception = f"\n{event['exception']}" if "exception" in event else ""
         return f"{clock} {event['worker']} {shown}{event['event']}{values}{exception}"
-
-
-def logs_to_stderr() -> None:
-    """For commands whose output is for other programs."""
-    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))

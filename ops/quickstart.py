@@ -25,27 +25,22 @@ from ops.audit import audit
 from ops.configuration import dump_config, load_config
 from ops.dashboard import dashboard
 from ops.demo.recipe import NUM_DEMONSTRATIONS, NUM_HELD_OUT, WARM_START_LEARNING_RATE, WarmStart
+from ops.local_roles import LocalRoles, local_roles
 from ops.logs import role_logs
 from ops.plots import plot_curve
 from ops.quickstart_display import BAR, PHASES, QuickstartDisplay
 from ops.results import Result, count_shared_pages, result, solved_episode_strip
-from ops.role_process import millrace_command
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.run_watch import RunWatch
-from ops.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervise
+from ops.supervisor import RoleSpec
 from schemas.config import Config
-from schemas.errors import BusUnavailable, ConfigurationError, MillraceError
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Role
 
-_SERVER_S = 30.0
 _CATCH_UP_S = 30.0
-_LOOP_ROLES = (Role.FEEDER, Role.BROWSER, Role.POLICY, Role.JUDGE, Role.TRAINER)
-
-
-class RoleFailed(MillraceError):
-    """A role cannot run; its own sentence says why."""
+_PLAYING_ROLES = (Role.FEEDER, Role.BROWSER, Role.POLICY, Role.JUDGE)
+_LOOP_ROLES = (*_PLAYING_ROLES, Role.TRAINER)
 
 
 async def main(*, run_dir: Path, seed: int, family: str, mode: Literal["async", "sync"], overrides: Sequence[str]) -> int:
@@ -102,78 +97,57 @@ class Quickstart:
             max_staleness=config.feeder_config.staleness_bound,
         )
         self._began = time.monotonic()
-        self._failed = anyio.Event()
-
-    # the flow ---------------------------------------------------------------------------------------------------------
 
     async def run(self) -> Result:
-        (self._folder.path / "demonstrations.yaml").write_text(dump_config(self._demo_config))
-        async with supervise(self._folder.logs, on_change=self._note_role) as supervisor:
-            await self._start_server(supervisor)
-            await self._prepare(supervisor)
-            await self._demonstrate(supervisor)
-            await self._warm_start(supervisor)
+        self._demo_file.write_text(dump_config(self._demo_config))
+        async with local_roles(self._folder) as roles:
+            self.display.statuses = roles.statuses
+            await roles.serve(self.config)
+            await self._prepare(roles)
+            await self._demonstrate(roles)
+            await self._warm_start(roles)
             setup_seconds = time.monotonic() - self._began
-            return await self._learn(supervisor, setup_seconds)
+            return await self._learn(roles, setup_seconds)
 
-    async def _start_server(self, supervisor: Supervisor) -> None:
-        supervisor.start(self._spec(Role.SERVER, self._folder.config))
-        with anyio.move_on_after(_SERVER_S):
-            while not self._failed.is_set():
-                try:
-                    async with join(self._folder, self.config, role=Role.MONITOR.value, name="quickstart"):
-                        return
-                except (ConfigurationError, BusUnavailable):
-                    # The address file or the port is not there yet; a server that cannot run ends as a fatal role.
-                    await anyio.sleep(0.1)
-        self._raise_failure()
-        raise RoleFailed(f"nats-server did not answer within {_SERVER_S:g} s: see {self._folder.logs}")
-
-    async def _prepare(self, supervisor: Supervisor) -> None:
+    async def _prepare(self, roles: LocalRoles) -> None:
         if (self._folder.tasks / "held_out.jsonl").exists() and (self._folder.model / "config.json").exists():
             return
-        await self._run_once(supervisor, "material", "ops.demo.material", "--family", self._family, "--seed", str(self._seed))
+        await self._run_once(roles, "material", "ops.demo.material", "--family", self._family, "--seed", str(self._seed))
 
-    async def _run_once(self, supervisor: Supervisor, name: str, module: str, *arguments: str) -> None:
+    async def _run_once(self, roles: LocalRoles, name: str, module: str, *arguments: str) -> None:
         """Runs a module of the quickstart's own as a supervised process, until it has done its work."""
         argv = (sys.executable, "-P", "-m", module, "--run-dir", str(self._folder.path), *arguments)
-        supervisor.start(RoleSpec(role=Role.TRAINER, name=name, argv=argv))
-        await self._finished(supervisor, name)
-        self.display.forget_ended()
+        await roles.run(RoleSpec(role=Role.TRAINER, name=name, argv=argv))
+        roles.statuses.forget_ended()
 
-    async def _demonstrate(self, supervisor: Supervisor) -> None:
+    async def _demonstrate(self, roles: LocalRoles) -> None:
         self.display.phase = 1
         if self._warm_model.exists():
             return
-        file = self._folder.path / "demonstrations.yaml"
-        roles = [self._spec(role, file, prefix="demo-") for role in _LOOP_ROLES if role is not Role.TRAINER]
+        demonstrators = roles.guests(self._demo_file, prefix="demo-")
         async with self._watching(self._demo_config):
-            for spec in roles:
-                supervisor.start(spec)
-            await self._finished(supervisor, "demo-feeder-1")
-            await supervisor.stop(*(spec.name for spec in roles))
-        self.display.forget_ended()
+            demonstrators.start(*_PLAYING_ROLES)
+            await demonstrators.finished(Role.FEEDER)
+            await demonstrators.stop(*_PLAYING_ROLES)
+        roles.statuses.forget_ended()
 
-    async def _warm_start(self, supervisor: Supervisor) -> None:
+    async def _warm_start(self, roles: LocalRoles) -> None:
         self.display.phase = 2
         if self._warm_model.exists():
             return
         async with self._watching(self._demo_config):
-            await self._run_once(
-                supervisor, "warm-start", "ops.demo.warm_start", "--config", str(self._folder.path / "demonstrations.yaml")
-            )
+            await self._run_once(roles, "warm-start", "ops.demo.warm_start", "--config", str(self._demo_file))
 
-    async def _learn(self, supervisor: Supervisor, setup_seconds: float) -> Result:
+    async def _learn(self, roles: LocalRoles, setup_seconds: float) -> Result:
         self.display.phase = 3
         began = time.monotonic()
         async with self._watching(self.config) as watch:
-            for role in _LOOP_ROLES:
-                supervisor.start(self._spec(role, self._folder.config))
-            await self._finished(supervisor, "feeder-1")
+            roles.start(*_LOOP_ROLES)
+            await roles.finished(Role.FEEDER)
             loop_seconds = time.monotonic() - began
             self.display.phase = 4
             await self._results_complete(watch)
-            return await self._conclude(supervisor, watch, setup_seconds, loop_seconds)
+            return await self._conclude(roles, watch, setup_seconds, loop_seconds)
 
     async def _results_complete(self, watch: RunWatch) -> None:
         """The watch reads the same streams as the feeder, and may be a moment behind it."""
@@ -181,20 +155,20 @@ class Quickstart:
         with anyio.fail_after(_CATCH_UP_S):
             await watch.wait_until(lambda state: state.num_evaluated(last) >= NUM_HELD_OUT)
 
-    async def _conclude(self, supervisor: Supervisor, watch: RunWatch, setup_seconds: float, loop_seconds: float) -> Result:
-        await supervisor.stop(*(self._name(role) for role in _LOOP_ROLES))
+    async def _conclude(self, roles: LocalRoles, watch: RunWatch, setup_seconds: float, loop_seconds: float) -> Result:
+        await roles.stop(*_LOOP_ROLES)
         subjects = subjects_of(self.config)
         async with join(self._folder, self.config, role=Role.MONITOR.value, name="results") as bus:
             outcome = result(
                 watch.state,
-                (await audit(bus, subjects)).findings,
+                (await audit(bus, self.config)).findings,
                 seed=self._seed,
                 mode=self._mode,
                 family=self._family,
                 last_version=PolicyVersion(self.config.feeder_config.num_iterations),
                 setup_seconds=setup_seconds,
                 loop_seconds=loop_seconds,
-                num_restarts=sum(status.num_restarts for status in self.display.roles.values()),
+                num_restarts=sum(status.num_restarts for status in roles.statuses.by_name.values()),
                 num_shared_pages=await count_shared_pages(bus, subjects),
             )
             strip = await solved_episode_strip(bus, subjects)
@@ -206,43 +180,13 @@ class Quickstart:
         self.display.phase = len(PHASES)
         return outcome
 
-    # roles ------------------------------------------------------------------------------------------------------------
-
     @property
     def _warm_model(self) -> Path:
         return self._folder.path / "warm" / "model"
 
-    @staticmethod
-    def _name(role: Role, prefix: str = "") -> str:
-        return f"{prefix}{role.value}-1"
-
-    def _spec(self, role: Role, config: Path, prefix: str = "") -> RoleSpec:
-        name = self._name(role, prefix)
-        arguments = (role.value, "--run-dir", str(self._folder.path), "--config", str(config), "--name", name)
-        return RoleSpec(role=role, name=name, argv=millrace_command(arguments))
-
-    def _note_role(self, status: RoleStatus) -> None:
-        self.display.roles[status.name] = status
-        if status.state is RoleState.FATAL:
-            self._failed.set()
-
-    async def _finished(self, supervisor: Supervisor, name: str) -> None:
-        """Returns when this role has done its work. Raises `RoleFailed` when any role cannot run."""
-        async with anyio.create_task_group() as group:
-
-            async def watch_failures() -> None:
-                await self._failed.wait()
-                group.cancel_scope.cancel()
-
-            group.start_soon(watch_failures)
-            await supervisor.wait(name)
-            group.cancel_scope.cancel()
-        self._raise_failure()
-
-    def _raise_failure(self) -> None:
-        for status in self.display.roles.values():
-            if status.state is RoleState.FATAL:
-                raise ConfigurationError(f"{status.name} cannot run: {status.note}")
+    @property
+    def _demo_file(self) -> Path:
+        return self._folder.path / "demonstrations.yaml"
 
     @asynccontextmanager
     async def _watching(self, config: Config) -> AsyncIterator[RunWatch]:

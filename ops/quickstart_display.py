@@ -2,9 +2,9 @@
 
 import time
 
+from ops.local_roles import Statuses
 from ops.role_rows import role_rows
 from ops.run_watch import RunWatch
-from ops.supervisor import RoleStatus
 from ops.view import Curve, Figures, Progress, RoleRow, View
 
 PHASES = ("prepare", "demonstrations", "warm start", "learning", "results")
@@ -14,13 +14,13 @@ _LEARNING = PHASES.index("learning")
 
 
 class QuickstartDisplay:
-    """The flow writes `phase`, `roles` and `watch`; the terminal asks for `view`."""
+    """The flow writes `phase`, `statuses` and `watch`; the terminal asks for `view`."""
 
     def __init__(
         self, *, title: str, num_demonstrations: int, num_train: int, warm_target: float, max_staleness: int | None
     ) -> None:
         self.phase = 0
-        self.roles: dict[str, RoleStatus] = {}
+        self.statuses = Statuses()
         self.watch: RunWatch | None = None
         self._title = title
         self._num_demonstrations = num_demonstrations
@@ -28,9 +28,6 @@ class QuickstartDisplay:
         self._warm_target = warm_target
         self._max_staleness = max_staleness
         self._began = time.monotonic()
-
-    def forget_ended(self) -> None:
-        self.roles = {name: status for name, status in self.roles.items() if not status.state.ended}
 
     def view(self) -> View:
         now = time.monotonic()
@@ -57,7 +54,7 @@ class QuickstartDisplay:
         return self.watch.state.figures(now, max_staleness=self._max_staleness, queue_depth=self.watch.queue_depth)
 
     def _rows(self) -> tuple[RoleRow, ...]:
-        return role_rows(self.roles, self.watch.state.heartbeats if self.watch else {})
+        return role_rows(self.statuses.by_name, self.watch.state.heartbeats if self.watch else {})
 
     def _progress(self) -> tuple[Progress, ...]:
         if self.watch is None:

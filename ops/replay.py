@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ops.archive.importer import Importer
-from ops.logs import quiet_logs, role_logs
+from ops.logs import role_logs
 from ops.replay_config import copied_config
 from ops.replay_player import Pace, Played, play
 from ops.replay_request import ReplayRequest
@@ -21,8 +21,8 @@ from schemas.config import Config
 
 async def main(request: ReplayRequest) -> int:
     """Returns 0 when everything that was selected is in the run."""
-    quiet_logs()
     async with open_replay(request.source) as source:
+        request.selection.check(await source.episodes.rubrics(), one=False)
         folder = RunFolder(request.into)
         config = _target_config(folder, source)
         run = config.bus_config.run

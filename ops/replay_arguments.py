@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from ops.commands.arguments import above_zero, count
 from ops.replay_request import ReplayRequest, Selection
 from schemas.errors import ConfigurationError
 from schemas.messages import Split
@@ -16,41 +17,32 @@ def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rejudge", action="store_true", help="leave the judgements out: the run's judge workers judge again")
     parser.add_argument("--split", choices=[split.value for split in Split], help="only this split")
     parser.add_argument("--min-reward", type=float, metavar="R", help="only episodes judged at least so well")
-    parser.add_argument("--limit", type=_count, metavar="N", help="only the first N of those")
+    parser.add_argument("--rubric", help="whose judgements count and are taken; needed where there are several")
+    parser.add_argument("--limit", type=count, metavar="N", help="only the first N of those")
     parser.add_argument("--speed", type=_speed, metavar="X", help="times faster than they ended, or max (default: max)")
     parser.add_argument(
         "--train", nargs="*", metavar="KEY=VALUE", help=f"train on them, with these overrides (--into default: {_OFFLINE_DIR})"
     )
-    parser.add_argument("--passes", type=_count, default=1, metavar="P", help="passes of the training (default: %(default)s)")
+    parser.add_argument("--passes", type=count, default=1, metavar="P", help="passes of the training (default: %(default)s)")
 
 
 def request_of(options: argparse.Namespace) -> ReplayRequest:
-    """Raises `ConfigurationError` when nobody says where the episodes are to go."""
+    """Raises `ConfigurationError` when nobody says where the episodes are to go, or when they are there."""
     trains = options.train is not None
     into = options.into or (_OFFLINE_DIR if trains else None)
     if into is None:
         raise ConfigurationError("replay needs --into DIR, the folder of the run that receives the episodes, or --train")
+    if into.resolve() == options.source.resolve():
+        raise ConfigurationError(f"{into} holds these episodes already: choose another folder with --into")
     split = Split(options.split) if options.split else Split.TRAIN if trains else None
     return ReplayRequest(
         source=options.source.resolve(),
         into=into.resolve(),
-        selection=Selection(split=split, min_reward=options.min_reward, limit=options.limit),
+        selection=Selection(split=split, min_reward=options.min_reward, rubric=options.rubric, limit=options.limit),
         rejudge=options.rejudge,
         speed=options.speed,
     )
 
 
-def _count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
-    return count
-
-
 def _speed(text: str) -> float | None:
-    if text == "max":
-        return None
-    speed = float(text)
-    if not 0 < speed < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not above 0: write 1 for the original speed, or max")
-    return speed
+    return None if text == "max" else above_zero(text)

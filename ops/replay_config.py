@@ -41,7 +41,7 @@ def offline_config(source: Path, folder: RunFolder, checkpoints: Sequence[Checkp
     )
     if config.feeder_config.mode != "offline":
         raise ConfigurationError(f"feeder_config.mode is {config.feeder_config.mode}: replay --train trains offline, leave it")
-    known = folder.load().feeder_config.num_stored if folder.config.is_file() else 0
+    known = _num_stored(folder, config.bus_config.run)
     version = config.trainer_config.stored_version
     if version == _UNKNOWN:
         version = stored_version(Path(config.policy_config.base_model), checkpoints)
@@ -52,11 +52,24 @@ def offline_config(source: Path, folder: RunFolder, checkpoints: Sequence[Checkp
     )
 
 
-def with_dataset(config: Config, num_stored: int, num_iterations: int) -> Config:
-    """The configuration with the data set that was put on the streams.
+def _num_stored(folder: RunFolder, run: RunName) -> int:
+    """Episodes of the data set that the folder's training was begun with; 0: it was not."""
+    if not folder.config.is_file():
+        return 0
+    there = folder.load()
+    if there.bus_config.run != run:
+        raise ConfigurationError(
+            f"{folder.path} holds run {there.bus_config.run}, which is no offline training of this source: choose another "
+            "folder with --into"
+        )
+    return there.feeder_config.num_stored
+
+
+def with_dataset(config: Config, num_stored: int, num_iterations: int, *, num_selected: int) -> Config:
+    """The configuration with the data set that stands on the streams: the trainer consumes all of it.
 
     Raises:
-        ConfigurationError: there is nothing, or the run was begun with another data set.
+        ConfigurationError: there is nothing, more than was selected, or the run was begun with another data set.
     """
     known = config.feeder_config.num_stored
     if num_stored == 0:
@@ -65,6 +78,11 @@ def with_dataset(config: Config, num_stored: int, num_iterations: int) -> Config
         raise ConfigurationError(
             f"{config.save_path} was begun with a data set of {known} episodes and now has {num_stored}: its passes would mix "
             "two data sets; choose another folder with --into"
+        )
+    if num_stored != num_selected:
+        raise ConfigurationError(
+            f"{config.save_path} holds {num_stored} training episodes from before and {num_selected} are selected: "
+            "choose another folder with --into"
         )
     feeder = dataclasses.replace(config.feeder_config, num_stored=num_stored, num_iterations=num_iterations)
     return dataclasses.replace(config, feeder_config=feeder)

@@ -5,12 +5,12 @@ what it refers to. Writing again changes nothing, so a replay that was killed is
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import anyio
 
-from ops.archive.episodes import EpisodeSource, StoredEpisode
+from ops.archive.episodes import EpisodeSource, StoredEpisode, StoredJudgement
 from ops.archive.importer import Importer
 from ops.replay_request import Selection
 
@@ -25,15 +25,28 @@ class Played:
     num_replayed: int = 0
     num_known: int = 0
     """Of those, how many the run held already."""
+    num_judgements: int = 0
+    """Of those, taken with them."""
 
 
 class Pace:
     """The spacing of the episodes' ends, divided by `speed`; None: as fast as the run takes them."""
 
-    def __init__(self, speed: float | None, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        speed: float | None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
         self._speed = speed
         self._clock = clock
+        self._sleep = sleep
         self._began: tuple[float, float] | None = None
+
+    async def wait(self, ended_at: float) -> None:
+        """Returns when an episode that ended then is due."""
+        await self._sleep(self.wait_s(ended_at))
 
     def wait_s(self, ended_at: float) -> float:
         """Seconds until an episode that ended then is due; the first one is due at once."""
@@ -64,19 +77,21 @@ async def play(
         played.num_read += 1
         played.num_incomplete += not stored.is_complete
         if selection.takes(stored):
-            await anyio.sleep(pace.wait_s(stored.trajectory.ended_at))
-            played.num_known += await _write(importer, stored, judgements)
+            await pace.wait(stored.trajectory.ended_at)
+            taken = selection.judgements(stored) if judgements else ()
+            played.num_known += await _write(importer, stored, taken)
             played.num_replayed += 1
+            played.num_judgements += len(taken)
         progress(played)
         if played.num_replayed == selection.limit:
             break
     return played
 
 
-async def _write(importer: Importer, stored: StoredEpisode, judgements: bool) -> bool:
+async def _write(importer: Importer, stored: StoredEpisode, judgements: Sequence[StoredJudgement]) -> bool:
     """Whether the run held all of it already."""
     records, judged = importer.done.num_records, importer.done.num_judgements
     await importer.episode(stored)
-    for judgement in stored.judgements if judgements else ():
+    for judgement in judgements:
         await importer.judgement(judgement)
     return (importer.done.num_records, importer.done.num_judgements) == (records, judged)

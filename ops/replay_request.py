@@ -1,9 +1,11 @@
 """What a replay is asked to do, as values."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ops.archive.episodes import StoredEpisode
+from ops.archive.episodes import StoredEpisode, StoredJudgement
+from schemas.errors import ConfigurationError
 from schemas.messages import Split
 
 
@@ -13,7 +15,9 @@ class Selection:
 
     split: Split | None = None
     min_reward: float | None = None
-    """Best reward of its judgements; an episode without any is left out."""
+    """An episode without a reward is left out."""
+    rubric: str | None = None
+    """Whose judgements count and are taken; None: all, where no choice depends on them."""
     limit: int | None = None
     """The first so many of those that are selected."""
 
@@ -23,8 +27,24 @@ class Selection:
             return False
         if self.min_reward is None:
             return True
-        rewards = [given.message.reward for given in stored.judgements]
+        rewards = [given.message.reward for given in self.judgements(stored)]
         return max((reward for reward in rewards if reward is not None), default=float("-inf")) >= self.min_reward
+
+    def judgements(self, stored: StoredEpisode) -> tuple[StoredJudgement, ...]:
+        """Those of the episode that are taken with it."""
+        return tuple(given for given in stored.judgements if self.rubric in (None, given.rubric))
+
+    def check(self, rubrics: Collection[str], *, one: bool) -> None:
+        """`one`: whether an episode may have one judgement only, as in training.
+
+        Raises:
+            ConfigurationError: it is not clear which judgement counts, or there is none.
+        """
+        names = ", ".join(sorted(rubrics))
+        if self.rubric is not None and self.rubric not in rubrics:
+            raise ConfigurationError(f"nothing is judged by {self.rubric} there: write --rubric with one of {names or 'none'}")
+        if self.rubric is None and len(rubrics) > 1 and (one or self.min_reward is not None):
+            raise ConfigurationError(f"the episodes are judged by {names}: choose one with --rubric")
 
 
 @dataclass(frozen=True, kw_only=True)

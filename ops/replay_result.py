@@ -8,7 +8,9 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from ops.run_folder import RunFolder
 from schemas.messages import Checkpoint
+from trainer.checkpoints import folder_of
 
 _SHOWN = ("loss", "grad_norm", "success", "fresh_samples", "samples", "mismatch")
 """Figures of an iteration that the table compares."""
@@ -34,11 +36,13 @@ class OfflineResult:
     """Figures of the first iteration and of the last."""
     last: dict[str, float]
     model: str
-    """Folder of the last version."""
+    """Folder of the last version, in the run's folder."""
     seconds: float
 
     @classmethod
-    def of(cls, versions: Sequence[Checkpoint], *, num_stored: int, stored_version: int, seconds: float) -> "OfflineResult":
+    def of(
+        cls, versions: Sequence[Checkpoint], folder: RunFolder, *, num_stored: int, stored_version: int, seconds: float
+    ) -> "OfflineResult":
         """`versions`: every announced one, version 0 included."""
         trained, last = [version for version in versions if version.version > 0], versions[-1]
         return cls(
@@ -51,7 +55,7 @@ class OfflineResult:
             stored_version=stored_version,
             first=_figures(trained[0]),
             last=_figures(trained[-1]),
-            model=last.uri.removeprefix("file://"),
+            model=str(folder.relative(folder_of(last.uri))),
             seconds=round(seconds, 1),
         )
 

@@ -17,7 +17,7 @@ from bus.subjects import Subjects
 from ops.archive.importer import Importer
 from ops.dashboard import dashboard
 from ops.local_roles import LocalRoles, local_roles
-from ops.logs import quiet_logs, role_logs
+from ops.logs import role_logs
 from ops.replay_config import num_iterations, offline_config, with_dataset
 from ops.replay_display import PHASES, ReplayDisplay
 from ops.replay_player import Pace, Played, play
@@ -28,6 +28,7 @@ from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.run_watch import watching
 from schemas.config import Config
+from schemas.errors import ConfigurationError
 from schemas.messages import Role, Split
 
 _ITERATIONS = "feeder_config.num_iterations="
@@ -35,7 +36,6 @@ _ITERATIONS = "feeder_config.num_iterations="
 
 async def main(request: ReplayRequest, *, num_passes: int, overrides: Sequence[str]) -> int:
     """Returns 0 when all versions are published."""
-    quiet_logs()
     console = Console()
     outcome = await train_offline(request, num_passes=num_passes, overrides=overrides, console=console)
     console.print(outcome.table())
@@ -55,7 +55,10 @@ async def train_offline(
     """
     began = time.monotonic()
     folder = RunFolder(request.into)
+    if request.selection.split is not Split.TRAIN:
+        raise ConfigurationError("offline training takes the training episodes: leave --split out")
     async with open_replay(request.source) as source:
+        request.selection.check(await source.episodes.rubrics(), one=not request.rejudge)
         config = offline_config(source.config, folder, source.checkpoints, overrides)
         folder.create(config)
         with (
@@ -90,8 +93,8 @@ class OfflineTraining:
             ):
                 display = ReplayDisplay(config, roles.statuses, watch, self._source.num_episodes)
                 async with dashboard(display.view, console):
-                    await self._import(bus, subjects, display.note_played)
-                    display.config = config = await self._with_dataset(bus, subjects, config)
+                    played = await self._import(bus, subjects, display.note_played)
+                    display.config = config = await self._with_dataset(bus, subjects, config, played)
                     self._folder.create(config)
                     display.phase = 1
                     await self._train(roles)
@@ -99,13 +102,14 @@ class OfflineTraining:
                 versions = await checkpoints(bus, subjects)
         return OfflineResult.of(
             versions,
+            self._folder,
             num_stored=config.feeder_config.num_stored,
             stored_version=config.trainer_config.stored_version,
             seconds=time.monotonic() - began,
         )
 
-    async def _import(self, bus: Bus, subjects: Subjects, progress: Callable[[Played], None]) -> None:
-        await play(
+    async def _import(self, bus: Bus, subjects: Subjects, progress: Callable[[Played], None]) -> Played:
+        return await play(
             self._source.episodes,
             Importer(bus=bus, subjects=subjects),
             self._request.selection,
@@ -114,8 +118,8 @@ class OfflineTraining:
             progress=progress,
         )
 
-    async def _with_dataset(self, bus: Bus, subjects: Subjects, config: Config) -> Config:
-        """Counts what stands on the streams, so that a replay that goes on after a kill comes to the same number."""
+    async def _with_dataset(self, bus: Bus, subjects: Subjects, config: Config, played: Played) -> Config:
+        """The trainer consumes what stands on the streams, so that has to be what was selected and nothing else."""
         if self._request.rejudge:
             published = await bus.subjects(subjects.trajectories, subjects.everything("trajectory", Split.TRAIN.value))
         else:
@@ -123,7 +127,8 @@ class OfflineTraining:
         versions = config.feeder_config.num_iterations
         if self._num_passes is not None:
             versions = num_iterations(len(published), config.env_config.train_tasks_rollout_size, self._num_passes)
-        return with_dataset(config, len(published), versions)
+        selected = played.num_replayed if self._request.rejudge else played.num_judgements
+        return with_dataset(config, len(published), versions, num_selected=selected)
 
     async def _train(self, roles: LocalRoles) -> None:
         workers = (Role.JUDGE, Role.TRAINER) if self._request.rejudge else (Role.TRAINER,)

@@ -58,6 +58,10 @@ class RunFolder:
     def result(self) -> Path:
         return self.path / "result.json"
 
+    def relative(self, path: Path) -> Path:
+        """What figures name: a path in this folder without it, so that the folder can be moved; any other as it is."""
+        return path.relative_to(self.path) if path.is_relative_to(self.path) else path
+
     def create(self, config: Config, *, needed_bytes: int = _NEEDED_BYTES) -> None:
         """Makes the folders, and stores the configuration atomically.
 
@@ -74,7 +78,7 @@ class RunFolder:
             partial.replace(self.config)
         except OSError as error:
             raise ConfigurationError(
-                f"the run's folder {self.path} cannot be written ({error.strerror}): choose another one with --run-dir"
+                f"the run's folder {self.path} cannot be written ({error.strerror}): choose another folder"
             ) from error
 
     def require_space(self, needed_bytes: int) -> None:
@@ -82,7 +86,7 @@ class RunFolder:
         if free < needed_bytes:
             raise ConfigurationError(
                 f"the disk of {self.path} has {free // _MIB} MiB free and the run needs {needed_bytes // _MIB} MiB: "
-                "delete something there, or choose another folder with --run-dir"
+                "delete something there, or choose another folder"
             )
 
     def load(self, overrides: Sequence[str] = ()) -> Config:
@@ -93,6 +97,7 @@ class RunFolder:
         """
         if not self.config.is_file():
             raise ConfigurationError(
-                f"{self.path} holds no run: give the --run-dir of a run that was created, or --config to create one here"
+                f"{self.path} holds no run: give the --run-dir of one that was created, or create it: "
+                "millrace server --config RECIPE --run-dir DIR"
             )
         return load_config(self.config, overrides)

@@ -14,7 +14,7 @@ from bus import BEGINNING, NEW, After, Run, Start, Stream, connect
 from bus.consumer.run import Reading
 from ops.configuration import load_config
 from ops.json_lines import json_lines
-from ops.logs import logs_to_stderr
+from ops.output_folder import make_output
 from ops.run_folder import RunFolder
 from ops.served import served
 from ops.watch_arguments import FILTERS
@@ -26,11 +26,10 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 async def main(options: argparse.Namespace, run_dir: Path) -> int:
-    logs_to_stderr()
     filters = selected(options)
     start = start_of(options.start, whole=not options.follow or options.durable is not None)
     reading = Reading(start=start, follow=options.follow, durable=options.durable)
-    folder = anyio.Path(options.pictures) if options.pictures else None
+    folder = anyio.Path(make_output(options.pictures)) if options.pictures else None
     async with AsyncExitStack() as stack:
         run = await stack.enter_async_context(await _opened(options, run_dir, stack))
         lines = await stack.enter_async_context(json_lines())
@@ -57,9 +56,12 @@ def versions_of(text: str) -> range:
     """`3`, or `3-7` with both ends."""
     first, dash, last = text.partition("-")
     try:
-        return range(int(first), int(last if dash else first) + 1)
-    except ValueError as error:
-        raise ConfigurationError(f"--version {text} is no version: write one as 3, or several as 3-7") from error
+        versions = range(int(first), int(last if dash else first) + 1)
+    except ValueError:
+        versions = range(0)
+    if not versions:
+        raise ConfigurationError(f"--version {text} is no version: write one as 3, or several as 3-7")
+    return versions
 
 
 def start_of(text: str | None, *, whole: bool) -> Start:
@@ -70,11 +72,11 @@ def start_of(text: str | None, *, whole: bool) -> Start:
         return BEGINNING if text == "beginning" else NEW
     if text.isdigit():
         return After(int(text))
-    if ago := _AGO.fullmatch(text):
-        return timedelta(**{_UNITS[ago[2]]: float(ago[1])})
     try:
+        if ago := _AGO.fullmatch(text):
+            return timedelta(**{_UNITS[ago[2]]: float(ago[1])})
         return datetime.fromisoformat(text).astimezone()
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ConfigurationError(
             f"--from {text} says no place: write beginning, new, a sequence, 2026-01-31T12:00, or 10m, 2h, 1d for ago"
         ) from error
@@ -98,6 +100,7 @@ async def _opened(options: argparse.Namespace, run_dir: Path, stack: AsyncExitSt
             )
         run_dir = Path(config.save_path)
     folder = RunFolder((options.run_dir or run_dir).resolve())
+    config = folder.load()
     if not options.follow:
-        await stack.enter_async_context(served(folder, folder.load()))
+        await stack.enter_async_context(served(folder, config))
     return connect(folder.path, role=role, name="watch")

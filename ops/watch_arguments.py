@@ -17,7 +17,10 @@ FILTERS: dict[str, tuple[str, ...]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser, run_dir: Path) -> None:
-    parser.add_argument("what", nargs="?", choices=FILTERS, default="trajectories", help="(default: %(default)s)")
+    parser.add_argument(
+        "what", nargs="?", choices=FILTERS, default="trajectories", metavar="STREAM",
+        help=f"one of {', '.join(FILTERS)} (default: %(default)s)",
+    )  # fmt: skip
     where = parser.add_argument_group("which run")
     where.add_argument("--run-dir", type=Path, metavar="DIR", help=f"folder of the run (default: {run_dir})")
     where.add_argument("--config", metavar="RECIPE", help="recipe or .yaml file that names the run, in place of its folder")
@@ -30,14 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser, run_dir: Path) -> None:
     part.add_argument("--no-follow", dest="follow", action="store_false", help="end with the newest record there is now")
     part.add_argument("--durable", metavar="NAME", help="go on where the last process of this name came to")
     some = parser.add_argument_group("which records")
-    some.add_argument("--split", help="train or eval")
+    some.add_argument("--split", choices=("train", "eval"))
     some.add_argument("--outcome", action="append", help="may be repeated: answered, done, step_limit, failed, ...")
     some.add_argument("--verdict", action="append", help="may be repeated: success, failure, excluded, error")
     some.add_argument("--rubric", help="judge and version")
-    some.add_argument("--min-reward", type=float)
-    some.add_argument("--max-reward", type=float)
+    some.add_argument("--min-reward", type=float, metavar="REWARD")
+    some.add_argument("--max-reward", type=float, metavar="REWARD")
     some.add_argument("--website", metavar="PATTERN", help="where episodes start; may hold *")
-    some.add_argument("--task")
-    some.add_argument("--episode")
-    some.add_argument("--version", metavar="N or A-B", help="policy versions, both ends included")
+    some.add_argument("--task", help="its identity, as records carry it")
+    some.add_argument("--episode", help="its identity, as records carry it")
+    some.add_argument("--version", metavar="N|A-B", help="policy versions, both ends included")
     parser.add_argument("--pictures", type=Path, metavar="DIR", help="write the pictures of each record into this folder")

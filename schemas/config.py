@@ -239,6 +239,7 @@ class FeederConfig:
         _require(self.max_concurrent > 0, "feeder_config.max_concurrent must be above 0")
         _require(self.num_iterations > 0, "feeder_config.num_iterations must be above 0")
         _require(self.eval_every >= 0, f"feeder_config.eval_every is {self.eval_every}: write 0 or more")
+        _require(self.seed >= 0, f"feeder_config.seed is {self.seed}: write 0 or more")
         _require(self.num_stored >= 0, f"feeder_config.num_stored is {self.num_stored}: write 0 or more")
 
     @property

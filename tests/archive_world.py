@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
 from PIL import Image
 
 from bus import chain
@@ -29,9 +30,9 @@ from schemas.messages import (
     StepRequest,
     Task,
     Trajectory,
-    Verdict,
     VersionSpan,
 )
+from tests import builders
 
 BROWSER = WorkerId("browser")
 RUBRICS = ("environment", "strict-2")
@@ -130,18 +131,8 @@ async def play(bus: Bus, subjects: Subjects, of: Task, *, num_steps: int, attemp
 
 
 def judgement(of: Trajectory, rubric: str = RUBRICS[0]) -> Judgement:
-    reward = of.environment_reward
-    verdict = Verdict.EXCLUDED if reward is None else Verdict.SUCCESS if reward else Verdict.FAILURE
-    return Judgement(
-        episode=of.episode,
-        group=of.task.group,
-        split=of.task.split,
-        rubric=rubric,
-        verdict=verdict,
-        reward=reward,
-        trajectory=of,
-        stages=(StageVerdict(stage="outcome", passed=bool(reward), reasoning="as “seen”"),),
-    )
+    stage = StageVerdict(stage="outcome", passed=bool(of.environment_reward), reasoning="as “seen”")
+    return msgspec.structs.replace(builders.judgement(of, of.environment_reward), rubric=rubric, stages=(stage,))
 
 
 async def judge(bus: Bus, subjects: Subjects, given: Judgement) -> None:

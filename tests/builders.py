@@ -4,6 +4,7 @@ from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId, Work
 from schemas.messages import (
     Action,
     ActionKind,
+    Judgement,
     Observation,
     Outcome,
     Picture,
@@ -11,6 +12,7 @@ from schemas.messages import (
     StepRequest,
     Task,
     Trajectory,
+    Verdict,
     VersionSpan,
 )
 
@@ -79,4 +81,17 @@ def trajectory(
         num_steps=num_steps,
         worker=WORKER,
         versions=(PolicyVersion(0),) * num_steps,
+    )
+
+
+def judgement(of: Trajectory, reward: float | None = 1.0) -> Judgement:
+    """Without a reward, the episode is excluded."""
+    return Judgement(
+        episode=of.episode,
+        group=of.task.group,
+        split=of.task.split,
+        rubric="environment",
+        verdict=Verdict.EXCLUDED if reward is None else Verdict.SUCCESS if reward > 0 else Verdict.FAILURE,
+        reward=reward,
+        trajectory=of,
     )

@@ -7,8 +7,8 @@ import msgspec
 from bus import chain
 from bus.ports import Bus
 from bus.subjects import Subjects
-from schemas.messages import Judgement, Outcome, Task, Trajectory, Verdict
-from tests.builders import WORKER, observation, step_request
+from schemas.messages import Outcome, Task, Trajectory
+from tests.builders import WORKER, judgement, observation, step_request
 from tests.contract.backends import SUBJECTS
 
 
@@ -50,15 +50,5 @@ async def play(
 
 
 async def judge(bus: Bus, trajectory: Trajectory, reward: float | None = 1.0) -> None:
-    verdict = Verdict.EXCLUDED if reward is None else Verdict.SUCCESS if reward > 0 else Verdict.FAILURE
-    judgement = Judgement(
-        episode=trajectory.episode,
-        group=trajectory.task.group,
-        split=trajectory.task.split,
-        rubric="environment",
-        verdict=verdict,
-        reward=reward,
-        trajectory=trajectory,
-    )
-    subject = SUBJECTS.judgement(judgement.split, judgement.rubric, judgement.episode)
-    await bus.append(SUBJECTS.judged, subject, judgement)
+    given = judgement(trajectory, reward)
+    await bus.append(SUBJECTS.judged, SUBJECTS.judgement(given.split, given.rubric, given.episode), given)

@@ -18,7 +18,6 @@ from schemas.ids import EpisodeId, GroupId, PolicyVersion, TaskId, WorkerId
 from schemas.messages import (
     Action,
     ActionKind,
-    Judgement,
     Observation,
     Outcome,
     Picture,
@@ -27,7 +26,6 @@ from schemas.messages import (
     StepRequest,
     Task,
     Trajectory,
-    Verdict,
     VersionSpan,
 )
 from tests import builders
@@ -163,21 +161,8 @@ def _observation(task: Task, step: int, shot: Picture, same_picture: bool) -> Ob
     )
 
 
-def judgement(trajectory: Trajectory, reward: float | None = 1.0) -> Judgement:
-    verdict = Verdict.EXCLUDED if reward is None else Verdict.SUCCESS if reward > 0 else Verdict.FAILURE
-    return Judgement(
-        episode=trajectory.episode,
-        group=trajectory.task.group,
-        split=trajectory.task.split,
-        rubric="environment",
-        verdict=verdict,
-        reward=reward,
-        trajectory=trajectory,
-    )
-
-
 async def judge(bus: Bus, trajectory: Trajectory, reward: float | None = 1.0) -> int:
-    given = judgement(trajectory, reward)
+    given = builders.judgement(trajectory, reward)
     return await bus.append(SUBJECTS.judged, SUBJECTS.judgement(given.split, given.rubric, given.episode), given)
 
 

@@ -8,7 +8,7 @@ import structlog
 from nats.aio.msg import Msg
 
 from bus.address import ServerAddress
-from bus.codec import decode, encode
+from bus.codec import decode, encode, record_of
 from bus.handoff import Handoff
 from bus.jetstream.administration import Administration, Applied
 from bus.jetstream.api import ApiError, StreamInfo, ask
@@ -55,18 +55,17 @@ class JetStreamBus:
 
     async def get(self, stream: str, seq: int) -> Record | None:
         stored = await self._reader.by_seq(stream, seq)
-        return stored.record() if stored else None
+        return record_of(stored) if stored else None
 
     async def last(self, stream: str, subject_filter: str) -> Record | None:
         stored = await self._reader.newest(stream, subject_filter)
-        return stored.record() if stored else None
+        return record_of(stored) if stored else None
 
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
-        return [stored.record() for stored in await self._reader.newest_of_each(stream, subject_filter)]
+        return [record_of(stored) for stored in await self._reader.newest_of_each(stream, subject_filter)]
 
     async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:
-        page = await self._reader.page(stream, subject_filter, after_seq=after_seq)
-        return [StoredBytes(found.stream, found.subject, found.seq, found.time_s, found.data) for found in page]
+        return await self._reader.page(stream, subject_filter, after_seq=after_seq)
 
     async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:
         return await self._reader.subjects(stream, subject_filter)

@@ -20,8 +20,8 @@ import structlog
 from bus.companions import companions
 from bus.jetstream.append import Appender
 from bus.jetstream.link import Link
-from bus.jetstream.read import Reader, Stored
-from bus.ports import Expect, Lease
+from bus.jetstream.read import Reader
+from bus.ports import Expect, Lease, StoredBytes
 from schemas.errors import BusError, BusUnavailable, ChainConflict, StreamFull
 
 _log = structlog.get_logger()
@@ -151,7 +151,7 @@ class Leasing:
         return seq
 
 
-def _claim(stored: Stored | None) -> Claim | None:
+def _claim(stored: StoredBytes | None) -> Claim | None:
     return msgspec.json.decode(stored.data, type=Claim) if stored else None
 
 

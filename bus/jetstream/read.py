@@ -8,32 +8,16 @@ from typing import Any, TypeVar
 import msgspec
 from nats.aio.msg import Msg
 
-from bus.codec import decode
 from bus.jetstream.link import Link, NoAnswer, NoResponder, status_of
 from bus.jetstream.patience import Patience, persevere
 from bus.jetstream.streams import Streams
-from bus.ports import Record
+from bus.ports import StoredBytes
 
 T = TypeVar("T")
 _BATCH_BYTES = 16 * 1024 * 1024
 _BATCH_RECORDS = 256
 _NOT_FOUND = "404"
 _TOO_MANY = "413"
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """One record as the server keeps it."""
-
-    stream: str
-    subject: str
-    seq: int
-    time_s: float
-    data: bytes
-
-    def record(self) -> Record:
-        """Raises `MessageCorrupt`."""
-        return Record(self.stream, self.subject, self.seq, decode(self.data), self.time_s, self.data)
 
 
 @dataclass(slots=True)
@@ -44,28 +28,28 @@ class Reader:
     streams: Streams
     patience: Patience
 
-    async def by_seq(self, stream: str, seq: int) -> Stored | None:
+    async def by_seq(self, stream: str, seq: int) -> StoredBytes | None:
         return await self._one(stream, {"seq": seq})
 
-    async def newest(self, stream: str, subject_filter: str) -> Stored | None:
+    async def newest(self, stream: str, subject_filter: str) -> StoredBytes | None:
         return await self._one(stream, {"last_by_subj": subject_filter})
 
-    async def newest_on(self, stream: str, subject: str) -> Stored | None:
+    async def newest_on(self, stream: str, subject: str) -> StoredBytes | None:
         """The newest record on one subject, which stands in the request: a writer is permitted no more than his own."""
         return await self._one(stream, None, f".{subject}")
 
     async def page(
         self, stream: str, subject_filter: str, *, after_seq: int = 0, since_s: float | None = None
-    ) -> list[Stored]:
+    ) -> list[StoredBytes]:
         """The next records behind `after_seq`, or stored at `since_s` or later; none when there are none yet."""
         start = {"seq": after_seq + 1} if since_s is None else {"start_time": _rfc3339(since_s)}
         body = {**start, "next_by_subj": subject_filter, "batch": _BATCH_RECORDS, "max_bytes": _BATCH_BYTES}
         *page, _ = await self._batch(stream, body)
         return [_stored(reply) for reply in page]
 
-    async def newest_of_each(self, stream: str, subject_filter: str) -> list[Stored]:
+    async def newest_of_each(self, stream: str, subject_filter: str) -> list[StoredBytes]:
         """Newest record of every subject, oldest first."""
-        found: list[Stored] = []
+        found: list[StoredBytes] = []
         bound: dict[str, int] = {}
         while True:
             body = {"multi_last": [subject_filter], "batch": _BATCH_RECORDS, "max_bytes": _BATCH_BYTES, **bound}
@@ -80,9 +64,9 @@ class Reader:
                 return found
             bound = {"seq": found[-1].seq + 1, "up_to_seq": int(closing["Nats-UpTo-Sequence"])}
 
-    async def _newest_by_pages(self, stream: str, subject_filter: str) -> list[Stored]:
+    async def _newest_by_pages(self, stream: str, subject_filter: str) -> list[StoredBytes]:
         """The server covers 1,024 subjects at once: above that every record is read, and the newest of each subject kept."""
-        newest: dict[str, Stored] = {}
+        newest: dict[str, StoredBytes] = {}
         after_seq = 0
         while page := await self.page(stream, subject_filter, after_seq=after_seq):
             newest |= {stored.subject: stored for stored in page}
@@ -101,10 +85,10 @@ class Reader:
     async def last_seq(self, stream: str) -> int:
         return (await self.streams.info(stream)).state.last_seq
 
-    async def _one(self, stream: str, body: dict[str, Any] | None, suffix: str = "") -> Stored | None:
+    async def _one(self, stream: str, body: dict[str, Any] | None, suffix: str = "") -> StoredBytes | None:
         payload = b"" if body is None else msgspec.json.encode(body)
 
-        async def attempt() -> Stored | None:
+        async def attempt() -> StoredBytes | None:
             request = self.link.request(_get(stream) + suffix, payload, timeout_s=self.patience.attempt_s)
             reply = await self._answered_for(stream, request)
             return None if status_of(reply) == _NOT_FOUND else _stored(reply)
@@ -155,7 +139,7 @@ def unix_seconds(rfc3339: str) -> float:
     return datetime.fromisoformat(rfc3339).timestamp() if rfc3339 else 0.0
 
 
-def _stored(reply: Msg) -> Stored:
+def _stored(reply: Msg) -> StoredBytes:
     headers = reply.headers or {}
     time_s = unix_seconds(headers["Nats-Time-Stamp"])
-    return Stored(headers["Nats-Stream"], headers["Nats-Subject"], int(headers["Nats-Sequence"]), time_s, reply.data)
+    return StoredBytes(headers["Nats-Stream"], headers["Nats-Subject"], int(headers["Nats-Sequence"]), time_s, reply.data)

@@ -12,9 +12,10 @@ from contextlib import asynccontextmanager
 import anyio
 import structlog
 
+from bus.codec import record_of
 from bus.jetstream.link import Link
-from bus.jetstream.read import Reader, Stored
-from bus.ports import Record
+from bus.jetstream.read import Reader
+from bus.ports import Record, StoredBytes
 from schemas.errors import MessageCorrupt
 
 _log = structlog.get_logger()
@@ -37,7 +38,7 @@ class Tail:
         self._poll_s = poll_s
         self._after_seq = 0
         self._since_s: float | None = None
-        self._page: deque[Stored] = deque()
+        self._page: deque[StoredBytes] = deque()
         self._reconnected = False
         self._woken = anyio.Event()
         self._pause_s = 0.0
@@ -66,7 +67,7 @@ class Tail:
             while self._page:
                 stored = self._page.popleft()
                 try:
-                    return stored.record()
+                    return record_of(stored)
                 except MessageCorrupt as error:
                     _log.error("record_skipped", stream=stored.stream, seq=stored.seq, reason=str(error))
             if not await self._turn_page():

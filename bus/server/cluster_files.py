@@ -54,6 +54,8 @@ class ClusterPlan:
         for host in self.hosts:
             if not _HOST.match(host):
                 raise ConfigurationError(f"--server {host!r} is no host name or address: write one without scheme and port")
+        if len({self.client_port, self.cluster_port, self.monitor_port}) < 3:
+            raise ConfigurationError("--client-port, --cluster-port and --monitor-port have to differ: write another one")
         if not self.runs or len({run.run for run in self.runs}) < len(self.runs):
             raise ConfigurationError("write --run once for every run, each a different one")
 

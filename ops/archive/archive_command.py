@@ -1,11 +1,9 @@
 """`millrace archive`: copies a run to files, once or for as long as it goes on; `--verify` checks what was copied."""
 
-import logging
 from dataclasses import asdict
 from pathlib import Path
 
 import anyio.to_thread
-import structlog
 from rich.console import Console
 from rich.table import Table
 
@@ -24,7 +22,6 @@ _SHOWN = 20
 
 async def once(run: RunFolder, config: Config, name: str) -> int:
     """Archives what the run's streams hold now. The run's own server is started for the while when it is not up."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     folder = archive_folder(run, config)
     subjects = subjects_of(config)
     with progress_line() as show, folder.writing(subjects.run, dump_config(config)):
@@ -38,7 +35,7 @@ async def once(run: RunFolder, config: Config, name: str) -> int:
                 progress=lambda done: show(_line(done)),
             )
             done = await archiver.run(once=True)
-    Console().print(f"{_line(done)} to {folder.path}", highlight=False)
+    Console().print(f"{_line(done)} to {folder.path}", soft_wrap=True, highlight=False)
     return 0
 
 

@@ -43,6 +43,13 @@ class ArchiveSource:
                         judgement = read_judgement(row)
                     yield judgement
 
+    async def rubrics(self) -> frozenset[str]:
+        self.folder.describe()
+        found: set[str] = set()
+        for part in self.folder.judgements.parts():
+            found.update(await anyio.to_thread.run_sync(_column, part, "rubric"))
+        return frozenset(found)
+
     def _episode(self, part: Part, row: Row, judged: "JudgementIndex") -> StoredEpisode:
         judgements = judged.of(EpisodeId(row["episode"]))
         with naming(part.path):
@@ -57,11 +64,7 @@ class JudgementIndex:
         self._places: dict[EpisodeId, list[Place]] = {}
         self._groups: dict[Place, list[Row]] = {}
         for number, part in enumerate(parts):
-            with naming(part.path):
-                episodes = pq.read_table(part.path, columns=["episode"], page_checksum_verification=True)[
-                    "episode"
-                ].to_pylist()
-            for row, episode in enumerate(episodes):
+            for row, episode in enumerate(_column(part, "episode")):
                 self._places.setdefault(EpisodeId(episode), []).append((number, row))
 
     def of(self, episode: EpisodeId) -> tuple[StoredJudgement, ...]:
@@ -79,6 +82,12 @@ class JudgementIndex:
             while len(self._groups) > _GROUPS_KEPT:
                 del self._groups[next(iter(self._groups))]
         return self._groups[place]
+
+
+def _column(part: Part, name: str) -> list[str]:
+    with naming(part.path):
+        values: list[str] = pq.read_table(part.path, columns=[name], page_checksum_verification=True)[name].to_pylist()
+        return values
 
 
 def num_groups(part: Part) -> int:

@@ -70,3 +70,7 @@ class EpisodeSource(Protocol):
     def judgements(self) -> AsyncIterator[StoredJudgement]:
         """Every judgement in the order of JUDGED, which is the order that a trainer consumes them in."""
         ...
+
+    async def rubrics(self) -> frozenset[str]:
+        """By which there are judgements."""
+        ...

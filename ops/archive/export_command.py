@@ -1,9 +1,7 @@
 """`millrace export`: writes the episodes of a run or an archive in the format of another tool."""
 
-import logging
 from pathlib import Path
 
-import structlog
 from rich.console import Console
 
 from ops.archive.exports.export import Exported, export
@@ -13,7 +11,6 @@ from ops.archive.progress import progress_line
 
 
 async def main(source: Path, out: Path, *, format_name: str, selection: Selection, leave_out_unchanged: bool) -> int:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     with progress_line() as show:
         async with open_source(source, name="export") as opened:
             done = await export(
@@ -26,7 +23,7 @@ async def main(source: Path, out: Path, *, format_name: str, selection: Selectio
                 leave_out_unchanged=leave_out_unchanged,
                 progress=lambda so_far: show(_line(so_far)),
             )
-    Console().print(f"{_line(done)} to {out}", highlight=False)
+    Console().print(f"{_line(done)} to {out}", soft_wrap=True, highlight=False)
     return 0
 
 

@@ -14,7 +14,7 @@ from ops.archive.keeping import Keeper
 from ops.archive.part_buffer import PartBuffer
 from ops.archive.tables import encode_part
 from schemas.config import ArchiveConfig
-from schemas.errors import MessageCorrupt
+from schemas.errors import ArchiveError, MessageCorrupt
 
 _log = structlog.get_logger()
 _WARN_EVERY_S = 60.0
@@ -81,6 +81,11 @@ class Follower:
                     return
 
     async def _take(self, record: Record) -> None:
+        if record.seq <= self.position:
+            raise ArchiveError(
+                f"{self.stream} began again while it was archived: record {record.seq} came behind {self.position}; "
+                "choose another archive_config.folder"
+            )
         if record.seq != self.position + 1:
             self._miss(self.position + 1, record.seq - 1, "aged out, or could not be read, before the archiver came to it")
         self._warn_when_late(record)

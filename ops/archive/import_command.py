@@ -1,10 +1,8 @@
 """`millrace import`: writes the episodes of an archive, or of another run, into a run's streams."""
 
-import logging
 from pathlib import Path
 
 import anyio.to_thread
-import structlog
 from rich.console import Console
 
 from ops.archive.importer import Imported, Importer
@@ -19,7 +17,6 @@ from schemas.config import Config
 
 async def main(source: Path, run: RunFolder, config: Config, *, judgements: bool) -> int:
     """Every hash of an archive is checked before anything is written."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     async with open_source(source, name="import-source") as opened:
         if opened.archive is not None:
             await anyio.to_thread.run_sync(refuse_damage, opened.archive)
@@ -32,7 +29,7 @@ async def main(source: Path, run: RunFolder, config: Config, *, judgements: bool
                     progress=lambda done: show(_line(done)),
                 )
                 done = await importer.run(opened.source)
-    Console().print(f"{_line(done)} into run {config.bus_config.run}", highlight=False)
+    Console().print(f"{_line(done)} into run {config.bus_config.run}", soft_wrap=True, highlight=False)
     return 0
 
 

@@ -90,8 +90,9 @@ class PictureStore:
         if not _holds(path, picture.data):
             make_folder(path.parent)
             write_whole(path, picture.data, force=False)
-            self._unforced |= {path, path.parent}
             self.num_bytes += len(picture.data)
+        # One that is there may be a killed writer's, which never came to force it.
+        self._unforced |= {path, path.parent}
         return name
 
     def sync(self) -> None:

@@ -37,6 +37,10 @@ class StreamSource:
             if isinstance(record.message, Judgement):
                 yield stored_judgement(record)
 
+    async def rubrics(self) -> frozenset[str]:
+        judged = await self.bus.subjects(self.subjects.judged, self.subjects.judgements(None))
+        return frozenset(subject.split(".")[3] for subject in judged)
+
     async def _judgements_of(self, episode: EpisodeId) -> tuple[StoredJudgement, ...]:
         every = self.subjects.judgement_of(episode)
         records = await self.bus.history(self.subjects.judged, every)

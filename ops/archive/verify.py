@@ -1,10 +1,11 @@
 """Checks every hash of an archive and compares every column with the bytes it repeats. Reads all, changes nothing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from bus.subjects import Subjects
 from ops.archive.archive_source import naming, num_groups, read_group
-from ops.archive.folder import ArchiveFolder, Part, PartFolder, require_sound
+from ops.archive.folder import ArchiveFolder, Gap, Part, PartFolder, require_sound
 from ops.archive.pictures import CutRecord, PictureStore, join
 from ops.archive.tables import (
     Row,
@@ -33,19 +34,46 @@ class Verified:
 
 def verify(folder: ArchiveFolder, progress: Callable[[Verified], None] = lambda _: None) -> Verified:
     """Raises `ConfigurationError` when there is no archive; damage is reported, not raised."""
-    folder.describe()
+    subjects = Subjects(folder.describe().run)
     found = Verified(num_gaps=len(folder.gaps()))
     check = _Check(folder.pictures, found)
-    for parts, row_check in ((folder.trajectories, check.episode), (folder.judgements, check.judgement)):
+    for parts, row_check, stream in (
+        (folder.trajectories, check.episode, subjects.trajectories),
+        (folder.judgements, check.judgement, subjects.judged),
+    ):
+        known = _Sequences(gap for gap in folder.gaps() if gap.stream == stream)
         for part in _parts(parts, found):
             for row in _rows(part, found):
+                if lost := known.lost_before(row["seq"]):
+                    found.damaged.append(f"{parts.path}: {lost} in no part and in no gap")
                 try:
                     with naming(part.path):
                         row_check(row)
                 except ArchiveDamaged as error:
                     found.damaged.append(str(error))
+            known.skip_to(part.last_seq)
             progress(found)
     return found
+
+
+class _Sequences:
+    """Whether every sequence of a stream is in a part, or in a gap that is written down: a lost part leaves no other trace."""
+
+    def __init__(self, gaps: Iterable[Gap]) -> None:
+        self._gaps = sorted((gap.first_seq, gap.last_seq) for gap in gaps)
+        self._seq = 0
+
+    def lost_before(self, seq: int) -> str:
+        """Of the sequences behind the row before; empty: none."""
+        first, self._seq = self._seq + 1, seq
+        for begin, end in self._gaps:
+            if begin <= first <= end:
+                first = end + 1
+        return f"sequences {first} to {seq - 1}" if first < seq else ""
+
+    def skip_to(self, seq: int) -> None:
+        """Behind a part, of which damage was named already."""
+        self._seq = seq
 
 
 def _parts(parts: PartFolder, found: Verified) -> tuple[Part, ...]:

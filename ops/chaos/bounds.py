@@ -19,6 +19,7 @@ RESTART_S = 8.0
 _ROLES: Mapping[Waiting, tuple[str, ...]] = {
     Waiting.TAKEOVER: ("browser", "server"),
     Waiting.ANSWER: ("policy", "browser", "server"),
+    Waiting.END: ("policy", "browser", "feeder", "server"),
     Waiting.JUDGEMENT: ("judge", "browser", "server"),
 }
 """Whose faults hold a wait up: an end is published by its browser before a judge can see it."""

@@ -7,6 +7,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ops.chaos.drill import Drill
 from ops.chaos.settings import DrillSettings
 from ops.logs import role_logs
+from ops.output_folder import make_output
 
 _REFRESH_S = 0.5
 
@@ -15,8 +16,7 @@ async def drill_main(settings: DrillSettings, *, command: str) -> int:
     """Returns 0 when every promise was kept, 1 when one was broken."""
     console = Console()
     drill = Drill(settings, command=command)
-    logs = settings.folder.resolve() / "logs"
-    logs.mkdir(parents=True, exist_ok=True)
+    logs = make_output(settings.folder.resolve() / "logs")
     # The terminal belongs to the progress bar; what happens is in the log.
     with (
         (logs / "drill.out").open("a") as output,

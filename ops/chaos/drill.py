@@ -16,10 +16,7 @@ from urllib.parse import urlsplit
 import anyio
 import structlog
 
-from bus.ports import WorkQueue
 from bus.server import address_of
-from bus.topology import trajectory_queue
-from judges.environment import EnvironmentJudge
 from ops.audit import Audit, audit
 from ops.chaos.bounds import late
 from ops.chaos.faults import Durations, FaultKind, faults
@@ -40,6 +37,7 @@ from ops.simulation.material import ensure_demo_task_file, ensure_task_file
 from ops.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervise
 from schemas.errors import BusError, BusUnavailable, ConfigurationError, MillraceError
 from schemas.messages import Role
+from trainer.curriculum import evaluation_versions
 
 _RESTARTS = RestartPolicy(first_delay_s=0.1, longest_delay_s=1.0, healthy_after_s=5.0)
 """Quicker than in production: every role is killed over and over."""
@@ -137,7 +135,7 @@ class Drill:
             arena = DrillArena(supervisor, servers, proxies)
             injector = Injector(arena, self._folder.path / "faults.jsonl", lambda _: self._count_fault())
             memory = MemoryWatch(lambda: self._pids(supervisor, servers))
-            watch = AcknowledgementWatch(bus, self._subjects, self._judges())
+            watch = AcknowledgementWatch(bus, self._subjects, self._config.bus_config)
             async with anyio.create_task_group() as group:
                 group.start_soon(memory.run)
                 group.start_soon(self._watch, watch)
@@ -149,7 +147,7 @@ class Drill:
                     await watch.look()
                 group.cancel_scope.cancel()
             self.progress.phase = "proving"
-            found = await audit(bus, self._subjects, batch=self._settings.batch)
+            found = await audit(bus, self._config)
         return self._report(found, injector, watch, memory, time.monotonic() - began)
 
     # start ------------------------------------------------------------------------------------------------------------
@@ -277,8 +275,12 @@ class Drill:
     def _count_fault(self) -> None:
         self.progress.num_faults += 1
 
-    def _judges(self) -> WorkQueue:
-        return trajectory_queue(self._subjects, self._config.bus_config, EnvironmentJudge.rubric)
+    def _num_expected(self) -> int:
+        feeder, env = self._config.feeder_config, self._config.env_config
+        size = env.test_tasks_rollout_size
+        held_out = NUM_TEST_TASKS if size < 0 else min(size, NUM_TEST_TASKS)
+        evaluated = len(evaluation_versions(feeder)) * held_out * env.test_tasks_repeat_times
+        return feeder.num_iterations * env.train_tasks_rollout_size + evaluated
 
     def _pids(self, supervisor: Supervisor, servers: Servers) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {"nats-server": [pid for name in servers.names if (pid := servers.pid(name))]}
@@ -292,6 +294,8 @@ class Drill:
         return {
             Waiting.TAKEOVER: bus.task_ack_wait_s,
             Waiting.ANSWER: bus.step_ack_wait_s,
+            # Also of a browser worker that died, whose task comes back for somebody to end it.
+            Waiting.END: max(bus.step_ack_wait_s, bus.task_ack_wait_s),
             # What a browser worker ended and did not publish comes back with its task first.
             Waiting.JUDGEMENT: bus.judge_ack_wait_s + bus.task_ack_wait_s,
         }
@@ -308,6 +312,8 @@ class Drill:
             late=late(found.waits, injector.log, leases_s=self._leases_s()),
             early_acknowledgements=tuple(sorted(watch.violations)),
             num_looks=watch.num_looks,
+            num_expected=self._num_expected(),
+            versions_expected=self._config.feeder_config.num_iterations + 1,
             leases_s=self._leases_s(),
             num_restarts=sum(self._outcome.num_restarts.values()),
             duration_s=seconds,

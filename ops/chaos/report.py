@@ -27,7 +27,11 @@ class Report:
     late: Sequence[Late]
     early_acknowledgements: Sequence[str]
     num_looks: int
-    """Times that the queues were compared with the outputs while the run went on."""
+    """Times that the queues were compared with the outputs while the run went on; 0 proves nothing."""
+    num_expected: int
+    """Training and evaluation episodes that the run is configured for."""
+    versions_expected: int
+    """Of the trainer, version 0 included."""
     leases_s: Mapping[Waiting, float]
     num_restarts: int
     duration_s: float
@@ -39,7 +43,18 @@ class Report:
 
     @property
     def holds(self) -> bool:
-        return self.audit.holds and not self.late and not self.early_acknowledgements and not self.failure
+        kept = self.audit.holds and not self.late and not self.early_acknowledgements
+        return kept and self.num_looks > 0 and not self.incomplete and not self.failure
+
+    @property
+    def incomplete(self) -> str:
+        """What the streams lack of the whole run, however sound the rest is."""
+        found = self.audit.findings
+        if found.num_tasks != self.num_expected:
+            return f"{found.num_tasks} of {self.num_expected} episodes were admitted"
+        if found.num_checkpoints != self.versions_expected:
+            return f"{found.num_checkpoints} of {self.versions_expected} versions were announced"
+        return ""
 
     def as_json(self) -> dict[str, object]:
         findings = self.audit.findings
@@ -58,7 +73,7 @@ class Report:
             "other_faults_of_counting": {
                 name: list(found)
                 for name, found in findings.faults.items()
-                if name in ("unknown", "differing", "unfounded", "miscounted")
+                if name in ("unused", "unknown", "differing", "unfounded", "miscounted", "unsound")
             },
             "attempts_beyond_the_first": findings.num_takeovers,
             "early_acknowledgements": list(self.early_acknowledgements),
@@ -72,7 +87,7 @@ class Report:
             "restarts": self.num_restarts,
             "duration_s": round(self.duration_s, 1),
             "peak_memory_mib": dict(self.peak_memory_mib),
-            "failure": self.failure,
+            "failure": self.failure or self.incomplete,
         }
 
     def write(self, file: Path) -> None:

@@ -4,17 +4,20 @@ Each look reads a queue first and the outputs after it. Outputs only grow, so an
 first read must have its outputs at the second, however much happens in between.
 """
 
-from bus.ports import Bus, WorkQueue
+from bus.ports import Bus
 from bus.subjects import Subjects
+from bus.topology import trajectory_queue
+from schemas.config import BusConfig
+from schemas.errors import BusUnavailable
 
 
 class AcknowledgementWatch:
     """`violations` names every input that was acknowledged too early."""
 
-    def __init__(self, bus: Bus, subjects: Subjects, judges: WorkQueue) -> None:
+    def __init__(self, bus: Bus, subjects: Subjects, config: BusConfig) -> None:
         self._bus = bus
         self._subjects = subjects
-        self._judges = judges
+        self._judges = {rubric: trajectory_queue(subjects, config, rubric) for rubric in config.rubrics}
         self._queued: set[str] = set()
         """Episodes that were seen in the queue."""
         self.violations: set[str] = set()
@@ -47,16 +50,26 @@ class AcknowledgementWatch:
         return len(queued)
 
     async def _look_at_trajectories(self) -> int:
-        """By counting: what is neither waiting nor in a judge's hands was acknowledged. Returns how many are not judged."""
+        """By counting: what is neither waiting nor in a judge's hands was acknowledged. Returns how many are not judged.
+
+        Raises:
+            BusUnavailable: the judges' queue is not there.
+        """
         names = self._subjects
-        published = len(await self._episodes(names.trajectories, names.everything("trajectory")))
-        depth = await self._bus.depth(self._judges)
-        judged = {subject.split(".")[-1] for subject in await self._bus.subjects(names.judged, names.judgements(None))}
-        self.num_judged = len(judged)
-        acknowledged = published - depth.num_pending - depth.num_in_flight if depth is not None else 0
-        if len(judged) < acknowledged:
-            self.violations.add(f"{acknowledged} trajectories were acknowledged when {len(judged)} had a judgement")
-        return published - len(judged)
+        num_unjudged = 0
+        self.num_judged = 0
+        for rubric, queue in self._judges.items():
+            published = len(await self._episodes(names.trajectories, names.everything("trajectory")))
+            depth = await self._bus.depth(queue)
+            if depth is None:
+                raise BusUnavailable(f"{queue.stream} has no queue {queue.name}: the run's administrator has to create it")
+            num_judged = len(await self._bus.subjects(names.judged, names.judgements_by(rubric)))
+            acknowledged = published - depth.num_pending - depth.num_in_flight
+            if num_judged < acknowledged:
+                self.violations.add(f"{acknowledged} trajectories were acknowledged when {num_judged} were judged by {rubric}")
+            num_unjudged += published - num_judged
+            self.num_judged += num_judged
+        return num_unjudged
 
     async def _episodes(self, stream: str, subject_filter: str) -> set[str]:
         """The episodes under a filter: token 3 of tasks, chains and trajectories alike."""

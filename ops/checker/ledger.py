@@ -5,11 +5,15 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from bus.codec import encode
-from bus.ports import Bus, Record
+import anyio
+
+from bus.codec import decode, encode
+from bus.ports import Bus, Record, StoredBytes
 from bus.subjects import Subjects
+from schemas.errors import MessageCorrupt
 from schemas.ids import EpisodeId
 from schemas.messages import (
+    AnyMessage,
     Checkpoint,
     EpisodeStart,
     Judgement,
@@ -20,6 +24,9 @@ from schemas.messages import (
     Trajectory,
     Verdict,
 )
+
+_PAUSES_S = (0.05, 0.2, 0.5, 1.0)
+"""How long a replica may lag behind before what it does not give counts as gone."""
 
 
 class Kind(Enum):
@@ -69,8 +76,10 @@ class Ruled:
     reward: float | None
     finished: bool
     """Whether the episode was played to an end that can be judged."""
-    counts: bool
-    """Whether a trainer consumes it: training, and no demonstration."""
+    trains: bool
+    """Of a training episode."""
+    demonstrates: bool
+    """Played by an oracle."""
     digest: str
     """Of the trajectory inside it."""
 
@@ -83,36 +92,94 @@ class Ledger:
     published: list[Published] = field(default_factory=list)
     ruled: list[Ruled] = field(default_factory=list)
     checkpoints: list[Checkpoint] = field(default_factory=list)
+    unsound: list[str] = field(default_factory=list)
+    """Records that are gone, that nobody can read, or that are not what their subject says."""
 
 
 async def read_ledger(bus: Bus, subjects: Subjects) -> Ledger:
-    """Reads every stream from its beginning to where it ends now."""
+    """Reads every stream from its beginning to where it ended when reading began.
+
+    The ends are noted effect before cause, so that whatever is read refers to what is read too, also in a run that goes on.
+    """
+    shards = [subjects.episodes(shard) for shard in range(subjects.num_shards)]
+    streams = (subjects.checkpoints, subjects.judged, subjects.trajectories, *shards)
+    ends = {stream: await bus.last_seq(stream) for stream in streams}
     ledger = Ledger()
-    for shard in range(subjects.num_shards):
-        async for record in _stored(bus, subjects.episodes(shard), f"{subjects.run}.ep.{shard}.>"):
-            episode = EpisodeId(record.subject.split(".")[3])
-            ledger.chains.setdefault(episode, []).append(link_of(record))
-    async for record in _stored(bus, subjects.trajectories, subjects.everything("trajectory")):
-        if isinstance(record.message, Trajectory):
-            ledger.published.append(_published(record, record.message))
-    async for record in _stored(bus, subjects.judged, subjects.judgements(None)):
-        if isinstance(record.message, Judgement):
-            ledger.ruled.append(_ruled(record, record.message))
-    async for record in _stored(bus, subjects.checkpoints, subjects.everything("checkpoint")):
-        if isinstance(record.message, Checkpoint):
-            ledger.checkpoints.append(record.message)
+    for stream, end in ends.items():
+        async for stored in _stored(bus, stream, end, ledger):
+            if stream in shards:
+                link = _link(stored)
+                ledger.chains.setdefault(EpisodeId(stored.subject.split(".")[3]), []).append(link)
+            elif not _take_result(ledger, subjects, stored):
+                ledger.unsound.append(f"record {stored.seq} of {stream} is not what its subject says")
     return ledger
 
 
-async def _stored(bus: Bus, stream: str, subject_filter: str) -> AsyncIterator[Record]:
-    newest = await bus.last(stream, subject_filter)
-    if newest is None:
-        return
-    async with bus.tail(stream, subject_filter) as records:
-        async for record in records:
-            yield record
-            if record.seq >= newest.seq:
-                return
+async def _stored(bus: Bus, stream: str, end: int, ledger: Ledger) -> AsyncIterator[StoredBytes]:
+    """Every record up to `end`. Sequences have no gaps, so one that is missing was there and is gone."""
+    seq = 0
+    while seq < end:
+        page = await _page(bus, stream, seq)
+        for stored in page:
+            _note_gone(ledger, stream, seq + 1, min(stored.seq - 1, end))
+            seq = stored.seq
+            if seq > end:
+                break
+            yield stored
+        if not page:
+            _note_gone(ledger, stream, seq + 1, end)
+            break
+
+
+async def _page(bus: Bus, stream: str, after_seq: int) -> list[StoredBytes]:
+    for pause_s in (0.0, *_PAUSES_S):
+        await anyio.sleep(pause_s)
+        if page := list(await bus.read_bytes(stream, ">", after_seq=after_seq)):
+            return page
+    return []
+
+
+def _note_gone(ledger: Ledger, stream: str, first: int, last: int) -> None:
+    if first <= last:
+        which = f"record {first}" if first == last else f"records {first} to {last}"
+        ledger.unsound.append(f"{which} of {stream} cannot be had any more")
+
+
+def _decoded(stored: StoredBytes) -> AnyMessage | None:
+    try:
+        return decode(stored.data)
+    except MessageCorrupt:
+        return None
+
+
+def _link(stored: StoredBytes) -> Link:
+    message = _decoded(stored)
+    if message is None:
+        return Link(kind=None, seq=stored.seq, time_s=stored.time_s)
+    return link_of(Record(stored.stream, stored.subject, stored.seq, message, stored.time_s))
+
+
+def _take_result(ledger: Ledger, subjects: Subjects, stored: StoredBytes) -> bool:
+    """Whether the record is what its subject says; only then it counts."""
+    match _decoded(stored):
+        case Trajectory() as trajectory if stored.subject == subjects.trajectory(trajectory.task.split, trajectory.episode):
+            ledger.published.append(_published(stored, trajectory))
+        case Judgement() as judgement if _subjects_of(subjects, judgement) == {stored.subject}:
+            ledger.ruled.append(_ruled(stored, judgement))
+        case Checkpoint() as checkpoint if stored.subject == subjects.checkpoint(checkpoint.version):
+            ledger.checkpoints.append(checkpoint)
+        case _:
+            return False
+    return True
+
+
+def _subjects_of(subjects: Subjects, judgement: Judgement) -> set[str]:
+    """By what it says itself, and by the trajectory inside it."""
+    task, rubric = judgement.trajectory.task, judgement.rubric
+    return {
+        subjects.judgement(judgement.split, rubric, judgement.episode),
+        subjects.judgement(task.split, rubric, task.episode),
+    }
 
 
 def digest_of(trajectory: Trajectory) -> str:
@@ -157,11 +224,11 @@ def _place(record: Record) -> tuple[Kind | None, int, int]:
     return place if said == tokens else (None, 0, 0)
 
 
-def _published(record: Record, trajectory: Trajectory) -> Published:
+def _published(record: StoredBytes, trajectory: Trajectory) -> Published:
     return Published(episode=trajectory.episode, time_s=record.time_s, digest=digest_of(trajectory))
 
 
-def _ruled(record: Record, judgement: Judgement) -> Ruled:
+def _ruled(record: StoredBytes, judgement: Judgement) -> Ruled:
     trajectory = judgement.trajectory
     return Ruled(
         seq=record.seq,
@@ -171,6 +238,7 @@ def _ruled(record: Record, judgement: Judgement) -> Ruled:
         verdict=judgement.verdict,
         reward=judgement.reward,
         finished=trajectory.outcome.finished,
-        counts=judgement.split is Split.TRAIN and not trajectory.task.demonstrate,
+        trains=judgement.split is Split.TRAIN,
+        demonstrates=trajectory.task.demonstrate,
         digest=digest_of(trajectory),
     )

@@ -1,15 +1,20 @@
 """The promises about counting, checked on a ledger. Pure: a ledger in, what is wrong with it out."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ops.checker.chains import chain_fault
+from ops.checker.feed import Feed
 from ops.checker.ledger import Kind, Ledger, Ruled
 from schemas.ids import EpisodeId
 from schemas.messages import Checkpoint, Verdict
+from trainer.passes import Position
 
 _DECIDED = (Verdict.SUCCESS, Verdict.FAILURE)
+_OPEN = ("unfinished", "unpublished", "unjudged", "unused")
+"""What every run has while it goes on."""
+_BROKEN = ("unknown", "broken_chains", "differing", "unfounded", "miscounted", "unsound")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +34,9 @@ class Findings:
     unpublished: tuple[str, ...]
     """Ended episodes that never came before a judge or consumer."""
     unjudged: tuple[str, ...]
+    """Published episodes without a judgement, of each rubric."""
+    unused: tuple[str, ...]
+    """Whole batches of judgements that no version consumed, in a run that has a trainer."""
     unknown: tuple[str, ...]
     """Trajectories or judgements of episodes that nobody admitted."""
     broken_chains: tuple[str, ...]
@@ -38,25 +46,25 @@ class Findings:
     """Judgements with a reward and no verdict, or the other way round."""
     miscounted: tuple[str, ...]
     """Checkpoints that do not consume exactly the next judgements."""
+    unsound: tuple[str, ...]
+    """Records that are gone, that nobody can read, or that are not what their subject says."""
 
     @property
     def faults(self) -> dict[str, tuple[str, ...]]:
-        named = ("unfinished", "unpublished", "unjudged", "unknown", "broken_chains", "differing", "unfounded", "miscounted")
-        return {name: getattr(self, name) for name in named}
+        return {name: getattr(self, name) for name in (*_OPEN, *_BROKEN)}
 
     @property
     def holds_so_far(self) -> bool:
         """What holds at any time, also while episodes are under way."""
-        open_ = ("unfinished", "unpublished", "unjudged")
-        return self.num_duplicates == 0 and not any(found for name, found in self.faults.items() if name not in open_)
+        return self.num_duplicates == 0 and not any(self.faults[name] for name in _BROKEN)
 
     @property
     def holds(self) -> bool:
         return self.num_duplicates == 0 and not any(self.faults.values())
 
 
-def check(ledger: Ledger, *, batch: int | None = None) -> Findings:
-    """Checks a run that has ended. `batch`: judgements that one checkpoint consumes; None: as the first one did."""
+def check(ledger: Ledger, *, feed: Feed, rubrics: Sequence[str] = ()) -> Findings:
+    """Checks a run that has ended. `rubrics`: by which every episode has to be judged; empty: by any."""
     ends = {episode: link.digest for episode, links in ledger.chains.items() for link in links if link.kind is Kind.DONE}
     admitted = {episode for episode, links in ledger.chains.items() if any(link.kind is Kind.TASK for link in links)}
     published = Counter(record.episode for record in ledger.published)
@@ -76,12 +84,14 @@ def check(ledger: Ledger, *, batch: int | None = None) -> Findings:
         num_duplicates=sum(count - 1 for counter in (published, ruled, identities) for count in counter.values()),
         unfinished=_sorted(admitted - ends.keys()),
         unpublished=_sorted(ends.keys() - published.keys()),
-        unjudged=_sorted(published.keys() - judged),
+        unjudged=_unjudged(published.keys(), ruled.keys(), rubrics),
+        unused=unused(ledger.checkpoints, ledger.ruled, feed),
         unknown=_sorted((published.keys() | judged | ledger.chains.keys()) - admitted),
         broken_chains=_broken(ledger),
         differing=_differing(ledger, ends),
         unfounded=tuple(fault for record in ledger.ruled if (fault := _unfounded(record))),
-        miscounted=miscounted(ledger.checkpoints, ledger.ruled, batch=batch),
+        miscounted=miscounted(ledger.checkpoints, ledger.ruled, feed),
+        unsound=tuple(ledger.unsound),
     )
 
 
@@ -113,11 +123,20 @@ def _unfounded(record: Ruled) -> str | None:
     return None
 
 
-def miscounted(checkpoints: Sequence[Checkpoint], ruled: Sequence[Ruled], *, batch: int | None) -> tuple[str, ...]:
-    """Recounts JUDGED: every version must consume exactly the next `batch` judgements that count, in JUDGED's order."""
-    counted = [record.seq for record in ruled if record.counts]
-    size = batch or (checkpoints[1].num_trajectories if len(checkpoints) > 1 else 0)
+def _unjudged(
+    published: Iterable[EpisodeId], ruled: Collection[tuple[EpisodeId, str]], rubrics: Sequence[str]
+) -> tuple[str, ...]:
+    if not rubrics:
+        return _sorted(set(published) - {episode for episode, _ in ruled})
+    missing = [(episode, rubric) for episode in published for rubric in rubrics if (episode, rubric) not in ruled]
+    return tuple(sorted(episode if len(rubrics) == 1 else f"{episode} by {rubric}" for episode, rubric in missing))
+
+
+def miscounted(checkpoints: Sequence[Checkpoint], ruled: Sequence[Ruled], feed: Feed) -> tuple[str, ...]:
+    """Recounts JUDGED: every version must consume exactly the next judgements that count, in JUDGED's order."""
+    counted = feed.counted(ruled)
     faults: list[str] = []
+    position, total = Position(), 0
     for index, checkpoint in enumerate(checkpoints):
         version = checkpoint.version
         if version != index:
@@ -126,10 +145,20 @@ def miscounted(checkpoints: Sequence[Checkpoint], ruled: Sequence[Ruled], *, bat
             faults.append(f"version {version} says that its parent is {checkpoint.parent}")
         if index == 0:
             continue
-        total = index * size
+        taken = feed.next(counted, position)
+        total += feed.size(position)
         if checkpoint.num_trajectories != total:
             faults.append(f"version {version} has consumed {checkpoint.num_trajectories} trajectories, not {total}")
-        elif not 0 < total <= len(counted) or checkpoint.judged_seq != counted[total - 1]:
-            where = counted[total - 1] if 0 < total <= len(counted) else "nowhere"
+        elif len(taken) < feed.size(position) or checkpoint.judged_seq != taken[-1]:
+            where = taken[-1] if len(taken) == feed.size(position) else "nowhere"
             faults.append(f"version {version} ends at judgement {checkpoint.judged_seq}; its last one stands at {where}")
+        position = feed.passes.after(position, seq=taken[-1] if taken else position.seq, count=feed.size(position))
     return tuple(faults)
+
+
+def unused(checkpoints: Sequence[Checkpoint], ruled: Sequence[Ruled], feed: Feed) -> tuple[str, ...]:
+    """What a trainer that has ended left: online, everything that counts is consumed but for less than a batch."""
+    if not checkpoints or feed.passes.num_stored is not None:
+        return ()
+    left = len(feed.counted(ruled)) - checkpoints[-1].num_trajectories
+    return (f"{left} judgements that no version consumed",) if left >= feed.batch else ()

@@ -15,6 +15,8 @@ class Waiting(Enum):
     """The last record of an attempt until the start of the next: the browser worker was dead, or taken for it."""
     ANSWER = "answer"
     """An observation until its answer."""
+    END = "end"
+    """An observation until its episode's end, without an answer: short after the last action, long when nobody answers."""
     JUDGEMENT = "judgement"
     """The end of an episode until its first judgement."""
 
@@ -53,6 +55,8 @@ def waits(ledger: Ledger) -> Iterator[Wait]:
                 what = Waiting.TAKEOVER
             elif before.kind is Kind.OBSERVATION and after.kind is Kind.ANSWER:
                 what = Waiting.ANSWER
+            elif before.kind is Kind.OBSERVATION and after.kind is Kind.DONE:
+                what = Waiting.END
             if what is not None:
                 yield Wait(what=what, episode=episode, began_s=before.time_s, ended_s=after.time_s)
         if links[-1].kind is Kind.DONE and episode in ruled:

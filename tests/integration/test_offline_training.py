@@ -144,7 +144,8 @@ def test_the_example_trains(source: Path, tmp_path: Path) -> None:
     result = json.loads((into / "result.json").read_text())
     assert (result["num_versions"], result["num_passes"], result["num_stored"]) == (6, 2.0, _NUM_STORED)
     assert result["last"]["loss"] < result["first"]["loss"]
-    assert (Path(result["model"]) / "model.safetensors").is_file()
+    assert not Path(result["model"]).is_absolute()
+    assert (into / result["model"] / "model.safetensors").is_file()
 
 
 def test_trajectories_are_judged_again_with_the_runs_own_rubric(source: Path, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from bus.ports import Expect
 from schemas.errors import ChainConflict
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, Outcome, Role, Trajectory
-from tests.builders import RUN
-from tests.trainer_world import SUBJECTS, judge, judgement, train_task
+from tests.builders import RUN, judgement
+from tests.trainer_world import SUBJECTS, judge, train_task
 from trainer.episode_steps import EpisodeSteps
 from trainer.feeder_state import FeederState
 from trainer.intake import open_intake

@@ -5,7 +5,8 @@ import errno
 import itertools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,18 +21,19 @@ from hypothesis import strategies as st
 from bus import chain
 from bus.codec import encode
 from bus.memory import MemoryBus
+from bus.ports import Record
 from bus.subjects import Subjects
-from ops.archive import archiver, disk_room
+from ops.archive import archiver, disk_room, pictures
 from ops.archive.archive_source import ArchiveSource
 from ops.archive.archiver import Archived
 from ops.archive.episodes import StoredRecord
 from ops.archive.folder import ArchiveFolder
 from ops.archive.importer import Importer
-from ops.archive.pictures import cut, join
-from ops.archive.stream_source import StreamSource
+from ops.archive.pictures import PictureStore, cut, join, picture_path
+from ops.archive.stream_source import StreamSource, records_to_the_end
 from ops.archive.verify import refuse_damage, verify
 from ops.audit import audit
-from schemas.config import BusConfig
+from schemas.config import BusConfig, Config
 from schemas.errors import ArchiveDamaged, ArchiveError, BusUnavailable, ConfigurationError, ImportConflict
 from schemas.ids import RunName
 from schemas.messages import Split
@@ -60,6 +62,7 @@ async def test_an_archive_holds_what_the_streams_held(tmp_path: Path) -> None:
     assert len(expected.episodes) == 8
     assert [len(episode.judgements) for episode in expected.episodes] == [2, 1, 1, 2, 1, 1, 1, 1]
     assert await world.contents(ArchiveSource(folder)) == expected
+    assert await ArchiveSource(folder).rubrics() == await StreamSource(bus, SUBJECTS).rubrics() == set(world.RUBRICS)
     found = verify(folder)
     assert (found.num_episodes, found.num_judgements, found.damaged, found.num_gaps) == (8, 10, [], 0)
     assert found.num_records == sum(len(episode.records) for episode in expected.episodes)
@@ -283,7 +286,7 @@ async def test_an_import_gives_the_same_records_under_the_same_identities(tmp_pa
     expected = await world.contents(StreamSource(bus, SUBJECTS))
     assert await world.contents(StreamSource(target, TARGET)) == expected
     assert (done.num_episodes, done.num_judgements, done.num_known) == (8, 10, 0)
-    assert (await audit(target, TARGET)).findings.broken_chains == ()
+    assert (await audit(target, Config(bus_config=BusConfig(run=TARGET.run, num_shards=1)))).findings.broken_chains == ()
     assert await target.last_seq(TARGET.tasks) == 0
     again = await Importer(bus=target, subjects=TARGET).run(ArchiveSource(folder))
     assert (again.num_records, again.num_judgements, again.num_known) == (0, 0, done.num_records + 8 + 10)
@@ -371,3 +374,49 @@ async def test_once_says_that_another_archiver_of_the_run_is_active(tmp_path: Pa
             await world.archive(bus, SUBJECTS, tmp_path / "archive")
         over.set()
     assert (await world.archive(bus, SUBJECTS, tmp_path / "archive")).trajectories.position == 1
+
+
+@pytest.mark.parametrize(("parts", "lost"), [("trajectories", "5 to 8"), ("judgements", "1 to 4")])
+async def test_a_part_that_is_gone_is_found(tmp_path: Path, parts: str, lost: str) -> None:
+    folder = await world.archive(await filled(12), SUBJECTS, tmp_path / "archive")
+    first, last = lost.split(" to ")
+    part = folder.path / parts / f"{int(first):012d}-{int(last):012d}.parquet"
+    part.unlink()
+    part.with_name(part.name + ".sha256").unlink()
+    assert verify(folder).damaged == [f"{folder.path / parts}: sequences {lost} in no part and in no gap"]
+
+
+async def test_a_stream_that_begins_again_under_the_archiver_stops_it(tmp_path: Path) -> None:
+    bus, waiting = await filled(4), anyio.Event()
+    folder = ArchiveFolder(tmp_path / "archive")
+    again = [record async for record in records_to_the_end(bus, SUBJECTS.trajectories, SUBJECTS.everything("trajectory"))]
+
+    class Beginning(MemoryBus):
+        @asynccontextmanager
+        async def tail(self, stream: str, subject_filter: str, **_: object) -> AsyncIterator[AsyncIterator[Record]]:
+            async def records() -> AsyncIterator[Record]:
+                for record in (*again, *again) if stream == SUBJECTS.trajectories else ():
+                    yield record
+                await waiting.wait()
+
+            yield records()
+
+    beginning = Beginning(SUBJECTS)
+    beginning.__dict__ = bus.__dict__
+    with folder.writing(SUBJECTS.run, ""):
+        with pytest.raises(ExceptionGroup) as caught:
+            await world.archiver(beginning, SUBJECTS, folder).run()
+        assert caught.group_contains(ArchiveError, match="began again while it was archived", depth=None)
+    assert [(part.first_seq, part.last_seq) for part in folder.trajectories.parts()] == [(1, 4)]
+    assert verify(folder).damaged == []
+
+
+def test_a_picture_that_a_killed_writer_left_is_forced_to_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = PictureStore(tmp_path).put(world.shot(1))
+    forced: list[Path] = []
+    monkeypatch.setattr(pictures, "sync_all", forced.extend)
+    store = PictureStore(tmp_path)
+    store.put(world.shot(1))
+    store.sync()
+    assert tmp_path / picture_path(name) in forced
+    assert store.num_bytes == 0

@@ -1,13 +1,14 @@
 """The checker finds every kind of damage: each test breaks one promise in otherwise sound streams."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 import msgspec
 import pytest
 
 from bus import chain
 from bus.memory import MemoryBus
-from bus.ports import WorkQueue
+from bus.ports import StoredBytes, WorkQueue
 from bus.subjects import Subjects
 from bus.topology import task_queue, trajectory_queue
 from ops.audit import audit
@@ -15,14 +16,14 @@ from ops.checker.acknowledgements import AcknowledgementWatch
 from ops.checker.ledger import Kind, Ledger, Link
 from ops.checker.promises import Findings
 from ops.checker.waits import Waiting, figures, waits
-from schemas.config import BusConfig
+from schemas.config import BusConfig, Config, EnvConfig, FeederConfig
 from schemas.ids import EpisodeId, PolicyVersion, WorkerId
 from schemas.messages import Checkpoint, Judgement, Outcome, Split, Task, Trajectory, Verdict
 from tests import builders
 
 pytestmark = pytest.mark.anyio
 SUBJECTS = Subjects(builders.RUN)
-CONFIG = BusConfig(run=builders.RUN)
+CONFIG = BusConfig(run=builders.RUN, rubrics=("r1",))
 BATCH = 2
 
 
@@ -31,6 +32,10 @@ class World:
 
     def __init__(self) -> None:
         self.bus = MemoryBus(SUBJECTS, rubrics=("r1",))
+        self.config = Config(
+            bus_config=CONFIG,
+            env_config=EnvConfig(train_tasks_rollout_size=BATCH),
+        )
         self.judged_seqs: list[int] = []
 
     async def play(self, name: str, *, attempts: int = 1) -> Trajectory:
@@ -87,7 +92,7 @@ class World:
         await self.announce(1, parent=0, num_trajectories=2, judged_seq=self.judged_seqs[1])
 
     async def findings(self) -> Findings:
-        return (await audit(self.bus, SUBJECTS, batch=BATCH)).findings
+        return (await audit(self.bus, self.config)).findings
 
 
 Damage = Callable[[World], Awaitable[None]]
@@ -131,6 +136,54 @@ async def test_judgements_of_another_split_are_not_counted_against_a_checkpoint(
     await world.announce(2, parent=1, num_trajectories=4, judged_seq=world.judged_seqs[3])
 
     assert (await world.findings()).holds
+
+
+async def test_passes_over_stored_judgements_are_recounted(world: World) -> None:
+    """Offline, five in batches of two, two passes: the last batch of a pass is shorter."""
+    done = await world.play("e")
+    await world.publish(done)
+    await world.judge(done)
+    world.config = replace(world.config, feeder_config=FeederConfig(mode="offline", num_stored=5))
+    seqs = world.judged_seqs
+    ends = [(4, seqs[3]), (5, seqs[4]), (7, seqs[1]), (9, seqs[3]), (10, seqs[4])]
+    for version, (total, seq) in enumerate(ends, start=2):
+        await world.announce(version, parent=version - 1, num_trajectories=total, judged_seq=seq)
+    findings = await world.findings()
+    assert findings.holds, findings
+
+    await world.announce(7, parent=6, num_trajectories=12, judged_seq=seqs[0])
+    assert (await world.findings()).miscounted == (f"version 7 ends at judgement {seqs[0]}; its last one stands at {seqs[1]}",)
+
+
+async def test_what_is_written_while_the_streams_are_read_breaks_no_promise(world: World) -> None:
+    """Streams are read one after the other; a run that goes on adds to those that are read last."""
+    await world.announce(2, parent=1, num_trajectories=4, judged_seq=world.judged_seqs[3])
+
+    class Going(MemoryBus):
+        """Plays another batch between any two reads of streams."""
+
+        num_played = 0
+
+        async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:
+            found = await super().read_bytes(stream, subject_filter, after_seq=after_seq)
+            for _ in range(BATCH):
+                self.num_played += 1
+                done = await world.play(f"more-{self.num_played}")
+                await world.publish(done)
+                await world.judge(done)
+            version = 2 + self.num_played // BATCH
+            await world.announce(
+                version, parent=version - 1, num_trajectories=BATCH * version, judged_seq=world.judged_seqs[-1]
+            )
+            return found
+
+    going = Going(SUBJECTS, rubrics=("r1",))
+    going.__dict__ = world.bus.__dict__
+    world.bus = going
+    findings = await world.findings()
+
+    assert going.num_played > 0
+    assert findings.holds_so_far, findings
 
 
 # damage ---------------------------------------------------------------------------------------------------------------
@@ -212,9 +265,66 @@ async def wrong_parent(world: World) -> None:
     await world.announce(2, parent=0, num_trajectories=4, judged_seq=world.judged_seqs[3])
 
 
+async def not_judged_by_the_other_rubric(world: World) -> None:
+    world.config = replace(world.config, bus_config=replace(CONFIG, rubrics=("r1", "r2")))
+
+
+async def never_consumed(world: World) -> None:
+    """The run holds another whole batch and ends with version 1."""
+
+
+async def trajectory_unreadable(world: World) -> None:
+    world.bus.store(SUBJECTS.trajectories, f"{builders.RUN}.trajectory.train.x", b"\xc1")
+
+
+async def judgement_unreadable_behind_the_sound_one(world: World) -> None:
+    record = await world.bus.last(SUBJECTS.judged, SUBJECTS.judgements(None))
+    assert record is not None
+    world.bus.store(SUBJECTS.judged, record.subject, b"\xc1")
+
+
+async def checkpoint_gone(world: World) -> None:
+    seq = await world.bus.last_seq(SUBJECTS.checkpoints)
+    del world.bus._stream(SUBJECTS.checkpoints).records[seq]
+
+
+async def record_in_a_chain_gone(world: World) -> None:
+    """The last of an attempt that another took over: the chain looks sound without it."""
+    episode = builders.task("b").episode
+    stream = SUBJECTS.episodes(SUBJECTS.shard(episode))
+    records = await world.bus.history(stream, SUBJECTS.chain(episode))
+    [lost] = [record for record in records if record.subject.endswith(".1.obs.0")]
+    del world.bus._stream(stream).records[lost.seq]
+
+
+async def record_in_a_chain_unreadable(world: World) -> None:
+    episode = builders.task("b").episode
+    world.bus.store(SUBJECTS.episodes(SUBJECTS.shard(episode)), SUBJECTS.chain_record(episode, 3, "start", 0), b"\xc1")
+
+
+async def judged_under_anothers_name(world: World) -> None:
+    record = await world.bus.last(SUBJECTS.judged, SUBJECTS.judgements(None))
+    assert record is not None
+    await world.bus.append(SUBJECTS.judged, SUBJECTS.judgement(Split.EVAL, "r1", EpisodeId("e")), record.message)
+
+
+async def something_else_among_the_trajectories(world: World) -> None:
+    task = builders.task("a")
+    await world.bus.append(SUBJECTS.trajectories, SUBJECTS.trajectory(task.split, EpisodeId("e")), task)
+
+
 @pytest.mark.parametrize(
     ("damage", "found"),
     [
+        (not_judged_by_the_other_rubric, "unjudged"),
+        (never_consumed, "unused"),
+        (trajectory_unreadable, "unsound"),
+        (judgement_unreadable_behind_the_sound_one, "unsound"),
+        (checkpoint_gone, "unsound"),
+        (record_in_a_chain_gone, "unsound"),
+        (record_in_a_chain_unreadable, "broken_chains"),
+        (judged_under_anothers_name, "unsound"),
+        (something_else_among_the_trajectories, "unsound"),
         (unfinished, "unfinished"),
         (unpublished, "unpublished"),
         (unjudged, "unjudged"),
@@ -259,7 +369,7 @@ class Running:
         self.bus = MemoryBus(SUBJECTS, rubrics=("r1",))
         self.task = builders.task()
         self.judges = trajectory_queue(SUBJECTS, CONFIG, "r1")
-        self.watch = AcknowledgementWatch(self.bus, SUBJECTS, self.judges)
+        self.watch = AcknowledgementWatch(self.bus, SUBJECTS, CONFIG)
 
     async def begin(self) -> None:
         await chain.admit(self.bus, SUBJECTS, self.task)
@@ -312,7 +422,7 @@ async def test_a_trajectory_acknowledged_before_its_judgement_is_found(running: 
 
     await running.watch.look()
 
-    assert running.watch.violations == {"1 trajectories were acknowledged when 0 had a judgement"}
+    assert running.watch.violations == {"1 trajectories were acknowledged when 0 were judged by r1"}
 
 
 # waits ----------------------------------------------------------------------------------------------------------------
@@ -337,6 +447,14 @@ def test_waits_are_read_from_the_times_of_the_records() -> None:
     found = {(wait.what, wait.seconds) for wait in waits(Ledger(chains={EpisodeId("e"): chain_}))}
 
     assert found == {(Waiting.ANSWER, 0.5), (Waiting.ANSWER, 1.0), (Waiting.TAKEOVER, 5.0)}
+
+
+def test_a_step_that_nobody_ever_answered_was_waited_for_until_the_end() -> None:
+    chain_ = [link(Kind.TASK, 0, 0), link(Kind.START, 1), link(Kind.OBSERVATION, 2), link(Kind.DONE, 302)]
+
+    [found] = waits(Ledger(chains={EpisodeId("e"): chain_}))
+
+    assert (found.what, found.seconds) == (Waiting.END, 300.0)
 
 
 def test_quantiles_are_values_that_occurred() -> None:

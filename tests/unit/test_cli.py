@@ -22,7 +22,8 @@ from schemas.messages import Role
 
 _ROLES = ("server", "feeder", "browser", "policy", "judge", "trainer")
 _FILES = ("archive", "import", "export", "replay")
-_COMMANDS = ("quickstart", *_ROLES, *_FILES, "evaluate", "doctor", "audit", "chaos", "watch", "schema", "dead-letters")
+_LOOKS = ("audit", "watch", "schema", "dead-letters")
+_COMMANDS = ("quickstart", *_ROLES, *_FILES, *_LOOKS, "evaluate", "chaos", "doctor", "streams", "cluster")
 
 
 @pytest.mark.parametrize("command", _COMMANDS)
@@ -31,6 +32,81 @@ def test_every_subcommand_has_help(command: str, capsys: pytest.CaptureFixture[s
         cli.main([command, "--help"])
     assert ended.value.code == 0
     assert f"millrace {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_help_lists_every_command_once_in_the_width_of_the_terminal(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    listed = [line.split()[0] for line in lines if line.startswith("  ") and line[2].isalpha()]
+    assert sorted(listed) == sorted(_COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("nonsense", "invalid choice: 'nonsense'"),
+        ("audit --run runs/x", "millrace audit: error: unrecognized arguments: --run runs/x"),
+        ("audit a.b=1", "unrecognized arguments: a.b=1"),
+        ("chaos --episodes -1", "--episodes: '-1' is not a whole number of 1 or more"),
+        ("chaos --fault-interval -2", "--fault-interval: '-2' is not above 0"),
+        ("chaos --duration nan", "--duration: 'nan' is not above 0"),
+        ("quickstart --seed -1", "--seed: '-1' is not a whole number of 0 or more"),
+        ("replay runs/x --speed -1", "--speed: '-1' is not above 0"),
+        ("cluster --out c --server a --client-port 70000", "'70000' is not a port"),
+        ("dead-letters show x", "'x' is not a whole number"),
+        ("schema --num-shards 0", "--num-shards: '0' is not"),
+        ("watch nothing", "choose from 'trajectories', 'judgements'"),
+    ],
+)
+def test_wrong_arguments_are_refused_by_the_command_itself(wrong: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(wrong.split())
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("audit --run-dir none", "none holds no run: give the --run-dir of one that was created"),
+        ("audit --run-dir file", "file holds no run"),
+        ("watch --run-dir none", "none holds no run"),
+        ("watch --run-dir run --version 7-3", "write one as 3, or several as 3-7"),
+        ("watch --run-dir run --from 9999999999d", "write beginning, new"),
+        ("watch --run-dir run --pictures file", "file cannot be made (File exists): choose another folder"),
+        ("watch checkpoints --run-dir run --split train", "only trajectories, judgements can"),
+        ("evaluate --run-dir none --checkpoint 4", "none holds no run"),
+        ("evaluate --run-dir run --checkpoint 4", "write a version that is kept (0) or a folder"),
+        ("chaos --out file", "file/logs cannot be made (Not a directory): choose another folder"),
+        ("chaos --out run", "run holds a run already: choose another folder with --out"),
+        ("chaos --kinds nonsense", "write some of kill, stop"),
+        ("chaos --out new --kinds kill --episodes 2 x.y=1", "x.y is not a key of the configuration"),
+        ("quickstart --run-dir file", "file cannot be written (File exists): choose another folder"),
+        ("archive --verify none", "none holds no archive: give the folder that"),
+        ("archive --once --run-dir run archive_config.foldr=x", "did you mean archive_config.folder?"),
+        ("import none --run-dir run", "none holds neither an archive nor a run"),
+        ("export none --format hf --out new", "none holds neither an archive nor a run"),
+        ("streams --config nope", "there is no recipe 'nope'"),
+        ("cluster --out file --server a", "file cannot be written"),
+        ("cluster --out new --server a --client-port 6222", "have to differ: write another one"),
+    ],
+)
+def test_a_mistake_ends_with_one_sentence_that_says_what_to_write(
+    wrong: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    RunFolder(tmp_path / "run").create(load_config("default"))
+    (tmp_path / "file").touch()
+    assert cli.main(wrong.split()) == 78
+    [sentence] = [line for line in capsys.readouterr().err.splitlines() if line]
+    assert sentence.startswith("millrace: ")
+    assert said in sentence
 
 
 def _raising(*errors: Exception) -> int:
@@ -107,11 +183,19 @@ def roles(monkeypatch: pytest.MonkeyPatch) -> _Roles:
 
 def test_a_role_joins_the_stored_run(roles: _Roles, tmp_path: Path) -> None:
     RunFolder(tmp_path).create(load_config("update_online", ["bus_config.run=mine"]))
-    command = ["browser", "--run-dir", str(tmp_path), "--name", "browser-2", "env_config.server_size=3"]
+    command = [
+        "browser",
+        "env_config.server_size=3",
+        "--run-dir",
+        str(tmp_path),
+        "feeder_config.seed=4",
+        "--name",
+        "browser-2",
+    ]
     assert cli.main(command) == 0
     [(role, run_dir, config, worker)] = roles.asked
     assert (role, run_dir, worker) == (Role.BROWSER, tmp_path, "browser-2")
-    assert (config.bus_config.run, config.env_config.server_size) == ("mine", 3)
+    assert (config.bus_config.run, config.env_config.server_size, config.feeder_config.seed) == ("mine", 3, 4)
 
 
 def test_a_role_with_a_recipe_creates_the_run(roles: _Roles, tmp_path: Path) -> None:

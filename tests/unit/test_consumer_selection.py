@@ -10,7 +10,7 @@ from bus.consumer.start import BEGINNING, NEW, After, TailStart, tail_start
 from schemas.errors import ConfigurationError
 from schemas.ids import PolicyVersion
 from schemas.messages import Judgement, Outcome, Trajectory, Verdict
-from tests.builders import task, trajectory
+from tests.builders import judgement, task, trajectory
 
 ANY = RewardRange()
 
@@ -21,16 +21,7 @@ def played(*versions: int, outcome: Outcome = Outcome.ANSWERED, reward: float | 
 
 
 def judged(reward: float | None, verdict: Verdict = Verdict.SUCCESS) -> Judgement:
-    ended = played(1)
-    return Judgement(
-        episode=ended.episode,
-        group=ended.task.group,
-        split=ended.task.split,
-        rubric="r",
-        verdict=verdict,
-        reward=reward,
-        trajectory=ended,
-    )
+    return msgspec.structs.replace(judgement(played(1), reward), verdict=verdict)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 from schemas.errors import MismatchExceeded
 from schemas.ids import PolicyVersion
 from schemas.messages import Judgement, Outcome, Trajectory
-from tests.trainer_world import judgement, ref, train_task
+from tests.builders import judgement
+from tests.trainer_world import ref, train_task
 from trainer.consumption import plan_batch, staleness
 from trainer.mismatch import check_mismatch, comparable, mean_mismatch
 from trainer.samples import Sample

@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from ops.log_file import BoundedLog
-from ops.logs import log_path, role_logs
+from ops.logs import log_path, quiet_logs, role_logs
 
 
 class _Terminal(io.StringIO):
@@ -84,3 +84,15 @@ def test_a_log_never_outgrows_its_bound(tmp_path: Path) -> None:
 def test_file_names_begin_with_the_role() -> None:
     assert log_path(Path("l"), "judge", "judge-1") == Path("l/judge-1.log")
     assert log_path(Path("l"), "judge", "anna") == Path("l/judge-anna.log")
+
+
+def test_a_command_says_warnings_only_and_leaves_logging_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    before = structlog.get_config()
+    with quiet_logs():
+        structlog.get_logger().info("connected")
+        structlog.get_logger().warning("waits")
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "waits" in said.err
+    assert "connected" not in said.err
+    assert structlog.get_config() == before

@@ -380,8 +380,8 @@ async def test_an_overloaded_worker_declines_offers(bus: MemoryBus) -> None:
                 await anyio.wait_all_tasks_blocked()
 
 
-async def test_an_offered_step_that_is_not_seen_yet_is_tried_again(bus: MemoryBus) -> None:
-    browser, engine = await an_episode(bus), ScriptedEngine()
+def lag_once(bus: MemoryBus) -> list[bool]:
+    """The next look at a chain shows nothing, as a replica that lags behind would. Returns what is empty once it has."""
     last, hidden = bus.last, [True]
 
     async def lagging(stream: str, subject_filter: str) -> object:
@@ -391,6 +391,12 @@ async def test_an_offered_step_that_is_not_seen_yet_is_tried_again(bus: MemoryBu
         return await last(stream, subject_filter)
 
     bus.last = lagging  # type: ignore[assignment, method-assign]
+    return hidden
+
+
+async def test_an_offered_step_that_is_not_seen_yet_is_tried_again(bus: MemoryBus) -> None:
+    browser, engine = await an_episode(bus), ScriptedEngine()
+    hidden = lag_once(bus)
     async with running(worker_of(bus, engine)):
         assert (await browser.step("p1")).worker == "p1"
     assert not hidden
@@ -461,18 +467,11 @@ async def test_versions_announced_while_loading_are_skipped(bus: MemoryBus, tmp_
 
 async def test_an_observation_that_is_not_seen_yet_is_tried_again(bus: MemoryBus) -> None:
     browser, engine = await an_episode(bus), ScriptedEngine()
-    last, hidden = bus.last, [True]
-
-    async def lagging(stream: str, subject_filter: str) -> object:
-        if hidden and stream == SUBJECTS.episodes(0):
-            hidden.pop()
-            return None
-        return await last(stream, subject_filter)
-
     wake = await browser.observe()
-    bus.last = lagging  # type: ignore[assignment, method-assign]
+    hidden = lag_once(bus)
     async with running(worker_of(bus, engine)):
         await browser.wake(wake)
         await queue_is_empty(bus)
+    assert not hidden
     assert [request.observation.step for request in engine.requests] == [0]
     assert isinstance(engine.requests[0].observation, Observation)

@@ -27,9 +27,9 @@ def test_training_takes_the_training_split_and_has_a_folder() -> None:
 
 
 def test_a_replay_takes_what_it_is_told() -> None:
-    options = parsed("/a", "--into", "/b", "--speed", "10", "--rejudge", "--min-reward", "0.5")
+    options = parsed("/a", "--into", "/b", "--speed", "10", "--rejudge", "--min-reward", "0.5", "--rubric", "r")
     assert request_of(options) == ReplayRequest(
-        source=Path("/a"), into=Path("/b"), selection=Selection(min_reward=0.5), rejudge=True, speed=10.0
+        source=Path("/a"), into=Path("/b"), selection=Selection(min_reward=0.5, rubric="r"), rejudge=True, speed=10.0
     )
     assert request_of(parsed("/a", "--into", "/b", "--speed", "max")).speed is None
 
@@ -37,6 +37,8 @@ def test_a_replay_takes_what_it_is_told() -> None:
 def test_a_replay_needs_a_target() -> None:
     with pytest.raises(ConfigurationError, match="--into"):
         request_of(parsed("/a"))
+    with pytest.raises(ConfigurationError, match="holds these episodes already"):
+        request_of(parsed("/a", "--into", "/b/../a"))
 
 
 @pytest.mark.parametrize(

@@ -84,5 +84,15 @@ def test_another_mode_is_refused(source: RunFolder, tmp_path: Path) -> None:
 
 def test_a_data_set_that_was_counted_is_remembered(source: RunFolder, tmp_path: Path) -> None:
     target = RunFolder(tmp_path / "new")
-    target.create(Config(feeder_config=FeederConfig(mode="offline", num_stored=17)), needed_bytes=0)
+    begun = Config(
+        bus_config=BusConfig(run=RunName("played-offline")), feeder_config=FeederConfig(mode="offline", num_stored=17)
+    )
+    target.create(begun, needed_bytes=0)
     assert offline_config(source.config, target, (), ()).feeder_config.num_stored == 17
+
+
+def test_the_folder_of_another_run_is_left_alone(source: RunFolder) -> None:
+    before = source.config.read_bytes()
+    with pytest.raises(ConfigurationError, match="holds run played, which is no offline training"):
+        offline_config(source.config, source, VERSIONS, [])
+    assert source.config.read_bytes() == before

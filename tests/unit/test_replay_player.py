@@ -1,5 +1,6 @@
 """What a replay selects, how it is paced, and what it writes; from one in-memory run into another."""
 
+import msgspec
 import pytest
 
 from bus import chain
@@ -77,6 +78,39 @@ async def test_only_what_is_selected_is_replayed(selection: Selection, expected:
     assert played.num_replayed == len(expected)
 
 
+async def twice_judged() -> MemoryBus:
+    """Every episode has a judgement of another rubric too, which says the opposite."""
+    bus = await stored()
+    for record in await bus.history(SUBJECTS.judged, SUBJECTS.judgements(None)):
+        given = record.message
+        assert isinstance(given, Judgement)
+        if given.reward is not None:
+            other = msgspec.structs.replace(given, rubric="strict", reward=1.0 - given.reward)
+            await bus.append(SUBJECTS.judged, SUBJECTS.judgement(given.split, "strict", given.episode), other)
+    return bus
+
+
+async def test_one_rubric_is_taken_and_by_it_the_reward_is_chosen() -> None:
+    target = MemoryBus(TARGET)
+    played = await replayed(await twice_judged(), target, Selection(rubric="strict", min_reward=0.5))
+    records = await target.history(TARGET.judged, TARGET.judgements(None))
+    assert [(record.message.rubric, record.message.trajectory.task.index) for record in records] == [("strict", 1)]  # type: ignore[union-attr]
+    assert (played.num_replayed, played.num_judgements) == (1, 1)
+
+
+async def test_where_several_rubrics_judged_training_is_told_which() -> None:
+    rubrics = await StreamSource(await twice_judged(), SUBJECTS).rubrics()
+    assert rubrics == {"environment", "strict"}
+    for selection, one in ((Selection(), True), (Selection(min_reward=0.5), False)):
+        with pytest.raises(ConfigurationError, match="environment, strict: choose one with --rubric"):
+            selection.check(rubrics, one=one)
+    with pytest.raises(ConfigurationError, match="nothing is judged by severe"):
+        Selection(rubric="severe").check(rubrics, one=True)
+    Selection().check(rubrics, one=False)
+    Selection(rubric="strict", min_reward=0.5).check(rubrics, one=True)
+    Selection().check({"environment"}, one=True)
+
+
 async def test_without_judgements_the_judges_of_the_run_find_the_trajectories() -> None:
     target = MemoryBus(TARGET)
     await replayed(await stored(), target, Selection(), judgements=False)
@@ -114,10 +148,12 @@ def test_a_pass_ends_with_a_shorter_batch(stored: int, batch: int, passes: int, 
 
 
 def test_a_data_set_never_changes_once_training_has_begun() -> None:
-    config = with_dataset(Config(), 40, 3)
+    config = with_dataset(Config(), 40, 3, num_selected=40)
     assert (config.feeder_config.num_stored, config.feeder_config.num_iterations) == (40, 3)
-    assert with_dataset(config, 40, 9).feeder_config.num_iterations == 9
+    assert with_dataset(config, 40, 9, num_selected=40).feeder_config.num_iterations == 9
     with pytest.raises(ConfigurationError, match="begun with a data set of 40"):
-        with_dataset(config, 41, 3)
+        with_dataset(config, 41, 3, num_selected=41)
     with pytest.raises(ConfigurationError, match="nothing to train on"):
-        with_dataset(Config(feeder_config=FeederConfig(mode="offline")), 0, 3)
+        with_dataset(Config(feeder_config=FeederConfig(mode="offline")), 0, 3, num_selected=0)
+    with pytest.raises(ConfigurationError, match="holds 40 training episodes from before and 30 are selected"):
+        with_dataset(Config(), 40, 3, num_selected=30)

@@ -32,3 +32,9 @@ def test_a_full_disk_and_a_folder_that_cannot_be_are_refused(tmp_path: Path) -> 
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match="cannot be written"):
         RunFolder(tmp_path / "file" / "run").create(config)
+
+
+def test_figures_name_what_is_in_the_folder_without_it(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    assert folder.relative(folder.checkpoints / "v000001-ab") == Path("checkpoints/v000001-ab")
+    assert folder.relative(tmp_path / "base") == tmp_path / "base"

@@ -10,10 +10,10 @@ from nats.aio.msg import Msg
 from bus.jetstream.append import Appender
 from bus.jetstream.link import Link, NoAnswer
 from bus.jetstream.patience import Patience
-from bus.jetstream.read import Reader, Stored
+from bus.jetstream.read import Reader
 from bus.jetstream.streams import Streams
 from bus.jetstream.tail import Tail
-from bus.ports import Expect
+from bus.ports import Expect, StoredBytes
 from schemas.errors import ChainConflict
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
@@ -44,15 +44,15 @@ class Lagging:
         self.ends = list(ends)
         self.num_looks = 0
 
-    async def newest_on(self, stream: str, subject: str) -> Stored | None:
+    async def newest_on(self, stream: str, subject: str) -> StoredBytes | None:
         self.num_looks += 1
-        return Stored(stream, subject, 7, 0.0, b"ours") if self.num_looks >= self.shown_at else None
+        return StoredBytes(stream, subject, 7, 0.0, b"ours") if self.num_looks >= self.shown_at else None
 
     async def last_seq(self, stream: str) -> int:
         return self.ends.pop(0) if len(self.ends) > 1 else self.ends[0]
 
-    async def page(self, stream: str, subject_filter: str, *, after_seq: int, since_s: float | None) -> list[Stored]:
-        return [Stored(stream, "s", seq, 0.0, b"not a message") for seq in range(after_seq + 1, self.ends[-1] + 1)]
+    async def page(self, stream: str, subject_filter: str, *, after_seq: int, since_s: float | None) -> list[StoredBytes]:
+        return [StoredBytes(stream, "s", seq, 0.0, b"not a message") for seq in range(after_seq + 1, self.ends[-1] + 1)]
 
 
 def appender(reader: Lagging) -> Appender:

@@ -14,6 +14,7 @@ from ops.archive.exports.json_lines import JsonLinesFormat
 from ops.archive.exports.parquet import ParquetFormat
 from ops.archive.exports.played import Selection
 from ops.archive.exports.sharegpt import ShareGptFormat
+from ops.output_folder import make_output
 from schemas.config import ContextConfig, ModelConfig
 from schemas.errors import ConfigurationError
 
@@ -63,5 +64,4 @@ def _begin(out: Path) -> Path:
         raise ConfigurationError(f"{out} is there already: choose a folder that does not exist, or remove it")
     partial = out.with_name(f"{out.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    return partial
+    return make_output(partial)

@@ -1,0 +1,70 @@
+"""How a command is carried out: until a signal comes, under a guard where it is a worker, in the run that it names."""
+
+import argparse
+import os
+import re
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ops.commands.arguments import RUN_DIR
+from ops.commands.listing import Handler
+
+if TYPE_CHECKING:
+    from ops.run_folder import RunFolder
+    from schemas.config import Config
+
+
+def interruptible(body: Callable[[argparse.Namespace], Awaitable[int]]) -> Handler:
+    """An async command: quiet, ended by signals, its errors told as `ops.interruptible` says."""
+
+    @wraps(body)
+    def handler(options: argparse.Namespace) -> int:
+        from ops.interruptible import run
+        from ops.logs import quiet_logs
+
+        with quiet_logs():
+            return run(lambda: body(options))
+
+    return handler
+
+
+def guarded(command: Handler) -> Handler:
+    """Replaces this process by a guard that runs the same command, so that killing it leaves nothing behind."""
+
+    @wraps(command)
+    def handler(options: argparse.Namespace) -> int:
+        from ops.guard import guard_command, is_guarded
+        from ops.role_process import millrace_command, millrace_environment
+
+        if not is_guarded():
+            argv = guard_command(millrace_command(options.given))
+            os.execve(argv[0], argv, millrace_environment())  # noqa: S606
+        return command(options)
+
+    return handler
+
+
+def joined_run(options: argparse.Namespace) -> "tuple[RunFolder, Config]":
+    """The run's folder and this worker's configuration: with `--config` a folder without a run becomes one."""
+    from ops.configuration import load_config
+    from ops.run_folder import RunFolder
+
+    if options.config is None:
+        folder = RunFolder((options.run_dir or RUN_DIR).resolve())
+        return folder, folder.load(options.overrides)
+    config = load_config(options.config, options.overrides)
+    folder = RunFolder((options.run_dir or Path(config.save_path)).resolve())
+    config = replace(config, save_path=str(folder.path))
+    if not folder.config.exists():
+        folder.create(config)
+    return folder, config
+
+
+def worker_name(options: argparse.Namespace) -> str:
+    """The name that was given, or one of role, host and process."""
+    host = re.sub(r"[^A-Za-z0-9_-]", "-", socket.gethostname())[:80]
+    return options.name or f"{options.role}-{host}-{os.getpid()}"

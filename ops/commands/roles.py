@@ -1,0 +1,39 @@
+"""The commands of the roles: each joins a run as one worker."""
+
+import argparse
+
+from ops.commands.arguments import add_worker
+from ops.commands.execution import guarded, interruptible, joined_run, worker_name
+from ops.commands.listing import Commands
+
+_SUMMARIES = {
+    "server": "run the run's own nats-server on this machine",
+    "feeder": "admit tasks within the staleness bound",
+    "browser": "play episodes in Chromium",
+    "policy": "answer observations with the policy",
+    "judge": "judge finished trajectories",
+    "trainer": "train on judged trajectories and publish checkpoints",
+}
+
+
+def add_commands(commands: Commands) -> None:
+    for role, summary in _SUMMARIES.items():
+        parser = commands.add(role, summary, serve, example=f"millrace {role} --run-dir runs/mine --name {role}-2")
+        add_worker(parser)
+        parser.set_defaults(role=role)
+
+
+@guarded
+@interruptible
+async def serve(options: argparse.Namespace) -> int:
+    from ops.logs import log_path, role_logs
+    from schemas.ids import WorkerId, subject_token
+    from schemas.messages import Role
+
+    folder, config = joined_run(options)
+    worker = WorkerId(subject_token(worker_name(options), what="worker name"))
+    with role_logs(log_path(folder.logs, options.role, worker), run=config.bus_config.run, role=options.role, worker=worker):
+        from ops.roles import run_role
+
+        await run_role(Role(options.role), folder.path, config, worker)
+    return 0
