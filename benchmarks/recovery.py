@@ -149,8 +149,12 @@ async def _pid(run: SimulatedRun, gone: str) -> int:
 
 
 def _waited(ledger: Ledger, what: Waiting, at: float) -> Iterable[float]:
-    """How long the waits that were open went on after the fault."""
-    return (wait.ended_s - at for wait in waits(ledger) if wait.what is what and wait.began_s <= at < wait.ended_s)
+    """How long the waits that were open went on after the fault.
+
+    A takeover always is: the last answer to a dead worker may come after its end.
+    """
+    found = (wait for wait in waits(ledger) if wait.what is what and wait.ended_s > at)
+    return (wait.ended_s - at for wait in found if what is Waiting.TAKEOVER or wait.began_s <= at)
 
 
 def _stall(ledger: Ledger, at: float) -> Iterable[float]:

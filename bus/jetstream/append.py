@@ -45,8 +45,9 @@ class Appender:
             nonlocal unsure
             if unsure and (seq := await self._stored_at(stream, subject, data)) is not None:
                 return seq
+            timeout_s = self.patience.attempt_with_s(len(data))
             try:
-                reply = await self.link.request(subject, data, headers, timeout_s=self.patience.attempt_s)
+                reply = await self.link.request(subject, data, headers, timeout_s=timeout_s)
             except NoAnswer:
                 unsure = True
                 raise

@@ -13,6 +13,7 @@ from schemas.errors import BusUnavailable
 T = TypeVar("T")
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.5
+_SLOWEST_BYTES_PER_S = 2_000_000
 
 
 class Missing(BusUnavailable):
@@ -24,9 +25,14 @@ class Patience:
     """How long one operation of the bus may take."""
 
     attempt_s: float
-    """Seconds for one answer."""
+    """Seconds for one small answer. Short, because a server that has just lost the lead of a stream never answers, and
+    whoever leads it next can be asked only then."""
     total_s: float
     """Seconds for all attempts together: enough for a server to be restarted."""
+
+    def attempt_with_s(self, num_bytes: int) -> float:
+        """Seconds for one exchange of so many bytes."""
+        return self.attempt_s + num_bytes / _SLOWEST_BYTES_PER_S
 
 
 async def persevere(link: Link, what: str, patience: Patience, attempt: Callable[[], Awaitable[T]]) -> T:

@@ -100,7 +100,8 @@ class Reader:
         payload = msgspec.json.encode(body)
 
         async def attempt() -> list[Msg]:
-            answer = self.link.request_many(_get(stream), payload, timeout_s=self.patience.attempt_s)
+            timeout_s = self.patience.attempt_with_s(_BATCH_BYTES)
+            answer = self.link.request_many(_get(stream), payload, timeout_s=timeout_s)
             replies = await self._answered_for(stream, answer)
             _check_complete(stream, replies)
             return replies
