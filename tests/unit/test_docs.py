@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 _COMMAND = re.compile(r"\bmillrace ([a-z]+)\b(?= +--|`|\n)")
 _KEY = re.compile(r"\b([a-z_]+_config\.[a-z_0-9]+)\b")
-_FILE = re.compile(r"`((?:agents|browser_workers|bus|docs|judges|ops|schemas|tests|trainer)/[\w/.-]+)`")
+_FILE = re.compile(r"`((?:agents|benchmarks|browser_workers|bus|docs|examples|judges|ops|schemas|tests|trainer)/[\w/.-]+)`")
 
 
 def mentions(pattern: re.Pattern[str]) -> list[tuple[str, str]]:
