@@ -165,12 +165,12 @@ def _stall(ledger: Ledger, at: float) -> Iterable[float]:
 def _draw(rows: Sequence[Row], axes: Axes) -> None:
     names = [f"{row.gone}, {row.how}" for row in rows]
     bars = axes.barh(names, [row.max_s for row in rows], color=[OURS if row.how == "SIGKILL" else BASELINE for row in rows])
-    axes.bar_label(bars, [f"{row.max_s:.1f} s" for row in rows], padding=4)
     axes.plot([row.bound_s for row in rows], names, "|", color=TARGET, markersize=18, label="bound")
+    axes.bar_label(bars, [f"{row.max_s:.1f} s" for row in rows], label_type="center", color="white", fontsize=8)
     axes.invert_yaxis()
     axes.margins(x=0.15)
     axes.set_xlabel("longest wait after the fault, seconds")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="lower right")
 
 
 async def _rows(scenarios: Iterable[Scenario]) -> list[Row]:
