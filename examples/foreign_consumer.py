@@ -57,15 +57,20 @@ async def consume(url: str, seed: str, run: str, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run-dir", type=Path, default=Path("runs/quickstart"), help="on the server's own machine")
-    parser.add_argument("--url", help="of a server elsewhere, with --key")
+    parser.add_argument("--url", help="of a server elsewhere, with --key and --run")
     parser.add_argument("--key", type=Path, help="file with the consumer's nkey seed")
-    parser.add_argument("--run", default="millrace", help="the run's name, bus_config.run (default: %(default)s)")
+    parser.add_argument("--run", help="the run's name, bus_config.run (default: the one that the server is for)")
     parser.add_argument("--pictures", type=Path, default=Path("seen"), help="folder for the pictures")
     options = parser.parse_args()
-    server = options.run_dir / "server"
-    url = options.url or f"nats://127.0.0.1:{json.loads((server / 'nats.json').read_text())['port']}"
-    seed = (options.key or server / "keys" / options.run / "consumer.seed").read_text().strip()
-    asyncio.run(consume(url, seed, options.run, options.pictures))
+    url, key, run = options.url, options.key, options.run
+    if url is None:
+        server = options.run_dir / "server"
+        place = json.loads((server / "nats.json").read_text())
+        url, run = f"nats://127.0.0.1:{place['port']}", run or place["runs"][0]
+        key = key or server / "keys" / run / "consumer.seed"
+    elif key is None or run is None:
+        parser.error("--url needs --key and --run")
+    asyncio.run(consume(url, key.read_text().strip(), run, options.pictures))
 
 
 if __name__ == "__main__":

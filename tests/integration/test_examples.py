@@ -53,7 +53,7 @@ async def test_any_language_reads_the_streams(tmp_path: Path) -> None:
     async with running_run(tmp_path / "run") as bus:
         first = await play(bus, task("a"), num_steps=2, outcome=Outcome.ANSWERED)
         second = await play(bus, task("b"), num_steps=1, outcome=Outcome.STEP_LIMIT)
-        arguments = ["--run-dir", str(tmp_path / "run"), "--run", "test", "--pictures", str(tmp_path / "seen")]
+        arguments = ["--run-dir", str(tmp_path / "run"), "--pictures", str(tmp_path / "seen")]
         done = await run_example("foreign_consumer.py", *arguments, isolated=True)
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines() == [
