@@ -188,8 +188,8 @@ class BusConfig:
     """A policy worker that is silent for so long loses a step from the shared queue to another."""
     judge_ack_wait_s: float = 60.0
     request_timeout_s: float = 10.0
-    """Seconds that a server may be away, or a cluster without a leader, before an operation of the bus is in doubt; it is sent
-    again every quarter of it and fails after three times as long."""
+    """Seconds until a request is sent again, longer than the failover of a cluster's leader; an operation of the bus fails
+    after three times as long."""
 
     def __post_init__(self) -> None:
         _require(1 <= self.num_shards <= 64, f"bus_config.num_shards is {self.num_shards}: write 1 to 64")

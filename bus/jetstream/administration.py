@@ -103,8 +103,7 @@ class Administration:
             return None
 
     async def _ask(self, verb: str, body: Config | None, kind: type[R]) -> R:
-        # A cluster takes its time to place a stream.
-        return await ask(self.link, verb, body, kind, timeout_s=self.patience.total_s / 3)
+        return await ask(self.link, verb, body, kind, timeout_s=self.patience.attempt_s)
 
 
 def _reported(applied: Applied) -> Applied:

@@ -29,8 +29,6 @@ from schemas.errors import BusUnavailable, MessageCorrupt
 from schemas.messages import AnyMessage, DeadLetter
 
 _log = structlog.get_logger()
-_ATTEMPT = 0.25
-"""Share of the deadline after which a request is sent again."""
 _PATIENCE = 3.0
 """An operation may take so many times the timeout of one request: a server that is killed and restarted is not noticed."""
 _HELLO_S = 5.0
@@ -43,7 +41,7 @@ class JetStreamBus:
     def __init__(self, link: Link, subjects: Subjects, config: BusConfig) -> None:
         self._link = link
         self._subjects = subjects
-        self._patience = Patience(_ATTEMPT * config.request_timeout_s, _PATIENCE * config.request_timeout_s)
+        self._patience = Patience(config.request_timeout_s, _PATIENCE * config.request_timeout_s)
         self._picture_streams = {spec.name for spec in streams(subjects, config) if spec.pictures}
         self._streams = Streams(link, self._patience)
         self._reader = Reader(link, self._streams, self._patience)

@@ -25,8 +25,7 @@ class Patience:
     """How long one operation of the bus may take."""
 
     attempt_s: float
-    """Seconds for one small answer. Short, because a server that has just lost the lead of a stream never answers, and
-    whoever leads it next can be asked only then."""
+    """Seconds for one small answer. Not shorter than a saturated server needs: what is sent again adds to its load."""
     total_s: float
     """Seconds for all attempts together: enough for a server to be restarted."""
 
