@@ -86,8 +86,9 @@ def describe(action: Action) -> str:
             return f"{action.kind.value} {action.text}"
         case ActionKind.WAIT:
             return f"wait {action.seconds:g} s"
-        case ActionKind.GO_BACK:
-            return "go back"
+        case _:
+            name: str = action.kind.value
+            return name.replace("_", " ")
 
 
 def _place(action: Action) -> str:

@@ -1,29 +1,20 @@
-"""What a browser worker asks of a browser. `browser_workers.playwright_browser` provides it; tests may script it.
+"""What a browser worker asks of a browser. `browser_workers.chromium.browser` provides it; tests may script it.
 
 Values only: how an episode's first page is had (`Opening`), what a page looks like (`PageState`, `Picture`), what an action
 came to (`Performed`). Every failure that ends an episode is a `BrowserError`; everything else is said in `Performed`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
+from browser_workers.site import Site
 from schemas.errors import BrowserError
-from schemas.messages import Action, Picture
+from schemas.messages import Action, BrowserTab, Element, Picture
 
 Box = tuple[int, int, int, int]
 """x, y, width, height in viewport pixels."""
-
-
-@dataclass(frozen=True, slots=True)
-class PageSource:
-    """Documents that the worker serves itself; requests to their origin never leave the process."""
-
-    origin: str
-    """Scheme and host, as in `http://demo.millrace.test`."""
-    documents: Mapping[str, bytes] = field(default_factory=dict)
-    """HTML by path, as in `/click_button`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +24,10 @@ class Opening:
     url: str
     probe: str = "null"
     """JavaScript expression for the environment's own state: null, or an object with done, reward, target and utterance."""
-    source: PageSource | None = None
+    site: Site | None = None
+    """Answers for its origin, so that requests to it never leave the process."""
     keeps_no_state: bool = False
-    """The suite's documents use no cookies, storage, workers or windows: while an episode stays on them, its tab may serve the
+    """The site's documents use no cookies, storage, workers or windows: while an episode stays on them, its tab may serve the
     next episode after being wiped. Everywhere else an episode has a fresh context."""
     quiet_s: float = 0.15
     """An action is over once the network was idle for so long; 0: when the page has handled the input."""
@@ -58,6 +50,8 @@ class PageState:
     url: str
     title: str
     environment: EnvironmentState | None = None
+    tabs: tuple[BrowserTab, ...] = ()
+    """All open tabs; empty while there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +62,10 @@ class View:
     state: PageState
     blank: bool = False
     """Every pixel is nearly white."""
+    elements: tuple[Element, ...] = ()
+    """Set of marks: what the numbers in the picture stand for."""
+    accessibility_tree: str = ""
+    """Where the run shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +78,12 @@ class Performed:
     navigation_error: str = ""
     notice: str = ""
     """Something happened on the side: a dialog was dismissed, a window opened."""
+    hit: str = ""
+    """What the input reached, as in `button "Save"`."""
+    changes: tuple[str, ...] = ()
+    """What it changed, a phrase each."""
+    page_text: str = ""
+    """What a read_page has read."""
 
 
 class Session(Protocol):
@@ -92,6 +96,10 @@ class Session(Protocol):
 
     async def state(self) -> PageState: ...
     async def view(self) -> View: ...
+    async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
+        """The values of JavaScript expressions in the active page as text; empty where one fails or is null."""
+        ...
+
     async def wait_failed(self) -> BrowserError:
         """Returns as soon as the page or the browser is gone, whether anybody is using it or not."""
         ...

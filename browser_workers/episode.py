@@ -6,7 +6,7 @@ Invariants: `Ask` numbers steps from 0 without gaps; an output that could not be
 episode ends within its step limit and its time.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from browser_workers.browser import PageState, Performed, View
 from schemas.messages import Action, ActionEffect, ActionKind, Outcome, Picture, Split, StepRequest, Task
@@ -34,8 +34,8 @@ class Ask:
     """Show this to the policy and wait for its answer."""
 
     step: int
-    picture: Picture
-    state: PageState
+    view: View
+    performed: Performed
     effect: ActionEffect
     error: str
     same_picture: bool
@@ -76,6 +76,8 @@ class Episode:
         self._reward: float | None = None
         self.deadline = now + task.timeout_s
         self.num_unparsed = 0
+        self.navigation_error = ""
+        """Why the first page could not be opened."""
 
     # what happened ----------------------------------------------------------------------------------------------------
 
@@ -83,6 +85,7 @@ class Episode:
         """The first page is there; the episode's time begins."""
         self.deadline = now + self._task.timeout_s
         self._performed = performed
+        self.navigation_error = performed.navigation_error
         return Observe()
 
     def seen(self, view: View, *, now: float) -> Decision:
@@ -94,7 +97,7 @@ class Episode:
             return Observe(after_s=_BLANK_RETRIES_S[self._num_blank - 1])
         self._num_blank = 0
         look = self._look(view)
-        self._picture, self._url = look.picture, view.state.url
+        self._picture, self._url = look.view.picture, view.state.url
         if self._step < self._task.max_steps:
             return look
         return Finish(Outcome.STEP_LIMIT, reward=self._reward, last_look=look)
@@ -133,15 +136,15 @@ class Episode:
             self._reward = state.environment.reward
 
     def _look(self, view: View) -> Ask:
-        picture, error = view.picture, _said(self._performed)
+        error = _said(self._performed)
         if view.blank and self._picture is not None and self._navigated:
-            picture = self._picture
+            view = replace(view, picture=self._picture)
             error = _joined(error, "the page stayed blank; this is the picture from before")
-        same = self._picture is not None and picture.data == self._picture.data
+        same = self._picture is not None and view.picture.data == self._picture.data
         return Ask(
             step=self._step,
-            picture=picture,
-            state=view.state,
+            view=view,
+            performed=self._performed,
             effect=self._effect(changed=not same or view.state.url != self._url),
             error=error,
             same_picture=same,

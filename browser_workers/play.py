@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
+from browser_workers.asking import Asking
 from browser_workers.browser import Browser, Opening, Session
 from browser_workers.episode import Act, Ask, Decision, Episode, Finish, Observe, Open
 from bus import chain as chains
@@ -18,16 +19,9 @@ from bus.chain import EpisodeChain
 from bus.companions import companions
 from bus.ports import Bus, Record
 from bus.subjects import Subjects
-from schemas.errors import BrowserError, ChainConflict, MessageTooLarge, StreamFull
+from schemas.errors import BrowserError, ChainConflict, MessageTooLarge
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import Observation, Outcome, StepRequest, StepWake, Task, Timings, Trajectory
-
-_FALLBACK_S = 1.0
-"""Seconds between looks at the chain for an answer whose live copy was missed."""
-_LOYAL_RESENDS = 2
-"""Times that a policy worker which took a step is asked whether it still has it, before any other may answer as well."""
-_OFFER_S = 1.0
-"""Seconds that the policy worker which has an episode's history may take to accept its next step."""
+from schemas.messages import CheckKind, FinalState, Observation, Outcome, StepRequest, Task, Timings, Trajectory
 
 
 @dataclass
@@ -78,10 +72,9 @@ class Play:
         self._chain = chain
         self._task: Task = chain.task
         self._worker = worker
-        self._resend_s = resend_s
         self._retryable = chain.attempt < max_attempts
-        self._policy: WorkerId | None = None
-        """Who answered last: the episode's history is warm there."""
+        self._asking = Asking(bus=bus, subjects=subjects, chain=chain, resend_s=resend_s)
+        self._final_state: FinalState | None = None
         self._versions: list[PolicyVersion] = []
         self._episode = Episode(self._task, now=time.monotonic())
         self.clock = Clock()
@@ -112,6 +105,8 @@ class Play:
             answer=finish.answer,
             environment_reward=finish.reward,
             error=finish.error,
+            navigation_error=self._episode.navigation_error,
+            final_state=self._final_state,
             worker=self._worker,
             num_unparsed=self._episode.num_unparsed,
             versions=tuple(self._versions),
@@ -148,7 +143,7 @@ class Play:
 
     def _note_answer(self, record: Record, step: StepRequest) -> None:
         self._chain.answered(record.seq)
-        self._policy = step.worker or None
+        self._asking.policy = step.worker or None
         self._versions.append(min((span.version for span in step.versions), default=self._task.policy_version))
 
     async def _play(self, browser: Browser, opening: Opening) -> Finish:
@@ -167,7 +162,18 @@ class Play:
                     self.clock.seconds.pop("observe", None)
             if decision.last_look is not None:
                 await self._show(decision.last_look)
+            if self._task.checks and decision.outcome.finished:
+                self._final_state = await self._read_final_state(session)
             return decision
+
+    async def _read_final_state(self, session: Session) -> FinalState | None:
+        """What the task's checks look at; None when the page can no longer be read."""
+        expressions = [check.expression for check in self._task.checks if check.kind is CheckKind.PAGE]
+        try:
+            state = await session.state()
+            return FinalState(url=state.url, title=state.title, values=await session.page_values(expressions))
+        except BrowserError:
+            return None
 
     async def _use(self, session: Session, decision: Open | Observe | Act) -> Decision:
         began = time.monotonic()
@@ -193,7 +199,7 @@ class Play:
         began = time.monotonic()
         with anyio.move_on_after(self._episode.deadline - began) as patience:
             async with _alive(session):
-                record, step = await self._answer(ask.step, observation_seq, answers)
+                record, step = await self._asking.answer(ask.step, observation_seq, answers)
         self.clock.add("policy", began)
         if patience.cancelled_caught:
             return self._episode.timed_out()
@@ -202,58 +208,25 @@ class Play:
 
     async def _show(self, ask: Ask) -> int:
         """Appends the observation, and returns its sequence."""
-        environment = ask.state.environment
+        view, performed, state = ask.view, ask.performed, ask.view.state
+        environment = state.environment
         return await self._chain.observe(
             Observation(
                 episode=self._task.episode,
                 attempt=self._chain.attempt,
                 step=ask.step,
-                picture=ask.picture,
-                url=ask.state.url,
-                title=ask.state.title,
+                picture=view.picture,
+                url=state.url,
+                title=state.title,
                 effect=ask.effect,
                 error=ask.error,
                 same_picture=ask.same_picture,
+                elements=view.elements,
+                accessibility_tree=view.accessibility_tree,
+                tabs=state.tabs,
+                hit=performed.hit,
+                changes=performed.changes,
+                page_text=performed.page_text,
                 oracle=environment.target if environment is not None and self._task.demonstrate else None,
             )
         )
-
-    async def _answer(self, step: int, observation_seq: int, answers: AsyncIterator[Record]) -> tuple[Record, StepRequest]:
-        """The accepted answer to an observation. Wakes policies again, at growing intervals, until it is there."""
-        wake = StepWake(episode=self._task.episode, attempt=self._chain.attempt, step=step, observation_seq=observation_seq)
-        resend_s, resend_at, num_resends = self._resend_s, time.monotonic() + self._resend_s, 0
-        await self._wake(wake, self._policy)
-        while True:
-            with anyio.move_on_after(_FALLBACK_S):
-                record = await anext(answers)
-                if isinstance(record.message, StepRequest) and record.message.step == step:
-                    return record, record.message
-                continue
-            pending = await self._chain.pending_answer(step)
-            if pending is not None and isinstance(pending.message, StepRequest):
-                return pending, pending.message
-            if time.monotonic() >= resend_at:
-                resend_s, num_resends = 2 * resend_s, num_resends + 1
-                resend_at = time.monotonic() + resend_s
-                await self._check_owner(observation_seq)
-                await self._wake(wake, self._policy if num_resends <= _LOYAL_RESENDS else None)
-
-    async def _wake(self, wake: StepWake, policy: WorkerId | None) -> None:
-        """Wakes the policy worker that has the history, or any other when it is absent, silent or declines."""
-        if policy and await self._bus.offer(self._subjects.wake(policy), wake, timeout_s=_OFFER_S):
-            return
-        subject = self._subjects.step_any(self._task.split, wake.episode, wake.attempt, wake.step)
-        try:
-            await self._bus.append(self._subjects.steps, subject, wake)
-        except StreamFull:
-            # It is queued already.
-            return
-
-    async def _check_owner(self, observation_seq: int) -> None:
-        """Raises `ChainConflict` when somebody else went on with the episode, or ended it."""
-        newest = await chains.last(self._bus, self._subjects, self._task.episode)
-        if newest is None or newest.seq <= observation_seq:
-            return
-        message = newest.message
-        if not isinstance(message, StepRequest) or message.attempt != self._chain.attempt:
-            raise ChainConflict(f"{self._task.episode} went on without this worker")

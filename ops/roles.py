@@ -169,11 +169,11 @@ def _browser(config: Config) -> "tuple[AbstractAsyncContextManager[Browser], dic
 
             return SimulatedBrowser(config.simulation_config), {NAME: SimulatedSuite()}
         case "playwright":
-            from browser_workers.playwright_browser import PlaywrightBrowser
+            from browser_workers.chromium.browser import PlaywrightBrowser
             from browser_workers.suites.demo import NAME as DEMO
             from browser_workers.suites.demo import DemoSuite
 
-            return PlaywrightBrowser(config.browser_config, config.env_config), {DEMO: DemoSuite()}
+            return PlaywrightBrowser(config.browser_config, config.env_config, config.context_config), {DEMO: DemoSuite()}
 
 
 async def _answer(post: Post) -> None:

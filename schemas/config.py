@@ -60,8 +60,12 @@ class PolicyConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextConfig:
-    interaction_mode: Literal["coordinates"] = "coordinates"
-    """How actions name their targets: points on a 0-1000 grid."""
+    interaction_mode: Literal["coordinates", "set_of_marks"] = "coordinates"
+    """How actions name their targets: points on a 0-1000 grid, or the numbers of elements that are marked in the picture."""
+    actions: Literal["standard", "extended"] = "standard"
+    """`standard`: WebGym's eight. `extended`: also double and right click, drag, keys, select, tabs and reading text."""
+    accessibility_tree: bool = False
+    """Give the page's accessibility tree to the policy as text, in the form that `env_config.use_rich_actree` says."""
     num_rounds: int = 4
     """Latest rounds kept with their pictures; older ones become one line of text each."""
 
@@ -85,9 +89,35 @@ class DifficultySteps:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HttpPools:
+    """WebGym's names and sizes. Here they bound operations, since nothing goes over HTTP; small machines gain by less."""
+
+    navigate: int = 128
+    screenshot: int = 128
+    ac_tree: int = 128
+    metadata: int = 128
+    """Marks and the environment's own state."""
+    page_metadata: int = 128
+    """Address, title and what changed."""
+    execute: int = 128
+    allocate: int = 4
+    """Contexts that are being made."""
+    release: int = 4
+    """Contexts that are being closed."""
+
+    def __post_init__(self) -> None:
+        for name, size in vars(self).items():
+            _require(size > 0, f"env_config.http_pools.{name} is {size}: write a number above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
 class EnvConfig:
     server_size: int = 64
     """Episodes that one browser worker runs at once (slots)."""
+    http_pools: HttpPools = HttpPools()
+    """Browser operations of each kind that one worker has under way at once."""
+    use_rich_actree: bool = False
+    """The accessibility tree with states, values and boxes, instead of roles and names only."""
     operation_timeout: float = 120.0
     """Seconds one browser operation may take."""
     task_timeout_minutes: float = 300.0
@@ -266,6 +296,23 @@ class BrowserConfig:
     """`simulated`: no Chromium at all, see `simulation_config`."""
     executable: str = ""
     """Path of a Chromium; empty: the cheapest one found."""
+    cdp_url: str = ""
+    """Drive the browser behind this DevTools address (http, https, ws or wss) instead of starting one; beyond this machine
+    only https and wss."""
+    cdp_token_env_var: str = "MILLRACE_CDP_TOKEN"  # noqa: S105 - a name, not a secret
+    """Environment variable with the bearer token for `cdp_url`, if there is one."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Hosts that pages may reach besides their task's own, as in `example.org` (with its subdomains); empty: all."""
+    denied_hosts: tuple[str, ...] = ()
+    """Hosts that no page may reach, whatever `allowed_hosts` says."""
+    allow_private_hosts: bool = False
+    """Let pages reach loopback, link-local and private addresses; a task's own site there is reached anyway."""
+    max_episodes: int = 1000
+    """Episodes after which a browser is replaced."""
+    max_memory_mb: int = 0
+    """Memory (PSS, units of 2**20 bytes) of a browser with all its processes from which on it is replaced; 0: no limit."""
+    page_memory_mb: int = 1024
+    """Memory of one page's process at which that page is ended; 0: no limit."""
     viewport_width: int = 1280
     viewport_height: int = 768
     picture_format: Literal["jpeg", "png"] = "jpeg"

@@ -86,6 +86,46 @@ class Fact(Struct, frozen=True):
     group: str = ""
 
 
+class CheckKind(enum.Enum):
+    """What a check looks at."""
+
+    ANSWER = "answer"
+    URL = "url"
+    PAGE = "page"
+    """The value of a JavaScript expression in the page as the episode left it."""
+
+
+class CheckMatch(enum.Enum):
+    """How a value is compared with what was expected; case and runs of white space never count."""
+
+    EQUALS = "equals"
+    CONTAINS = "contains"
+    NUMBER = "number"
+    """The first number in the value equals the expected one, to a relative 1e-6."""
+    PATTERN = "pattern"
+    """A regular expression (Python's) is found in the value."""
+
+
+class Check(Struct, frozen=True):
+    """One programmatic condition on how an episode ended."""
+
+    kind: CheckKind
+    expected: tuple[str, ...]
+    """Any of them will do."""
+    match: CheckMatch = CheckMatch.EQUALS
+    expression: str = ""
+    """Of a page check."""
+
+
+class FinalState(Struct, frozen=True):
+    """The active page when its episode ended: what checks are compared with."""
+
+    url: str
+    title: str
+    values: tuple[str, ...] = ()
+    """Of the task's page checks, in order; empty where the expression failed."""
+
+
 class Task(Message, frozen=True, tag="task/1"):
     """One admitted episode, as the feeder wrote it: the first record of the episode's chain."""
 
@@ -109,6 +149,8 @@ class Task(Message, frozen=True, tag="task/1"):
     difficulty: int = 1
     facts: tuple[Fact, ...] = ()
     reference_answer: str | None = None
+    checks: tuple[Check, ...] = ()
+    """Programmatic conditions, all of which a success meets; empty: the environment or a judge scores."""
     greedy: bool = False
     """Decode with temperature 0 (evaluation, ReMax baselines)."""
     demonstrate: bool = False
@@ -142,6 +184,12 @@ class Picture(Struct, frozen=True):
     height: int
 
 
+class BrowserTab(Struct, frozen=True):
+    title: str
+    url: str
+    active: bool = False
+
+
 class Observation(Message, frozen=True, tag="obs/1"):
     """What the policy sees at one step."""
 
@@ -157,7 +205,17 @@ class Observation(Message, frozen=True, tag="obs/1"):
     same_picture: bool = False
     """The picture equals the previous step's, pixel for pixel."""
     elements: tuple[Element, ...] = ()
+    """What the numbers in a set-of-marks picture stand for."""
     accessibility_tree: str = ""
+    """Empty unless the run shows it to the policy."""
+    tabs: tuple[BrowserTab, ...] = ()
+    """All open tabs in the order that `Action.tab` counts them; empty while there is one."""
+    hit: str = ""
+    """What the last action's input reached, as in `button "Save"`."""
+    changes: tuple[str, ...] = ()
+    """What it changed, as far as the browser can tell: a phrase each."""
+    page_text: str = ""
+    """Only behind a `read_page`."""
     oracle: tuple[int, int, int, int] | None = None
     """Only in demonstrations: the box (x, y, width, height, viewport pixels) that the page's own scripted oracle clicks
     into. Never shown to a policy."""
@@ -165,12 +223,21 @@ class Observation(Message, frozen=True, tag="obs/1"):
 
 class ActionKind(enum.Enum):
     CLICK = "click"
+    DOUBLE_CLICK = "double_click"
+    RIGHT_CLICK = "right_click"
+    DRAG = "drag"
     TYPE = "type"
+    PRESS = "press"
+    SELECT = "select"
     HOVER = "hover"
     SCROLL = "scroll"
     WAIT = "wait"
     GO_BACK = "go_back"
     NAVIGATE = "navigate"
+    NEW_TAB = "new_tab"
+    SWITCH_TAB = "switch_tab"
+    CLOSE_TAB = "close_tab"
+    READ_PAGE = "read_page"
     ANSWER = "answer"
 
 
@@ -182,10 +249,21 @@ class Action(Struct, frozen=True):
     """On the 0-1000 grid of the picture: x to the right, y down."""
     element: int | None = None
     """Set-of-marks number instead of a point."""
+    end_point: tuple[float, float] | None = None
+    """Where a drag ends."""
+    end_element: int | None = None
     text: str = ""
-    """Text to type, URL to navigate to, or the answer."""
+    """Text to type, URL to navigate to or to open in a new tab, option to select (its label or value), or the answer."""
+    enter: bool = True
+    """Of a type: press Enter behind the text."""
+    keys: tuple[str, ...] = ()
+    """Of a press: chords one after the other, each of keys joined by `+`, as in `Control+a`."""
     direction: str = "down"
-    """Of a scroll: up or down."""
+    """Of a scroll: up, down, left or right."""
+    tab: int | None = None
+    """Of switch_tab and close_tab: position among the observation's tabs, from 1; None: the active one."""
+    num_lines: int = 100
+    """Of a read_page: lines of text from the top of the page."""
     seconds: float = 2.0
     """Of a wait."""
 
@@ -263,6 +341,10 @@ class Trajectory(Message, frozen=True, tag="trajectory/1"):
     answer: str = ""
     environment_reward: float | None = None
     error: str = ""
+    navigation_error: str = ""
+    """Why the first page could not be opened."""
+    final_state: FinalState | None = None
+    """Of tasks with checks, unless there was no page any more."""
     worker: WorkerId = WorkerId("")
     num_unparsed: int = 0
     versions: tuple[PolicyVersion, ...] = ()

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 
-from browser_workers.browser import Browser, Opening, PageSource
+from browser_workers.browser import Browser, Opening
+from browser_workers.site import Documents
 from browser_workers.suites.suite import UnknownWebsite
 
 ORIGIN = "http://demo.millrace.test"
@@ -20,17 +21,17 @@ class DemoSuite:
     def __init__(self) -> None:
         folder = resources.files("browser_workers.suites") / "pages"
         documents = {f"/{file.name.removesuffix('.html')}": file.read_bytes() for file in folder.iterdir()}
-        self._source = PageSource(origin=ORIGIN, documents=documents)
+        self._site = Documents(origin=ORIGIN, documents=documents)
 
     @property
     def pages(self) -> tuple[str, ...]:
-        return tuple(sorted(path[1:] for path in self._source.documents))
+        return tuple(sorted(path[1:] for path in self._site.documents))
 
     def resolve(self, page: str, query: str) -> Opening:
         if page not in self.pages:
             raise UnknownWebsite(f"the demo suite has no page {page!r}: write one of {', '.join(self.pages)}")
         url = f"{ORIGIN}/{page}?{query}" if query else f"{ORIGIN}/{page}"
-        return Opening(url=url, probe=_PROBE, source=self._source, keeps_no_state=True, quiet_s=0.0)
+        return Opening(url=url, probe=_PROBE, site=self._site, keeps_no_state=True, quiet_s=0.0)
 
 
 async def demo_tasks(browser: Browser, family: str, seeds: Sequence[int], *, first_id: int = 0) -> list[Mapping[str, object]]:

@@ -16,7 +16,7 @@ import anyio.to_thread
 from agents.parsing import render_action
 from agents.prompts import system_prompt
 from browser_workers.browser import Browser
-from browser_workers.playwright_browser import PlaywrightBrowser
+from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.suites.demo import demo_tasks
 from ops.demo.recipe import GRID, NUM_DEMONSTRATIONS, NUM_HELD_OUT, THOUGHT
 from ops.demo.tiny_model import build_tiny_model

@@ -4,7 +4,7 @@ Invariant: a page is a function of the seed and its address, so an episode that 
 """
 
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -97,6 +97,9 @@ class SimulatedSession:
     async def view(self) -> View:
         await self._operate()
         return View(picture=self._pictures.picture(self._url, self._step), state=await self.state())
+
+    async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
+        return ("",) * len(expressions)
 
     async def wait_failed(self) -> BrowserError:
         await anyio.sleep_forever()

@@ -10,7 +10,7 @@ import msgspec
 import psutil
 import pytest
 
-from browser_workers.playwright_browser import PlaywrightBrowser
+from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.suites.demo import DemoSuite
 from browser_workers.worker import BrowserWorker
 from bus import chain

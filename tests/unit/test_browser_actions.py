@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from browser_workers.actions import pixel, point_of, wait_s, web_address
-from browser_workers.chromium import find_chromium
+from browser_workers.chromium.executable import find_chromium
 from browser_workers.pictures import is_blank
+from browser_workers.site import SiteRequest
 from browser_workers.suites.demo import DemoSuite
 from browser_workers.suites.suite import UnknownWebsite, resolve
 from schemas.errors import ConfigurationError
@@ -81,10 +82,10 @@ def test_websites_are_pages_of_a_suite_or_addresses() -> None:
     page = resolve("demo:click_button?seed=17", suites)
     assert page.url == "http://demo.millrace.test/click_button?seed=17"
     assert page.keeps_no_state
-    assert page.source is not None
-    assert b"<html" in page.source.documents["/click_button"]
+    assert page.site is not None
+    assert b"<html" in page.site.respond(SiteRequest("/click_button")).body
     web = resolve("www.example.org/shop", suites)
-    assert (web.url, web.source, web.keeps_no_state) == ("https://www.example.org/shop", None, False)
+    assert (web.url, web.site, web.keeps_no_state) == ("https://www.example.org/shop", None, False)
 
 
 def test_unknown_websites_say_what_to_write() -> None:

@@ -1,6 +1,6 @@
 """The browser worker on the in-memory bus, with a scripted browser and a scripted policy."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -73,6 +73,9 @@ class ScriptedSession:
         data = b"picture %d" % self.clicks + bytes(self.browser.picture_bytes)
         picture = Picture(data=data, media_type="image/jpeg", width=160, height=210)
         return View(picture=picture, state=await self.state())
+
+    async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
+        return ("",) * len(expressions)
 
     async def wait_failed(self) -> BrowserError:
         await self.failed.wait()

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from browser_workers import chromium as chromium_module
+from browser_workers.chromium.executable import find_chromium
 from ops import checks, doctor
 from ops.checks import Check, Health
 from schemas.errors import ConfigurationError
@@ -58,6 +58,6 @@ async def test_a_missing_package_is_missing() -> None:
 @pytest.mark.anyio
 @pytest.mark.integration
 async def test_the_real_server_and_the_real_chromium_pass() -> None:
-    assert chromium_module.find_chromium().is_file()
+    assert find_chromium().is_file()
     for check in await doctor.examine([checks.server, checks.chromium, checks.machine]):
         assert check.health is not Health.MISSING, check

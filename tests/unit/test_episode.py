@@ -159,7 +159,7 @@ def test_a_page_that_stays_blank_after_a_navigation_leaves_the_picture_before() 
     for _ in range(3):
         assert isinstance(episode.seen(view(b"white", blank=True), now=2.0), Observe)
     ask = asked(episode.seen(view(b"white", blank=True), now=2.0))
-    assert ask.picture == first.picture
+    assert ask.view.picture == first.view.picture
     assert ask.same_picture
     assert "stayed blank" in ask.error
 
@@ -169,4 +169,4 @@ def test_a_page_that_became_blank_by_a_click_is_shown_as_it_is() -> None:
     act(episode, CLICK)
     for _ in range(3):
         episode.seen(view(b"white", blank=True), now=2.0)
-    assert asked(episode.seen(view(b"white", blank=True), now=2.0)).picture.data == b"white"
+    assert asked(episode.seen(view(b"white", blank=True), now=2.0)).view.picture.data == b"white"

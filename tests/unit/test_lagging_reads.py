@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from agents.weights import AnnouncedWeights
+from browser_workers.asking import Asking
 from browser_workers.play import Play
 from bus import chain
 from bus.chain import EpisodeChain
@@ -36,6 +37,10 @@ async def taken(bus: MemoryBus, of: Task, worker: WorkerId = WORKER) -> EpisodeC
 
 def play_of(bus: MemoryBus, owned: EpisodeChain) -> Play:
     return Play(bus=bus, subjects=SUBJECTS, chain=owned, worker=WORKER, resend_s=1.0, max_attempts=2)
+
+
+def asking_of(bus: MemoryBus, owned: EpisodeChain) -> Asking:
+    return Asking(bus=bus, subjects=SUBJECTS, chain=owned, resend_s=1.0)
 
 
 async def test_an_end_that_is_not_shown_yet_is_found() -> None:
@@ -76,7 +81,7 @@ async def test_an_owner_is_not_frightened_by_an_old_record() -> None:
     owned = await taken(bus, of)
     bus.lag(1)
     seq = await owned.observe(observation(of))
-    await play_of(bus, owned)._check_owner(seq)
+    await asking_of(bus, owned)._check_owner(seq)
     assert not bus.lags
 
 
@@ -88,7 +93,7 @@ async def test_an_owner_notices_that_a_later_attempt_was_answered() -> None:
     owned = await taken(bus, of, SECOND)
     await chain.answer(bus, SUBJECTS, await owned.observe(observation(of, attempt=2)), step_request(of, attempt=2))
     with pytest.raises(ChainConflict):
-        await play_of(bus, fenced)._check_owner(seq)
+        await asking_of(bus, fenced)._check_owner(seq)
 
 
 async def test_a_late_answer_that_is_not_shown_yet_does_not_cost_the_episode() -> None:

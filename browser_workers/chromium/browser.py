@@ -15,11 +15,11 @@ import structlog
 from anyio.abc import TaskGroup, TaskStatus
 
 from browser_workers.browser import Opening
-from browser_workers.chromium import find_chromium
-from browser_workers.playwright_driver import Chromium, chromium
-from browser_workers.playwright_session import PlaywrightSession
-from browser_workers.playwright_tab import TabSettings
-from schemas.config import BrowserConfig, EnvConfig
+from browser_workers.chromium.executable import find_chromium
+from browser_workers.chromium.launch import Chromium, chromium
+from browser_workers.chromium.session import PlaywrightSession
+from browser_workers.chromium.tab import TabSettings
+from schemas.config import BrowserConfig, ContextConfig, EnvConfig
 from schemas.errors import BrowserLost
 
 _log = structlog.get_logger()
@@ -58,9 +58,11 @@ class _Instance:
 class PlaywrightBrowser:
     """Satisfies `browser_workers.browser.Browser`; open it as a context manager."""
 
-    def __init__(self, browser_config: BrowserConfig, env_config: EnvConfig) -> None:
+    def __init__(
+        self, browser_config: BrowserConfig, env_config: EnvConfig, context_config: ContextConfig | None = None
+    ) -> None:
         self._executable = find_chromium(browser_config.executable)
-        self._settings = TabSettings(browser_config, env_config.operation_timeout)
+        self._settings = TabSettings(browser_config, env_config, context_config or ContextConfig())
         self._lifetime_s = env_config.instance_lifetime_max * 60.0
         self._lock = anyio.Lock()
         self._instance: _Instance | None = None
@@ -129,7 +131,7 @@ class PlaywrightBrowser:
     async def _take(self, instance: _Instance, opening: Opening) -> PlaywrightSession:
         instance.parked = [session for session in instance.parked if session.reusable]
         for session in instance.parked:
-            if opening.keeps_no_state and session.opening.source == opening.source:
+            if opening.keeps_no_state and session.opening.site is opening.site:
                 instance.parked.remove(session)
                 try:
                     await session.begin(opening)

@@ -19,7 +19,7 @@ from playwright.async_api import Browser, CDPSession, async_playwright
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api._context_manager import PlaywrightContextManager
 
-from browser_workers.chromium import sandboxed
+from browser_workers.chromium.executable import sandboxed
 from schemas.errors import BrowserError, BrowserLost, PageFailed
 
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from browser_workers.browser import Box, EnvironmentState, Opening, PageState
-from browser_workers.playwright_loading import Loading
-from schemas.config import BrowserConfig
+from browser_workers.chromium.loading import Loading
+from schemas.config import BrowserConfig, ContextConfig, EnvConfig
 from schemas.errors import BrowserError, PageFailed
 from schemas.messages import Picture
 
@@ -36,8 +36,13 @@ _TEXT_LIMIT = 2000
 @dataclass(frozen=True, slots=True)
 class TabSettings:
     config: BrowserConfig
-    timeout_s: float
-    """Deadline of one operation."""
+    env: EnvConfig = EnvConfig()
+    context: ContextConfig = ContextConfig()
+
+    @property
+    def timeout_s(self) -> float:
+        """Deadline of one operation."""
+        return self.env.operation_timeout
 
     @property
     def viewport(self) -> tuple[int, int]:
@@ -78,7 +83,7 @@ class Tab:
         self.opening = opening
         self.failure = ""
         """Why nothing more can be had from this tab."""
-        self.loading = Loading(page, opening.source.origin if opening.source is not None else "", loading=loading)
+        self.loading = Loading(page, opening.site.origin if opening.site is not None else "", loading=loading)
         self._settings = settings
         self._why_gone = why_gone
         """Tells the end of a page from the end of its browser."""
@@ -179,7 +184,7 @@ class Tab:
 
     async def wipe(self) -> None:
         """Nothing that documents have stored is left."""
-        origin = self.opening.source.origin if self.opening.source is not None else ""
+        origin = self.opening.site.origin if self.opening.site is not None else ""
         await self.send("Network.clearBrowserCookies")
         await self.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
 
@@ -198,6 +203,11 @@ class Tab:
             if environment is None
             else EnvironmentState(environment.done, environment.reward, environment.target, environment.utterance),
         )
+
+    async def value_of(self, expression: str) -> str:
+        """The value of a JavaScript expression as text; empty when it fails or is null."""
+        guarded = f"(() => {{ try {{ return String(({expression}) ?? '') }} catch {{ return '' }} }})()"
+        return str(await self._evaluate(guarded))
 
     async def _evaluate(self, expression: str) -> object:
         """The value of a JavaScript expression; tried again when the document changes under it."""

@@ -12,9 +12,10 @@ import anyio.to_thread
 import psutil
 import pytest
 
-from browser_workers.browser import Opening, PageSource, PageState
-from browser_workers.playwright_browser import PlaywrightBrowser
-from browser_workers.playwright_session import PlaywrightSession
+from browser_workers.browser import Opening, PageState
+from browser_workers.chromium.browser import PlaywrightBrowser
+from browser_workers.chromium.session import PlaywrightSession
+from browser_workers.site import Documents
 from browser_workers.suites.demo import DemoSuite, demo_tasks
 from schemas.config import BrowserConfig, EnvConfig
 from schemas.errors import BrowserLost, PageFailed
@@ -42,11 +43,11 @@ PAGES = {
     "/cookie": b"<!doctype html><script>document.title = document.cookie + localStorage.a; document.cookie = 'a=1';"
     b"localStorage.a = 1</script>",
 }
-SOURCE = PageSource(origin=ORIGIN, documents=PAGES)
+SITE = Documents(origin=ORIGIN, documents=PAGES)
 
 
 def opening(path: str = "/", **changes: object) -> Opening:
-    settings: dict[str, object] = {"source": SOURCE, "quiet_s": 0.05, **changes}
+    settings: dict[str, object] = {"site": SITE, "quiet_s": 0.05, **changes}
     return Opening(url=ORIGIN + path, **settings)  # type: ignore[arg-type]
 
 
@@ -209,7 +210,7 @@ async def test_episodes_share_nothing(browser: PlaywrightBrowser, keeps_no_state
 
 
 async def test_a_tab_that_strayed_is_not_used_again(browser: PlaywrightBrowser) -> None:
-    page = Opening(url="http://own.test/", source=PageSource("http://own.test", PAGES), keeps_no_state=True, quiet_s=0.0)
+    page = Opening(url="http://own.test/", site=Documents("http://own.test", PAGES), keeps_no_state=True, quiet_s=0.0)
     contexts = []
     for away in (False, True, False):
         async with browser.session(page) as session:
@@ -312,16 +313,16 @@ async def site() -> AsyncIterator[str]:
         group.cancel_scope.cancel()
 
 
-def links(address: str) -> PageSource:
+def links(address: str) -> Documents:
     link = f"<!doctype html><title>here</title><a href='{address}' style='position:fixed;inset:0'>away".encode()
-    return PageSource(origin=ORIGIN, documents=PAGES | {"/link": link})
+    return Documents(origin=ORIGIN, documents=PAGES | {"/link": link})
 
 
 @pytest.mark.parametrize(("path", "expected"), [("/empty", "here"), ("/file", "here"), ("/moved", "second")])
 async def test_links_that_lead_to_no_document_at_once_hold_nothing_up(
     browser: PlaywrightBrowser, site: str, path: str, expected: str
 ) -> None:
-    async with browser.session(opening("/link", source=links(site + path))) as session:
+    async with browser.session(opening("/link", site=links(site + path))) as session:
         await session.open()
         with anyio.fail_after(5):
             performed = await session.perform(click(100))
@@ -332,7 +333,7 @@ async def test_links_that_lead_to_no_document_at_once_hold_nothing_up(
 async def test_a_site_that_never_answers_is_given_up(site: str) -> None:
     async with (
         PlaywrightBrowser(config(), EnvConfig(operation_timeout=1.0)) as browser,
-        browser.session(opening("/link", source=links(f"{site}/never"))) as session,
+        browser.session(opening("/link", site=links(f"{site}/never"))) as session,
     ):
         await session.open()
         for action in (click(100), Action(kind=ActionKind.NAVIGATE, text=f"{site}/never")):
@@ -377,7 +378,7 @@ WORKER = """
 import sys
 import anyio
 from browser_workers.browser import Opening
-from browser_workers.playwright_browser import PlaywrightBrowser
+from browser_workers.chromium.browser import PlaywrightBrowser
 from schemas.config import BrowserConfig, EnvConfig
 
 async def main():

@@ -1,0 +1,1 @@
+"""The browser behind `browser_workers.browser`: Chromium, driven by Playwright."""

@@ -1,0 +1,108 @@
+"""The browser side of one episode: a browser context, its windows, and what is done and seen in them."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import anyio
+from anyio.abc import TaskGroup
+from playwright.async_api import BrowserContext, Route
+from playwright.async_api import Error as PlaywrightError
+
+from browser_workers.browser import Opening, PageState, Performed, View
+from browser_workers.chromium.happenings import Happenings
+from browser_workers.chromium.launch import Chromium
+from browser_workers.chromium.performing import Performer
+from browser_workers.chromium.site_routes import answer
+from browser_workers.chromium.tab import TabSettings
+from browser_workers.chromium.windows import Windows
+from browser_workers.pictures import is_blank
+from schemas.errors import BrowserError
+from schemas.messages import Action
+
+_CLOSE_S = 5.0
+
+
+class PlaywrightSession:
+    """Satisfies `browser_workers.browser.Session`."""
+
+    def __init__(
+        self, running: Chromium, group: TaskGroup, settings: TabSettings, context: BrowserContext, opening: Opening
+    ) -> None:
+        self.context = context
+        self.opening = opening
+        self.num_episodes = 0
+        """Episodes this context was opened for."""
+        self._running = running
+        self._settings = settings
+        happenings = Happenings(context, group, timeout_s=settings.timeout_s)
+        self._windows = Windows(running, group, settings, context, opening, happenings)
+        self._performer = Performer(self._windows, happenings, settings, opening)
+
+    # life -------------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Opens the first, empty page. Raises `PageFailed` or `BrowserLost`."""
+        context, timeout_s = self.context, self._settings.timeout_s
+        if self.opening.site is not None:
+            pattern = f"{self.opening.site.origin}/**"
+            await self._running.call("the site's pages", context.route(pattern, self._serve), timeout_s=timeout_s)
+        await self._running.call("a page", context.new_page(), timeout_s=timeout_s)
+
+    async def _serve(self, route: Route) -> None:
+        if self.opening.site is not None:
+            await answer(route, self.opening.site)
+
+    async def close(self) -> None:
+        self._windows.end()
+        with anyio.move_on_after(_CLOSE_S), suppress(PlaywrightError):
+            await self.context.close()
+        for tab in self._windows.tabs:
+            tab.fail("the episode is over")
+
+    def lose(self, error: BrowserError) -> None:
+        """The whole browser is gone."""
+        self._windows.lose(error)
+
+    async def wait_failed(self) -> BrowserError:
+        return await self._windows.wait_failed()
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the next episode of the same suite may have this page, once it is wiped."""
+        tabs = self._windows.tabs
+        healthy = len(tabs) == 1 and not tabs[0].failure and not tabs[0].loading.strayed
+        return self.opening.keeps_no_state and healthy and self._windows.num_opened == 1
+
+    async def begin(self, opening: Opening) -> None:
+        """Gives a used session to the next episode: nothing of the earlier one is left but the process."""
+        tab = await self._windows.active()
+        self.opening = self._performer.opening = opening
+        self._windows.begin(opening)
+        self._performer.left = None
+        await tab.wipe()
+
+    # the episode ------------------------------------------------------------------------------------------------------
+
+    async def open(self) -> Performed:
+        self.num_episodes += 1
+        tab = await self._windows.active()
+        await tab.navigate(self.opening.url)
+        await tab.forget_history()
+        return await self._performer.performed()
+
+    async def perform(self, action: Action) -> Performed:
+        return await self._performer.perform(action)
+
+    async def state(self) -> PageState:
+        state, self._performer.left = self._performer.left, None
+        return state or await (await self._windows.active()).state()
+
+    async def view(self) -> View:
+        self._performer.left = None
+        tab = await self._windows.settled()
+        picture = await tab.capture()
+        return View(picture=picture, state=await tab.state(), blank=is_blank(picture))
+
+    async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
+        tab = await self._windows.active()
+        return tuple([await tab.value_of(expression) for expression in expressions])
