@@ -1,0 +1,115 @@
+"""A script of ours in a document, in a world of its own: it shares the document with the page and none of the page's objects.
+
+Invariant: a document has at most one such world a name. The page can neither see it nor change what the script computes with.
+"""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+
+from browser_workers.chromium.tab import CallRefused, Json
+from schemas.errors import PageFailed
+
+Send = Callable[[str, Json], Awaitable[Json]]
+"""A call of the DevTools protocol in the process that the document lives in. Raises `CallRefused`."""
+
+_SCRIPTS = Path(__file__).parent / "scripts"
+_TRIES = 3
+
+
+class _Answer(msgspec.Struct):
+    class Result(msgspec.Struct):
+        value: object = None
+        objectId: str = ""  # noqa: N815
+
+    result: Result = msgspec.field(default_factory=Result)
+    exceptionDetails: Json | None = None  # noqa: N815
+
+
+class IsolatedWorld:
+    """Of the main document that `send` speaks to, whichever that is by now."""
+
+    def __init__(self, send: Send, name: str) -> None:
+        self._send = send
+        self._name = name
+        self._source = (_SCRIPTS / f"{name}.js").read_text()
+        self.context: int | None = None
+        """Chromium's number of the world; a new document has a new one."""
+
+    async def value(self, expression: str) -> object:
+        """What an expression comes to, in this document or, if that is gone, in the one that took its place.
+
+        Raises:
+            PageFailed: there is no document that answers.
+        """
+        return (await self._evaluate(expression, by_value=True)).value
+
+    async def handle(self, expression: str) -> str:
+        """The same as an object's identity, which `release` ends."""
+        return (await self._evaluate(expression, by_value=False)).objectId
+
+    async def value_here(self, expression: str) -> object:
+        """The same, only in the document that was there last. Raises `CallRefused` when that is gone."""
+        if self.context is None:
+            raise CallRefused("there was no document yet")
+        return (await self._evaluate_in(self.context, expression, by_value=True)).value
+
+    async def release(self) -> None:
+        await self._send("Runtime.releaseObjectGroup", {"objectGroup": self._name})
+
+    async def give(self, function: str, backend_nodes: list[int]) -> None:
+        """Calls a function with elements that Chromium knows by number; those that are gone are left out."""
+        arguments: list[Json] = []
+        for node in backend_nodes:
+            params: Json = {"backendNodeId": node, "executionContextId": self.context, "objectGroup": self._name}
+            try:
+                resolved = await self._send("DOM.resolveNode", params)
+            except CallRefused:
+                continue
+            arguments.append({"objectId": msgspec.convert(resolved["object"], _Answer.Result).objectId})
+        params = {"functionDeclaration": function, "executionContextId": self.context, "arguments": arguments}
+        await self._send("Runtime.callFunctionOn", params)
+        await self.release()
+
+    async def _evaluate(self, expression: str, *, by_value: bool) -> _Answer.Result:
+        for last in range(_TRIES):
+            try:
+                context = self.context or await self._enter()
+                return await self._evaluate_in(context, expression, by_value=by_value)
+            except CallRefused as error:
+                # Its document is gone.
+                self.context = None
+                if last == _TRIES - 1:
+                    raise PageFailed(f"the page cannot be read: {error}") from error
+        raise AssertionError("unreachable")
+
+    async def _enter(self) -> int:
+        tree = await self._send("Page.getFrameTree", {})
+        frame = msgspec.convert(tree["frameTree"], _FrameTree).frame.id
+        params: Json = {"frameId": frame, "worldName": f"millrace-{self._name}", "grantUniveralAccess": True}
+        world = await self._send("Page.createIsolatedWorld", params)
+        context = msgspec.convert(world["executionContextId"], int)
+        await self._evaluate_in(context, f"{self._source}; 0", by_value=True)
+        self.context = context
+        return context
+
+    async def _evaluate_in(self, context: int, expression: str, *, by_value: bool) -> _Answer.Result:
+        params: Json = {
+            "expression": expression,
+            "contextId": context,
+            "returnByValue": by_value,
+            "objectGroup": self._name,
+        }
+        answer = msgspec.convert(await self._send("Runtime.evaluate", params), _Answer)
+        if answer.exceptionDetails is not None:
+            raise PageFailed(f"the page cannot be read: {str(answer.exceptionDetails.get('exception', ''))[:300]}")
+        return answer.result
+
+
+class _Frame(msgspec.Struct):
+    id: str
+
+
+class _FrameTree(msgspec.Struct):
+    frame: _Frame
