@@ -69,6 +69,24 @@ class Elements:
         )
         return reading.elements
 
+    def last(self, tab: Tab) -> tuple[Element, ...]:
+        """Those of the last reading."""
+        return self._reading(tab).elements
+
+    async def num_elements(self, tab: Tab) -> int:
+        """Of the tab's documents, whatever their kind."""
+        return msgspec.convert(await self._reading(tab).world.value("millraceElements.numElements()"), int)
+
+    async def by_backend_node(self, tab: Tab) -> dict[int, Element]:
+        """Those of the last reading by Chromium's own number of their node. Raises `CallRefused`, `PageFailed`."""
+        reading = self._reading(tab)
+        nodes = await reading.world.backend_nodes("millraceElements.nodes()")
+        return {
+            node: element
+            for element, position in zip(reading.elements, reading.positions, strict=True)
+            if (node := nodes.get(position)) is not None
+        }
+
     async def point_of_element(self, tab: Tab, number: int) -> Point | str:
         """Where a click reaches the element now, brought into view if need be; or a sentence that says why nowhere.
 

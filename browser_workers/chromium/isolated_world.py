@@ -3,13 +3,16 @@
 Invariant: a document has at most one such world a name. The page can neither see it nor change what the script computes with.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+import anyio
 import msgspec
 
 from browser_workers.chromium.tab import CallRefused, Json
-from schemas.errors import PageFailed
+from schemas.errors import BrowserError, PageFailed
 
 Send = Callable[[str, Json], Awaitable[Json]]
 """A call of the DevTools protocol in the process that the document lives in. Raises `CallRefused`."""
@@ -45,32 +48,49 @@ class IsolatedWorld:
         """
         return (await self._evaluate(expression, by_value=True)).value
 
-    async def handle(self, expression: str) -> str:
-        """The same as an object's identity, which `release` ends."""
-        return (await self._evaluate(expression, by_value=False)).objectId
-
     async def value_here(self, expression: str) -> object:
         """The same, only in the document that was there last. Raises `CallRefused` when that is gone."""
         if self.context is None:
             raise CallRefused("there was no document yet")
         return (await self._evaluate_in(self.context, expression, by_value=True)).value
 
-    async def release(self) -> None:
-        await self._send("Runtime.releaseObjectGroup", {"objectGroup": self._name})
+    async def backend_nodes(self, expression: str) -> dict[int, int]:
+        """Chromium's numbers of the nodes in a list that an expression gives, by position. Raises `CallRefused`."""
+        listed = (await self._evaluate(expression, by_value=False)).objectId
+        found = await self._send("Runtime.getProperties", {"objectId": listed, "ownProperties": True})
+        objects = {
+            int(each.name): each.value.objectId
+            for each in msgspec.convert(found["result"], list[_Property])
+            if each.name.isdigit() and each.value is not None and each.value.objectId
+        }
+        nodes: dict[int, int] = {}
+
+        async def describe(position: int, object_id: str) -> None:
+            node = (await self._send("DOM.describeNode", {"objectId": object_id}))["node"]
+            nodes[position] = msgspec.convert(node, _Node).backendNodeId
+
+        await _all(partial(describe, position, object_id) for position, object_id in objects.items())
+        await self._release()
+        return nodes
 
     async def give(self, function: str, backend_nodes: list[int]) -> None:
         """Calls a function with elements that Chromium knows by number; those that are gone are left out."""
-        arguments: list[Json] = []
-        for node in backend_nodes:
+        objects: list[str] = []
+
+        async def resolve(node: int) -> None:
             params: Json = {"backendNodeId": node, "executionContextId": self.context, "objectGroup": self._name}
-            try:
+            with suppress(CallRefused):
                 resolved = await self._send("DOM.resolveNode", params)
-            except CallRefused:
-                continue
-            arguments.append({"objectId": msgspec.convert(resolved["object"], _Answer.Result).objectId})
-        params = {"functionDeclaration": function, "executionContextId": self.context, "arguments": arguments}
+                objects.append(msgspec.convert(resolved["object"], _Answer.Result).objectId)
+
+        await _all(partial(resolve, node) for node in backend_nodes)
+        arguments: list[Json] = [{"objectId": each} for each in objects]
+        params: Json = {"functionDeclaration": function, "executionContextId": self.context, "arguments": arguments}
         await self._send("Runtime.callFunctionOn", params)
-        await self.release()
+        await self._release()
+
+    async def _release(self) -> None:
+        await self._send("Runtime.releaseObjectGroup", {"objectGroup": self._name})
 
     async def _evaluate(self, expression: str, *, by_value: bool) -> _Answer.Result:
         for last in range(_TRIES):
@@ -105,6 +125,32 @@ class IsolatedWorld:
         if answer.exceptionDetails is not None:
             raise PageFailed(f"the page cannot be read: {str(answer.exceptionDetails.get('exception', ''))[:300]}")
         return answer.result
+
+
+async def _all(calls: Iterable[Callable[[], Awaitable[None]]]) -> None:
+    """Side by side: the browser answers them one after the other. Raises what the first that failed has raised."""
+    failures: list[BrowserError] = []
+
+    async def one(call: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await call()
+        except BrowserError as error:
+            failures.append(error)
+
+    async with anyio.create_task_group() as group:
+        for call in calls:
+            group.start_soon(one, call)
+    if failures:
+        raise failures[0]
+
+
+class _Property(msgspec.Struct):
+    name: str
+    value: _Answer.Result | None = None
+
+
+class _Node(msgspec.Struct):
+    backendNodeId: int  # noqa: N815
 
 
 class _Frame(msgspec.Struct):

@@ -234,12 +234,15 @@ class Tab:
             raise PageFailed("the page cannot be read: its script failed")
         return msgspec.convert(answer["result"], _Result).value
 
-    async def capture(self) -> Picture:
-        """A picture of the viewport, encoded once, in the browser. A capture that fails or hangs is tried again."""
+    async def capture(self, *, jpeg_quality: int = 0) -> Picture:
+        """A picture of the viewport, encoded in the browser, where it is a JPEG with the configured quality or `jpeg_quality`.
+
+        A capture that fails or hangs is tried again.
+        """
         config, (width, height) = self._settings.config, self._settings.viewport
         params: Json = {"format": config.picture_format, "optimizeForSpeed": True}
         if config.picture_format == "jpeg":
-            params["quality"] = config.jpeg_quality
+            params["quality"] = jpeg_quality or config.jpeg_quality
         for last in range(_CALL_TRIES):
             try:
                 answer = await self.send("Page.captureScreenshot", params, timeout_s=min(_CAPTURE_S, self._settings.timeout_s))

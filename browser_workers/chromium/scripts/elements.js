@@ -32,6 +32,7 @@ globalThis.millraceElements = (() => {
   const scrollTo = method(Element.prototype, "scrollIntoView");
   const innerText = getter(HTMLElement.prototype, "innerText");
   const walker = method(Document.prototype, "createTreeWalker");
+  const allIn = method(Document.prototype, "querySelectorAll");
   const windowOf = getter(Document.prototype, "defaultView");
   const byTagName = method(Document.prototype, "getElementsByTagName");
   const atPoint = method(Document.prototype, "elementFromPoint");
@@ -353,7 +354,13 @@ globalThis.millraceElements = (() => {
   return {
     listen: (...elements) => elements.forEach((element) => listening.add(element)),
 
-    numElements: () => byTagName(document, "*").length,
+    numElements: () => {
+      const counted = (document_, depth) => {
+        const inner = depth < 5 ? [...allIn(document_, "iframe, frame")].slice(0, 50).map(frameOf).filter(Boolean) : [];
+        return inner.reduce((sum, each) => sum + counted(each, depth + 1), byTagName(document_, "*").length);
+      };
+      return counted(document, 0);
+    },
 
     // {complete, elements: [[tag, text, x, y, width, height]]}; positions are what the other calls take.
     scan(most, budgetMs) {

@@ -1,0 +1,177 @@
+"""Reads the accessibility tree of a tab, frames included, and has it put into words.
+
+A document with so many elements that Chromium would take seconds for its tree is described by the elements in view alone,
+which the text says.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from browser_workers.accessibility_text import AccessibleNode, accessibility_text
+from browser_workers.browser import Box
+from browser_workers.chromium.elements import Elements
+from browser_workers.chromium.tab import CallRefused, Tab
+from schemas.errors import PageFailed
+from schemas.messages import Element
+
+_MOST_ELEMENTS = 5000
+"""Of a document; Chromium takes about 0.2 s for 1,000."""
+_MOST_FRAMES = 20
+_GRID = 1000
+_STATES = {
+    "checked": {"true": "checked", "false": "unchecked", "mixed": "partly checked"},
+    "pressed": {"true": "pressed", "false": "not pressed", "mixed": "partly pressed"},
+    "expanded": {"true": "expanded", "false": "collapsed"},
+    "selected": {"true": "selected"},
+    "disabled": {"true": "disabled"},
+    "required": {"true": "required"},
+    "readonly": {"true": "read-only"},
+    "focused": {"true": "focused"},
+    "modal": {"true": "modal"},
+    "invalid": {"true": "invalid", "grammar": "invalid", "spelling": "invalid"},
+}
+"""In words, by property and value."""
+
+
+class _Value(msgspec.Struct):
+    value: object = None
+
+
+class _Property(msgspec.Struct):
+    name: str
+    value: _Value
+
+
+class _AxNode(msgspec.Struct):
+    nodeId: str  # noqa: N815
+    ignored: bool = False
+    role: _Value = msgspec.field(default_factory=_Value)
+    name: _Value = msgspec.field(default_factory=_Value)
+    description: _Value = msgspec.field(default_factory=_Value)
+    value: _Value = msgspec.field(default_factory=_Value)
+    properties: list[_Property] = []
+    childIds: list[str] = []  # noqa: N815
+    backendDOMNodeId: int = 0  # noqa: N815
+
+
+class _Frame(msgspec.Struct):
+    id: str
+
+
+class _FrameTree(msgspec.Struct):
+    frame: _Frame
+    childFrames: "list[_FrameTree]" = []  # noqa: N815
+
+
+class Accessibility:
+    """Of one session."""
+
+    def __init__(self, elements: Elements, viewport: tuple[int, int], *, rich: bool) -> None:
+        self._elements = elements
+        self._viewport = viewport
+        self._rich = rich
+
+    async def text(self, tab: Tab, *, numbered: bool) -> str:
+        """The tree in words; in the rich form with the numbers of marked elements where the picture shows them.
+
+        Raises:
+            PageFailed: the page does not answer.
+        """
+        num_elements = await self._elements.num_elements(tab)
+        if num_elements > _MOST_ELEMENTS:
+            return self._in_view(tab, num_elements, numbered=numbered)
+        nodes: dict[str, AccessibleNode] = {}
+        try:
+            marks = await self._elements.by_backend_node(tab) if self._rich else {}
+            root = await self._read(tab, nodes, marks, numbered=numbered)
+        except CallRefused as error:
+            raise PageFailed(f"the accessibility tree cannot be read: {error}") from error
+        return accessibility_text(nodes, root, rich=self._rich)
+
+    def _in_view(self, tab: Tab, num_elements: int, *, numbered: bool) -> str:
+        name = f"a page of {num_elements} elements, too many for all of them: those in view that can be acted on"
+        elements = self._elements.last(tab)
+        nodes = {
+            str(each.id): AccessibleNode(
+                each.tag, each.text, mark=each.id if numbered else None, box=_on_grid(each.box, self._viewport)
+            )
+            for each in elements
+        }
+        nodes["all"] = AccessibleNode("document", name, tuple(nodes))
+        return accessibility_text(nodes, "all", rich=self._rich)
+
+    async def _read(self, tab: Tab, nodes: dict[str, AccessibleNode], marks: Mapping[int, Element], *, numbered: bool) -> str:
+        """Adds the nodes of every frame; returns the root's key. A frame that goes away meanwhile is left out."""
+        tree = msgspec.convert((await tab.send("Page.getFrameTree"))["frameTree"], _FrameTree)
+        inner: dict[int, str] = {}
+        for number, frame in enumerate(list(_below(tree))[:_MOST_FRAMES], start=1):
+            try:
+                owner = await tab.send("DOM.getFrameOwner", {"frameId": frame})
+                answer = await tab.send("Accessibility.getFullAXTree", {"frameId": frame})
+            except CallRefused:
+                continue
+            found = msgspec.convert(answer["nodes"], list[_AxNode])
+            if found:
+                inner[msgspec.convert(owner["backendNodeId"], int)] = f"{number}:{found[0].nodeId}"
+                self._add(found, str(number), nodes, marks, inner, numbered=numbered)
+        answer = await tab.send("Accessibility.getFullAXTree")
+        found = msgspec.convert(answer["nodes"], list[_AxNode])
+        self._add(found, "0", nodes, marks, inner, numbered=numbered)
+        return f"0:{found[0].nodeId}" if found else ""
+
+    def _add(
+        self,
+        found: list[_AxNode],
+        frame: str,
+        nodes: dict[str, AccessibleNode],
+        marks: Mapping[int, Element],
+        inner: Mapping[int, str],
+        *,
+        numbered: bool,
+    ) -> None:
+        for each in found:
+            role = str(each.role.value or "")
+            is_root = role == "RootWebArea"
+            element = marks.get(each.backendDOMNodeId)
+            children = tuple(f"{frame}:{child}" for child in each.childIds)
+            if each.backendDOMNodeId in inner:
+                children = (*children, inner[each.backendDOMNodeId])
+            nodes[f"{frame}:{each.nodeId}"] = AccessibleNode(
+                role=role,
+                name=_text(each.name),
+                children=children,
+                ignored=each.ignored,
+                states=() if is_root else tuple(_states(each.properties)),
+                value=_text(each.value),
+                description=_text(each.description),
+                url="" if is_root else next((_text(prop.value) for prop in each.properties if prop.name == "url"), ""),
+                mark=element.id if element is not None and numbered else None,
+                box=None if element is None else _on_grid(element.box, self._viewport),
+            )
+
+
+def _below(tree: _FrameTree) -> Iterator[str]:
+    """Innermost first: what a frame holds is known before it."""
+    for child in tree.childFrames:
+        yield from _below(child)
+        yield child.frame.id
+
+
+def _states(properties: list[_Property]) -> Iterator[str]:
+    for each in properties:
+        value = _text(each.value).lower()
+        if each.name == "level":
+            yield f"level {value}"
+        elif word := _STATES.get(each.name, {}).get(value):
+            yield word
+
+
+def _text(value: _Value) -> str:
+    return "" if value.value is None else str(value.value)
+
+
+def _on_grid(box: Box, viewport: tuple[int, int]) -> Box:
+    x, y, width, height = box
+    across, down = _GRID / viewport[0], _GRID / viewport[1]
+    return round(x * across), round(y * down), round(width * across), round(height * down)
