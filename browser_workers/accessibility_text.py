@@ -33,6 +33,8 @@ _STRUCTURAL = _INLINE | frozenset(
 _EMPTY_IS_NOTHING = frozenset(
     {"list", "listitem", "row", "cell", "gridcell", "table", "group", "figure", "Canvas", "separator"}
 )
+_NAMED_AS_A_WHOLE = frozenset({"button", "checkbox", "radio", "switch", "tab", "menuitem", "option", "slider", "link", "img"})
+"""What is written in them is their name, unless the page gives another one."""
 _LEFT_OUT = frozenset({"InlineTextBox", "LineBreak", "ListMarker"})
 
 
@@ -116,8 +118,14 @@ def _fold(node: AccessibleNode, children: list[_Line], *, rich: bool) -> list[_L
             return _joined(node, children)
         if node.role in _EMPTY_IS_NOTHING and not name and not children:
             return []
-    children = [child for child in children if child.node.role != _TEXT or child.name not in name]
-    return [_Line(node, name, children)]
+    return [_Line(node, name, [child for child in children if not _repeats(child, node, name, rich=rich)])]
+
+
+def _repeats(child: _Line, node: AccessibleNode, name: str, *, rich: bool) -> bool:
+    """Whether a text says nothing beyond what its node's own line says."""
+    if child.node.role != _TEXT:
+        return False
+    return child.name in name or bool(name and node.role in _NAMED_AS_A_WHOLE) or (rich and child.name == _plain(node.value))
 
 
 def _joined(node: AccessibleNode, children: list[_Line]) -> list[_Line]:

@@ -72,7 +72,7 @@ def _label(number: int) -> Image.Image:
     label = Image.new("RGB", (width, height), colour_of(number))
     draw = ImageDraw.Draw(label)
     draw.rectangle((0, 0, width - 1, height - 1), outline=_WHITE, width=1)
-    draw.text((width / 2, height / 2), str(number), fill=_WHITE, font=_font(), anchor="mm")
+    draw.text((_PADDING[0] - left, height / 2), str(number), fill=_WHITE, font=_font(), anchor="lm")
     return label
 
 

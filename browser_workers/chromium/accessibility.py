@@ -5,6 +5,8 @@ which the text says.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
 
 import msgspec
 
@@ -19,6 +21,7 @@ _MOST_ELEMENTS = 5000
 """Of a document; Chromium takes about 0.2 s for 1,000."""
 _MOST_FRAMES = 20
 _GRID = 1000
+_LEVELLED = frozenset({"heading", "treeitem"})
 _STATES = {
     "checked": {"true": "checked", "false": "unchecked", "mixed": "partly checked"},
     "pressed": {"true": "pressed", "false": "not pressed", "mixed": "partly pressed"},
@@ -57,6 +60,7 @@ class _AxNode(msgspec.Struct):
 
 class _Frame(msgspec.Struct):
     id: str
+    securityOrigin: str = ""  # noqa: N815
 
 
 class _FrameTree(msgspec.Struct):
@@ -105,63 +109,61 @@ class Accessibility:
         """Adds the nodes of every frame; returns the root's key. A frame that goes away meanwhile is left out."""
         tree = msgspec.convert((await tab.send("Page.getFrameTree"))["frameTree"], _FrameTree)
         inner: dict[int, str] = {}
-        for number, frame in enumerate(list(_below(tree))[:_MOST_FRAMES], start=1):
+        root = ""
+        for number, frame in enumerate([*islice(_below(tree), _MOST_FRAMES), tree.frame]):
+            is_main = frame is tree.frame
             try:
-                owner = await tab.send("DOM.getFrameOwner", {"frameId": frame})
-                answer = await tab.send("Accessibility.getFullAXTree", {"frameId": frame})
+                answer = await tab.send("Accessibility.getFullAXTree", {"frameId": frame.id})
+                owner = None if is_main else (await tab.send("DOM.getFrameOwner", {"frameId": frame.id}))["backendNodeId"]
             except CallRefused:
+                if is_main:
+                    raise
                 continue
             found = msgspec.convert(answer["nodes"], list[_AxNode])
-            if found:
-                inner[msgspec.convert(owner["backendNodeId"], int)] = f"{number}:{found[0].nodeId}"
-                self._add(found, str(number), nodes, marks, inner, numbered=numbered)
-        answer = await tab.send("Accessibility.getFullAXTree")
-        found = msgspec.convert(answer["nodes"], list[_AxNode])
-        self._add(found, "0", nodes, marks, inner, numbered=numbered)
-        return f"0:{found[0].nodeId}" if found else ""
-
-    def _add(
-        self,
-        found: list[_AxNode],
-        frame: str,
-        nodes: dict[str, AccessibleNode],
-        marks: Mapping[int, Element],
-        inner: Mapping[int, str],
-        *,
-        numbered: bool,
-    ) -> None:
-        for each in found:
-            role = str(each.role.value or "")
-            is_root = role == "RootWebArea"
-            element = marks.get(each.backendDOMNodeId)
-            children = tuple(f"{frame}:{child}" for child in each.childIds)
-            if each.backendDOMNodeId in inner:
-                children = (*children, inner[each.backendDOMNodeId])
-            nodes[f"{frame}:{each.nodeId}"] = AccessibleNode(
-                role=role,
-                name=_text(each.name),
-                children=children,
-                ignored=each.ignored,
-                states=() if is_root else tuple(_states(each.properties)),
-                value=_text(each.value),
-                description=_text(each.description),
-                url="" if is_root else next((_text(prop.value) for prop in each.properties if prop.name == "url"), ""),
-                mark=element.id if element is not None and numbered else None,
-                box=None if element is None else _on_grid(element.box, self._viewport),
-            )
+            origin = frame.securityOrigin
+            for each in found:
+                element = marks.get(each.backendDOMNodeId)
+                node = _accessible(each, str(number), inner.get(each.backendDOMNodeId), origin)
+                if element is not None:
+                    box = _on_grid(element.box, self._viewport)
+                    node = replace(node, mark=element.id if numbered else None, box=box)
+                nodes[f"{number}:{each.nodeId}"] = node
+            root = f"{number}:{found[0].nodeId}" if found else ""
+            if owner is not None:
+                inner[msgspec.convert(owner, int)] = root
+        return root
 
 
-def _below(tree: _FrameTree) -> Iterator[str]:
+def _accessible(each: _AxNode, frame: str, inner: str | None, origin: str) -> AccessibleNode:
+    """`inner`: key of the document that it holds."""
+    role = _text(each.role)
+    children = tuple(f"{frame}:{child}" for child in each.childIds)
+    # A document's own address and focus say nothing.
+    properties = [] if role == "RootWebArea" else each.properties
+    url = next((_text(found.value) for found in properties if found.name == "url"), "")
+    return AccessibleNode(
+        role=role,
+        name=_text(each.name),
+        children=children if inner is None else (*children, inner),
+        ignored=each.ignored,
+        states=tuple(_states(role, properties)),
+        value=_text(each.value),
+        description=_text(each.description),
+        url=url.removeprefix(origin) or url,
+    )
+
+
+def _below(tree: _FrameTree) -> Iterator[_Frame]:
     """Innermost first: what a frame holds is known before it."""
     for child in tree.childFrames:
         yield from _below(child)
-        yield child.frame.id
+        yield child.frame
 
 
-def _states(properties: list[_Property]) -> Iterator[str]:
+def _states(role: str, properties: list[_Property]) -> Iterator[str]:
     for each in properties:
         value = _text(each.value).lower()
-        if each.name == "level":
+        if each.name == "level" and role in _LEVELLED:
             yield f"level {value}"
         elif word := _STATES.get(each.name, {}).get(value):
             yield word

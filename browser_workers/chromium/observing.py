@@ -32,23 +32,28 @@ class Observer:
 
     async def view(self, tab: Tab) -> View:
         """Raises `PageFailed` or `BrowserLost`."""
-        picture, elements = await self._matching(tab) if self._marks else (await tab.capture(), ())
+        if self._marks:
+            picture, elements, tree = await self._matching(tab)
+        else:
+            # In this order: Chromium may draw a page a little differently once it has been asked for its tree.
+            elements, tree = (), await self._text(tab)
+            picture = await tab.capture()
         blank = is_blank(picture)
         if self._marks:
             picture = await anyio.to_thread.run_sync(self._drawn, picture, elements)
-        state = await tab.state()
-        return View(picture=picture, state=state, blank=blank, elements=elements, accessibility_tree=await self._text(tab))
+        return View(picture=picture, state=await tab.state(), blank=blank, elements=elements, accessibility_tree=tree)
 
-    async def _matching(self, tab: Tab) -> tuple[Picture, tuple[Element, ...]]:
-        """A picture without marks, and the elements in it."""
-        config = self._settings.config
+    async def _matching(self, tab: Tab) -> tuple[Picture, tuple[Element, ...], str]:
+        """A picture without marks, the elements in it and the tree with their numbers."""
+        quality = max(_BETWEEN_QUALITY, self._settings.config.jpeg_quality)
         seen = await self._read(tab)
         for _ in range(_CAPTURES):
-            picture = await tab.capture(jpeg_quality=max(_BETWEEN_QUALITY, config.jpeg_quality))
+            tree = await self._text(tab)
+            picture = await tab.capture(jpeg_quality=quality)
             before, seen = seen, await self.elements.read(tab)
             if seen == before:
-                break
-        return picture, seen
+                return picture, seen, tree
+        return picture, seen, await self._text(tab)
 
     async def _read(self, tab: Tab) -> tuple[Element, ...]:
         try:

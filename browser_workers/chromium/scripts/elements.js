@@ -47,7 +47,7 @@ globalThis.millraceElements = (() => {
   const ROLES =
     "button link checkbox radio switch tab menuitem menuitemcheckbox menuitemradio option combobox textbox searchbox slider " +
     "spinbutton treeitem";
-  const ACTIVE = `${CONTROLS}, ${ROLES.split(" ").map((role) => `[role="${role}"]`).join(", ")}, [onclick]`;
+  const ACTIVE = `${CONTROLS}, ${ROLES.split(" ").map((role) => `[role="${role}"]`).join(", ")}`;
   const DISABLED = ':disabled, [aria-disabled="true"]';
   const FRAMES = new Set(["iframe", "frame"]);
   const TEXT_LIMIT = 100;
@@ -283,7 +283,7 @@ globalThis.millraceElements = (() => {
     if (matches(element, ACTIVE)) return 2;
     if (FRAMES.has(localName(element))) return 2;
     if (localName(element) === "label") return element.control && !isSeen(element.control) ? 2 : 0;
-    if (listening.has(element) || matches(element, '[tabindex]:not([tabindex^="-"])')) return 1;
+    if (listening.has(element) || matches(element, '[onclick], [tabindex]:not([tabindex^="-"])')) return 1;
     if (cursor !== "pointer") return 0;
     const parent = above(element);
     return parent && isElement(parent) && (pointers.has(parent) || getComputedStyle(parent).cursor === "pointer") ? 0 : 1;
