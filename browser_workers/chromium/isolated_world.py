@@ -21,6 +21,12 @@ _SCRIPTS = Path(__file__).parent / "scripts"
 _TRIES = 3
 
 
+class Node(msgspec.Struct):
+    backendNodeId: int  # noqa: N815
+    frameId: str = ""  # noqa: N815
+    """Of the document in a frame."""
+
+
 class _Answer(msgspec.Struct):
     class Result(msgspec.Struct):
         value: object = None
@@ -31,10 +37,11 @@ class _Answer(msgspec.Struct):
 
 
 class IsolatedWorld:
-    """Of the main document that `send` speaks to, whichever that is by now."""
+    """Of the document that a frame shows, whichever that is by now; of the main frame if none is named."""
 
-    def __init__(self, send: Send, name: str) -> None:
+    def __init__(self, send: Send, name: str, frame: str = "") -> None:
         self._send = send
+        self._frame = frame
         self._name = name
         self._source = (_SCRIPTS / f"{name}.js").read_text()
         self.context: int | None = None
@@ -54,8 +61,8 @@ class IsolatedWorld:
             raise CallRefused("there was no document yet")
         return (await self._evaluate_in(self.context, expression, by_value=True)).value
 
-    async def backend_nodes(self, expression: str) -> dict[int, int]:
-        """Chromium's numbers of the nodes in a list that an expression gives, by position. Raises `CallRefused`."""
+    async def described(self, expression: str) -> dict[int, Node]:
+        """What Chromium knows of the nodes in a list that an expression gives, by position. Raises `CallRefused`."""
         listed = (await self._evaluate(expression, by_value=False)).objectId
         found = await self._send("Runtime.getProperties", {"objectId": listed, "ownProperties": True})
         objects = {
@@ -63,11 +70,11 @@ class IsolatedWorld:
             for each in msgspec.convert(found["result"], list[_Property])
             if each.name.isdigit() and each.value is not None and each.value.objectId
         }
-        nodes: dict[int, int] = {}
+        nodes: dict[int, Node] = {}
 
         async def describe(position: int, object_id: str) -> None:
             node = (await self._send("DOM.describeNode", {"objectId": object_id}))["node"]
-            nodes[position] = msgspec.convert(node, _Node).backendNodeId
+            nodes[position] = msgspec.convert(node, Node)
 
         await _all(partial(describe, position, object_id) for position, object_id in objects.items())
         await self._release()
@@ -105,9 +112,11 @@ class IsolatedWorld:
         raise AssertionError("unreachable")
 
     async def _enter(self) -> int:
-        tree = await self._send("Page.getFrameTree", {})
-        frame = msgspec.convert(tree["frameTree"], _FrameTree).frame.id
-        params: Json = {"frameId": frame, "worldName": f"millrace-{self._name}", "grantUniveralAccess": True}
+        frame = self._frame
+        if not frame:
+            tree = await self._send("Page.getFrameTree", {})
+            frame = msgspec.convert(tree["frameTree"], _FrameTree).frame.id
+        params: Json = {"frameId": frame, "worldName": f"millrace-{self._name}"}
         world = await self._send("Page.createIsolatedWorld", params)
         context = msgspec.convert(world["executionContextId"], int)
         await self._evaluate_in(context, f"{self._source}; 0", by_value=True)
@@ -147,10 +156,6 @@ async def _all(calls: Iterable[Callable[[], Awaitable[None]]]) -> None:
 class _Property(msgspec.Struct):
     name: str
     value: _Answer.Result | None = None
-
-
-class _Node(msgspec.Struct):
-    backendNodeId: int  # noqa: N815
 
 
 class _Frame(msgspec.Struct):

@@ -205,7 +205,7 @@ async def test_a_page_neither_sees_nor_influences_it(browser: PlaywrightBrowser)
       <input name=getBoundingClientRect style="width:60px"><input name=parentNode style="width:60px">
       <input name=localName style="width:60px"></form><img name=elementFromPoint><img name=defaultView>
     <script>
-    window.seen = 0
+    window.seen = window.before = 0
     new MutationObserver((changes) => { seen += changes.length })
       .observe(document, {subtree: true, childList: true, attributes: true, characterData: true})
     for (const kind of [Element, Node, Document, Array, WeakRef, WeakMap, Map])

@@ -362,7 +362,8 @@ globalThis.millraceElements = (() => {
       return counted(document, 0);
     },
 
-    // {complete, elements: [[tag, text, x, y, width, height]]}; positions are what the other calls take.
+    // Elements are [tag, text, x, y, width, height]; their positions are what the other calls take. `frames`: positions of
+    // frames whose documents are of another origin.
     scan(most, budgetMs) {
       const into = { all: [], by: new Map(), pointers: new Set(), complete: true, most };
       collect(document, whole(), performance.now() + budgetMs, into);
@@ -376,7 +377,25 @@ globalThis.millraceElements = (() => {
         const [width, height] = [Math.round(rect.right) - left, Math.round(rect.bottom) - top];
         return [tagOf(element), textOf(element), left, top, Math.max(1, width), Math.max(1, height)];
       });
-      return { complete: into.complete, elements };
+      const frames = reachable.flatMap(({ element }, position) => (FRAMES.has(localName(element)) ? [position] : []));
+      return { complete: into.complete, elements, frames };
+    },
+
+    // Where the content of a frame lies: [left, top, scale, the left, top, right and bottom of what is seen of it].
+    inside(position) {
+      const frame = found[position]?.deref();
+      const place = frame && isConnected(frame) && placeOf(documentOf(frame));
+      if (!place) return null;
+      const { left, top, scale, clip } = insideOf(frame, place);
+      return [left, top, scale, clip.left, clip.top, clip.right, clip.bottom];
+    },
+
+    // Which points a click reaches the element at.
+    reaches: (position, points) => points.map(([x, y]) => reached(found[position].deref(), x, y) > 0),
+
+    scroll(position) {
+      const element = found[position]?.deref();
+      if (element) scrollTo(element, { block: "center", inline: "center", behavior: "instant" });
     },
 
     nodes: () => found.map((each) => each.deref() ?? null),
