@@ -113,7 +113,7 @@ def _fold(node: AccessibleNode, children: list[_Line], *, rich: bool) -> list[_L
     name = _plain(node.name)
     if node.role == _TEXT and not node.ignored:
         return [_Line(node, name)] if name else []
-    if not (rich and node.mark is not None):
+    if not (rich and (node.mark is not None or node.box is not None)):
         if node.ignored or (node.role in _STRUCTURAL and not name):
             return _joined(node, children)
         if node.role in _EMPTY_IS_NOTHING and not name and not children:

@@ -13,13 +13,15 @@ import msgspec
 from browser_workers.accessibility_text import AccessibleNode, accessibility_text
 from browser_workers.browser import Box
 from browser_workers.chromium.elements import Elements
-from browser_workers.chromium.tab import CallRefused, Tab
+from browser_workers.chromium.tab import CallRefused, NoAnswer, Tab
 from schemas.errors import PageFailed
 from schemas.messages import Element
 
 _MOST_ELEMENTS = 5000
 """Of a document; Chromium takes about 0.2 s for 1,000."""
 _MOST_FRAMES = 20
+_TREE_S = 10.0
+"""Cap on one document's tree: what scripts and other origins hide is not counted."""
 _GRID = 1000
 _LEVELLED = frozenset({"heading", "treeitem"})
 _STATES = {
@@ -77,32 +79,33 @@ class Accessibility:
         self._rich = rich
 
     async def text(self, tab: Tab, *, numbered: bool) -> str:
-        """The tree in words; in the rich form with the numbers of marked elements where the picture shows them.
+        """The tree in words, once the elements were read; in the rich form with their numbers where the picture shows them.
 
         Raises:
             PageFailed: the page does not answer.
         """
-        num_elements = await self._elements.num_elements(tab)
-        if num_elements > _MOST_ELEMENTS:
-            return self._in_view(tab, num_elements, numbered=numbered)
+        size = self._elements.size(tab)
+        if size is None or size > _MOST_ELEMENTS:
+            return self._in_view(tab, "too large a page for its whole tree", numbered=numbered)
         nodes: dict[str, AccessibleNode] = {}
         try:
             marks = await self._elements.by_backend_node(tab) if self._rich else {}
             root = await self._read(tab, nodes, marks, numbered=numbered)
+        except NoAnswer:
+            return self._in_view(tab, "a page whose tree takes too long", numbered=numbered)
         except CallRefused as error:
             raise PageFailed(f"the accessibility tree cannot be read: {error}") from error
         return accessibility_text(nodes, root, rich=self._rich)
 
-    def _in_view(self, tab: Tab, num_elements: int, *, numbered: bool) -> str:
-        name = f"a page of {num_elements} elements, too many for all of them: those in view that can be acted on"
-        elements = self._elements.last(tab)
+    def _in_view(self, tab: Tab, why: str, *, numbered: bool) -> str:
         nodes = {
             str(each.id): AccessibleNode(
                 each.tag, each.text, mark=each.id if numbered else None, box=_on_grid(each.box, self._viewport)
             )
-            for each in elements
+            for each in self._elements.last(tab)
         }
-        nodes["all"] = AccessibleNode("document", name, tuple(nodes))
+        name = f"{why}: what can be acted on in view"
+        nodes["all"] = AccessibleNode("RootWebArea", name, tuple(nodes))
         return accessibility_text(nodes, "all", rich=self._rich)
 
     async def _read(self, tab: Tab, nodes: dict[str, AccessibleNode], marks: Mapping[int, Element], *, numbered: bool) -> str:
@@ -113,7 +116,7 @@ class Accessibility:
         for number, frame in enumerate([*islice(_below(tree), _MOST_FRAMES), tree.frame]):
             is_main = frame is tree.frame
             try:
-                answer = await tab.send("Accessibility.getFullAXTree", {"frameId": frame.id})
+                answer = await tab.send("Accessibility.getFullAXTree", {"frameId": frame.id}, timeout_s=_TREE_S)
                 owner = None if is_main else (await tab.send("DOM.getFrameOwner", {"frameId": frame.id}))["backendNodeId"]
             except CallRefused:
                 if is_main:

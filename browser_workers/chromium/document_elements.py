@@ -60,6 +60,7 @@ class _Inside:
 
 class _Scan(msgspec.Struct):
     complete: bool
+    visited: int
     elements: list[tuple[str, str, int, int, int, int]]
     frames: list[int]
 
@@ -79,16 +80,28 @@ class DocumentElements:
         self._position = 0
         """Of its frame in the parent's last reading."""
         self._inner: dict[str, DocumentElements] = {}
+        self._scan = _Scan(complete=True, visited=0, elements=[], frames=[])
+
+    @property
+    def size(self) -> int:
+        """Elements of any kind that the last reading met, in frames too."""
+        return self._scan.visited + sum(document.size for document in self._inner.values())
+
+    @property
+    def complete(self) -> bool:
+        """Whether the last reading came to the end."""
+        return self._scan.complete and all(document.complete for document in self._inner.values())
 
     async def read(self) -> list[Found]:
         """Those in view. A frame stands for itself where nothing is found in it. Raises `PageFailed`."""
         answer = await self.world.value(f"millraceElements.scan({_MOST_CANDIDATES}, {_SCAN_BUDGET_MS})")
-        scan = msgspec.convert(answer, _Scan)
+        scan = self._scan = msgspec.convert(answer, _Scan)
         found = [
             Found(tag, text, (x, y, width, height), self, position)
             for position, (tag, text, x, y, width, height) in enumerate(scan.elements)
         ]
         if not scan.frames or self._depth >= _DEEPEST:
+            self._inner = {}
             return found
         replaced: set[int] = set()
         inner: list[Found] = []

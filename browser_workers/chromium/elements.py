@@ -5,8 +5,6 @@ A number names an element of the tab's last reading for as long as its document 
 
 from weakref import WeakKeyDictionary
 
-import msgspec
-
 from browser_workers.chromium.document_elements import DocumentElements, Found, Point
 from browser_workers.chromium.listeners import Listeners
 from browser_workers.chromium.tab import CallRefused, Json, Tab
@@ -56,9 +54,10 @@ class Elements:
         """Those of the last reading."""
         return self._reading(tab).elements
 
-    async def num_elements(self, tab: Tab) -> int:
-        """Of the tab's documents, whatever their kind."""
-        return msgspec.convert(await self._reading(tab).document.world.value("millraceElements.numElements()"), int)
+    def size(self, tab: Tab) -> int | None:
+        """Elements of any kind in the tab's documents as read last; None: more than could be gone through."""
+        document = self._reading(tab).document
+        return document.size if document.complete else None
 
     async def by_backend_node(self, tab: Tab) -> dict[int, Element]:
         """Those of the last reading by Chromium's own number of their node. Raises `CallRefused`, `PageFailed`."""

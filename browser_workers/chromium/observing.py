@@ -3,9 +3,11 @@
 Invariant: marks stand where their elements were both before and after the picture was taken, unless the page never rests.
 """
 
+from collections.abc import Awaitable, Callable
+
 import anyio.to_thread
 
-from browser_workers.browser import View
+from browser_workers.browser import PageState, View
 from browser_workers.chromium.accessibility import Accessibility
 from browser_workers.chromium.elements import Elements
 from browser_workers.chromium.tab import NoAnswer, Tab, TabSettings
@@ -30,8 +32,8 @@ class Observer:
         self._rich = settings.env.use_rich_actree
         self._accessibility = Accessibility(self.elements, settings.viewport, rich=self._rich)
 
-    async def view(self, tab: Tab) -> View:
-        """Raises `PageFailed` or `BrowserLost`."""
+    async def view(self, tab: Tab, state: Callable[[], Awaitable[PageState]]) -> View:
+        """With the page's state, which is asked for last. Raises `PageFailed` or `BrowserLost`."""
         if self._marks:
             picture, elements, tree = await self._matching(tab)
         else:
@@ -41,7 +43,7 @@ class Observer:
         blank = is_blank(picture)
         if self._marks:
             picture = await anyio.to_thread.run_sync(self._drawn, picture, elements)
-        return View(picture=picture, state=await tab.state(), blank=blank, elements=elements, accessibility_tree=tree)
+        return View(picture=picture, state=await state(), blank=blank, elements=elements, accessibility_tree=tree)
 
     async def _matching(self, tab: Tab) -> tuple[Picture, tuple[Element, ...], str]:
         """A picture without marks, the elements in it and the tree with their numbers."""

@@ -101,7 +101,7 @@ class PlaywrightSession:
     async def view(self) -> View:
         self._performer.left = None
         tab = await self._windows.settled()
-        return await self._observer.view(tab)
+        return await self._observer.view(tab, tab.state)
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
         tab = await self._windows.active()

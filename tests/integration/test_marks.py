@@ -158,13 +158,39 @@ async def test_shadow_roots_and_slots(browser: PlaywrightBrowser) -> None:
 
 
 async def test_frames_and_what_they_show(browser: PlaywrightBrowser) -> None:
-    inner = """<button class=at style="left:10px;top:5px;width:80px;height:20px" onclick="parent.document.title = 'framed'">in</button>
-    <button class=at style="top:500px">below</button><iframe srcdoc="<button>deepest</button>" class=at style="top:40px"></iframe>"""
-    body = "<iframe class=at src=/inner style='left:50px;top:60px;width:300px;height:100px;border:2px solid;padding:3px'></iframe>"
+    inner = """<button class=at style="left:10px;top:5px;width:80px;height:20px">in</button>
+    <button class=at style="top:500px">below</button>
+    <iframe srcdoc="<button>deepest</button>" class=at style="top:40px"></iframe>
+    <script>document.querySelector('button').onclick = () => { parent.document.title = 'framed' }</script>"""
+    style = "left:50px;top:60px;width:300px;height:100px;border:2px solid;padding:3px"
+    body = f"<iframe class=at src=/inner style='{style}'></iframe>"
     async with marked(browser, body, inner=inner) as found:
         assert [each.text for each in found.all] == ["in", "deepest"]
         assert found.all[0].box == (65, 70, 80, 20)
         assert await found.click(1) == "framed"
+
+
+async def test_frames_of_another_origin(browser: PlaywrightBrowser) -> None:
+    consent = f"{HEAD}<button class=at style='left:20px;top:10px' onclick='this.textContent = \"agreed\"'>Agree</button>"
+    below = "<button class=at style='top:500px'>far below</button>"
+    frame = "<iframe class=at src=http://consent.test/{} style='left:0;top:{}px;width:200px;height:80px;border:0'></iframe>"
+    body = frame.format("full", 50) + frame.format("empty", 200) + "<div style='height:2000px'></div>"
+    async with opened(browser, "") as session:
+        await session.context.route(
+            "http://consent.test/**",
+            lambda route: route.fulfill(body=consent + below if "full" in route.request.url else "", content_type="text/html"),
+        )
+        PAGES.documents = {"/framed": HEAD + body}
+        found = Marked(await session._windows.settled())
+        await found.tab.navigate(f"{ORIGIN}/framed")
+        await found.read()
+        # Where nothing is found inside, the frame stands for itself.
+        assert found.named == [("button", "Agree"), ("iframe", "")]
+        assert found.all[0].box[:2] == (20, 60)
+        await found.tab.value_of("scrollTo(0, 1000)")
+        await found.click(1)
+        await found.read()
+        assert found.named[0] == ("button", "agreed")
 
 
 async def test_what_cannot_be_clicked_has_no_mark(browser: PlaywrightBrowser) -> None:
@@ -173,7 +199,8 @@ async def test_what_cannot_be_clicked_has_no_mark(browser: PlaywrightBrowser) ->
     <button class=at style="top:40px">covered</button><div class=at style="top:40px;background:#ccc"></div>
     <button class=at style="top:290px">below the fold</button><button class=at style="left:-90px">left of it</button>
     <button class=at style="left:0;top:0;width:400px;height:290px;z-index:-1;opacity:.5">huge</button>
-    <button class=at style="top:80px" disabled>disabled</button><button class=at style="top:120px;visibility:hidden">hidden</button>
+    <button class=at style="top:80px" disabled>disabled</button>
+    <button class=at style="top:120px;visibility:hidden">hidden</button>
     <button class=at style="top:160px;opacity:0">transparent</button><input type=hidden value=x>
     <button class=at style="top:200px;pointer-events:none">untouchable</button>
     <button class=at style="left:200px;top:0">half<div class=at style="left:0;top:0;width:45px;background:red"></div></button>
@@ -188,7 +215,8 @@ async def test_one_mark_for_one_thing(browser: PlaywrightBrowser) -> None:
     <div class=at role=button style="top:50px"><button style="width:150px;height:40px">button in a button</button></div>
     <label class=at style="top:100px"><input type=checkbox>seen box</label>
     <label class=at style="top:150px"><input type=checkbox style="display:none">hidden box</label>
-    <div class=at style="top:200px;height:80px;cursor:pointer">card <button class=at style="left:100px;width:40px">x</button></div>"""
+    <div class=at style="top:200px;height:80px;cursor:pointer">card
+    <button class=at style="left:100px;width:40px">x</button></div>"""
     async with marked(browser, body) as found:
         assert found.named == [
             ("a", "span in a link"),
@@ -301,7 +329,7 @@ async def test_an_element_in_a_frame_out_of_view_is_scrolled_to(browser: Playwri
     inner = "<div style='height:2000px'></div><button onclick=\"parent.document.title = 'framed'\">in</button>"
     body = "<div style='height:1500px'></div><iframe src=/inner style='height:100px'></iframe>"
     async with marked(browser, body, inner=inner) as found:
-        assert found.all == ()
+        assert not found.all
         await found.tab.value_of("scrollTo(0, 9999), frames[0].scrollTo(0, 9999)")
         await found.read()
         assert [each.text for each in found.all] == ["in"]
@@ -316,8 +344,8 @@ async def test_an_element_in_a_frame_out_of_view_is_scrolled_to(browser: Playwri
         ("two.style.display = 'none'", 'element 2 (button "two") is not shown any more'),
         ("two.disabled = true", 'element 2 (button "two") is disabled now'),
         (
-            "document.body.insertAdjacentHTML('beforeend', '<div style=\"position:fixed;inset:0;z-index:9\" role=dialog>Wait</div>')",
-            'element 2 (button "two") is covered by div[role=dialog] "Wait"',
+            "two.insertAdjacentHTML('afterend', '<p class=at style=\"inset:0;margin:0\" role=dialog>Wait</p>')",
+            'element 2 (button "two") is covered by p[role=dialog] "Wait"',
         ),
     ],
 )

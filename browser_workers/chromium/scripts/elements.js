@@ -32,9 +32,7 @@ globalThis.millraceElements = (() => {
   const scrollTo = method(Element.prototype, "scrollIntoView");
   const innerText = getter(HTMLElement.prototype, "innerText");
   const walker = method(Document.prototype, "createTreeWalker");
-  const allIn = method(Document.prototype, "querySelectorAll");
   const windowOf = getter(Document.prototype, "defaultView");
-  const byTagName = method(Document.prototype, "getElementsByTagName");
   const atPoint = method(Document.prototype, "elementFromPoint");
   const atShadowPoint = method(ShadowRoot.prototype, "elementFromPoint");
   const allAtShadowPoint = method(ShadowRoot.prototype, "elementsFromPoint");
@@ -307,6 +305,7 @@ globalThis.millraceElements = (() => {
         into.complete = false;
         return;
       }
+      into.visited += 1;
       const shadow = shadowOf(element);
       const raw = rectOf(element);
       if (raw.width >= 2 && raw.height >= 2) consider(element, raw, place, into);
@@ -354,18 +353,10 @@ globalThis.millraceElements = (() => {
   return {
     listen: (...elements) => elements.forEach((element) => listening.add(element)),
 
-    numElements: () => {
-      const counted = (document_, depth) => {
-        const inner = depth < 5 ? [...allIn(document_, "iframe, frame")].slice(0, 50).map(frameOf).filter(Boolean) : [];
-        return inner.reduce((sum, each) => sum + counted(each, depth + 1), byTagName(document_, "*").length);
-      };
-      return counted(document, 0);
-    },
-
     // Elements are [tag, text, x, y, width, height]; their positions are what the other calls take. `frames`: positions of
-    // frames whose documents are of another origin.
+    // frames whose documents are of another origin. `visited`: elements of any kind.
     scan(most, budgetMs) {
-      const into = { all: [], by: new Map(), pointers: new Set(), complete: true, most };
+      const into = { all: [], by: new Map(), pointers: new Set(), complete: true, visited: 0, most };
       collect(document, whole(), performance.now() + budgetMs, into);
       const kept = settleNesting(into.all, into.by);
       marked = new WeakSet(kept.map((each) => each.element));
@@ -378,7 +369,7 @@ globalThis.millraceElements = (() => {
         return [tagOf(element), textOf(element), left, top, Math.max(1, width), Math.max(1, height)];
       });
       const frames = reachable.flatMap(({ element }, position) => (FRAMES.has(localName(element)) ? [position] : []));
-      return { complete: into.complete, elements, frames };
+      return { complete: into.complete, visited: into.visited, elements, frames };
     },
 
     // Where the content of a frame lies: [left, top, scale, the left, top, right and bottom of what is seen of it].
