@@ -27,6 +27,9 @@ COLOURS: tuple[Colour, ...] = (
 """Each dark enough for white figures on it (contrast 4.5 and more), and neighbours unlike each other."""
 _WHITE: Colour = (255, 255, 255)
 _FONT_SIZE = 14
+_SMALL_FONT_SIZE = 12
+_MANY = 80
+"""Marks, above which labels are small: they would cover much of the page."""
 _PADDING = (4, 2)
 _LINE = 2
 _FAST_PNG = 1
@@ -44,7 +47,8 @@ def draw_marks(picture: Picture, elements: Sequence[Element], *, picture_format:
     draw = ImageDraw.Draw(image)
     for element in elements:
         _frame(draw, element)
-    labels = [_label(element.id) for element in elements]
+    font_size = _FONT_SIZE if len(elements) <= _MANY else _SMALL_FONT_SIZE
+    labels = [_label(element.id, font_size) for element in elements]
     places = place_labels([element.box for element in elements], [label.size for label in labels], image.size)
     # Numbers come last, so that no frame crosses one.
     for label, (x, y, _, _) in zip(labels, places, strict=True):
@@ -60,19 +64,20 @@ def _frame(draw: ImageDraw.ImageDraw, element: Element) -> None:
     draw.rectangle(outer, outline=colour_of(element.id), width=_LINE)
 
 
-@lru_cache(maxsize=1)
-def _font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size=_FONT_SIZE)
+@lru_cache(maxsize=2)
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size=size)
 
 
 @lru_cache(maxsize=1024)
-def _label(number: int) -> Image.Image:
-    left, _, right, _ = _font().getbbox(str(number))
-    width, height = round(right - left) + 2 * _PADDING[0], _FONT_SIZE + 2 * _PADDING[1] - 1
+def _label(number: int, font_size: int) -> Image.Image:
+    font = _font(font_size)
+    left, _, right, _ = font.getbbox(str(number))
+    width, height = round(right - left) + 2 * _PADDING[0], font_size + 2 * _PADDING[1] - 1
     label = Image.new("RGB", (width, height), colour_of(number))
     draw = ImageDraw.Draw(label)
     draw.rectangle((0, 0, width - 1, height - 1), outline=_WHITE, width=1)
-    draw.text((_PADDING[0] - left, height / 2), str(number), fill=_WHITE, font=_font(), anchor="lm")
+    draw.text((_PADDING[0] - left, height / 2), str(number), fill=_WHITE, font=font, anchor="lm")
     return label
 
 
