@@ -54,11 +54,15 @@ def number(value: object) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def text(value: object) -> str | None:
+def storable(written: str) -> str:
     """Text that can be stored as UTF-8: lone surrogates, which JSON escapes can spell, are replaced."""
+    return written.encode("utf-8", "replace").decode("utf-8")
+
+
+def text(value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    return str(value).encode("utf-8", "replace").decode("utf-8")
+    return storable(str(value))
 
 
 def keys(value: object) -> tuple[str, ...] | None:
