@@ -1,84 +1,37 @@
-"""Names of keys, from the many ways in which models write them to the browser's own."""
+"""Keys as models list them to chords, one after the other. What a key is called, and whether there is such a key, is the
+browser's affair: it can say what to write instead."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-_MAX_CHORDS = 20
-_MODIFIERS = ("Control", "Alt", "Shift", "Meta", "ControlOrMeta")
-_NAMED = (
-    *_MODIFIERS, "AltGraph", "ArrowDown", "ArrowLeft", "ArrowRight", "ArrowUp", "Backspace", "CapsLock", "ContextMenu",
-    "Delete", "End", "Enter", "Escape", "Home", "Insert",
-    "NumLock", "PageDown", "PageUp", "Pause", "PrintScreen", "ScrollLock", "Space",
-    "Tab", *(f"F{number}" for number in range(1, 13)),
-)  # fmt: skip
-_SPELLINGS = {
-    "ctrl": "Control", "ctl": "Control", "option": "Alt", "opt": "Alt", "cmd": "Meta", "command": "Meta", "win": "Meta",
-    "windows": "Meta", "super": "Meta", "esc": "Escape", "return": "Enter", "kpenter": "Enter", "numpadenter": "Enter",
-    "del": "Delete", "ins": "Insert", "back": "Backspace", "down": "ArrowDown", "left": "ArrowLeft", "right": "ArrowRight",
-    "up": "ArrowUp", "pgdn": "PageDown", "pagedn": "PageDown", "next": "PageDown", "pgup": "PageUp", "prior": "PageUp",
-    "spacebar": "Space", "menu": "ContextMenu", "apps": "ContextMenu", "plus": "+", "minus": "-", "caps": "CapsLock",
-    "leftctrl": "Control", "controlleft": "Control", "controlright": "Control", "shiftleft": "Shift", "shiftright": "Shift",
-    "altleft": "Alt", "altright": "AltGraph", "metaleft": "Meta", "metaright": "Meta", "printscrn": "PrintScreen",
-}  # fmt: skip
-_BY_SPELLING = {name.lower(): name for name in _NAMED} | _SPELLINGS
+_MODIFIERS = frozenset(
+    {"control", "ctrl", "lctrl", "rctrl", "alt", "option", "opt", "altgr", "altgraph", "shift", "meta", "cmd", "command"}
+    | {"super", "win", "windows", "controlormeta"}
+)
 _SPACED_PLUS = re.compile(r"(?<=\w)\s*\+\s*(?=\S)")
-_SEPARATORS = re.compile(r"[\s_-]+")
+_TWO_WORDS = re.compile(r"\b(page|arrow|caps|num|scroll|print|context)\s+(?=\w)", re.IGNORECASE)
 
 
 def chords(written: str | Sequence[str]) -> tuple[str, ...]:
-    """Chords in order, each of key names joined by `+`; empty when anything in it is no key of a keyboard.
+    """Keys that are pressed together, joined by `+`, in order; none has white space in it.
 
-    Modifiers hold until the next other key: `["ctrl", "a", "Delete"]` and `"ctrl+a Delete"` are `Control+a`, then `Delete`.
+    Modifiers hold until the next other key: `["ctrl", "a", "Delete"]` and `"ctrl + a Delete"` are `ctrl+a`, then `Delete`.
     """
-    pieces = _pieces(written) if isinstance(written, str) else written
+    parts = [written] if isinstance(written, str) else written
     found: list[str] = []
     held: list[str] = []
-    for piece in pieces:
-        for name in _split(piece):
-            key = _key(name)
-            if key is None:
-                return ()
-            held.append(key)
-            if key not in _MODIFIERS:
-                found.append(_chord(held))
-                held = []
+    for key in (key for part in parts for key in _keys(part)):
+        held.append(key)
+        if key.lower() not in _MODIFIERS:
+            found.append("+".join(held))
+            held = []
     if held:
-        found.append(_chord(held))
-    return tuple(found) if len(found) <= _MAX_CHORDS else ()
+        found.append("+".join(held))
+    return tuple(found)
 
 
-def _pieces(written: str) -> list[str]:
-    """A key's name of several words, or chords with spaces between them and perhaps around the `+`."""
-    return [written] if _key(written) is not None else _SPACED_PLUS.sub("+", written).split()
-
-
-def _split(piece: str) -> Iterator[str]:
-    """Names joined by `+`; one that stands behind another `+`, or alone, is itself a key."""
-    if _key(piece) is not None or not piece.strip():
-        yield piece
-        return
-    name = ""
-    for character in piece.strip():
-        if character == "+" and name:
-            yield name.strip()
-            name = ""
-        else:
-            name += character
-    if name:
-        yield name.strip()
-
-
-def _key(name: str) -> str | None:
-    if name in (" ", "\t", "\n"):
-        return {" ": "Space", "\t": "Tab", "\n": "Enter"}[name]
-    if len(name) == 1:
-        return name if "!" <= name <= "~" else None
-    return _BY_SPELLING.get(_SEPARATORS.sub("", name.strip()).lower())
-
-
-def _chord(keys: Sequence[str]) -> str:
-    """Letters are small behind modifiers: a capital would ask for Shift."""
-    *modifiers, last = keys
-    if modifiers and len(last) == 1:
-        last = last.lower()
-    return "+".join((*dict.fromkeys(modifiers), last))
+def _keys(part: str) -> list[str]:
+    if part == " ":
+        return ["Space"]
+    keys = _TWO_WORDS.sub(r"\1", _SPACED_PLUS.sub("+", part)).split()
+    return [key if key.endswith("++") else key.rstrip("+") or key for key in keys]

@@ -37,9 +37,9 @@ def tab_lines(tabs: Sequence[BrowserTab]) -> list[str]:
         return []
     lines = [
         plain(f"{number}. {short(tab.title, _MAX_TITLE)} ({short(tab.url, _MAX_URL)})" + " [active]" * tab.active)
-        for number, tab in enumerate(tabs, start=1)
+        for number, tab in enumerate(tabs[:_MAX_TABS], start=1)
     ]
-    return ["Tabs:", *lines[:_MAX_TABS], *_left_out(len(lines) - _MAX_TABS, "tabs")]
+    return ["Tabs:", *lines, *_left_out(len(tabs) - _MAX_TABS, "tabs")]
 
 
 def element_lines(elements: Sequence[Element]) -> list[str]:

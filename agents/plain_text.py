@@ -11,7 +11,7 @@ def plain(text: str) -> str:
 
 def short(text: str, limit: int) -> str:
     """One line of at most `limit` characters."""
-    line = " ".join(text.split())
+    line = " ".join(text.split(None, limit)[:limit])  # that many words are too long in any case
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 

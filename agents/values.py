@@ -11,7 +11,7 @@ _BRACKETED = re.compile(r"[\[(#]\s*(\d{1,6})\s*[\])]?")
 _DIRECTIONS = ("up", "down", "left", "right")
 _FALSE = ("false", "no", "0")
 _MAX_WAIT_S = 60.0
-_MAX_LINES = 10_000
+_MAX_LINES = 1_000
 
 
 def point(value: object) -> tuple[float, float] | None:
@@ -66,12 +66,9 @@ def text(value: object) -> str | None:
 
 
 def keys(value: object) -> tuple[str, ...] | None:
-    if isinstance(value, str):
-        return chords(value) or None
-    if not isinstance(value, list):
-        return None
-    pieces = [str(piece) for piece in value if isinstance(piece, str | int) and not isinstance(piece, bool)]
-    return chords(pieces) or None if len(pieces) == len(value) else None
+    parts = value if isinstance(value, list) else [value]
+    written = [part for each in parts if (part := text(each)) is not None]
+    return chords(written) or None if len(written) == len(parts) else None
 
 
 def flag(value: object, *, default: bool) -> bool:

@@ -34,4 +34,4 @@ def assert_within(action: Action, space: ActionSpace) -> None:
     assert action.direction in space.directions
     assert action.enter or space.extended
     assert 0 <= action.seconds <= 60
-    assert 1 <= action.num_lines <= 10_000
+    assert 1 <= action.num_lines <= 1_000

@@ -42,6 +42,7 @@ def _damaged(draw: st.DrawFn) -> str:
 
 
 @example(_GOOD.replace("[120, 40]", "[120, \x1e40"))
+@example(_GOOD_KEYS.replace('"+"', '"\\ud800"'))
 @example(_GOOD.replace("Action: ", "Action: \ud800"))
 @given(
     st.one_of(st.text(), _damaged(), st.lists(_PIECES, max_size=25).map("".join), st.lists(_PIECES, max_size=25).map(" ".join))
