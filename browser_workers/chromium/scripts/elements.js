@@ -298,6 +298,15 @@ globalThis.millraceElements = (() => {
     (matches(element, 'input:is([type="checkbox" i], [type="radio" i], [type="file" i]), select') &&
       shown(element, { visibilityProperty: true }));
 
+  // An element that answers like no other costs its own mark at most.
+  const tolerant = (compute, otherwise) => {
+    try {
+      return compute();
+    } catch {
+      return otherwise;
+    }
+  };
+
   const collect = (root, place, until, into) => {
     const steps = walker(documentOf(root) ?? root, root, NodeFilter.SHOW_ELEMENT);
     for (let element = steps.nextNode(); element; element = steps.nextNode()) {
@@ -308,7 +317,7 @@ globalThis.millraceElements = (() => {
       into.visited += 1;
       const shadow = shadowOf(element);
       const raw = rectOf(element);
-      if (raw.width >= 2 && raw.height >= 2) consider(element, raw, place, into);
+      if (raw.width >= 2 && raw.height >= 2) tolerant(() => consider(element, raw, place, into), null);
       if (shadow) collect(shadow, place, until, into);
       const inner = frameOf(element);
       if (inner) {
@@ -360,13 +369,14 @@ globalThis.millraceElements = (() => {
       collect(document, whole(), performance.now() + budgetMs, into);
       const kept = settleNesting(into.all, into.by);
       marked = new WeakSet(kept.map((each) => each.element));
-      const reachable = kept.filter((each) => clickable(each.element, each.place)[2] >= (each.kind === 1 ? 2 : 1));
+      const how = (each) => tolerant(() => clickable(each.element, each.place)[2], 0);
+      const reachable = kept.filter((each) => how(each) >= (each.kind === 1 ? 2 : 1));
       marked = new WeakSet(reachable.map((each) => each.element));
       found = reachable.map((each) => new WeakRef(each.element));
       const elements = reachable.map(({ element, rect }) => {
         const [left, top] = [Math.round(rect.left), Math.round(rect.top)];
         const [width, height] = [Math.round(rect.right) - left, Math.round(rect.bottom) - top];
-        return [tagOf(element), textOf(element), left, top, Math.max(1, width), Math.max(1, height)];
+        return [tagOf(element), tolerant(() => textOf(element), ""), left, top, Math.max(1, width), Math.max(1, height)];
       });
       const frames = reachable.flatMap(({ element }, position) => (FRAMES.has(localName(element)) ? [position] : []));
       return { complete: into.complete, visited: into.visited, elements, frames };
