@@ -147,14 +147,17 @@ async def test_what_only_scripts_make_clickable(browser: PlaywrightBrowser) -> N
 
 
 async def test_shadow_roots_and_slots(browser: PlaywrightBrowser) -> None:
-    body = """<x-box id=host>slotted</x-box><x-box><i>italic</i></x-box><script>
+    body = """<x-box id=host>slotted</x-box><x-box><i style="display:block;height:20px">italic</i></x-box><script>
     customElements.define('x-box', class extends HTMLElement { constructor() { super();
       this.attachShadow({mode: 'open'}).innerHTML =
-        `<button onclick="document.title = 'inside'"><slot></slot></button><span><a href=/x>deep</a></span>` } })</script>"""
+        `<button style="padding:0;border:0" onclick="document.title = 'inside'"><slot></slot></button>` +
+        `<span><a href=/x>deep</a></span>` } })</script>"""
     async with marked(browser, body) as found:
         names = [("button", "slotted"), ("a", "deep"), ("button", "italic"), ("a", "deep")]
         assert found.named == names
         assert await found.click(1) == "inside"
+        await found.tab.value_of("document.title = ''")
+        assert await found.click(3) == "inside"
 
 
 async def test_frames_and_what_they_show(browser: PlaywrightBrowser) -> None:
@@ -172,9 +175,10 @@ async def test_frames_and_what_they_show(browser: PlaywrightBrowser) -> None:
 
 async def test_frames_of_another_origin(browser: PlaywrightBrowser) -> None:
     consent = f"{HEAD}<button class=at style='left:20px;top:10px' onclick='this.textContent = \"agreed\"'>Agree</button>"
-    below = "<button class=at style='top:500px'>far below</button>"
+    below = "<button class=at style='left:120px;top:10px'>covered</button><button class=at style='top:500px'>below</button>"
     frame = "<iframe class=at src=http://consent.test/{} style='left:0;top:{}px;width:200px;height:80px;border:0'></iframe>"
-    body = frame.format("full", 50) + frame.format("empty", 200) + "<div style='height:2000px'></div>"
+    cover = "<div class=at style='left:100px;top:50px;width:100px;height:80px;background:#ccc'></div>"
+    body = frame.format("full", 50) + cover + frame.format("empty", 200) + "<div style='height:2000px'></div>"
     async with opened(browser, "") as session:
         await session.context.route(
             "http://consent.test/**",
