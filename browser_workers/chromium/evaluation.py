@@ -16,7 +16,10 @@ from schemas.errors import PageFailed
 
 LOAD_CAP_S = 30.0
 _TRIES = 4
+_TEXT_LIMIT = 400
 _CHANGE_CAP_S = 2.0
+Attempt = Callable[[float], Awaitable[object]]
+"""Takes its deadline in seconds."""
 _WORLD = "millrace"
 _NAME = f"millrace_{secrets.token_hex(8)}"
 _SCRIPT = (resources.files("browser_workers.chromium") / "scripts" / "witness.js").read_text()
@@ -24,10 +27,6 @@ _SCRIPT = (resources.files("browser_workers.chromium") / "scripts" / "witness.js
 
 class _Result(msgspec.Struct):
     value: object = None
-
-
-class _FailedScript(Exception):
-    """It threw, or is not there."""
 
 
 def guarded(expression: str) -> str:
@@ -49,40 +48,45 @@ class Evaluation:
         self._num_documents = 0
         """How many there had been when that world was made."""
 
-    async def own(self, call: str, *, of_this: bool = False) -> object:
-        """The value of a call of our script, or of what its promise comes to.
+    async def own(self, call: str) -> object:
+        """The value of a call of our script, or of what its promise comes to."""
+        return await self._repeated(lambda timeout_s: self._in_own_world(call, timeout_s))
 
-        With `of_this` it is of the document that is shown now: raises `CallRefused` when another takes its place.
-        """
-        return await self._repeated(lambda timeout_s: self._in_own_world(call, timeout_s), tries=1 if of_this else _TRIES)
+    async def own_here(self, call: str) -> object:
+        """The same of the document that is shown now: raises `CallRefused` when another takes its place."""
+        return await self._answered(lambda timeout_s: self._in_own_world(call, timeout_s))
 
     async def page(self, expression: str) -> object:
         """The value of an expression in the page's own world; null where it fails."""
         return await self._repeated(lambda timeout_s: self._evaluate({"expression": guarded(expression)}, timeout_s))
 
-    async def _repeated(self, attempt: Callable[[float], Awaitable[object]], *, tries: int = _TRIES) -> object:
-        refusals = 0
-        for last in range(_TRIES):
+    async def _repeated(self, attempt: Attempt) -> object:
+        for _ in range(_TRIES - 1):
+            try:
+                return await self._answered(attempt)
+            except CallRefused:
+                with anyio.move_on_after(_CHANGE_CAP_S):
+                    await self._loading.idle()
+        try:
+            return await self._answered(attempt)
+        except CallRefused as error:
+            raise PageFailed(f"the page cannot be read: {error}") from error
+
+    async def _answered(self, attempt: Attempt) -> object:
+        """What comes of it; no document answers while another site is waited for, so that such a wait is given up first."""
+        for _ in range(_TRIES):
             navigation, whole_s = self._loading.navigation, self._calls.timeout_s
             cap_s = whole_s if navigation is None else min(LOAD_CAP_S, whole_s)
             try:
                 return await attempt(cap_s)
-            except NoAnswer:
-                navigation = self._loading.navigation
-                if navigation is None or last == _TRIES - 1:
-                    raise
-                # No document answers while another site is waited for.
-                await self._give_up(navigation.url, cap_s)
-            except (CallRefused, _FailedScript) as error:
+            except CallRefused:
                 self._context_id = None
-                refusals += 1
-                if refusals == tries < _TRIES:
-                    raise CallRefused(str(error)) from error
-                if last == _TRIES - 1:
-                    raise PageFailed(f"the page cannot be read: {error}") from error
-                with anyio.move_on_after(_CHANGE_CAP_S):
-                    await self._loading.idle()
-        raise AssertionError("every last try returns or raises")
+                raise
+            except NoAnswer:
+                if (navigation := self._loading.navigation) is None:
+                    raise
+                await self._give_up(navigation.url, cap_s)
+        raise NoAnswer(f"the page was leaving for elsewhere whenever it was asked, {_TRIES} times")
 
     async def _in_own_world(self, call: str, timeout_s: float) -> object:
         expression = f"{_NAME}.{call}"
@@ -103,7 +107,7 @@ class Evaluation:
     async def _evaluate(self, params: Json, timeout_s: float) -> object:
         answer = await self._calls.send("Runtime.evaluate", {**params, "returnByValue": True}, timeout_s=timeout_s)
         if "exceptionDetails" in answer:
-            raise _FailedScript(str(answer["exceptionDetails"])[:400])
+            raise CallRefused(f"its script failed: {str(answer['exceptionDetails'])[:_TEXT_LIMIT]}")
         return msgspec.convert(answer["result"], _Result).value
 
 

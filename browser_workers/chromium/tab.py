@@ -30,6 +30,8 @@ T = TypeVar("T")
 _SETTLE_CAP_S = 8.0
 _TRAFFIC_CAP_S = 3.0
 """How long requests of a loaded document are waited for: some never end."""
+_RESTLESS_CAP_S = 0.7
+"""The same, where they have not ended before."""
 _TEXT_LIMIT = 2000
 _FRESH_S = 0.5
 """How long what an action left is taken for what is there, as long as no event says otherwise."""
@@ -77,6 +79,8 @@ class Tab:
         """The newest of the document."""
         self._num_requests_quiet = 0
         """How many requests there had been when the network was last given time to be quiet."""
+        self._restless = False
+        """The network was not quiet when it was last waited for."""
         self._num_documents_said = 0
         """How many documents there had been when the last one's status was asked for."""
 
@@ -162,11 +166,12 @@ class Tab:
         event that it has sent before.
         """
         with anyio.move_on_after(cap_s):
-            traffic_until = time.monotonic() + _TRAFFIC_CAP_S
+            patience_s = _RESTLESS_CAP_S if self._restless else _TRAFFIC_CAP_S
+            traffic_until = time.monotonic() + patience_s
             while not self.failure and self._rested() is None:
                 if self.loading.loading:
                     await self.loading.loaded()
-                    traffic_until = time.monotonic() + _TRAFFIC_CAP_S
+                    traffic_until = time.monotonic() + patience_s
                 with anyio.move_on_after(traffic_until - time.monotonic()):
                     await self.loading.idle()
                 await self._come_to_rest(traffic_until)
@@ -182,6 +187,7 @@ class Tab:
             return
         quiet = not loading.busy and num_requests == loading.num_requests
         if quiet or (not loading.loading and time.monotonic() >= traffic_until):
+            self._restless = not quiet
             self._rest = _Rest(state, loading.num_changes, time.monotonic())
 
     def _rested(self) -> _Rest | None:

@@ -63,7 +63,7 @@ class Witness:
 
         Raises `CallRefused` when another takes its place, and what `look` does.
         """
-        seen = await self._evaluation.own(f"settle({least_s * 1000:.0f}, {_PAGE_CAP_MS})", of_this=True)
+        seen = await self._evaluation.own_here(f"settle({least_s * 1000:.0f}, {_PAGE_CAP_MS})")
         return msgspec.convert(seen, Sight)
 
     def report(self, sight: Sight | None) -> Testimony:

@@ -8,7 +8,7 @@
 (() => {
   "use strict";
   const NAME_LENGTH = 60, VALUE_LENGTH = 80, MAX_FIELDS = 200, MAX_DOCUMENTS = 8, MAX_SHADOWS = 50, MAX_DIALOGS = 20;
-  const MAX_WALKED = 2000, MAX_COUNTED = 1000, MAX_RECORDS_A_FRAME = 2000, MAX_KEPT = 200, MAX_PHRASES = 8;
+  const MAX_WALKED = 2000, MAX_COUNTED = 1000, MAX_RECORDS_A_FRAME = 5000, MAX_KEPT = 500, MAX_PHRASES = 8;
   const MAX_ANIMATIONS = 50, WATCH_MS = 12000, LATE_FRAME_MS = 100, FRAME_MS = 17, ADDRESS_LENGTH = 2000;
 
   const INTERACTIVE = "a[href],area[href],button,input,select,textarea,summary,label,option,video[controls],audio[controls]," +
@@ -221,29 +221,36 @@
     action.paused = false;
   };
 
-  const keep = (set, node) => {
-    if (set.size < MAX_KEPT) set.add(node);
-    else action.more = true;
+  /** A bounded set; `more` once something was left out. */
+  const bag = () => ({ nodes: new Set(), more: false });
+  const keep = (into, node) => {
+    if (into.nodes.size < MAX_KEPT) into.nodes.add(node);
+    else into.more = true;
+  };
+
+  const keepAll = (nodes, elements) => {
+    for (let index = 0; index < nodes.length && index < MAX_KEPT; index++) {
+      if (nodes[index].nodeType === Node.ELEMENT_NODE) keep(elements, nodes[index]);
+      else if (nodes[index].nodeType === Node.TEXT_NODE) keep(action.texts, nodes[index]);
+    }
+    elements.more ||= nodes.length > MAX_KEPT;
   };
 
   const onMutations = (records) => {
+    const { added, removed, texts, altered } = action;
+    for (const record of records.slice(0, MAX_RECORDS_A_FRAME)) {
+      if (record.type === "attributes") keep(altered, record.target);
+      else if (record.type === "characterData") keep(texts, record.target);
+      keepAll(record.addedNodes, added);
+      keepAll(record.removedNodes, removed);
+    }
+    if (records.length > MAX_RECORDS_A_FRAME) for (const each of [added, removed, texts, altered]) each.more = true;
     action.mutations += records.length;
     action.inFrame += records.length;
-    for (const record of records.slice(0, MAX_KEPT)) {
-      if (record.type === "attributes") keep(action.altered, record.target);
-      if (record.type === "characterData") keep(action.texts, record.target);
-      for (const [nodes, set] of [[record.addedNodes, action.added], [record.removedNodes, action.removed]]) {
-        for (let index = 0; index < nodes.length && index < MAX_KEPT; index++) {
-          if (nodes[index].nodeType === Node.ELEMENT_NODE) keep(set, nodes[index]);
-          else if (nodes[index].nodeType === Node.TEXT_NODE) keep(action.texts, nodes[index]);
-        }
-        action.more ||= nodes.length > MAX_KEPT;
-      }
-    }
-    action.more ||= records.length > MAX_KEPT;
     if (action.inFrame > MAX_RECORDS_A_FRAME) {
       action.observer.disconnect();
       action.paused = true;
+      for (const each of [added, removed, texts, altered]) each.more = true;
     }
   };
 
@@ -271,8 +278,8 @@
     action = {
       roots, complete, hit: describe(target), focus: deepestFocus(), fields: fieldsIn(roots), dialogs: dialogsIn(roots),
       scrolls: scrollable(target), editable: target && target.isContentEditable ? target : null,
-      mutations: 0, inFrame: 0, paused: false, more: false,
-      added: new Set(), removed: new Set(), texts: new Set(), altered: new Set(),
+      mutations: 0, inFrame: 0, paused: false,
+      added: bag(), removed: bag(), texts: bag(), altered: bag(),
       observer: new MutationObserver(onMutations), timer: setTimeout(stop, WATCH_MS),
     };
     observe();
@@ -302,7 +309,7 @@
     if (focus && isText(focus) && isField(focus) && !action.fields.has(focus) && focus.value) {
       phrases.push(fieldPhrase(focus, valueOf(focus), false));
     }
-    if (focus && focus.isContentEditable && [...action.texts].some((node) => focus.contains(node))) {
+    if (focus && focus.isContentEditable && [...action.texts.nodes].some((node) => focus.contains(node))) {
       phrases.push(fieldPhrase(focus, textOf(focus).trim(), false));
     }
     return phrases;
@@ -340,12 +347,19 @@
     return heading ? short(textOf(heading), NAME_LENGTH) : nameOf(element);
   };
 
+  const isBelow = (node, tops) => {
+    for (let element = above(node), left = 40; element && left; element = above(element), left--) {
+      if (tops.has(element)) return true;
+    }
+    return false;
+  };
+
   /** How many elements there are at and below the roots; one more than the budget when it is used up. */
   const count = (tops, isThere) => {
     let total = 0;
     for (const top of tops) {
       if (top.isConnected !== isThere || UNSEEN.has(top.tagName)) continue;
-      if ([...above_(top)].some((element) => tops.has(element))) continue;
+      if (isBelow(top, tops)) continue;
       const walker = top.ownerDocument.createTreeWalker(top, NodeFilter.SHOW_ELEMENT);
       do {
         if (++total > MAX_COUNTED) return total;
@@ -353,28 +367,28 @@
     }
     return total;
   };
-  const above_ = function* (node) {
-    for (let element = above(node), left = 40; element && left; element = above(element), left--) yield element;
+  const amount = (number, more, noun) => {
+    const least = more || number > MAX_COUNTED ? "at least " : "";
+    return `${least}${Math.min(number, MAX_COUNTED)} ${noun}${number === 1 ? " was" : "s were"}`;
   };
 
-  const amount = (number, noun) => {
-    const least = action.more || number > MAX_COUNTED;
-    return `${least ? "more than " : ""}${Math.min(number, MAX_COUNTED)} ${noun}${number === 1 && !least ? " was" : "s were"}`;
+  const isShown = (node) => node.isConnected && !UNSEEN.has((node.parentElement || node).tagName);
+
+  const textPhrases = () => {
+    const texts = [...action.texts.nodes].filter((node) => isShown(node) && node.data.trim() && !node.parentElement?.isContentEditable);
+    const parents = [...new Set(texts.map((node) => node.parentElement).filter(Boolean))];
+    if (parents.length > 2 || action.texts.more) return [`${amount(parents.length, action.texts.more, "text")} changed`];
+    return parents.map((parent) => `text changed to "${short(textOf(parent), VALUE_LENGTH)}"`);
   };
 
-  const elementPhrases = (alreadySaid) => {
+  const elementPhrases = (isFirst) => {
+    const added = count(action.added.nodes, true), removed = count(action.removed.nodes, false);
     const phrases = [];
-    const added = count(action.added, true), removed = count(action.removed, false);
-    if (added) phrases.push(`${amount(added, "element")} added`);
-    if (removed) phrases.push(`${amount(removed, "element")} removed`);
-    const texts = [...action.texts].filter((node) => node.isConnected && node.data.trim() && !UNSEEN.has(node.parentElement?.tagName)
-      && !node.parentElement?.isContentEditable);
-    const parents = new Set(texts.map((node) => node.parentElement).filter(Boolean));
-    if (!added && parents.size && parents.size <= 2) {
-      for (const parent of parents) phrases.push(`text changed to "${short(textOf(parent), VALUE_LENGTH)}"`);
-    } else if (!added && parents.size) phrases.push(`${amount(parents.size, "text")} changed`);
-    const altered = [...action.altered].filter((node) => node.isConnected && !UNSEEN.has(node.tagName));
-    if (altered.length && !phrases.length && !alreadySaid) phrases.push(`${amount(altered.length, "element")} altered in look or state`);
+    if (added) phrases.push(`${amount(added, action.added.more, "element")} added`);
+    else phrases.push(...textPhrases());
+    if (removed) phrases.push(`${amount(removed, action.removed.more, "element")} removed`);
+    const altered = [...action.altered.nodes].filter((node) => node.isConnected && !UNSEEN.has(node.tagName)).length;
+    if (altered && isFirst && !phrases.length) phrases.push(`${amount(altered, action.altered.more, "element")} altered in look or state`);
     return phrases;
   };
 
@@ -393,7 +407,7 @@
     phrases.push(...dialogPhrases(survey().roots));
     if (focus && focus !== action.focus && phraseOf(focus) !== action.hit) phrases.push(`focus moved to ${phraseOf(focus)}`);
     phrases.push(...scrollPhrases());
-    phrases.push(...elementPhrases(phrases.length > 0));
+    phrases.push(...elementPhrases(!phrases.length));
     const said = phrases.filter(Boolean).slice(0, MAX_PHRASES);
     const nothing = !said.length && !action.mutations && focus === action.focus && action.complete;
     return nothing ? ["nothing changed in the page's document"] : said;
