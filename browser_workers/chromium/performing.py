@@ -42,9 +42,9 @@ class Performer:
     async def performed(self) -> Performed:
         """What was said since the last time."""
         tab = await self._windows.active()
-        if status := tab.take_status():
+        if status := tab.rest.take_status():
             self._happenings.note(status)
-        testimony = (self._acted_on or tab).testimony()
+        testimony = (self._acted_on or tab).rest.testimony()
         return Performed(
             navigation_error=tab.loading.navigation_error,
             notice=self._happenings.take(),
@@ -71,7 +71,8 @@ class Performer:
         """Clicks, types, hovers or scrolls; returns why it cannot be done."""
         width, height = self._settings.viewport
         point, page = point_of(action, width, height), tab.page
-        await tab.watch(point)
+        is_scroll = action.kind is ActionKind.SCROLL
+        await tab.rest.watch(point or (width // 2, height // 2) if is_scroll else point, names_hit=not is_scroll)
         match action.kind:
             case ActionKind.SCROLL:
                 delta = -height if action.direction == "up" else height

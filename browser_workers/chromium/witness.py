@@ -1,4 +1,4 @@
-"""What an action reached and what it changed, as scripts/witness.js has seen it.
+"""What an action reached and what it changed, as `scripts/` has seen it.
 
 Invariant: nothing is said that was not seen: where a page went away under an action, or holds what cannot be looked into, the
 sentences are fewer, never guesses.
@@ -42,28 +42,37 @@ class Witness:
         self._loading = loading
         self._reached: str | None = None
         """What the action under way was about to reach; None while there is none."""
+        self._names_hit = True
         self._num_documents = 0
 
-    async def begin(self, point: Point | None) -> None:
-        """An input at `point`, or by keyboard, comes next. Raises `PageFailed` or `BrowserLost`."""
+    async def begin(self, point: Point | None, *, names_hit: bool = True) -> None:
+        """An input at `point`, or by keyboard, comes next. Raises `PageFailed` or `BrowserLost`.
+
+        Without `names_hit`, what lies there is not what the input is about.
+        """
         x, y = point or ("null", "null")
         reached = await self._evaluation.own(f"begin({x}, {y})")
+        self._names_hit = names_hit
         self._reached, self._num_documents = str(reached), self._loading.num_documents
 
     def forget(self) -> None:
         """No input is under way."""
         self._reached = None
 
+    @property
+    def _tells(self) -> str:
+        return "false" if self._reached is None else "true"
+
     async def look(self) -> Sight:
         """The document as it is. Raises `PageFailed` or `BrowserLost`."""
-        return msgspec.convert(await self._evaluation.own("state()"), Sight)
+        return msgspec.convert(await self._evaluation.own(f"state({self._tells})"), Sight)
 
     async def wait(self, least_s: float) -> Sight:
         """The document once it has come to rest, which takes `least_s` seconds at least.
 
         Raises `CallRefused` when another takes its place, and what `look` does.
         """
-        seen = await self._evaluation.own_here(f"settle({least_s * 1000:.0f}, {_PAGE_CAP_MS})")
+        seen = await self._evaluation.own_here(f"settle({self._tells}, {least_s * 1000:.0f}, {_PAGE_CAP_MS})")
         return msgspec.convert(seen, Sight)
 
     def report(self, sight: Sight | None) -> Testimony:
@@ -72,6 +81,7 @@ class Witness:
             return Testimony()
         if sight is None or sight.changes is None:
             sight = Sight("", "", 0, self._reached, ())
+        hit = sight.hit if self._names_hit else ""
         if self._loading.num_documents != self._num_documents:
-            return Testimony(sight.hit, ("another document was loaded",))
-        return Testimony(sight.hit, sight.changes or ())
+            return Testimony(hit, ("another document was loaded",))
+        return Testimony(hit, sight.changes or ())
