@@ -12,8 +12,9 @@ import msgspec
 
 from browser_workers.accessibility_text import AccessibleNode, accessibility_text
 from browser_workers.browser import Box
+from browser_workers.chromium.calls import CallRefused, NoAnswer
 from browser_workers.chromium.elements import Elements
-from browser_workers.chromium.tab import CallRefused, NoAnswer, Tab
+from browser_workers.chromium.tab import Tab
 from schemas.errors import PageFailed
 from schemas.messages import Element
 

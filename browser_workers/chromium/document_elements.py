@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from browser_workers.browser import Box
+from browser_workers.chromium.calls import CallRefused
 from browser_workers.chromium.isolated_world import IsolatedWorld, Send
-from browser_workers.chromium.tab import CallRefused
 from schemas.errors import PageFailed
 
 Point = tuple[int, int]

@@ -5,9 +5,10 @@ A number names an element of the tab's last reading for as long as its document 
 
 from weakref import WeakKeyDictionary
 
+from browser_workers.chromium.calls import CallRefused, Json
 from browser_workers.chromium.document_elements import DocumentElements, Found, Point
 from browser_workers.chromium.listeners import Listeners
-from browser_workers.chromium.tab import CallRefused, Json, Tab
+from browser_workers.chromium.tab import Tab
 from browser_workers.reading_order import reading_order
 from schemas.messages import Element
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from browser_workers.chromium.tab import CallRefused, Json
+from browser_workers.chromium.calls import CallRefused, Json
 from schemas.errors import BrowserError, PageFailed
 
 Send = Callable[[str, Json], Awaitable[Json]]

@@ -6,8 +6,8 @@ Invariant: an element is told to the world of `elements.js` once a document.
 import anyio
 import msgspec
 
+from browser_workers.chromium.calls import CallRefused, Json
 from browser_workers.chromium.isolated_world import IsolatedWorld, Send
-from browser_workers.chromium.tab import CallRefused, Json
 
 _CLICKS = frozenset({"click", "dblclick", "mousedown", "mouseup", "pointerdown", "pointerup", "contextmenu"})
 _MOST = 5000

@@ -9,8 +9,10 @@ import anyio.to_thread
 
 from browser_workers.browser import PageState, View
 from browser_workers.chromium.accessibility import Accessibility
+from browser_workers.chromium.calls import NoAnswer
 from browser_workers.chromium.elements import Elements
-from browser_workers.chromium.tab import NoAnswer, Tab, TabSettings
+from browser_workers.chromium.settings import TabSettings
+from browser_workers.chromium.tab import Tab
 from browser_workers.marks import draw_marks
 from browser_workers.pictures import is_blank
 from schemas.messages import Element, Picture
@@ -62,8 +64,8 @@ class Observer:
         try:
             await self.elements.find_listeners(tab)
         except NoAnswer:
-            # No document answers while another is waited for; asking for its state gives that up.
-            await tab.state()
+            # No document answers while another is waited for; whatever is asked this way gives that up.
+            await tab.value_of("null")
             await self.elements.find_listeners(tab)
         return await self.elements.read(tab)
 

@@ -13,8 +13,8 @@ from browser_workers.chromium.happenings import Happenings
 from browser_workers.chromium.launch import Chromium
 from browser_workers.chromium.observing import Observer
 from browser_workers.chromium.performing import Performer
+from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.site_routes import answer
-from browser_workers.chromium.tab import TabSettings
 from browser_workers.chromium.windows import Windows
 from schemas.errors import BrowserError
 from schemas.messages import Action
@@ -79,7 +79,6 @@ class PlaywrightSession:
         tab = await self._windows.active()
         self.opening = self._performer.opening = opening
         self._windows.begin(opening)
-        self._performer.left = None
         await tab.wipe()
 
     # the episode ------------------------------------------------------------------------------------------------------
@@ -88,18 +87,16 @@ class PlaywrightSession:
         self.num_episodes += 1
         tab = await self._windows.active()
         await tab.navigate(self.opening.url)
-        await tab.forget_history()
+        await tab.navigation.forget_history()
         return await self._performer.performed()
 
     async def perform(self, action: Action) -> Performed:
         return await self._performer.perform(action)
 
     async def state(self) -> PageState:
-        state, self._performer.left = self._performer.left, None
-        return state or await (await self._windows.active()).state()
+        return await (await self._windows.active()).state()
 
     async def view(self) -> View:
-        self._performer.left = None
         tab = await self._windows.settled()
         return await self._observer.view(tab, tab.state)
 

@@ -82,7 +82,7 @@ class Marked:
         point = await self.point(number)
         assert isinstance(point, tuple), point
         await self.tab.page.mouse.click(*point)
-        return (await self.tab.state()).title
+        return await self.tab.value_of("document.title")
 
 
 @asynccontextmanager

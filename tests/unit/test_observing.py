@@ -8,8 +8,10 @@ import pytest
 from PIL import Image
 
 from browser_workers.browser import PageState
+from browser_workers.chromium.calls import NoAnswer
 from browser_workers.chromium.observing import Observer
-from browser_workers.chromium.tab import NoAnswer, Tab, TabSettings
+from browser_workers.chromium.settings import TabSettings
+from browser_workers.chromium.tab import Tab
 from browser_workers.marks import draw_marks
 from schemas.config import BrowserConfig, ContextConfig
 from schemas.messages import Element, Picture
@@ -58,6 +60,10 @@ class ScriptedTab:
         self.done.append("picture")
         return WHITE
 
+    async def value_of(self, expression: str) -> str:
+        self.done.append("question")
+        return ""
+
     async def state(self) -> PageState:
         self.done.append("state")
         return PageState(url="u", title="t")
@@ -87,7 +93,7 @@ async def test_a_document_that_does_not_answer_is_asked_again_once_a_navigation_
     tab, elements = ScriptedTab(), ScriptedElements(FIRST, FIRST)
     elements.silent = 1
     view = await observer(elements).view(cast(Tab, tab), tab.state)
-    assert tab.done == ["state", "picture", "state"]
+    assert tab.done == ["question", "picture", "state"]
     assert view.elements == FIRST
     elements.silent = 2
     with pytest.raises(NoAnswer):
