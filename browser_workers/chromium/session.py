@@ -9,9 +9,10 @@ from playwright.async_api import BrowserContext, Route
 from playwright.async_api import Error as PlaywrightError
 
 from browser_workers.browser import Opening, PageState, Performed, View
+from browser_workers.chromium import asides
 from browser_workers.chromium.happenings import Happenings
 from browser_workers.chromium.launch import Chromium
-from browser_workers.chromium.performing import Performer
+from browser_workers.chromium.performing import Performer, SeenElements
 from browser_workers.chromium.site_routes import answer
 from browser_workers.chromium.tab import TabSettings
 from browser_workers.chromium.windows import Windows
@@ -36,7 +37,8 @@ class PlaywrightSession:
         self._settings = settings
         happenings = Happenings(context, group, timeout_s=settings.timeout_s)
         self._windows = Windows(running, group, settings, context, opening, happenings)
-        self._performer = Performer(self._windows, happenings, settings, opening)
+        self.seen_elements = SeenElements()
+        self._performer = Performer(self._windows, happenings, settings, opening, self.seen_elements)
 
     # life -------------------------------------------------------------------------------------------------------------
 
@@ -46,6 +48,7 @@ class PlaywrightSession:
         if self.opening.site is not None:
             pattern = f"{self.opening.site.origin}/**"
             await self._running.call("the site's pages", context.route(pattern, self._serve), timeout_s=timeout_s)
+        await self._running.call("the page's asides", context.add_init_script(asides.SCRIPT), timeout_s=timeout_s)
         await self._running.call("a page", context.new_page(), timeout_s=timeout_s)
 
     async def _serve(self, route: Route) -> None:
@@ -76,9 +79,9 @@ class PlaywrightSession:
     async def begin(self, opening: Opening) -> None:
         """Gives a used session to the next episode: nothing of the earlier one is left but the process."""
         tab = await self._windows.active()
-        self.opening = self._performer.opening = opening
+        self.opening = opening
         self._windows.begin(opening)
-        self._performer.left = None
+        self._performer.begin(opening)
         await tab.wipe()
 
     # the episode ------------------------------------------------------------------------------------------------------
@@ -95,13 +98,15 @@ class PlaywrightSession:
 
     async def state(self) -> PageState:
         state, self._performer.left = self._performer.left, None
-        return state or await (await self._windows.active()).state()
+        return state or await self._windows.state()
 
     async def view(self) -> View:
         self._performer.left = None
         tab = await self._windows.settled()
         picture = await tab.capture()
-        return View(picture=picture, state=await tab.state(), blank=is_blank(picture))
+        view = View(picture=picture, state=await self._windows.state(), blank=is_blank(picture))
+        self.seen_elements.seen = view.elements
+        return view
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
         tab = await self._windows.active()

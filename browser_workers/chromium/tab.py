@@ -16,6 +16,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from browser_workers.browser import Box, EnvironmentState, Opening, PageState
+from browser_workers.chromium.asides import TAKE, Aside
 from browser_workers.chromium.loading import Loading
 from schemas.config import BrowserConfig, ContextConfig, EnvConfig
 from schemas.errors import BrowserError, PageFailed
@@ -31,6 +32,7 @@ _LOAD_CAP_S = 30.0
 _DRIVER_S = 1.0
 """Seconds the driver gets beyond the deadline that it keeps itself."""
 _TEXT_LIMIT = 2000
+_MAX_ASIDES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class _Environment(msgspec.Struct):
     utterance: str = ""
 
 
-_state_decoder = msgspec.json.Decoder(tuple[str, str, _Environment | None], strict=False)
+_state_decoder = msgspec.json.Decoder(tuple[str, str, _Environment | None, list[Aside]], strict=False)
 
 
 class Tab:
@@ -84,6 +86,8 @@ class Tab:
         self.failure = ""
         """Why nothing more can be had from this tab."""
         self.loading = Loading(page, opening.site.origin if opening.site is not None else "", loading=loading)
+        self.asides: list[Aside] = []
+        """What the page's documents had to say when their state was read."""
         self._settings = settings
         self._why_gone = why_gone
         """Tells the end of a page from the end of its browser."""
@@ -189,13 +193,14 @@ class Tab:
         await self.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
 
     async def state(self) -> PageState:
-        """Address, title and environment, in one round trip."""
+        """Address, title, environment and asides, in one round trip."""
         probe = f"(() => {{ try {{ return ({self.opening.probe}) ?? null }} catch {{ return null }} }})()"
-        found = await self._evaluate(f"JSON.stringify([location.href, document.title, {probe}])")
+        found = await self._evaluate(f"JSON.stringify([location.href, document.title, {probe}, {TAKE}])")
         try:
-            url, title, environment = _state_decoder.decode(str(found))
+            url, title, environment, asides = _state_decoder.decode(str(found))
         except msgspec.DecodeError as error:
             raise PageFailed(f"the page's own state cannot be read: {error}") from error
+        self.asides = [*self.asides, *asides][-_MAX_ASIDES:]
         return PageState(
             url=url[:_TEXT_LIMIT],
             title=title[:_TEXT_LIMIT],
