@@ -17,6 +17,7 @@ _SENTENCES = {
     "print": "the page wanted to print, which was not done",
     "options": "a list of options opened, which no picture shows: choose with select; it has {}",
     "external": "{} leads to another program, which is not there: nothing was opened",
+    "flood": "the page went beyond {} after one input: it was kept from more",
     "credentials": "the site asked for a name and a password (status {}), which nobody can enter here",
 }
 

@@ -3,7 +3,6 @@
 Invariants: nothing here waits for anybody, so no page can hold its episode up; whatever a page does, what is kept is bounded.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 
 import anyio
@@ -14,22 +13,17 @@ from playwright.async_api import Error as PlaywrightError
 _MAX_NOTICES = 8
 _TEXT_LIMIT = 200
 _NOTICE_LIMIT = 1500
-_MAX_DIALOGS = 16
-"""Dialogs from one action to the next behind which they are a flood."""
 
 
 class Happenings:
     """Of one browser context."""
 
     def __init__(self, context: BrowserContext, group: TaskGroup, *, timeout_s: float) -> None:
-        self.on_flood: Callable[[Page], None] = lambda page: None
-        """Called when a page shows dialogs without end."""
         self._group = group
         """Where what events ask for is done."""
         self._timeout_s = timeout_s
         self._notices: dict[str, int] = {}
         """Sentences, and how often each was true."""
-        self._num_dialogs = 0
         context.on("dialog", self._on_dialog)
 
     def watch(self, page: Page) -> None:
@@ -43,26 +37,17 @@ class Happenings:
 
     def take(self) -> str:
         """Everything since the last time, in words."""
-        notices, self._notices, self._num_dialogs = self._notices, {}, 0
+        notices, self._notices = self._notices, {}
         return "; ".join(f"{text} ({count} times)" if count > 1 else text for text, count in notices.items())
 
     # events -----------------------------------------------------------------------------------------------------------
 
     def _on_dialog(self, dialog: Dialog) -> None:
         self._group.start_soon(self._answer, dialog)
-        self._num_dialogs += 1
-        if self._num_dialogs > _MAX_DIALOGS:
-            self._end_flood(dialog.page)
-        elif dialog.type == "beforeunload":
+        if dialog.type == "beforeunload":
             self.note("the page asked whether to leave it, and was left")
         else:
             self.note(f"the page showed a dialog ({dialog.type}), which was dismissed: {dialog.message[:_TEXT_LIMIT]!r}")
-
-    def _end_flood(self, page: Page | None) -> None:
-        if self._num_dialogs % _MAX_DIALOGS != 1 or page is None:
-            return
-        self._notices.setdefault(f"the page showed more than {_MAX_DIALOGS} dialogs: it was kept from showing any more", 1)
-        self.on_flood(page)
 
     async def _answer(self, dialog: Dialog) -> None:
         with anyio.move_on_after(self._timeout_s), suppress(PlaywrightError):

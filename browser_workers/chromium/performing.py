@@ -14,12 +14,11 @@ from browser_workers.chromium.happenings import Happenings
 from browser_workers.chromium.paging import Paging
 from browser_workers.chromium.reading import page_text
 from browser_workers.chromium.selecting import select_option
-from browser_workers.chromium.silence import end_script
 from browser_workers.chromium.tab import CallRefused, Tab, TabSettings
 from browser_workers.chromium.windows import Windows
 from browser_workers.keys import UnknownKey, chords_of
 from bus.companions import companions
-from schemas.errors import PageFailed
+from schemas.errors import BrowserError, PageFailed
 from schemas.messages import Action, ActionKind, Element
 
 _SCRIPT_S = 10.0
@@ -200,9 +199,11 @@ class Performer:
         after_s = min(_SCRIPT_S, self._settings.timeout_s / 4)
         while True:
             await anyio.sleep(after_s)
-            if tab.loading.navigation is None:
-                self._happenings.note(f"the page's script did not return within {after_s:g} s and was ended")
-                await end_script(tab)
+            if tab.loading.navigation is not None:
+                continue
+            self._happenings.note(f"the page's script did not return within {after_s:g} s and was ended")
+            with suppress(BrowserError):
+                await tab.send("Runtime.terminateExecution", timeout_s=after_s)
 
     # effects ----------------------------------------------------------------------------------------------------------
 

@@ -148,8 +148,8 @@ class Tab:
             self.loading.on_load()
 
     async def settle(self, cap_s: float = _SETTLE_CAP_S) -> None:
-        """Waits until the page has loaded and the network was quiet, or `cap_s` seconds."""
-        await self.loading.settle(self.opening.quiet_s, cap_s)
+        """Waits until the page has loaded and the network was quiet, or `cap_s` seconds, or an operation's deadline."""
+        await self.loading.settle(self.opening.quiet_s, min(cap_s, self._settings.timeout_s))
 
     # pages ------------------------------------------------------------------------------------------------------------
 

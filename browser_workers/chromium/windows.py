@@ -16,12 +16,12 @@ from playwright.async_api import Error as PlaywrightError
 from browser_workers.browser import Opening, PageState
 from browser_workers.chromium.happenings import Happenings
 from browser_workers.chromium.launch import Chromium
-from browser_workers.chromium.silence import silence
 from browser_workers.chromium.tab import Tab, TabSettings
 from schemas.errors import BrowserError, PageFailed
 from schemas.messages import BrowserTab
 
 MAX_TABS = 8
+_MAX_REFUSED = 64
 _TEXT_LIMIT = 2000
 _LISTING_S = 2.0
 _CLOSE_S = 5.0
@@ -61,7 +61,6 @@ class Windows:
         self._failure: BrowserError = PageFailed("the page is gone")
         self._is_over = False
         self._context = context
-        happenings.on_flood = self._on_flood
         context.on("page", self._on_page)
         context.on("request", self._on_request)
         context.on("requestfinished", self._on_request_over)
@@ -73,6 +72,7 @@ class Windows:
         for tab in self.tabs:
             tab.opening = opening
             tab.asides = []
+        self._num_refused = 0
 
     def end(self) -> None:
         """The episode is over: whatever closes from now on is no failure."""
@@ -101,7 +101,7 @@ class Windows:
 
     async def settled(self) -> Tab:
         """The active tab, once nothing goes on in it and no window is about to take its place."""
-        with anyio.move_on_after(_WINDOW_S):
+        with anyio.move_on_after(min(_WINDOW_S, self._settings.timeout_s)):
             while True:
                 tab = await self.active()
                 await tab.settle()
@@ -142,7 +142,7 @@ class Windows:
     # failures ---------------------------------------------------------------------------------------------------------
 
     def lose(self, error: BrowserError) -> None:
-        """The whole browser is gone."""
+        """Nothing more can be had from any tab."""
         self._fail(error)
         for tab in self.tabs:
             tab.fail(str(error))
@@ -180,20 +180,14 @@ class Windows:
             self._group.start_soon(tab.prepare_window)
 
     def _refuse(self, page: Page) -> None:
-        """Closes a window that is one too many, and sees to it that they do not come without end."""
+        """Closes a window that is one too many. A page that never ends opening them is given up."""
         self._group.start_soon(_close, page)
         self._coming.clear()
         self._note_change()
         self._happenings.note(f"the page opened more than {MAX_TABS} windows, which is the limit: the others were closed")
         self._num_refused += 1
-        if self._num_refused % MAX_TABS == 1 and self.tabs:
-            # Whichever of them opens windows: all do so at most once more.
-            for tab in self.tabs:
-                self._group.start_soon(silence, tab)
-
-    def _on_flood(self, page: Page) -> None:
-        if (tab := self._tab_of_page(page)) is not None:
-            self._group.start_soon(silence, tab)
+        if self._num_refused > _MAX_REFUSED:
+            self.lose(PageFailed("the page opens windows without end"))
 
     def _on_closed(self, tab: Tab, reason: str) -> None:
         tab.fail(reason)

@@ -397,8 +397,8 @@ async def test_downloads_are_refused_and_said(browser: PlaywrightBrowser) -> Non
     ("script", "left"),
     [
         ("navigator.geolocation.getCurrentPosition(() => say('given'), (error) => say(`error ${error.code}`))", "error 1"),
-        ("Notification.requestPermission().then(say)", "denied"),
-        ("navigator.mediaDevices.getUserMedia({video: true}).then(() => say('given'), (e) => say(e.name))", "NotAllowedError"),
+        ("Notification.requestPermission().then(say)", "default"),
+        ("navigator.mediaDevices.getUserMedia({video: true}).then(() => say('given'), (e) => say(e.name))", "NotFoundError"),
         ("navigator.clipboard.readText().then(() => say('given'), (e) => say(e.name))", "NotAllowedError"),
     ],
     ids=["place", "notifications", "camera", "clipboard"],

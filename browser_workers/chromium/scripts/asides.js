@@ -1,5 +1,5 @@
 // Runs in every document before its own scripts. Keeps what happens in it that leaves no trace in the picture, until it is read:
-// a list of [kind, detail] under a symbol of the top window.
+// a list of [kind, detail] under a symbol of the top window. Bounds the dialogs and windows that may follow one input.
 (() => {
   const KEY = Symbol.for("millrace.asides");
   const MAX_ASIDES = 8;
@@ -18,6 +18,32 @@
   const say = (kind, detail) => {
     if (asides.length < MAX_ASIDES) asides.push([kind, String(detail).slice(0, MAX_TEXT)]);
   };
+
+  // V8 ends a loop only every few hundred turns: one whose turns are dialogs or windows has to be made quick to be ended at all.
+  const MAX_DIALOGS = 16;
+  const MAX_WINDOWS = 8;
+  const numCalls = { dialogs: 0, windows: 0 };
+  const bound = (name, what, limit, otherwise) => {
+    const native = window[name];
+    if (typeof native !== "function") return;
+    window[name] = new Proxy(native, {
+      apply(_, self, given) {
+        numCalls[what] += 1;
+        if (numCalls[what] <= limit) return Reflect.apply(native, self, given);
+        if (numCalls[what] === limit + 1) say("flood", `${limit} ${what}`);
+        return otherwise;
+      },
+    });
+  };
+  bound("alert", "dialogs", MAX_DIALOGS, undefined);
+  bound("confirm", "dialogs", MAX_DIALOGS, false);
+  bound("prompt", "dialogs", MAX_DIALOGS, null);
+  bound("open", "windows", MAX_WINDOWS, null);
+  const begin = (event) => {
+    if (event.isTrusted) numCalls.dialogs = numCalls.windows = 0;
+  };
+  addEventListener("mousedown", begin, true);
+  addEventListener("keydown", begin, true);
 
   addEventListener("beforeprint", () => say("print", ""));
 
