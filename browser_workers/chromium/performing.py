@@ -196,7 +196,7 @@ class Performer:
 
     async def _end_endless_script(self, tab: Tab) -> None:
         """An input whose handler never returns would otherwise last until its deadline, and end the episode."""
-        after_s = min(_SCRIPT_S, self._settings.timeout_s / 4)
+        after_s = min(_SCRIPT_S, self._settings.timeout_s / 2)
         while True:
             await anyio.sleep(after_s)
             if tab.loading.navigation is not None:

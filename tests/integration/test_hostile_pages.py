@@ -128,7 +128,7 @@ async def test_a_page_that_will_not_be_left(browser: PlaywrightBrowser, trap: st
 
 async def test_an_endless_script_is_ended(browser: PlaywrightBrowser) -> None:
     performed, view = await acted(browser, opening_of(on_click("for (;;) {}")), 4)
-    assert performed.notice == "the page's script did not return within 0.5 s and was ended"
+    assert performed.notice == "the page's script did not return within 1 s and was ended"
     assert view.state.title == "page"
 
 
@@ -197,7 +197,7 @@ async def test_redirects_without_end_by_script_are_observed(browser: PlaywrightB
         with suppress(PageFailed):
             await session.open()
             assert (await session.view()).state.url.startswith(ORIGIN)
-        assert time.monotonic() - began < 5 * OPERATION_S
+        assert time.monotonic() - began < 8 * OPERATION_S
 
 
 async def _never(stream: anyio.abc.SocketStream) -> None:
