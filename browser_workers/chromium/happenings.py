@@ -7,11 +7,13 @@ from contextlib import suppress
 
 import anyio
 from anyio.abc import TaskGroup
-from playwright.async_api import BrowserContext, Dialog, Download, FileChooser, Page
+from playwright.async_api import BrowserContext, Dialog, Download, Page
 from playwright.async_api import Error as PlaywrightError
 
 _MAX_NOTICES = 8
 _TEXT_LIMIT = 200
+MAX_DIALOGS = 16
+"""Behind one input: `scripts/bounds.js` sees to it."""
 _NOTICE_LIMIT = 1500
 
 
@@ -24,11 +26,13 @@ class Happenings:
         self._timeout_s = timeout_s
         self._notices: dict[str, int] = {}
         """Sentences, and how often each was true."""
+        self._num_dialogs = 0
         context.on("dialog", self._on_dialog)
 
     def watch(self, page: Page) -> None:
         page.on("download", self._on_download)
-        page.on("filechooser", self._on_chooser)
+        # Whoever listens keeps Chromium from opening one; the page's asides say that it wanted to.
+        page.on("filechooser", lambda _: None)
 
     def note(self, sentence: str) -> None:
         sentence = sentence[:_NOTICE_LIMIT]
@@ -37,7 +41,7 @@ class Happenings:
 
     def take(self) -> str:
         """Everything since the last time, in words."""
-        notices, self._notices = self._notices, {}
+        notices, self._notices, self._num_dialogs = self._notices, {}, 0
         return "; ".join(f"{text} ({count} times)" if count > 1 else text for text, count in notices.items())
 
     # events -----------------------------------------------------------------------------------------------------------
@@ -47,6 +51,9 @@ class Happenings:
         if dialog.type == "beforeunload":
             self.note("the page asked whether to leave it, and was left")
         else:
+            self._num_dialogs += 1
+            if self._num_dialogs == MAX_DIALOGS:
+                self.note(f"after {MAX_DIALOGS} dialogs the page can show no more")
             self.note(f"the page showed a dialog ({dialog.type}), which was dismissed: {dialog.message[:_TEXT_LIMIT]!r}")
 
     async def _answer(self, dialog: Dialog) -> None:
@@ -55,6 +62,3 @@ class Happenings:
 
     def _on_download(self, download: Download) -> None:
         self.note(f"a download was refused: {download.suggested_filename[:_TEXT_LIMIT]!r}")
-
-    def _on_chooser(self, _: FileChooser) -> None:
-        self.note("the page asked for a file; there are none to give, so nothing was chosen")

@@ -39,7 +39,7 @@ class Paging:
         return _NOTHING
 
     async def _go_back(self, tab: Tab) -> Performed:
-        if not await tab.is_first():
+        if not await tab.navigation.is_first():
             await tab.go_back()
             return _NOTHING
         if len(self._windows.tabs) == 1:
@@ -56,7 +56,7 @@ class Paging:
         tab = await self._windows.open_tab()
         if url:
             await tab.navigate(url)
-            await tab.forget_history()
+            await tab.navigation.forget_history()
         return _NOTHING
 
     async def _switch(self, position: int | None) -> Performed:

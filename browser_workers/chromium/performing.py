@@ -7,14 +7,16 @@ from typing import Protocol
 import anyio
 
 from browser_workers.actions import Point, pixels, scroll_delta, wait_s
-from browser_workers.browser import Opening, PageState, Performed
+from browser_workers.browser import Opening, Performed
 from browser_workers.chromium import input as device
-from browser_workers.chromium.asides import last_copied, sentence
+from browser_workers.chromium.asides import last_copied, opens_window, sentence
+from browser_workers.chromium.calls import CallRefused
 from browser_workers.chromium.happenings import Happenings
 from browser_workers.chromium.paging import Paging
 from browser_workers.chromium.reading import page_text
 from browser_workers.chromium.selecting import select_option
-from browser_workers.chromium.tab import CallRefused, Tab, TabSettings
+from browser_workers.chromium.settings import TabSettings
+from browser_workers.chromium.tab import Tab
 from browser_workers.chromium.windows import Windows
 from browser_workers.keys import UnknownKey, chords_of
 from bus.companions import companions
@@ -63,9 +65,6 @@ class Performer:
     def __init__(
         self, windows: Windows, happenings: Happenings, settings: TabSettings, opening: Opening, elements: ElementPoints
     ) -> None:
-        self.left: PageState | None = None
-        """The page as the last action left it, where that was read on the way."""
-        self._opening = opening
         self._copied = ""
         """The episode's own clipboard."""
         self._windows = windows
@@ -73,18 +72,22 @@ class Performer:
         self._settings = settings
         self._elements = elements
         self._paging = Paging(windows, opening)
+        self._acted_on: Tab | None = None
+        """The tab that the last action was carried out on."""
+        self._num_opened = 0
+        """How many tabs there had been before it."""
 
     def begin(self, opening: Opening) -> None:
         """Another episode: nothing is left of the one before."""
-        self._opening = self._paging.opening = opening
-        self.left = None
+        self._paging.opening = opening
+        self._acted_on = None
         self._copied = ""
         self._happenings.take()
 
     async def perform(self, action: Action) -> Performed:
         tab = await self._windows.active()
-        tab.loading.navigation_error = ""
-        self.left = None
+        self._acted_on, self._num_opened = tab, self._windows.num_opened
+        tab.begin_action()
         try:
             return await self._perform(tab, action)
         except PageFailed:
@@ -96,13 +99,22 @@ class Performer:
     async def performed(self, performed: Performed | None = None) -> Performed:
         """What was said since the last time, beside what is said already."""
         tab = await self._windows.active()
-        asides, tab.asides = tab.asides, []
+        if status := tab.rest.take_status():
+            self._happenings.note(status)
+        asides = tab.rest.take_asides()
         self._copied = last_copied(asides) or self._copied
         for text in filter(None, map(sentence, asides)):
             self._happenings.note(text)
         performed = performed or Performed()
         notice = "; ".join(filter(None, (performed.notice, self._happenings.take())))
-        return replace(performed, navigation_error=tab.loading.navigation_error, notice=notice)
+        testimony = (self._acted_on or tab).rest.testimony()
+        return replace(
+            performed,
+            navigation_error=tab.loading.navigation_error,
+            notice=notice,
+            hit=testimony.hit,
+            changes=testimony.changes,
+        )
 
     async def _perform(self, tab: Tab, action: Action) -> Performed:
         match action.kind:
@@ -144,19 +156,20 @@ class Performer:
         return None if element is None else await self._elements.point_of_element(tab, element)
 
     async def _input(self, tab: Tab, action: Action, places: Places) -> Performed:
-        """The input, and what it has come to. Whoever watches its effects begins before `_do` and reads behind the state."""
+        """The input, and what it has come to."""
 
         async def watch() -> None:
             await self._end_endless_script(tab)
 
+        is_scroll = action.kind is ActionKind.SCROLL
+        width, height = self._settings.viewport
+        middle = (width // 2, height // 2)
         async with companions(watch):
+            await tab.rest.watch(places.point or middle if is_scroll else places.point, names_hit=not is_scroll)
             refusal = await self._do(tab, action, places)
             if refusal:
                 return await self.performed(Performed(refused=refusal))
-            # One round trip to the page brings every event that it has sent before.
-            active = await self._windows.active()
-            state = await active.state()
-        return await self._settled(state)
+            return await self._after()
 
     async def _do(self, tab: Tab, action: Action, places: Places) -> str:
         """Points, presses, types or chooses; returns why that cannot be done."""
@@ -208,13 +221,9 @@ class Performer:
     # effects ----------------------------------------------------------------------------------------------------------
 
     async def _after(self) -> Performed:
-        return await self._settled(await (await self._windows.active()).state())
-
-    async def _settled(self, state: PageState) -> Performed:
-        """Waits for what was set off, which `state` was read behind."""
-        tab = await self._windows.active()
-        if self._opening.quiet_s or tab.loading.busy or self._windows.coming:
+        """Waits for what the input set off."""
+        tab = await self._windows.settled()
+        if opens_window(tab.rest.asides) and self._windows.num_opened == self._num_opened:
+            await self._windows.opened(self._num_opened)
             await self._windows.settled()
-        elif len(self._windows.tabs) == 1:
-            self.left = state
         return await self.performed()

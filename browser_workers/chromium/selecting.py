@@ -6,7 +6,8 @@ from pathlib import Path
 import msgspec
 
 from browser_workers.actions import Point
-from browser_workers.chromium.tab import CallRefused, Json, Tab
+from browser_workers.chromium.calls import CallRefused, Json
+from browser_workers.chromium.tab import Tab
 
 _SCRIPT = (Path(__file__).parent / "scripts" / "select_option.js").read_text()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup
@@ -9,18 +10,18 @@ from playwright.async_api import BrowserContext, Route
 from playwright.async_api import Error as PlaywrightError
 
 from browser_workers.browser import Opening, PageState, Performed, View
-from browser_workers.chromium import asides
 from browser_workers.chromium.happenings import Happenings
 from browser_workers.chromium.launch import Chromium
 from browser_workers.chromium.performing import Performer, SeenElements
+from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.site_routes import answer
-from browser_workers.chromium.tab import TabSettings
 from browser_workers.chromium.windows import Windows
 from browser_workers.pictures import is_blank
 from schemas.errors import BrowserError
 from schemas.messages import Action
 
 _CLOSE_S = 5.0
+_BOUNDS = Path(__file__).parent / "scripts" / "bounds.js"
 
 
 class PlaywrightSession:
@@ -48,7 +49,7 @@ class PlaywrightSession:
         if self.opening.site is not None:
             pattern = f"{self.opening.site.origin}/**"
             await self._running.call("the site's pages", context.route(pattern, self._serve), timeout_s=timeout_s)
-        await self._running.call("the page's asides", context.add_init_script(asides.SCRIPT), timeout_s=timeout_s)
+        await self._running.call("bounds", context.add_init_script(path=_BOUNDS), timeout_s=timeout_s)
         await self._running.call("a page", context.new_page(), timeout_s=timeout_s)
 
     async def _serve(self, route: Route) -> None:
@@ -90,18 +91,16 @@ class PlaywrightSession:
         self.num_episodes += 1
         tab = await self._windows.active()
         await tab.navigate(self.opening.url)
-        await tab.forget_history()
+        await tab.navigation.forget_history()
         return await self._performer.performed()
 
     async def perform(self, action: Action) -> Performed:
         return await self._performer.perform(action)
 
     async def state(self) -> PageState:
-        state, self._performer.left = self._performer.left, None
-        return state or await self._windows.state()
+        return await self._windows.state()
 
     async def view(self) -> View:
-        self._performer.left = None
         tab = await self._windows.settled()
         picture = await tab.capture()
         view = View(picture=picture, state=await self._windows.state(), blank=is_blank(picture))

@@ -16,7 +16,8 @@ from playwright.async_api import Error as PlaywrightError
 from browser_workers.browser import Opening, PageState
 from browser_workers.chromium.happenings import Happenings
 from browser_workers.chromium.launch import Chromium
-from browser_workers.chromium.tab import Tab, TabSettings
+from browser_workers.chromium.settings import TabSettings
+from browser_workers.chromium.tab import Tab
 from schemas.errors import BrowserError, PageFailed
 from schemas.messages import BrowserTab
 
@@ -25,6 +26,7 @@ _MAX_REFUSED = 64
 _TEXT_LIMIT = 2000
 _LISTING_S = 2.0
 _CLOSE_S = 5.0
+_APPEARS_S = 1.0
 _WINDOW_S = 8.0
 """Cap on the wait for a window that is being opened."""
 
@@ -71,7 +73,6 @@ class Windows:
         self._opening = opening
         for tab in self.tabs:
             tab.opening = opening
-            tab.asides = []
         self._num_refused = 0
 
     def end(self) -> None:
@@ -93,6 +94,12 @@ class Windows:
         listed = [await _listed(each) for each in self.tabs if each is not tab]
         listed.insert(self.tabs.index(tab), BrowserTab(title=state.title, url=state.url, active=True))
         return replace(state, tabs=tuple(listed))
+
+    async def opened(self, num_opened: int) -> None:
+        """Waits a moment for one more window than `num_opened`, whose coming a page has announced."""
+        with anyio.move_on_after(_APPEARS_S):
+            while self.num_opened <= num_opened:
+                await self._changed.wait()
 
     @property
     def coming(self) -> bool:
