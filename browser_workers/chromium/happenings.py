@@ -39,9 +39,13 @@ class Happenings:
         if sentence in self._notices or len(self._notices) < _MAX_NOTICES:
             self._notices[sentence] = self._notices.get(sentence, 0) + 1
 
+    def begin_input(self) -> None:
+        """What comes next follows another input."""
+        self._num_dialogs = 0
+
     def take(self) -> str:
         """Everything since the last time, in words."""
-        notices, self._notices, self._num_dialogs = self._notices, {}, 0
+        notices, self._notices = self._notices, {}
         return "; ".join(f"{text} ({count} times)" if count > 1 else text for text, count in notices.items())
 
     # events -----------------------------------------------------------------------------------------------------------

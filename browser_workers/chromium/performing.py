@@ -164,6 +164,7 @@ class Performer:
         is_scroll = action.kind is ActionKind.SCROLL
         width, height = self._settings.viewport
         middle = (width // 2, height // 2)
+        self._happenings.begin_input()
         async with companions(watch):
             await tab.rest.watch(places.point or middle if is_scroll else places.point, names_hit=not is_scroll)
             refusal = await self._do(tab, action, places)
