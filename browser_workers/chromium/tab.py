@@ -113,8 +113,8 @@ class Tab:
     # what there is ----------------------------------------------------------------------------------------------------
 
     async def settle(self, cap_s: float = SETTLE_CAP_S) -> None:
-        """Waits until page and network have come to rest, or `cap_s` seconds, or an operation's deadline."""
-        await self.rest.settle(min(cap_s, self._settings.timeout_s))
+        """Waits until page and network have come to rest, or `cap_s` seconds, or what three operations may take."""
+        await self.rest.settle(min(cap_s, 3 * self._settings.timeout_s))
 
     async def state(self) -> PageState:
         """Address, title and environment."""

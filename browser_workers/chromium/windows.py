@@ -108,7 +108,7 @@ class Windows:
 
     async def settled(self) -> Tab:
         """The active tab, once nothing goes on in it and no window is about to take its place."""
-        with anyio.move_on_after(min(_WINDOW_S, self._settings.timeout_s)):
+        with anyio.move_on_after(min(_WINDOW_S, 3 * self._settings.timeout_s)):
             while True:
                 tab = await self.active()
                 await tab.settle()
