@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup
@@ -20,6 +21,7 @@ from schemas.errors import BrowserError
 from schemas.messages import Action
 
 _CLOSE_S = 5.0
+_BOUNDS = Path(__file__).parent / "scripts" / "bounds.js"
 
 
 class PlaywrightSession:
@@ -37,7 +39,7 @@ class PlaywrightSession:
         happenings = Happenings(context, group, timeout_s=settings.timeout_s)
         self._windows = Windows(running, group, settings, context, opening, happenings)
         self._observer = Observer(settings)
-        self._performer = Performer(self._windows, happenings, settings, opening)
+        self._performer = Performer(self._windows, happenings, settings, opening, self._observer.elements)
 
     # life -------------------------------------------------------------------------------------------------------------
 
@@ -47,6 +49,7 @@ class PlaywrightSession:
         if self.opening.site is not None:
             pattern = f"{self.opening.site.origin}/**"
             await self._running.call("the site's pages", context.route(pattern, self._serve), timeout_s=timeout_s)
+        await self._running.call("bounds", context.add_init_script(path=_BOUNDS), timeout_s=timeout_s)
         await self._running.call("a page", context.new_page(), timeout_s=timeout_s)
 
     async def _serve(self, route: Route) -> None:
@@ -77,8 +80,9 @@ class PlaywrightSession:
     async def begin(self, opening: Opening) -> None:
         """Gives a used session to the next episode: nothing of the earlier one is left but the process."""
         tab = await self._windows.active()
-        self.opening = self._performer.opening = opening
+        self.opening = opening
         self._windows.begin(opening)
+        self._performer.begin(opening)
         await tab.wipe()
 
     # the episode ------------------------------------------------------------------------------------------------------
@@ -94,11 +98,11 @@ class PlaywrightSession:
         return await self._performer.perform(action)
 
     async def state(self) -> PageState:
-        return await (await self._windows.active()).state()
+        return await self._windows.state()
 
     async def view(self) -> View:
         tab = await self._windows.settled()
-        return await self._observer.view(tab, tab.state)
+        return await self._observer.view(tab, self._windows.state)
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
         tab = await self._windows.active()
