@@ -15,9 +15,10 @@ import structlog
 from anyio.abc import TaskGroup, TaskStatus
 
 from browser_workers.browser import Opening
-from browser_workers.chromium.executable import find_chromium
-from browser_workers.chromium.launch import Chromium, chromium
+from browser_workers.chromium.contexts import open_context
+from browser_workers.chromium.launch import Chromium
 from browser_workers.chromium.session import PlaywrightSession
+from browser_workers.chromium.source import source_of
 from browser_workers.chromium.tab import TabSettings
 from schemas.config import BrowserConfig, ContextConfig, EnvConfig
 from schemas.errors import BrowserLost
@@ -61,7 +62,7 @@ class PlaywrightBrowser:
     def __init__(
         self, browser_config: BrowserConfig, env_config: EnvConfig, context_config: ContextConfig | None = None
     ) -> None:
-        self._executable = find_chromium(browser_config.executable)
+        self._source = source_of(browser_config)
         self._settings = TabSettings(browser_config, env_config, context_config or ContextConfig())
         self._lifetime_s = env_config.instance_lifetime_max * 60.0
         self._lock = anyio.Lock()
@@ -97,7 +98,7 @@ class PlaywrightBrowser:
         # The log lines of a browser are not those of the episode that happened to need it first.
         structlog.contextvars.clear_contextvars()
         async with (
-            chromium(self._executable, self._settings.viewport, timeout_s=_START_S) as running,
+            self._source(timeout_s=_START_S) as running,
             anyio.create_task_group() as group,
         ):
             instance = _Instance(running, group, time.monotonic() + self._lifetime_s)
@@ -142,13 +143,9 @@ class PlaywrightBrowser:
         return await self._create(instance, opening)
 
     async def _create(self, instance: _Instance, opening: Opening) -> PlaywrightSession:
-        running, timeout_s = instance.running, self._settings.timeout_s
-        width, height = self._settings.viewport
-        creating = running.browser.new_context(
-            viewport={"width": width, "height": height}, device_scale_factor=1, accept_downloads=False
-        )
-        context = await running.call("a context", creating, timeout_s=timeout_s)
-        session = PlaywrightSession(running, instance.group, self._settings, context, opening)
+        running, group = instance.running, instance.group
+        context, reach = await open_context(running, group, self._settings, opening)
+        session = PlaywrightSession(running, group, self._settings, context, opening, reach)
         instance.sessions.add(session)
         try:
             await session.start()

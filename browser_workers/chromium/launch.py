@@ -34,6 +34,10 @@ _ARGUMENTS = (
     "--disable-domain-reliability",
     "--no-pings",
     "--disable-smooth-scrolling",
+    # Nor beside the proxy that a context has: datagrams do not pass it, and names are the proxy's to look up.
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--disable-quic",
+    "--host-resolver-rules=MAP * ~NOTFOUND,EXCLUDE 127.0.0.1",
     # One process fewer, and no copy of every frame between two: rendering is in software either way.
     "--disable-gpu",
     "--in-process-gpu",
@@ -57,6 +61,8 @@ class Chromium:
     """Speaks to the browser itself, not to a page."""
     lost: anyio.Event = field(default_factory=anyio.Event)
     """Set when it or its driver is gone."""
+    reaches_gates: bool = True
+    """Whether what listens on this process's loopback can be its proxy."""
 
     async def call(self, what: str, awaitable: Awaitable[T], *, timeout_s: float) -> T:
         """What Playwright answers. Raises `PageFailed` or `BrowserLost`, within `timeout_s`."""
@@ -64,7 +70,7 @@ class Chromium:
             with anyio.fail_after(timeout_s):
                 return await awaitable
         except PlaywrightError as error:
-            raise await self.why_gone(f"{what} could not be had: {_first_line(error)}") from error
+            raise await self.why_gone(f"{what} could not be had: {first_line(error)}") from error
         except TimeoutError as error:
             raise await self.why_gone(f"{what} could not be had within {timeout_s:g} s") from error
 
@@ -85,13 +91,13 @@ async def chromium(executable: Path, viewport: tuple[int, int], *, timeout_s: fl
     profiles: list[str] = []
     try:
         running = await _start(driver, executable, viewport, timeout_s)
-        processes += _processes(driver)
+        processes += processes_of(driver)
         profiles += _profiles(processes)
         _log.info("browser_started", product=running.browser.version, executable=str(executable))
         yield running
     finally:
         with anyio.CancelScope(shield=True):
-            await _end(driver, processes or _processes(driver))
+            await end(driver, processes or processes_of(driver))
         for profile in profiles:
             # The driver has removed it, unless it was killed.
             shutil.rmtree(profile, ignore_errors=True)
@@ -106,7 +112,7 @@ async def _start(driver: PlaywrightContextManager, executable: Path, viewport: t
     except TimeoutError as error:
         raise BrowserLost(f"{executable} did not start within {timeout_s:g} s") from error
     except (PlaywrightError, OSError) as error:
-        raise BrowserLost(f"{executable} could not be started: {_first_line(error)}") from error
+        raise BrowserLost(f"{executable} could not be started: {first_line(error)}") from error
 
 
 async def _launch(driver: PlaywrightContextManager, executable: Path, viewport: tuple[int, int], timeout_s: float) -> Chromium:
@@ -121,6 +127,11 @@ async def _launch(driver: PlaywrightContextManager, executable: Path, viewport: 
         handle_sighup=False,
         timeout=timeout_s * 1000,
     )
+    return await watched(driver, browser)
+
+
+async def watched(driver: PlaywrightContextManager, browser: Browser) -> Chromium:
+    """A browser that the driver has just got hold of."""
     running = Chromium(browser, await browser.new_browser_cdp_session())
     browser.on("disconnected", lambda _: running.lost.set())
     # Playwright has no public event for the end of its own driver. The error behind it is known then.
@@ -135,7 +146,7 @@ def _retrieve(future: "asyncio.Future[object]") -> None:
         future.exception()
 
 
-def _processes(driver: PlaywrightContextManager) -> list[psutil.Process]:
+def processes_of(driver: PlaywrightContextManager) -> list[psutil.Process]:
     """The driver and what it has started."""
     client = driver._client
     if client is None:
@@ -154,7 +165,7 @@ def _profiles(processes: list[psutil.Process]) -> list[str]:
     return []
 
 
-async def _end(driver: PlaywrightContextManager, processes: list[psutil.Process]) -> None:
+async def end(driver: PlaywrightContextManager, processes: list[psutil.Process]) -> None:
     """Gives them a moment to end by themselves, then ends them."""
     with anyio.move_on_after(_CLOSING_S) as patience, suppress(PlaywrightError):
         await driver.__aexit__()
@@ -166,5 +177,5 @@ async def _end(driver: PlaywrightContextManager, processes: list[psutil.Process]
                 each.kill()
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0]

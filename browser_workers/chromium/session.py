@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import anyio
 from anyio.abc import TaskGroup
@@ -15,6 +16,7 @@ from browser_workers.chromium.performing import Performer
 from browser_workers.chromium.site_routes import answer
 from browser_workers.chromium.tab import TabSettings
 from browser_workers.chromium.windows import Windows
+from browser_workers.network.reach import Reach
 from browser_workers.pictures import is_blank
 from schemas.errors import BrowserError
 from schemas.messages import Action
@@ -26,14 +28,21 @@ class PlaywrightSession:
     """Satisfies `browser_workers.browser.Session`."""
 
     def __init__(
-        self, running: Chromium, group: TaskGroup, settings: TabSettings, context: BrowserContext, opening: Opening
+        self,
+        running: Chromium,
+        group: TaskGroup,
+        settings: TabSettings,
+        context: BrowserContext,
+        opening: Opening,
+        reach: Reach,
     ) -> None:
         self.context = context
         self.opening = opening
         self.num_episodes = 0
         """Episodes this context was opened for."""
         self._running = running
-        self._settings = settings
+        self._reach = reach
+        self._settings = settings = replace(settings, why_blocked=reach.why_blocked)
         happenings = Happenings(context, group, timeout_s=settings.timeout_s)
         self._windows = Windows(running, group, settings, context, opening, happenings)
         self._performer = Performer(self._windows, happenings, settings, opening)
@@ -56,6 +65,7 @@ class PlaywrightSession:
         self._windows.end()
         with anyio.move_on_after(_CLOSE_S), suppress(PlaywrightError):
             await self.context.close()
+        self._reach.close()
         for tab in self._windows.tabs:
             tab.fail("the episode is over")
 

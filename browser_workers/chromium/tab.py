@@ -33,11 +33,17 @@ _DRIVER_S = 1.0
 _TEXT_LIMIT = 2000
 
 
+def _unknown(_: str) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class TabSettings:
     config: BrowserConfig
     env: EnvConfig = EnvConfig()
     context: ContextConfig = ContextConfig()
+    why_blocked: Callable[[str], str] = _unknown
+    """Why a host could lately not be reached, in a sentence; empty when nothing is known."""
 
     @property
     def timeout_s(self) -> float:

@@ -63,7 +63,12 @@ async def browser() -> AsyncIterator[PlaywrightBrowser]:
 
 
 def config(**changes: object) -> BrowserConfig:
-    settings: Mapping[str, object] = {"viewport_width": SIZE[0], "viewport_height": SIZE[1], **changes}
+    settings: Mapping[str, object] = {
+        "viewport_width": SIZE[0],
+        "viewport_height": SIZE[1],
+        "allow_private_hosts": True,
+        **changes,
+    }
     return BrowserConfig(**settings)  # type: ignore[arg-type]
 
 
