@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import anyio
+import anyio.lowlevel
 import structlog
 from anyio.abc import TaskGroup, TaskStatus
 
@@ -54,6 +55,11 @@ class Gate:
         """Connections of either side."""
         return len(self._ends)
 
+    @property
+    def num_held_bytes(self) -> int:
+        """What one side has sent and the other has not taken yet."""
+        return sum(end.transport.get_write_buffer_size() for end in self._ends)
+
     def why_blocked(self, host: str) -> str:
         """Why `host` could lately not be reached, in a sentence; empty when nothing is known."""
         return self._refusals.why(host)
@@ -76,6 +82,8 @@ class Gate:
                 server.close()
                 self._drop()
                 group.cancel_scope.cancel()
+                # Connections are gone one turn of the loop after they were ended.
+                await anyio.lowlevel.cancel_shielded_checkpoint()
 
     def _drop(self, unused_since: float | None = None) -> None:
         """Ends the connections that nobody used since, or all."""
