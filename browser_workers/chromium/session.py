@@ -41,7 +41,7 @@ class PlaywrightSession:
         self.num_episodes = 0
         """Episodes this context was opened for."""
         self._running = running
-        self._reach = reach
+        self.reach = reach
         self._settings = settings = replace(settings, why_blocked=reach.why_blocked)
         happenings = Happenings(context, group, timeout_s=settings.timeout_s)
         self._windows = Windows(running, group, settings, context, opening, happenings)
@@ -65,7 +65,7 @@ class PlaywrightSession:
         self._windows.end()
         with anyio.move_on_after(_CLOSE_S), suppress(PlaywrightError):
             await self.context.close()
-        self._reach.close()
+        self.reach.close()
         for tab in self._windows.tabs:
             tab.fail("the episode is over")
 

@@ -43,7 +43,7 @@ class Gate:
         self._names = Names()
         self._refusals = Refusals()
         self._ends: set[End] = set()
-        self._closing = anyio.Event()
+        self._closing, self._closed = anyio.Event(), anyio.Event()
 
     @property
     def proxy(self) -> str:
@@ -67,6 +67,10 @@ class Gate:
     def close(self) -> None:
         self._closing.set()
 
+    async def wait_closed(self) -> None:
+        """Until nothing of it is left."""
+        await self._closed.wait()
+
     async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         async with anyio.create_task_group() as group:
             server = await asyncio.get_running_loop().create_server(lambda: _Browser(self, group), "127.0.0.1", 0)
@@ -84,6 +88,7 @@ class Gate:
                 group.cancel_scope.cancel()
                 # Connections are gone one turn of the loop after they were ended.
                 await anyio.lowlevel.cancel_shielded_checkpoint()
+                self._closed.set()
 
     def _drop(self, unused_since: float | None = None) -> None:
         """Ends the connections that nobody used since, or all."""

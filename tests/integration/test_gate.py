@@ -164,9 +164,11 @@ async def test_whoever_speaks_otherwise_is_cut_off(said: bytes) -> None:
     async with serving(Gate(PRIVATE)) as gate:
         stream = await anyio.connect_tcp("127.0.0.1", gate.port)
         await stream.send(said)
-        with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+        heard = b""
+        with suppress(anyio.EndOfStream, anyio.BrokenResourceError), anyio.fail_after(5):
             while True:
-                assert await stream.receive() == b"\5\0"
+                heard += await stream.receive()
+        assert heard in (b"", b"\5\0")
         await stream.aclose()
 
 

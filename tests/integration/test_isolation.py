@@ -18,7 +18,8 @@ from tests.local_site import LocalSite, Reply, local_site
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
 
-_WORKER = b"""self.onfetch = event => { if (event.request.url.endsWith('/by-worker')) event.respondWith(new Response('worker')) };
+_WORKER = b"""self.onfetch = event => {
+    if (event.request.url.endsWith('/by-worker')) event.respondWith(new Response('worker')) };
 self.oninstall = () => self.skipWaiting(); self.onactivate = event => event.waitUntil(self.clients.claim())"""
 _SHARED = b"let count = 0; self.onconnect = event => event.ports[0].postMessage(++count)"
 _SCRIPT = {"content-type": "text/javascript"}

@@ -164,7 +164,9 @@ def test_hosts_may_be_names_and_addresses() -> None:
     BrowserConfig(denied_hosts=("Example.ORG", "bücher.example", "localhost", "10.0.0.1", "::1", "[fd00::1]", "a_b.example"))
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:9222", "ws://localhost:1/x", "http://[::1]:9", "https://a.example/x", "wss://a.b?c=d"])
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:9222", "ws://localhost:1/x", "http://[::1]:9", "https://a.example/x", "wss://a.b?c=d"]
+)
 def test_addresses_of_browsers(url: str) -> None:
     assert BrowserConfig(cdp_url=url).cdp_url == url
 
