@@ -12,7 +12,8 @@ from dataclasses import replace
 import anyio
 import anyio.lowlevel
 import structlog
-from anyio.abc import TaskGroup, TaskStatus
+from anyio.abc import TaskStatus
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from browser_workers.network.addresses import Address
 from browser_workers.network.names import Names
@@ -43,6 +44,7 @@ class Gate:
         self._names = Names()
         self._refusals = Refusals()
         self._ends: set[End] = set()
+        self._wanted: MemoryObjectSendStream[tuple[_Browser, Target]]
         self._closing, self._closed = anyio.Event(), anyio.Event()
 
     @property
@@ -72,9 +74,12 @@ class Gate:
         await self._closed.wait()
 
     async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        async with anyio.create_task_group() as group:
-            server = await asyncio.get_running_loop().create_server(lambda: _Browser(self, group), "127.0.0.1", 0)
+        # The loop calls protocols outside every task, where nothing can be started: what they want comes by this way.
+        self._wanted, wanted = anyio.create_memory_object_stream[tuple[_Browser, Target]](_MAX_CONNECTIONS)
+        async with self._wanted, anyio.create_task_group() as group:
+            server = await asyncio.get_running_loop().create_server(lambda: _Browser(self), "127.0.0.1", 0)
             self.port = server.sockets[0].getsockname()[1]
+            group.start_soon(self._dispatch, wanted)
             try:
                 task_status.started()
                 while not self._closing.is_set():
@@ -89,6 +94,11 @@ class Gate:
                 # Connections are gone one turn of the loop after they were ended.
                 await anyio.lowlevel.cancel_shielded_checkpoint()
                 self._closed.set()
+
+    async def _dispatch(self, wanted: MemoryObjectReceiveStream[tuple["_Browser", Target]]) -> None:
+        async with wanted, anyio.create_task_group() as group:
+            async for browser, target in wanted:
+                group.start_soon(browser.connect, target)
 
     def _drop(self, unused_since: float | None = None) -> None:
         """Ends the connections that nobody used since, or all."""
@@ -108,6 +118,9 @@ class Gate:
 
     def discharge(self, end: End) -> None:
         self._ends.discard(end)
+
+    def want(self, browser: "_Browser", target: Target) -> None:
+        self._wanted.send_nowait((browser, target))
 
     async def connect(self, browser: "_Browser", target: Target) -> None:
         """Joins a browser's connection to where it wants to go, or answers why not."""
@@ -174,13 +187,12 @@ class _Outside(End):
 class _Browser(End):
     """The browser's end: says where it wants to go, then talks to that."""
 
-    def __init__(self, gate: Gate, group: TaskGroup) -> None:
+    def __init__(self, gate: Gate) -> None:
         super().__init__()
         self._gate = gate
-        self._group = group
         self._heard = b""
         self._greeted = self._asked = False
-        self._connecting = anyio.CancelScope()
+        self._connecting: anyio.CancelScope | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -189,7 +201,8 @@ class _Browser(End):
 
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
-        self._connecting.cancel()
+        if self._connecting is not None:
+            self._connecting.cancel()
         self._gate.discharge(self)
 
     def data_received(self, data: bytes) -> None:
@@ -210,11 +223,13 @@ class _Browser(End):
             self.transport.write(ACCEPTED)
         if self._greeted and (target := target_of(self._heard)) is not None:
             self._asked = True
-            self._group.start_soon(self._connect, target)
+            self._gate.want(self, target)
 
-    async def _connect(self, target: Target) -> None:
-        with self._connecting:
-            await self._gate.connect(self, target)
+    async def connect(self, target: Target) -> None:
+        """For as long as the browser waits for it."""
+        if not self.transport.is_closing():
+            with anyio.CancelScope() as self._connecting:
+                await self._gate.connect(self, target)
 
     def join(self, outside: End) -> None:
         if self.transport.is_closing():

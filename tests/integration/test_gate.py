@@ -15,6 +15,12 @@ from browser_workers.network.gate import Gate
 from browser_workers.network.rules import Endpoint, Rules
 from browser_workers.network.socks import Answer
 
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
+    return "asyncio", {"use_uvloop": request.param == "uvloop"}
+
+
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(20)]
 PRIVATE = Rules(allow_private_hosts=True)
 SIZE = 32 * 2**20
@@ -185,7 +191,7 @@ async def test_unused_connections_end() -> None:
 
 async def test_nothing_is_left_when_it_closes() -> None:
     async with listener(echo) as port, listener(flood) as flooding:
-        before = psutil.Process().num_fds()
+        before = len(psutil.Process().net_connections("tcp"))
         async with anyio.create_task_group() as group:
             gate = Gate(PRIVATE)
             await group.start(gate.serve)
@@ -198,5 +204,5 @@ async def test_nothing_is_left_when_it_closes() -> None:
         for stream in (*streams, hanging):
             await stream.aclose()
         with anyio.fail_after(2):
-            while psutil.Process().num_fds() > before:
+            while len(psutil.Process().net_connections("tcp")) > before:
                 await anyio.lowlevel.checkpoint()

@@ -116,7 +116,12 @@ async def test_what_others_do_in_it_is_left_alone(tmp_path: Path) -> None:
         page = await (await theirs.new_context()).new_page()
         dialogs: list[Dialog] = []
         asked = anyio.Event()
-        page.on("dialog", lambda dialog: (dialogs.append(dialog), asked.set()))
+
+        def on_dialog(dialog: Dialog) -> None:
+            dialogs.append(dialog)
+            asked.set()
+
+        page.on("dialog", on_dialog)
         async with PlaywrightBrowser(config(port), EnvConfig()) as browser:
             await play(browser)
             # They are asked something while episodes go on.
