@@ -133,17 +133,17 @@ async def chromium(
 ) -> AsyncIterator[Chromium]:
     """Raises `BrowserLost` when driver or browser did not start within `timeout_s`, `ConfigurationError` when it never can."""
     driver = async_playwright()
-    processes: ProcessTree | None = None
+    running: Chromium | None = None
     profiles: set[str] = set()
     try:
         running = await _start(driver, executable, arguments(viewport, page_memory_mb), timeout_s)
-        if (processes := running.processes) is not None:
-            profiles = await anyio.to_thread.run_sync(_profiles, processes)
+        if running.processes is not None:
+            profiles = await anyio.to_thread.run_sync(_profiles, running.processes)
         _log.info("browser_started", product=running.browser.version, executable=str(executable), sandbox=sandboxed())
         yield running
     finally:
         with anyio.CancelScope(shield=True):
-            await _end(driver, processes or _tree(driver))
+            await _end(driver, running)
         for profile in profiles:
             # The driver has removed it, unless it was killed.
             shutil.rmtree(profile, ignore_errors=True)
@@ -209,8 +209,11 @@ def _profiles(processes: ProcessTree) -> set[str]:
     return processes.profiles()
 
 
-async def _end(driver: PlaywrightContextManager, processes: ProcessTree | None) -> None:
-    """Gives them a moment to end by themselves, then ends them."""
+async def _end(driver: PlaywrightContextManager, running: Chromium | None) -> None:
+    """Gives both a moment to end by themselves, then ends them; at once where one of them is gone already."""
+    processes = running.processes if running is not None else _tree(driver)
+    if processes is not None and running is not None and running.lost.is_set():
+        await anyio.to_thread.run_sync(processes.kill_all)
     with anyio.move_on_after(_CLOSING_S) as patience, suppress(PlaywrightError):
         await driver.__aexit__()
     if patience.cancelled_caught:
