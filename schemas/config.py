@@ -349,11 +349,12 @@ class BrowserConfig:
     allow_private_hosts: bool = False
     """Let pages reach loopback, link-local and private addresses; a task's own site there is reached anyway."""
     max_episodes: int = 1000
-    """Episodes after which a browser is replaced."""
+    """Episodes after which a browser is replaced; 0: no limit."""
     max_memory_mb: int = 0
-    """Memory (PSS, units of 2**20 bytes) of a browser with all its processes from which on it is replaced; 0: no limit."""
+    """Memory (PSS, units of 2**20 bytes) of a browser with all its processes from which on it is replaced; 0: half of what the
+    machine, or this process's control group, has."""
     page_memory_mb: int = 1024
-    """Memory of one page's process at which that page is ended; 0: no limit."""
+    """Memory of one page's process, and of the heap of its scripts, at which that page is ended; 0: no limit."""
     viewport_width: int = 1280
     viewport_height: int = 768
     picture_format: Literal["jpeg", "png"] = "jpeg"
@@ -371,6 +372,9 @@ class BrowserConfig:
         _require_hosts("browser_config.denied_hosts", self.denied_hosts)
         if self.cdp_url:
             _require_devtools_address(self.cdp_url)
+        for name in ("max_episodes", "max_memory_mb", "page_memory_mb"):
+            value = getattr(self, name)
+            _require(value >= 0, f"browser_config.{name} is {value}: write 0 or a number above it")
 
 
 @dataclass(frozen=True, kw_only=True)

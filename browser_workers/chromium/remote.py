@@ -11,13 +11,13 @@ from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 import msgspec
-import psutil
 import structlog
 from playwright.async_api import Browser, Dialog, Playwright, async_playwright
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api._context_manager import PlaywrightContextManager
 
-from browser_workers.chromium.launch import Chromium, end, first_line, processes_of, watched
+from browser_workers.chromium.launch import Chromium, end, first_line, tree_of, watched
+from browser_workers.chromium.processes import ProcessTree
 from browser_workers.network.addresses import is_loopback
 from browser_workers.network.gate import Gate
 from browser_workers.network.rules import Rules
@@ -42,13 +42,14 @@ class _Version(msgspec.Struct):
 async def remote_chromium(config: BrowserConfig, *, timeout_s: float) -> AsyncIterator[Chromium]:
     """Raises `BrowserLost` when no connection was had within `timeout_s`."""
     driver = async_playwright()
-    processes: list[psutil.Process] = []
+    processes: ProcessTree | None = None
+    running: Chromium | None = None
     where = shown(config.cdp_url)
     try:
         try:
             with anyio.fail_after(timeout_s):
                 playwright = await driver.start()
-                processes += processes_of(driver)
+                processes = tree_of(driver)
                 running = await _connect(driver, playwright, config)
                 running.reaches_gates = await _reaches_gates(running, config.cdp_url)
         except TimeoutError as error:
@@ -59,7 +60,7 @@ async def remote_chromium(config: BrowserConfig, *, timeout_s: float) -> AsyncIt
         yield running
     finally:
         with anyio.CancelScope(shield=True):
-            await end(driver, processes or processes_of(driver))
+            await end(driver, processes or tree_of(driver), running)
         _log.info("browser_disconnected", address=where)
 
 

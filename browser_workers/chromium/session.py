@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-import anyio
 from anyio.abc import TaskGroup
 from playwright.async_api import BrowserContext, Route
-from playwright.async_api import Error as PlaywrightError
 
 from browser_workers.browser import Opening, PageState, Performed, View
 from browser_workers.chromium.happenings import Happenings
@@ -16,6 +14,7 @@ from browser_workers.chromium.performing import Performer
 from browser_workers.chromium.site_routes import answer
 from browser_workers.chromium.tab import TabSettings
 from browser_workers.chromium.windows import Windows
+from browser_workers.limits import Limits
 from browser_workers.network.reach import Reach
 from browser_workers.pictures import is_blank
 from schemas.errors import BrowserError
@@ -32,6 +31,7 @@ class PlaywrightSession:
         running: Chromium,
         group: TaskGroup,
         settings: TabSettings,
+        limits: Limits,
         context: BrowserContext,
         opening: Opening,
         reach: Reach,
@@ -43,6 +43,7 @@ class PlaywrightSession:
         self._running = running
         self.reach = reach
         self._settings = settings = replace(settings, why_blocked=reach.why_blocked)
+        self._limits = limits
         happenings = Happenings(context, group, timeout_s=settings.timeout_s)
         self._windows = Windows(running, group, settings, context, opening, happenings)
         self._performer = Performer(self._windows, happenings, settings, opening)
@@ -63,9 +64,12 @@ class PlaywrightSession:
 
     async def close(self) -> None:
         self._windows.end()
-        with anyio.move_on_after(_CLOSE_S), suppress(PlaywrightError):
-            await self.context.close()
-        self.reach.close()
+        try:
+            if not self._running.lost.is_set():
+                with suppress(BrowserError):
+                    await self._running.call("the end of a context", self.context.close(), timeout_s=_CLOSE_S)
+        finally:
+            self.reach.close()
         for tab in self._windows.tabs:
             tab.fail("the episode is over")
 
@@ -96,23 +100,32 @@ class PlaywrightSession:
     async def open(self) -> Performed:
         self.num_episodes += 1
         tab = await self._windows.active()
-        await tab.navigate(self.opening.url)
+        async with self._limits.navigate:
+            await tab.navigate(self.opening.url)
         await tab.forget_history()
         return await self._performer.performed()
 
     async def perform(self, action: Action) -> Performed:
-        return await self._performer.perform(action)
+        async with self._limits.action(action.kind):
+            return await self._performer.perform(action)
 
     async def state(self) -> PageState:
         state, self._performer.left = self._performer.left, None
-        return state or await (await self._windows.active()).state()
+        if state is not None:
+            return state
+        async with self._limits.page_metadata:
+            return await (await self._windows.active()).state()
 
     async def view(self) -> View:
         self._performer.left = None
         tab = await self._windows.settled()
-        picture = await tab.capture()
-        return View(picture=picture, state=await tab.state(), blank=is_blank(picture))
+        async with self._limits.screenshot:
+            picture = await tab.capture()
+        async with self._limits.page_metadata:
+            state = await tab.state()
+        return View(picture=picture, state=state, blank=is_blank(picture))
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
         tab = await self._windows.active()
-        return tuple([await tab.value_of(expression) for expression in expressions])
+        async with self._limits.metadata:
+            return tuple([await tab.value_of(expression) for expression in expressions])

@@ -22,7 +22,7 @@ def source_of(config: BrowserConfig) -> Source:
         return remote_chromium(config, timeout_s=timeout_s)
 
     def local(*, timeout_s: float) -> AbstractAsyncContextManager[Chromium]:
-        return chromium(executable, viewport, timeout_s=timeout_s)
+        return chromium(executable, viewport, timeout_s=timeout_s, page_memory_mb=config.page_memory_mb)
 
     if config.cdp_url:
         return remote

@@ -1,0 +1,94 @@
+"""Looks after the processes of one Chromium: ends pages that use too much memory, notices what no event tells.
+
+Invariant: from the moment a page passes its bound, or a process that everything depends on ends or stands still, it takes less
+than a second until it is dealt with, whether anybody uses the browser or not.
+"""
+
+from collections.abc import Callable, Mapping
+
+import anyio
+import anyio.to_thread
+import structlog
+
+from browser_workers.chromium.launch import Chromium
+from browser_workers.chromium.memory import pss_mib
+from browser_workers.chromium.processes import Part, ProcessTree, Seen
+
+_log = structlog.get_logger()
+_LOOK_S = 0.25
+_NEAR_LOOK_S = 0.1
+"""While a page is above half of its bound."""
+_WEIGH_S = 5.0
+"""Between two readings of the whole browser's memory."""
+_ESSENTIAL = (Part.DRIVER, Part.BROWSER, Part.ZYGOTE, Part.NETWORK)
+
+Look = Mapping[int, Seen]
+
+
+def broken(before: Look, now: Look) -> str:
+    """Why the browser as a whole cannot go on; empty while it can.
+
+    Only what was stopped in two looks counts: whoever stops and continues this worker with its browser is no fault.
+    """
+    for pid, was in before.items():
+        if was.part in _ESSENTIAL:
+            if pid not in now:
+                return f"the browser's {was.part.value} ended while it was in use"
+            if was.stopped and now[pid].stopped:
+                return f"the browser's {was.part.value} was stopped while it was in use"
+    return ""
+
+
+def stopped_pages(before: Look, now: Look) -> list[int]:
+    return [
+        pid for pid, seen in now.items() if seen.part is Part.PAGE and seen.stopped and pid in before and before[pid].stopped
+    ]
+
+
+def suspects(now: Look, bound_mib: float) -> list[int]:
+    """Pages whose resident memory is beyond a bound. Their share of it, which is smaller, takes longer to read."""
+    return [pid for pid, seen in now.items() if seen.part is Part.PAGE and seen.resident_mib > bound_mib]
+
+
+class Vigil:
+    """`keep` runs until it is cancelled or the browser is lost."""
+
+    def __init__(
+        self, running: Chromium, processes: ProcessTree, *, page_memory_mb: int, on_memory: Callable[[float], None]
+    ) -> None:
+        self._running = running
+        self._processes = processes
+        self._page_memory_mb = page_memory_mb
+        self._page_bound_mib = float(page_memory_mb or "inf")
+        self._on_memory = on_memory
+        """Is told the memory of the whole browser, in MiB, from time to time."""
+        self._thread = anyio.CapacityLimiter(1)
+
+    async def keep(self) -> None:
+        before: Look = {}
+        weigh_at = anyio.current_time() + _WEIGH_S
+        while not self._running.lost.is_set():
+            now = await anyio.to_thread.run_sync(self._processes.look, limiter=self._thread)
+            if reason := broken(before, now):
+                self._running.lose(reason)
+                return
+            for pid in stopped_pages(before, now):
+                self._end_page(pid, "the page's process was stopped", now[pid].resident_mib)
+            for pid in suspects(now, self._page_bound_mib):
+                await self._weigh_page(pid)
+            if anyio.current_time() >= weigh_at:
+                weigh_at = anyio.current_time() + _WEIGH_S
+                self._on_memory(await anyio.to_thread.run_sync(self._processes.memory_mib, limiter=self._thread))
+            before = now
+            await anyio.sleep(_NEAR_LOOK_S if suspects(now, self._page_bound_mib / 2) else _LOOK_S)
+
+    async def _weigh_page(self, pid: int) -> None:
+        used_mib = await anyio.to_thread.run_sync(pss_mib, pid, limiter=self._thread)
+        if used_mib > self._page_bound_mib:
+            bound = f"{self._page_memory_mb:,} MiB (browser_config.page_memory_mb)"
+            self._end_page(pid, f"the page used more than {bound} and was ended", used_mib)
+
+    def _end_page(self, pid: int, reason: str, used_mib: float) -> None:
+        _log.warning("page_ended", reason=reason, memory_mib=round(used_mib))
+        self._running.expect_crash(reason)
+        self._processes.kill(pid)
