@@ -14,6 +14,7 @@ from browser_workers.chromium.tab import TabSettings
 from browser_workers.network.gate import Gate
 from browser_workers.network.reach import Reach
 from browser_workers.network.rules import rules_for
+from schemas.errors import PageFailed
 
 _CLOSE_S = 5.0
 _NOTHING_BYPASSES = "<-loopback>"
@@ -36,7 +37,10 @@ async def open_context(
             raise
         return context, interception
     gate = Gate(rules)
-    await group.start(gate.serve)
+    try:
+        await group.start(gate.serve)
+    except OSError as error:
+        raise PageFailed(f"no gate could be opened: {error}") from error
     try:
         return await _new_context(running, settings, gate), gate
     except BaseException:
