@@ -1,7 +1,11 @@
 """Opens the browser context of an episode, with the only way to the network that its pages have."""
 
+from contextlib import suppress
+
+import anyio
 from anyio.abc import TaskGroup
 from playwright.async_api import BrowserContext
+from playwright.async_api import Error as PlaywrightError
 
 from browser_workers.browser import Opening
 from browser_workers.chromium.interception import Interception
@@ -10,7 +14,9 @@ from browser_workers.chromium.tab import TabSettings
 from browser_workers.network.gate import Gate
 from browser_workers.network.reach import Reach
 from browser_workers.network.rules import rules_for
+from schemas.errors import PageFailed
 
+_CLOSE_S = 5.0
 _NOTHING_BYPASSES = "<-loopback>"
 """Chromium leaves its proxy out for loopback unless it is told not to."""
 
@@ -23,10 +29,18 @@ async def open_context(
     if not running.reaches_gates:
         context = await _new_context(running, settings, None)
         interception = Interception(rules)
-        await running.call("the rules", interception.begin(context), timeout_s=settings.timeout_s)
+        try:
+            await running.call("the rules", interception.begin(context), timeout_s=settings.timeout_s)
+        except BaseException:
+            with anyio.move_on_after(_CLOSE_S, shield=True), suppress(PlaywrightError):
+                await context.close()
+            raise
         return context, interception
     gate = Gate(rules)
-    await group.start(gate.serve)
+    try:
+        await group.start(gate.serve)
+    except OSError as error:
+        raise PageFailed(f"no gate could be opened: {error}") from error
     try:
         return await _new_context(running, settings, gate), gate
     except BaseException:

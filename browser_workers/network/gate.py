@@ -74,31 +74,37 @@ class Gate:
         await self._closed.wait()
 
     async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Raises `OSError` into the caller of `start` when nothing can be listened on."""
         # The loop calls protocols outside every task, where nothing can be started: what they want comes by this way.
         self._wanted, wanted = anyio.create_memory_object_stream[tuple[_Browser, Target]](_MAX_CONNECTIONS)
-        async with self._wanted, anyio.create_task_group() as group:
+        async with self._wanted, wanted:
             server = await asyncio.get_running_loop().create_server(lambda: _Browser(self), "127.0.0.1", 0)
             self.port = server.sockets[0].getsockname()[1]
-            group.start_soon(self._dispatch, wanted)
             try:
-                task_status.started()
-                while not self._closing.is_set():
-                    with anyio.move_on_after(self._sweep_s):
-                        await self._closing.wait()
-                    self._drop(time.monotonic() - self._idle_s)
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._dispatch, wanted)
+                    task_status.started()
+                    await self._sweep()
+                    group.cancel_scope.cancel()
             finally:
                 self._closing.set()
                 server.close()
                 self._drop()
-                group.cancel_scope.cancel()
                 # Connections are gone one turn of the loop after they were ended.
                 await anyio.lowlevel.cancel_shielded_checkpoint()
                 self._closed.set()
 
     async def _dispatch(self, wanted: MemoryObjectReceiveStream[tuple["_Browser", Target]]) -> None:
-        async with wanted, anyio.create_task_group() as group:
+        async with anyio.create_task_group() as group:
             async for browser, target in wanted:
                 group.start_soon(browser.connect, target)
+
+    async def _sweep(self) -> None:
+        """Until it is to close."""
+        while not self._closing.is_set():
+            with anyio.move_on_after(self._sweep_s):
+                await self._closing.wait()
+            self._drop(time.monotonic() - self._idle_s)
 
     def _drop(self, unused_since: float | None = None) -> None:
         """Ends the connections that nobody used since, or all."""
@@ -133,7 +139,7 @@ class Gate:
             self._refusals.forget(host)
             return
         if self._refusals.add(host, reason) and code is Answer.NOT_ALLOWED:
-            _log.info("page_refused_a_host", host=host, port=port, reason=reason)
+            _log.info("host_refused", host=host, port=port, reason=reason)
         browser.refuse(code)
 
     async def _reach(self, browser: "_Browser", host: str, port: int) -> tuple[Answer, str]:
@@ -157,9 +163,10 @@ class Gate:
         for address in addresses:
             try:
                 with anyio.move_on_after(_ADDRESS_S if len(addresses) > 1 else _CONNECT_S):
-                    _, outside = await loop.create_connection(lambda: _Outside(self), str(address), port)
-                    browser.join(outside)
-                    return Answer.CONNECTED, ""
+                    _, outside = await loop.create_connection(lambda: _Outside(self, browser), str(address), port)
+                    if outside.other is not None:
+                        return Answer.CONNECTED, ""
+                    return Answer.REFUSED, f"the episode has {_MAX_CONNECTIONS} connections already"
             except ConnectionRefusedError:
                 failed = Answer.REFUSED, f"{host}:{port} refused the connection"
             except OSError as error:
@@ -168,15 +175,18 @@ class Gate:
 
 
 class _Outside(End):
-    """The site's end."""
+    """The site's end: joined before it can receive anything."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: Gate, browser: "_Browser") -> None:
         super().__init__()
         self._gate = gate
+        self._browser = browser
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        if not self._gate.admit(self):
+        if self._gate.admit(self):
+            self._browser.join(self)
+        else:
             self.transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -49,6 +49,11 @@ async def echo(stream: anyio.abc.SocketStream) -> None:
                 await stream.send(data)
 
 
+async def greet(stream: anyio.abc.SocketStream) -> None:
+    async with stream:
+        await stream.send(b"welcome")
+
+
 async def flood(stream: anyio.abc.SocketStream) -> None:
     async with stream:
         with suppress(anyio.BrokenResourceError):
@@ -60,7 +65,7 @@ async def ask(gate: Gate, host: str, port: int) -> tuple[anyio.abc.SocketStream,
     await stream.send(b"\5\1\0")
     assert await stream.receive() == b"\5\0"
     await stream.send(b"\5\1\0\3" + bytes((len(host),)) + host.encode() + port.to_bytes(2, "big"))
-    return stream, Answer((await stream.receive())[1])
+    return stream, Answer((await stream.receive(10))[1])
 
 
 async def answer_of(gate: Gate, host: str, port: int) -> Answer:
@@ -176,6 +181,29 @@ async def test_whoever_speaks_otherwise_is_cut_off(said: bytes) -> None:
                 heard += await stream.receive()
         assert heard in (b"", b"\5\0")
         await stream.aclose()
+
+
+async def test_a_page_has_so_many_connections_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("browser_workers.network.gate._MAX_CONNECTIONS", 3)
+    async with listener(echo) as port, serving(Gate(PRIVATE)) as gate:
+        first, answer = await ask(gate, "127.0.0.1", port)
+        assert answer is Answer.CONNECTED
+        assert await answer_of(gate, "127.0.0.1", port) is Answer.REFUSED
+        assert gate.why_blocked("127.0.0.1") == "the episode has 3 connections already"
+        await first.aclose()
+        with anyio.fail_after(2):
+            while gate.num_open:
+                await anyio.lowlevel.checkpoint()
+        assert await answer_of(gate, "127.0.0.1", port) is Answer.CONNECTED
+
+
+async def test_a_site_that_speaks_first_is_heard() -> None:
+    async with listener(greet) as port, serving(Gate(PRIVATE)) as gate:
+        for _ in range(20):
+            stream, answer = await ask(gate, "127.0.0.1", port)
+            assert answer is Answer.CONNECTED
+            assert await stream.receive() == b"welcome"
+            await stream.aclose()
 
 
 async def test_unused_connections_end() -> None:
