@@ -6,10 +6,12 @@ of either is left.
 
 import asyncio
 import shutil
+import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -134,19 +136,20 @@ async def chromium(
     """Raises `BrowserLost` when driver or browser did not start within `timeout_s`, `ConfigurationError` when it never can."""
     driver = async_playwright()
     running: Chromium | None = None
-    profiles: set[str] = set()
+    # The driver removes what it has made, unless it was killed.
+    folders = {await anyio.to_thread.run_sync(partial(tempfile.mkdtemp, prefix="millrace-browser-"))}
     try:
-        running = await _start(driver, executable, arguments(viewport, page_memory_mb), timeout_s)
+        options = arguments(viewport, page_memory_mb)
+        running = await _start(driver, executable, options, artifacts=next(iter(folders)), timeout_s=timeout_s)
         if running.processes is not None:
-            profiles = await anyio.to_thread.run_sync(_profiles, running.processes)
+            folders |= await anyio.to_thread.run_sync(_profiles, running.processes)
         _log.info("browser_started", product=running.browser.version, executable=str(executable), sandbox=sandboxed())
         yield running
     finally:
         with anyio.CancelScope(shield=True):
             await _end(driver, running)
-        for profile in profiles:
-            # The driver has removed it, unless it was killed.
-            shutil.rmtree(profile, ignore_errors=True)
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
         _log.info("browser_ended")
 
 
@@ -157,11 +160,13 @@ def arguments(viewport: tuple[int, int], page_memory_mb: int) -> list[str]:
     return [*_ARGUMENTS, *heap, f"--window-size={viewport[0]},{viewport[1]}"]
 
 
-async def _start(driver: PlaywrightContextManager, executable: Path, options: list[str], timeout_s: float) -> Chromium:
+async def _start(
+    driver: PlaywrightContextManager, executable: Path, options: list[str], *, artifacts: str, timeout_s: float
+) -> Chromium:
     try:
         # Shielded: a start that is given up half-way would leave its processes to nobody.
         with anyio.fail_after(timeout_s, shield=True):
-            return await _launch(driver, executable, options, timeout_s)
+            return await _launch(driver, executable, options, artifacts=artifacts, timeout_s=timeout_s)
     except TimeoutError as error:
         raise BrowserLost(f"{executable} did not start within {timeout_s:g} s") from error
     except (PlaywrightError, OSError) as error:
@@ -170,11 +175,14 @@ async def _start(driver: PlaywrightContextManager, executable: Path, options: li
         raise BrowserLost(f"{executable} could not be started: {_first_line(error)}") from error
 
 
-async def _launch(driver: PlaywrightContextManager, executable: Path, options: list[str], timeout_s: float) -> Chromium:
+async def _launch(
+    driver: PlaywrightContextManager, executable: Path, options: list[str], *, artifacts: str, timeout_s: float
+) -> Chromium:
     playwright = await driver.start()
     browser = await playwright.chromium.launch(
         executable_path=executable,
         args=options,
+        artifacts_dir=artifacts,
         chromium_sandbox=sandboxed(),
         # Whoever runs this process decides what a signal means.
         handle_sigint=False,

@@ -20,7 +20,12 @@ _NEAR_LOOK_S = 0.1
 """While a page is above half of its bound."""
 _WEIGH_S = 5.0
 """Between two readings of the whole browser's memory."""
-_ESSENTIAL = (Part.DRIVER, Part.BROWSER, Part.ZYGOTE, Part.NETWORK)
+_ESSENTIAL = {
+    Part.DRIVER: "the browser's driver",
+    Part.BROWSER: "the browser",
+    Part.ZYGOTE: "the browser's zygote",
+    Part.NETWORK: "the browser's network process",
+}
 
 Look = Mapping[int, Seen]
 
@@ -31,11 +36,11 @@ def broken(before: Look, now: Look) -> str:
     Only what was stopped in two looks counts: whoever stops and continues this worker with its browser is no fault.
     """
     for pid, was in before.items():
-        if was.part in _ESSENTIAL:
+        if (name := _ESSENTIAL.get(was.part)) is not None:
             if pid not in now:
-                return f"the browser's {was.part.value} ended while it was in use"
+                return f"{name} ended while it was in use"
             if was.stopped and now[pid].stopped:
-                return f"the browser's {was.part.value} was stopped while it was in use"
+                return f"{name} was stopped while it was in use"
     return ""
 
 
