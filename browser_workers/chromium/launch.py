@@ -32,6 +32,8 @@ T = TypeVar("T")
 _log = structlog.get_logger()
 _CLOSING_S = 2.0
 _ANSWER_S = 5.0
+_HEAP_LIMIT = 2
+"""Times the bound of a page's memory."""
 _CRASH_S = 2.0
 """From the end of a page's process until its crash is told, at most."""
 _BROWSER_ENDED = "the browser ended while it was in use"
@@ -155,8 +157,8 @@ async def chromium(
 
 def arguments(viewport: tuple[int, int], page_memory_mb: int) -> list[str]:
     """Chromium's command line, beside what Playwright gives."""
-    # A script's heap then fails to grow at the bound, even between two looks at the process.
-    heap = [f"--js-flags=--max-old-space-size={page_memory_mb}"] if page_memory_mb else []
+    # Where two looks at the process are too far apart. Near its limit a heap is collected without end, so it is not the bound.
+    heap = [f"--js-flags=--max-old-space-size={_HEAP_LIMIT * page_memory_mb}"] if page_memory_mb else []
     return [*_ARGUMENTS, *heap, f"--window-size={viewport[0]},{viewport[1]}"]
 
 
