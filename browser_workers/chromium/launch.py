@@ -74,7 +74,7 @@ class Chromium:
     protocol: CDPSession
     """Speaks to the browser itself, not to a page."""
     processes: ProcessTree | None = None
-    """Those that were started for it; None where it runs elsewhere."""
+    """Those that were started for it here: of a browser elsewhere, the driver alone."""
     lost: anyio.Event = field(default_factory=anyio.Event)
     """Set when it or its driver is gone."""
     why_lost: str = ""
@@ -105,7 +105,7 @@ class Chromium:
             with self._call(timeout_s):
                 return await awaitable
         except PlaywrightError as error:
-            raise await self.why_gone(f"{what} could not be had: {_first_line(error)}") from error
+            raise await self.why_gone(f"{what} could not be had: {first_line(error)}") from error
         raise await self.why_gone(f"{what} could not be had within {timeout_s:g} s")
 
     async def why_gone(self, reason: str, *, patience_s: float = _ANSWER_S) -> BrowserError:
@@ -149,7 +149,7 @@ async def chromium(
         yield running
     finally:
         with anyio.CancelScope(shield=True):
-            await _end(driver, running)
+            await end(driver, running)
         for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
         _log.info("browser_ended")
@@ -174,7 +174,7 @@ async def _start(
     except (PlaywrightError, OSError) as error:
         if _NO_SANDBOX in str(error):
             raise ConfigurationError(f"{executable} {_SANDBOX_ADVICE}") from error
-        raise BrowserLost(f"{executable} could not be started: {_first_line(error)}") from error
+        raise BrowserLost(f"{executable} could not be started: {first_line(error)}") from error
 
 
 async def _launch(
@@ -192,7 +192,12 @@ async def _launch(
         handle_sighup=False,
         timeout=timeout_s * 1000,
     )
-    running = Chromium(browser, await browser.new_browser_cdp_session(), _tree(driver))
+    return await watched(driver, browser)
+
+
+async def watched(driver: PlaywrightContextManager, browser: Browser) -> Chromium:
+    """A browser that the driver has just got hold of."""
+    running = Chromium(browser, await browser.new_browser_cdp_session(), processes_of(driver))
     browser.on("disconnected", lambda _: running.lose(_BROWSER_ENDED))
     # Playwright has no public event for the end of its own driver. The error behind it is known then.
     browser._impl_obj._connection.on("close", lambda: running.lose(_DRIVER_ENDED))
@@ -206,7 +211,7 @@ def _retrieve(future: "asyncio.Future[object]") -> None:
         future.exception()
 
 
-def _tree(driver: PlaywrightContextManager) -> ProcessTree | None:
+def processes_of(driver: PlaywrightContextManager) -> ProcessTree | None:
     """The driver and what it has started."""
     if driver._client is not None:
         with suppress(psutil.Error):
@@ -219,9 +224,9 @@ def _profiles(processes: ProcessTree) -> set[str]:
     return processes.profiles()
 
 
-async def _end(driver: PlaywrightContextManager, running: Chromium | None) -> None:
+async def end(driver: PlaywrightContextManager, running: Chromium | None) -> None:
     """Gives both a moment to end by themselves, then ends them; at once where one of them is gone already."""
-    processes = running.processes if running is not None else _tree(driver)
+    processes = running.processes if running is not None else processes_of(driver)
     if processes is not None and running is not None and running.lost.is_set():
         await anyio.to_thread.run_sync(processes.kill_all)
     with anyio.move_on_after(_CLOSING_S) as patience, suppress(PlaywrightError):
@@ -232,5 +237,5 @@ async def _end(driver: PlaywrightContextManager, running: Chromium | None) -> No
         await anyio.to_thread.run_sync(processes.kill_all)
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0]
