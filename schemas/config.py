@@ -354,7 +354,7 @@ class BrowserConfig:
     """Memory (PSS, units of 2**20 bytes) of a browser with all its processes from which on it is replaced; 0: half of what the
     machine, or this process's control group, has."""
     page_memory_mb: int = 1024
-    """Memory of one page's process, and of the heap of its scripts, at which that page is ended; 0: no limit."""
+    """Memory of one page's process at which that page is ended; its scripts' heap may grow to twice that; 0: no limit."""
     viewport_width: int = 1280
     viewport_height: int = 768
     picture_format: Literal["jpeg", "png"] = "jpeg"

@@ -65,7 +65,13 @@ class Instance:
         """Until it is lost."""
         self.group.start_soon(self._ping)
         if (processes := self.running.processes) is not None:
-            vigil = Vigil(self.running, processes, page_memory_mb=self._page_memory_mb, on_memory=self._note_memory)
+            vigil = Vigil(
+                self.running,
+                processes,
+                page_memory_mb=self._page_memory_mb,
+                bound_mib=self._lifetime.max_memory_mib,
+                on_memory=self._note_memory,
+            )
             self.group.start_soon(vigil.keep)
         await self.running.lost.wait()
         _log.warning("browser_lost", reason=self.running.why_lost, episodes=self._num_active)

@@ -6,10 +6,12 @@ of either is left.
 
 import asyncio
 import shutil
+import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,6 +32,8 @@ T = TypeVar("T")
 _log = structlog.get_logger()
 _CLOSING_S = 2.0
 _ANSWER_S = 5.0
+_HEAP_LIMIT = 2
+"""Times the bound of a page's memory."""
 _CRASH_S = 2.0
 """From the end of a page's process until its crash is told, at most."""
 _BROWSER_ENDED = "the browser ended while it was in use"
@@ -74,7 +78,7 @@ class Chromium:
     protocol: CDPSession
     """Speaks to the browser itself, not to a page."""
     processes: ProcessTree | None = None
-    """Those that were started for it; None where it runs elsewhere."""
+    """Those that were started for it here: of a browser elsewhere, the driver alone."""
     lost: anyio.Event = field(default_factory=anyio.Event)
     """Set when it or its driver is gone."""
     why_lost: str = ""
@@ -140,34 +144,37 @@ async def chromium(
     """Raises `BrowserLost` when driver or browser did not start within `timeout_s`, `ConfigurationError` when it never can."""
     driver = async_playwright()
     running: Chromium | None = None
-    profiles: set[str] = set()
+    # The driver removes what it has made, unless it was killed.
+    folders = {await anyio.to_thread.run_sync(partial(tempfile.mkdtemp, prefix="millrace-browser-"))}
     try:
-        running = await _start(driver, executable, arguments(viewport, page_memory_mb), timeout_s)
+        options = arguments(viewport, page_memory_mb)
+        running = await _start(driver, executable, options, artifacts=next(iter(folders)), timeout_s=timeout_s)
         if running.processes is not None:
-            profiles = await anyio.to_thread.run_sync(_profiles, running.processes)
+            folders |= await anyio.to_thread.run_sync(_profiles, running.processes)
         _log.info("browser_started", product=running.browser.version, executable=str(executable), sandbox=sandboxed())
         yield running
     finally:
         with anyio.CancelScope(shield=True):
-            await end(driver, running.processes if running is not None else tree_of(driver), running)
-        for profile in profiles:
-            # The driver has removed it, unless it was killed.
-            shutil.rmtree(profile, ignore_errors=True)
+            await end(driver, running)
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
         _log.info("browser_ended")
 
 
 def arguments(viewport: tuple[int, int], page_memory_mb: int) -> list[str]:
     """Chromium's command line, beside what Playwright gives."""
-    # A script's heap then fails to grow at the bound, even between two looks at the process.
-    heap = [f"--js-flags=--max-old-space-size={page_memory_mb}"] if page_memory_mb else []
+    # Where two looks at the process are too far apart. Near its limit a heap is collected without end, so it is not the bound.
+    heap = [f"--js-flags=--max-old-space-size={_HEAP_LIMIT * page_memory_mb}"] if page_memory_mb else []
     return [*_ARGUMENTS, *heap, f"--window-size={viewport[0]},{viewport[1]}"]
 
 
-async def _start(driver: PlaywrightContextManager, executable: Path, options: list[str], timeout_s: float) -> Chromium:
+async def _start(
+    driver: PlaywrightContextManager, executable: Path, options: list[str], *, artifacts: str, timeout_s: float
+) -> Chromium:
     try:
         # Shielded: a start that is given up half-way would leave its processes to nobody.
         with anyio.fail_after(timeout_s, shield=True):
-            return await _launch(driver, executable, options, timeout_s)
+            return await _launch(driver, executable, options, artifacts=artifacts, timeout_s=timeout_s)
     except TimeoutError as error:
         raise BrowserLost(f"{executable} did not start within {timeout_s:g} s") from error
     except (PlaywrightError, OSError) as error:
@@ -176,11 +183,14 @@ async def _start(driver: PlaywrightContextManager, executable: Path, options: li
         raise BrowserLost(f"{executable} could not be started: {first_line(error)}") from error
 
 
-async def _launch(driver: PlaywrightContextManager, executable: Path, options: list[str], timeout_s: float) -> Chromium:
+async def _launch(
+    driver: PlaywrightContextManager, executable: Path, options: list[str], *, artifacts: str, timeout_s: float
+) -> Chromium:
     playwright = await driver.start()
     browser = await playwright.chromium.launch(
         executable_path=executable,
         args=options,
+        artifacts_dir=artifacts,
         chromium_sandbox=sandboxed(),
         # Whoever runs this process decides what a signal means.
         handle_sigint=False,
@@ -188,14 +198,12 @@ async def _launch(driver: PlaywrightContextManager, executable: Path, options: l
         handle_sighup=False,
         timeout=timeout_s * 1000,
     )
-    running = await watched(driver, browser)
-    running.processes = tree_of(driver)
-    return running
+    return await watched(driver, browser)
 
 
 async def watched(driver: PlaywrightContextManager, browser: Browser) -> Chromium:
     """A browser that the driver has just got hold of."""
-    running = Chromium(browser, await browser.new_browser_cdp_session())
+    running = Chromium(browser, await browser.new_browser_cdp_session(), processes_of(driver))
     browser.on("disconnected", lambda _: running.lose(_BROWSER_ENDED))
     # Playwright has no public event for the end of its own driver. The error behind it is known then.
     browser._impl_obj._connection.on("close", lambda: running.lose(_DRIVER_ENDED))
@@ -209,7 +217,7 @@ def _retrieve(future: "asyncio.Future[object]") -> None:
         future.exception()
 
 
-def tree_of(driver: PlaywrightContextManager) -> ProcessTree | None:
+def processes_of(driver: PlaywrightContextManager) -> ProcessTree | None:
     """The driver and what it has started."""
     if driver._client is not None:
         with suppress(psutil.Error):
@@ -222,8 +230,9 @@ def _profiles(processes: ProcessTree) -> set[str]:
     return processes.profiles()
 
 
-async def end(driver: PlaywrightContextManager, processes: ProcessTree | None, running: Chromium | None) -> None:
-    """Gives driver and browser a moment to end by themselves, then ends `processes`; at once where one is gone already."""
+async def end(driver: PlaywrightContextManager, running: Chromium | None) -> None:
+    """Gives both a moment to end by themselves, then ends them; at once where one of them is gone already."""
+    processes = running.processes if running is not None else processes_of(driver)
     if processes is not None and running is not None and running.lost.is_set():
         await anyio.to_thread.run_sync(processes.kill_all)
     with anyio.move_on_after(_CLOSING_S) as patience, suppress(PlaywrightError):

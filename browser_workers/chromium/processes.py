@@ -26,7 +26,7 @@ class Part(enum.Enum):
     """What a process is for."""
 
     DRIVER = "driver"
-    BROWSER = "main process"
+    BROWSER = "browser"
     ZYGOTE = "zygote"
     """Every page's process is forked from it."""
     NETWORK = "network process"

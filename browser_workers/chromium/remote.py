@@ -16,8 +16,7 @@ from playwright.async_api import Browser, Dialog, Playwright, async_playwright
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api._context_manager import PlaywrightContextManager
 
-from browser_workers.chromium.launch import Chromium, end, first_line, tree_of, watched
-from browser_workers.chromium.processes import ProcessTree
+from browser_workers.chromium.launch import Chromium, end, first_line, watched
 from browser_workers.network.addresses import is_loopback
 from browser_workers.network.gate import Gate
 from browser_workers.network.rules import Rules
@@ -42,14 +41,12 @@ class _Version(msgspec.Struct):
 async def remote_chromium(config: BrowserConfig, *, timeout_s: float) -> AsyncIterator[Chromium]:
     """Raises `BrowserLost` when no connection was had within `timeout_s`."""
     driver = async_playwright()
-    processes: ProcessTree | None = None
     running: Chromium | None = None
     where = shown(config.cdp_url)
     try:
         try:
             with anyio.fail_after(timeout_s):
                 playwright = await driver.start()
-                processes = tree_of(driver)
                 running = await _connect(driver, playwright, config)
                 running.reaches_gates = await _reaches_gates(running, config.cdp_url)
         except TimeoutError as error:
@@ -60,7 +57,7 @@ async def remote_chromium(config: BrowserConfig, *, timeout_s: float) -> AsyncIt
         yield running
     finally:
         with anyio.CancelScope(shield=True):
-            await end(driver, processes or tree_of(driver), running)
+            await end(driver, running)
         _log.info("browser_disconnected", address=where)
 
 

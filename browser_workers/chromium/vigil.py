@@ -18,9 +18,16 @@ _log = structlog.get_logger()
 _LOOK_S = 0.25
 _NEAR_LOOK_S = 0.1
 """While a page is above half of its bound."""
+_SURE_S = 0.05
 _WEIGH_S = 5.0
 """Between two readings of the whole browser's memory."""
-_ESSENTIAL = (Part.DRIVER, Part.BROWSER, Part.ZYGOTE, Part.NETWORK)
+_ESSENTIAL = {
+    # The cause before its consequences: each of these takes those behind it with it.
+    Part.DRIVER: "the browser's driver",
+    Part.BROWSER: "the browser",
+    Part.ZYGOTE: "the browser's zygote",
+    Part.NETWORK: "the browser's network process",
+}
 
 Look = Mapping[int, Seen]
 
@@ -30,12 +37,12 @@ def broken(before: Look, now: Look) -> str:
 
     Only what was stopped in two looks counts: whoever stops and continues this worker with its browser is no fault.
     """
-    for pid, was in before.items():
-        if was.part in _ESSENTIAL:
+    for part, name in _ESSENTIAL.items():
+        for pid in (pid for pid, was in before.items() if was.part is part):
             if pid not in now:
-                return f"the browser's {was.part.value} ended while it was in use"
-            if was.stopped and now[pid].stopped:
-                return f"the browser's {was.part.value} was stopped while it was in use"
+                return f"{name} ended while it was in use"
+            if before[pid].stopped and now[pid].stopped:
+                return f"{name} was stopped while it was in use"
     return ""
 
 
@@ -54,33 +61,48 @@ class Vigil:
     """`keep` runs until it is cancelled or the browser is lost."""
 
     def __init__(
-        self, running: Chromium, processes: ProcessTree, *, page_memory_mb: int, on_memory: Callable[[float], None]
+        self,
+        running: Chromium,
+        processes: ProcessTree,
+        *,
+        page_memory_mb: int,
+        bound_mib: float,
+        on_memory: Callable[[float], None],
     ) -> None:
         self._running = running
         self._processes = processes
         self._page_memory_mb = page_memory_mb
         self._page_bound_mib = float(page_memory_mb or "inf")
+        self._bound_mib = bound_mib
+        """Of the whole browser. Resident memory counts what is shared many times: while even that is below it, all is well."""
         self._on_memory = on_memory
-        """Is told the memory of the whole browser, in MiB, from time to time."""
+        """Is told the memory of the whole browser, in MiB, from time to time, where it may be beyond its bound."""
         self._thread = anyio.CapacityLimiter(1)
 
     async def keep(self) -> None:
         before: Look = {}
         weigh_at = anyio.current_time() + _WEIGH_S
         while not self._running.lost.is_set():
-            now = await anyio.to_thread.run_sync(self._processes.look, limiter=self._thread)
-            if reason := broken(before, now):
-                self._running.lose(reason)
-                return
+            now = await self._look()
+            if broken(before, now):
+                # A consequence may have been seen before its cause.
+                await anyio.sleep(_SURE_S)
+                now = await self._look()
+                if reason := broken(before, now):
+                    self._running.lose(reason)
+                    return
             for pid in stopped_pages(before, now):
                 self._end_page(pid, "the page's process was stopped", now[pid].resident_mib)
             for pid in suspects(now, self._page_bound_mib):
                 await self._weigh_page(pid)
-            if anyio.current_time() >= weigh_at:
+            if anyio.current_time() >= weigh_at and sum(seen.resident_mib for seen in now.values()) >= self._bound_mib:
                 weigh_at = anyio.current_time() + _WEIGH_S
                 self._on_memory(await anyio.to_thread.run_sync(self._processes.memory_mib, limiter=self._thread))
             before = now
             await anyio.sleep(_NEAR_LOOK_S if suspects(now, self._page_bound_mib / 2) else _LOOK_S)
+
+    async def _look(self) -> Look:
+        return await anyio.to_thread.run_sync(self._processes.look, limiter=self._thread)
 
     async def _weigh_page(self, pid: int) -> None:
         used_mib = await anyio.to_thread.run_sync(pss_mib, pid, limiter=self._thread)

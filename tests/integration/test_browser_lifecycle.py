@@ -84,7 +84,7 @@ FAULTS = {
         Part.BROWSER,
         signal.SIGSTOP,
         BrowserLost,
-        "the browser's main process was stopped while it was in use",
+        "the browser was stopped while it was in use",
     ),
     "driver killed": (Part.DRIVER, signal.SIGKILL, BrowserLost, "the browser's driver ended while it was in use"),
     "driver stopped": (Part.DRIVER, signal.SIGSTOP, BrowserLost, "the browser's driver was stopped while it was in use"),
