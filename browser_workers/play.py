@@ -5,8 +5,8 @@ reason and the steps it had); a bus that fails raises, so that the task is playe
 """
 
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import anyio
@@ -43,6 +43,10 @@ class Clock:
             act_s=spent("act", 0.0),
             total_s=time.monotonic() - self.began,
         )
+
+
+class _TimeIsUp(Exception):
+    """The episode's deadline passed while the browser was at work: what it was at is not finished."""
 
 
 @asynccontextmanager
@@ -94,6 +98,8 @@ class Play:
             return Finish(Outcome.FAILED, error=str(error))
         except MessageTooLarge as error:
             return Finish(Outcome.FAILED, error=str(error))
+        except _TimeIsUp:
+            return self._episode.timed_out()
 
     def trajectory(self, finish: Finish) -> Trajectory:
         return Trajectory(
@@ -150,7 +156,9 @@ class Play:
         live = self._subjects.live(self._task.episode, self._chain.attempt)
         began = time.monotonic()
         # Subscribed before anything is asked: an answer may come at once.
-        async with self._bus.listen(live) as answers, browser.session(opening) as session:
+        async with self._bus.listen(live) as answers, AsyncExitStack() as stack:
+            with self._in_time():
+                session = await stack.enter_async_context(browser.session(opening))
             decision: Decision = Open()
             while not isinstance(decision, Finish):
                 if isinstance(decision, Ask):
@@ -175,7 +183,20 @@ class Play:
         except BrowserError:
             return None
 
+    @contextmanager
+    def _in_time(self) -> Iterator[None]:
+        """The episode's time bounds its body, waits for a free place among the browser's operations included."""
+        with anyio.move_on_after(self._episode.deadline - time.monotonic()) as patience:
+            yield
+        if patience.cancelled_caught:
+            raise _TimeIsUp
+
     async def _use(self, session: Session, decision: Open | Observe | Act) -> Decision:
+        with self._in_time():
+            async with _alive(session):
+                return await self._carry_out(session, decision)
+
+    async def _carry_out(self, session: Session, decision: Open | Observe | Act) -> Decision:
         began = time.monotonic()
         match decision:
             case Open():

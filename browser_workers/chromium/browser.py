@@ -1,58 +1,34 @@
 """The browser of one worker process: one Chromium, a fresh context an episode, replaced when it dies or grows old.
 
 A Chromium that is lost, or whose driver is, ends the episodes that were in it with `BrowserLost`; the next episode starts
-another. One that has lived `instance_lifetime_max` takes no more episodes and is closed when its last one ends.
+another. One that is retired takes no more episodes and is closed when its last one ends.
 """
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from types import TracebackType
 
 import anyio
 import structlog
-from anyio.abc import TaskGroup, TaskStatus
+from anyio.abc import TaskStatus
 
 from browser_workers.browser import Opening
-from browser_workers.chromium.executable import find_chromium
-from browser_workers.chromium.launch import Chromium, chromium
+from browser_workers.chromium.contexts import open_context
+from browser_workers.chromium.instance import Instance
+from browser_workers.chromium.retirement import Lifetime
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.chromium.settings import TabSettings
+from browser_workers.chromium.source import source_of
+from browser_workers.limits import Limits
 from schemas.config import BrowserConfig, ContextConfig, EnvConfig
-from schemas.errors import BrowserLost
+from schemas.errors import PageFailed
 
 _log = structlog.get_logger()
 _START_S = 30.0
-_CLOSE_S = 8.0
 _EPISODES_A_CONTEXT = 100
 """Episodes of a suite that keeps no state before its context, and with it the renderer process, is replaced."""
-
-
-@dataclass(eq=False)
-class _Instance:
-    """One running Chromium and the sessions in it."""
-
-    running: Chromium
-    group: TaskGroup
-    retire_at: float
-    """Monotonic seconds from which on it takes no more episodes."""
-    ended: anyio.Event = field(default_factory=anyio.Event)
-    """Set when it shall end."""
-    num_episodes: int = 0
-    sessions: set[PlaywrightSession] = field(default_factory=set)
-    parked: list[PlaywrightSession] = field(default_factory=list)
-
-    @property
-    def usable(self) -> bool:
-        return not self.running.lost.is_set() and time.monotonic() < self.retire_at
-
-    async def end_when_lost(self) -> None:
-        await self.running.lost.wait()
-        _log.warning("browser_lost", episodes=self.num_episodes)
-        for session in self.sessions:
-            session.lose(BrowserLost("the browser ended while it was in use"))
-        self.ended.set()
+_MIN_PARKED = 2
+"""Pages kept between episodes, at least; more on workers of many slots."""
 
 
 class PlaywrightBrowser:
@@ -61,11 +37,13 @@ class PlaywrightBrowser:
     def __init__(
         self, browser_config: BrowserConfig, env_config: EnvConfig, context_config: ContextConfig | None = None
     ) -> None:
-        self._executable = find_chromium(browser_config.executable)
+        self._source = source_of(browser_config)
         self._settings = TabSettings(browser_config, env_config, context_config or ContextConfig())
-        self._lifetime_s = env_config.instance_lifetime_max * 60.0
+        self._lifetime = Lifetime.of(browser_config, env_config)
+        self._limits = Limits(env_config.http_pools)
+        self._max_parked = max(_MIN_PARKED, env_config.server_size // 4)
         self._lock = anyio.Lock()
-        self._instance: _Instance | None = None
+        self._instance: Instance | None = None
         self._stack = AsyncExitStack()
         self.num_launches = 0
 
@@ -81,28 +59,28 @@ class PlaywrightBrowser:
 
     # instances --------------------------------------------------------------------------------------------------------
 
-    async def _ready(self) -> _Instance:
+    async def _ready(self) -> Instance:
         async with self._lock:
             instance = self._instance
-            if instance is not None and instance.usable:
-                return instance
-            if instance is not None and not instance.num_episodes:
-                instance.ended.set()
+            if instance is not None:
+                if instance.usable:
+                    return instance
+                instance.end_if_done()
             self._instance = await self._group.start(self._run_instance)
             return self._instance
 
-    async def _run_instance(self, *, task_status: TaskStatus[_Instance]) -> None:
+    async def _run_instance(self, *, task_status: TaskStatus[Instance]) -> None:
         """Raises `BrowserLost` into the caller of `start` when Chromium does not come up."""
         self.num_launches += 1
         # The log lines of a browser are not those of the episode that happened to need it first.
         structlog.contextvars.clear_contextvars()
         async with (
-            chromium(self._executable, self._settings.viewport, timeout_s=_START_S) as running,
+            self._source(timeout_s=_START_S) as running,
             anyio.create_task_group() as group,
         ):
-            instance = _Instance(running, group, time.monotonic() + self._lifetime_s)
+            instance = Instance(running, group, self._lifetime, page_memory_mb=self._settings.config.page_memory_mb)
             task_status.started(instance)
-            group.start_soon(instance.end_when_lost)
+            group.start_soon(instance.watch)
             await instance.ended.wait()
             group.cancel_scope.cancel()
 
@@ -114,9 +92,9 @@ class PlaywrightBrowser:
     @asynccontextmanager
     async def _session(self, opening: Opening) -> AsyncIterator[PlaywrightSession]:
         instance = await self._ready()
-        instance.num_episodes += 1
+        instance.begin_episode()
         try:
-            session = await self._take(instance, opening)
+            session = await self._parked(instance, opening) or await self._create(instance, opening)
             clean = False
             try:
                 yield session
@@ -124,44 +102,61 @@ class PlaywrightBrowser:
             finally:
                 await self._give_back(instance, session, clean=clean)
         finally:
-            instance.num_episodes -= 1
-            if not instance.num_episodes and not instance.usable:
-                instance.ended.set()
+            instance.end_episode()
 
-    async def _take(self, instance: _Instance, opening: Opening) -> PlaywrightSession:
-        instance.parked = [session for session in instance.parked if session.reusable]
-        for session in instance.parked:
-            if opening.keeps_no_state and session.opening.site is opening.site:
+    async def _parked(self, instance: Instance, opening: Opening) -> PlaywrightSession | None:
+        """A session that an earlier episode of the same site has left."""
+        for session in tuple(instance.parked):
+            if session not in instance.parked:
+                # Another episode has it by now.
+                continue
+            if not session.reusable:
                 instance.parked.remove(session)
-                try:
-                    await session.begin(opening)
-                except BaseException:
-                    await self._give_back(instance, session, clean=False)
-                    raise
-                return session
-        return await self._create(instance, opening)
+                await self._close(instance, session)
+            elif opening.keeps_no_state and session.opening.site is opening.site:
+                instance.parked.remove(session)
+                if await self._begun(instance, session, opening):
+                    return session
+        return None
 
-    async def _create(self, instance: _Instance, opening: Opening) -> PlaywrightSession:
-        running, timeout_s = instance.running, self._settings.timeout_s
-        width, height = self._settings.viewport
-        creating = running.browser.new_context(
-            viewport={"width": width, "height": height}, device_scale_factor=1, accept_downloads=False
-        )
-        context = await running.call("a context", creating, timeout_s=timeout_s)
-        session = PlaywrightSession(running, instance.group, self._settings, context, opening)
-        instance.sessions.add(session)
+    async def _begun(self, instance: Instance, session: PlaywrightSession, opening: Opening) -> bool:
+        begun = False
         try:
-            await session.start()
-        except BaseException:
-            await self._give_back(instance, session, clean=False)
-            raise
-        return session
+            await session.begin(opening)
+            begun = True
+        except PageFailed as error:
+            _log.info("page_not_used_again", error=str(error))
+        finally:
+            if not begun:
+                await self._close(instance, session)
+        return begun
 
-    async def _give_back(self, instance: _Instance, session: PlaywrightSession, *, clean: bool) -> None:
+    async def _create(self, instance: Instance, opening: Opening) -> PlaywrightSession:
+        running, group = instance.running, instance.group
+        async with self._limits.allocate:
+            # Shielded: a context that is given up half-way would be nobody's to close.
+            with anyio.CancelScope(shield=True):
+                context, reach = await open_context(running, group, self._settings, opening)
+            session = PlaywrightSession(running, group, self._settings, self._limits, context, opening, reach)
+            instance.sessions.add(session)
+            try:
+                await session.start()
+            except BaseException:
+                await self._close(instance, session)
+                raise
+            return session
+
+    async def _give_back(self, instance: Instance, session: PlaywrightSession, *, clean: bool) -> None:
         """Keeps the page for the next episode where that is allowed; else its context goes, with everything in it."""
+        leaving: PlaywrightSession | None = session
         if clean and session.reusable and instance.usable and session.num_episodes < _EPISODES_A_CONTEXT:
             instance.parked.append(session)
-            return
+            leaving = instance.parked.pop(0) if len(instance.parked) > self._max_parked else None
+        if leaving is not None:
+            await self._close(instance, leaving)
+
+    async def _close(self, instance: Instance, session: PlaywrightSession) -> None:
         instance.sessions.discard(session)
-        with anyio.move_on_after(_CLOSE_S, shield=True):
-            await session.close()
+        with anyio.CancelScope(shield=True):
+            async with self._limits.release:
+                await session.close()

@@ -6,13 +6,17 @@ of either is left.
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager, suppress
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import anyio
+import anyio.to_thread
 import psutil
 import structlog
 from playwright.async_api import Browser, CDPSession, async_playwright
@@ -20,13 +24,27 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api._context_manager import PlaywrightContextManager
 
 from browser_workers.chromium.executable import sandboxed
-from schemas.errors import BrowserError, BrowserLost, PageFailed
+from browser_workers.chromium.processes import ProcessTree
+from schemas.errors import BrowserError, BrowserLost, ConfigurationError, PageFailed
 
 T = TypeVar("T")
 
 _log = structlog.get_logger()
 _CLOSING_S = 2.0
 _ANSWER_S = 5.0
+_HEAP_LIMIT = 2
+"""Times the bound of a page's memory."""
+_CRASH_S = 2.0
+"""From the end of a page's process until its crash is told, at most."""
+_BROWSER_ENDED = "the browser ended while it was in use"
+_DRIVER_ENDED = "the browser's driver ended while it was in use"
+_NO_SANDBOX = "No usable sandbox"
+_SANDBOX_ADVICE = (
+    "found no usable sandbox, because this machine keeps user namespaces from ordinary users. As root, allow them: "
+    "`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` (Ubuntu), `sysctl -w kernel.unprivileged_userns_clone=1` "
+    "(older Debian) or `sysctl -w user.max_user_namespaces=10000`; in a container, start it with a seccomp profile that lets "
+    "it make them (`--security-opt seccomp=...`)"
+)
 
 _ARGUMENTS = (
     # Nothing but the pages' own requests goes out.
@@ -34,6 +52,10 @@ _ARGUMENTS = (
     "--disable-domain-reliability",
     "--no-pings",
     "--disable-smooth-scrolling",
+    # Nor beside the proxy that a context has: datagrams do not pass it, and names are the proxy's to look up.
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--disable-quic",
+    "--host-resolver-rules=MAP * ~NOTFOUND,EXCLUDE 127.0.0.1",
     # One process fewer, and no copy of every frame between two: rendering is in software either way.
     "--disable-gpu",
     "--in-process-gpu",
@@ -48,72 +70,127 @@ _ARGUMENTS = (
 )
 
 
-@dataclass
+@dataclass(eq=False)
 class Chromium:
-    """One running Chromium."""
+    """One running Chromium, started here or reached elsewhere."""
 
     browser: Browser
     protocol: CDPSession
     """Speaks to the browser itself, not to a page."""
+    processes: ProcessTree | None = None
+    """Those that were started for it here: of a browser elsewhere, the driver alone."""
     lost: anyio.Event = field(default_factory=anyio.Event)
     """Set when it or its driver is gone."""
+    why_lost: str = ""
+    reaches_gates: bool = True
+    """Whether what listens on this process's loopback can be its proxy."""
+    _calls: set[anyio.CancelScope] = field(default_factory=set)
+    _expected_crash: tuple[float, str] = (0.0, "")
+
+    def lose(self, reason: str) -> None:
+        """It is of no more use: every call under way ends. Only the first reason counts."""
+        if not self.lost.is_set():
+            self.why_lost = reason
+            self.lost.set()
+            for call in self._calls:
+                call.cancel()
+
+    def expect_crash(self, reason: str) -> None:
+        """A page's process is about to be ended, for `reason`."""
+        self._expected_crash = time.monotonic() + _CRASH_S, reason
+
+    @property
+    def why_crashed(self) -> str:
+        """What to say of a page that crashed just now. (Which process a page is in cannot be had.)"""
+        until, reason = self._expected_crash
+        return reason if time.monotonic() < until else "the page crashed"
 
     async def call(self, what: str, awaitable: Awaitable[T], *, timeout_s: float) -> T:
         """What Playwright answers. Raises `PageFailed` or `BrowserLost`, within `timeout_s`."""
         try:
-            with anyio.fail_after(timeout_s):
+            with self._call(timeout_s):
                 return await awaitable
         except PlaywrightError as error:
-            raise await self.why_gone(f"{what} could not be had: {_first_line(error)}") from error
-        except TimeoutError as error:
-            raise await self.why_gone(f"{what} could not be had within {timeout_s:g} s") from error
+            raise await self.why_gone(f"{what} could not be had: {first_line(error)}") from error
+        raise await self.why_gone(f"{what} could not be had within {timeout_s:g} s")
 
-    async def why_gone(self, reason: str) -> BrowserError:
+    async def why_gone(self, reason: str, *, patience_s: float = _ANSWER_S) -> BrowserError:
         """Tells a page that ended, for `reason`, from a browser that did: by whether the browser answers."""
         if not self.lost.is_set():
-            with anyio.move_on_after(_ANSWER_S), suppress(PlaywrightError):
+            with self._call(patience_s) as patience, suppress(PlaywrightError):
                 await self.protocol.send("Browser.getVersion")
                 return PageFailed(reason)
-        return BrowserLost("the browser ended while it was in use")
+            unanswered = f"the browser did not answer within {patience_s:g} s"
+            self.lose(unanswered if patience.cancelled_caught else _BROWSER_ENDED)
+        return BrowserLost(self.why_lost)
+
+    @contextmanager
+    def _call(self, timeout_s: float) -> Iterator[anyio.CancelScope]:
+        """Ends its body, without an error, after `timeout_s` or when the browser is lost."""
+        with anyio.move_on_after(timeout_s) as scope:
+            self._calls.add(scope)
+            try:
+                if self.lost.is_set():
+                    scope.cancel()
+                yield scope
+            finally:
+                self._calls.discard(scope)
 
 
 @asynccontextmanager
-async def chromium(executable: Path, viewport: tuple[int, int], *, timeout_s: float) -> AsyncIterator[Chromium]:
-    """Raises `BrowserLost` when driver or browser did not start within `timeout_s`."""
+async def chromium(
+    executable: Path, viewport: tuple[int, int], *, timeout_s: float, page_memory_mb: int = 0
+) -> AsyncIterator[Chromium]:
+    """Raises `BrowserLost` when driver or browser did not start within `timeout_s`, `ConfigurationError` when it never can."""
     driver = async_playwright()
-    processes: list[psutil.Process] = []
-    profiles: list[str] = []
+    running: Chromium | None = None
+    # The driver removes what it has made, unless it was killed.
+    folders = {await anyio.to_thread.run_sync(partial(tempfile.mkdtemp, prefix="millrace-browser-"))}
     try:
-        running = await _start(driver, executable, viewport, timeout_s)
-        processes += _processes(driver)
-        profiles += _profiles(processes)
-        _log.info("browser_started", product=running.browser.version, executable=str(executable))
+        options = arguments(viewport, page_memory_mb)
+        running = await _start(driver, executable, options, artifacts=next(iter(folders)), timeout_s=timeout_s)
+        if running.processes is not None:
+            folders |= await anyio.to_thread.run_sync(_profiles, running.processes)
+        _log.info("browser_started", product=running.browser.version, executable=str(executable), sandbox=sandboxed())
         yield running
     finally:
         with anyio.CancelScope(shield=True):
-            await _end(driver, processes or _processes(driver))
-        for profile in profiles:
-            # The driver has removed it, unless it was killed.
-            shutil.rmtree(profile, ignore_errors=True)
+            await end(driver, running)
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
         _log.info("browser_ended")
 
 
-async def _start(driver: PlaywrightContextManager, executable: Path, viewport: tuple[int, int], timeout_s: float) -> Chromium:
+def arguments(viewport: tuple[int, int], page_memory_mb: int) -> list[str]:
+    """Chromium's command line, beside what Playwright gives."""
+    # Where two looks at the process are too far apart. Near its limit a heap is collected without end, so it is not the bound.
+    heap = [f"--js-flags=--max-old-space-size={_HEAP_LIMIT * page_memory_mb}"] if page_memory_mb else []
+    return [*_ARGUMENTS, *heap, f"--window-size={viewport[0]},{viewport[1]}"]
+
+
+async def _start(
+    driver: PlaywrightContextManager, executable: Path, options: list[str], *, artifacts: str, timeout_s: float
+) -> Chromium:
     try:
         # Shielded: a start that is given up half-way would leave its processes to nobody.
         with anyio.fail_after(timeout_s, shield=True):
-            return await _launch(driver, executable, viewport, timeout_s)
+            return await _launch(driver, executable, options, artifacts=artifacts, timeout_s=timeout_s)
     except TimeoutError as error:
         raise BrowserLost(f"{executable} did not start within {timeout_s:g} s") from error
     except (PlaywrightError, OSError) as error:
-        raise BrowserLost(f"{executable} could not be started: {_first_line(error)}") from error
+        if _NO_SANDBOX in str(error):
+            raise ConfigurationError(f"{executable} {_SANDBOX_ADVICE}") from error
+        raise BrowserLost(f"{executable} could not be started: {first_line(error)}") from error
 
 
-async def _launch(driver: PlaywrightContextManager, executable: Path, viewport: tuple[int, int], timeout_s: float) -> Chromium:
+async def _launch(
+    driver: PlaywrightContextManager, executable: Path, options: list[str], *, artifacts: str, timeout_s: float
+) -> Chromium:
     playwright = await driver.start()
     browser = await playwright.chromium.launch(
         executable_path=executable,
-        args=[*_ARGUMENTS, f"--window-size={viewport[0]},{viewport[1]}"],
+        args=options,
+        artifacts_dir=artifacts,
         chromium_sandbox=sandboxed(),
         # Whoever runs this process decides what a signal means.
         handle_sigint=False,
@@ -121,10 +198,15 @@ async def _launch(driver: PlaywrightContextManager, executable: Path, viewport: 
         handle_sighup=False,
         timeout=timeout_s * 1000,
     )
-    running = Chromium(browser, await browser.new_browser_cdp_session())
-    browser.on("disconnected", lambda _: running.lost.set())
+    return await watched(driver, browser)
+
+
+async def watched(driver: PlaywrightContextManager, browser: Browser) -> Chromium:
+    """A browser that the driver has just got hold of."""
+    running = Chromium(browser, await browser.new_browser_cdp_session(), processes_of(driver))
+    browser.on("disconnected", lambda _: running.lose(_BROWSER_ENDED))
     # Playwright has no public event for the end of its own driver. The error behind it is known then.
-    browser._impl_obj._connection.on("close", running.lost.set)
+    browser._impl_obj._connection.on("close", lambda: running.lose(_DRIVER_ENDED))
     if driver._client is not None:
         driver._client._transport.on_error_future.add_done_callback(_retrieve)
     return running
@@ -135,36 +217,31 @@ def _retrieve(future: "asyncio.Future[object]") -> None:
         future.exception()
 
 
-def _processes(driver: PlaywrightContextManager) -> list[psutil.Process]:
+def processes_of(driver: PlaywrightContextManager) -> ProcessTree | None:
     """The driver and what it has started."""
-    client = driver._client
-    if client is None:
-        return []
-    with suppress(psutil.Error):
-        parent = psutil.Process(client._transport._proc.pid)
-        return [parent, *parent.children()]
-    return []
+    if driver._client is not None:
+        with suppress(psutil.Error):
+            return ProcessTree(psutil.Process(driver._client._transport._proc.pid))
+    return None
 
 
-def _profiles(processes: list[psutil.Process]) -> list[str]:
-    """The folders in which Chromium keeps its state."""
-    flag = "--user-data-dir="
-    with suppress(psutil.Error):
-        return [text.removeprefix(flag) for process in processes for text in process.cmdline() if text.startswith(flag)]
-    return []
+def _profiles(processes: ProcessTree) -> set[str]:
+    processes.look()
+    return processes.profiles()
 
 
-async def _end(driver: PlaywrightContextManager, processes: list[psutil.Process]) -> None:
-    """Gives them a moment to end by themselves, then ends them."""
+async def end(driver: PlaywrightContextManager, running: Chromium | None) -> None:
+    """Gives both a moment to end by themselves, then ends them; at once where one of them is gone already."""
+    processes = running.processes if running is not None else processes_of(driver)
+    if processes is not None and running is not None and running.lost.is_set():
+        await anyio.to_thread.run_sync(processes.kill_all)
     with anyio.move_on_after(_CLOSING_S) as patience, suppress(PlaywrightError):
         await driver.__aexit__()
     if patience.cancelled_caught:
         _log.warning("browser_killed")
-    for process in processes:
-        with suppress(psutil.Error):
-            for each in (*process.children(recursive=True), process):
-                each.kill()
+    if processes is not None:
+        await anyio.to_thread.run_sync(processes.kill_all)
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0]

@@ -13,6 +13,7 @@ from browser_workers.chromium.calls import NoAnswer
 from browser_workers.chromium.elements import Elements
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
+from browser_workers.limits import Limits
 from browser_workers.marks import draw_marks
 from browser_workers.pictures import is_blank
 from schemas.messages import Element, Picture
@@ -27,9 +28,10 @@ on pages with photographs, and WebP twice as much."""
 class Observer:
     """Of one session."""
 
-    def __init__(self, settings: TabSettings) -> None:
+    def __init__(self, settings: TabSettings, limits: Limits) -> None:
         self.elements = Elements()
         self._settings = settings
+        self._limits = limits
         self._marks = settings.context.interaction_mode == "set_of_marks"
         self._tree = settings.context.accessibility_tree
         self._rich = settings.env.use_rich_actree
@@ -42,7 +44,8 @@ class Observer:
         else:
             # In this order: Chromium may draw a page a little differently once it has been asked for its tree.
             elements, tree = (), await self._text(tab)
-            picture = await tab.capture()
+            async with self._limits.screenshot:
+                picture = await tab.capture()
         blank = is_blank(picture)
         if self._marks:
             picture = await anyio.to_thread.run_sync(self._drawn, picture, elements)
@@ -54,20 +57,23 @@ class Observer:
         seen = await self._read(tab)
         for _ in range(_CAPTURES):
             tree = await self._text(tab)
-            picture = await tab.capture(jpeg_quality=quality)
-            before, seen = seen, await self.elements.read(tab)
+            async with self._limits.screenshot:
+                picture = await tab.capture(jpeg_quality=quality)
+            async with self._limits.metadata:
+                before, seen = seen, await self.elements.read(tab)
             if seen == before:
                 return picture, seen, tree
         return picture, seen, await self._text(tab)
 
     async def _read(self, tab: Tab) -> tuple[Element, ...]:
-        try:
-            await self.elements.find_listeners(tab)
-        except NoAnswer:
-            # No document answers while another is waited for; whatever is asked this way gives that up.
-            await tab.value_of("null")
-            await self.elements.find_listeners(tab)
-        return await self.elements.read(tab)
+        async with self._limits.metadata:
+            try:
+                await self.elements.find_listeners(tab)
+            except NoAnswer:
+                # No document answers while another is waited for; whatever is asked this way gives that up.
+                await tab.value_of("null")
+                await self.elements.find_listeners(tab)
+            return await self.elements.read(tab)
 
     def _drawn(self, picture: Picture, elements: tuple[Element, ...]) -> Picture:
         config = self._settings.config
@@ -78,4 +84,5 @@ class Observer:
             return ""
         if not self._marks:
             await self._read(tab)
-        return await self._accessibility.text(tab, numbered=self._marks)
+        async with self._limits.ac_tree:
+            return await self._accessibility.text(tab, numbered=self._marks)

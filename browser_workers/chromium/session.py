@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-import anyio
 from anyio.abc import TaskGroup
 from playwright.async_api import BrowserContext, Route
-from playwright.async_api import Error as PlaywrightError
 
 from browser_workers.browser import Opening, PageState, Performed, View
 from browser_workers.chromium.happenings import Happenings
@@ -17,6 +16,8 @@ from browser_workers.chromium.performing import Performer
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.site_routes import answer
 from browser_workers.chromium.windows import Windows
+from browser_workers.limits import Limits
+from browser_workers.network.reach import Reach
 from schemas.errors import BrowserError
 from schemas.messages import Action
 
@@ -28,17 +29,26 @@ class PlaywrightSession:
     """Satisfies `browser_workers.browser.Session`."""
 
     def __init__(
-        self, running: Chromium, group: TaskGroup, settings: TabSettings, context: BrowserContext, opening: Opening
+        self,
+        running: Chromium,
+        group: TaskGroup,
+        settings: TabSettings,
+        limits: Limits,
+        context: BrowserContext,
+        opening: Opening,
+        reach: Reach,
     ) -> None:
         self.context = context
         self.opening = opening
         self.num_episodes = 0
         """Episodes this context was opened for."""
         self._running = running
-        self._settings = settings
+        self.reach = reach
+        self._settings = settings = replace(settings, why_blocked=reach.why_blocked)
+        self._limits = limits
         happenings = Happenings(context, group, timeout_s=settings.timeout_s)
         self._windows = Windows(running, group, settings, context, opening, happenings)
-        self._observer = Observer(settings)
+        self._observer = Observer(settings, limits)
         self._performer = Performer(self._windows, happenings, settings, opening, self._observer.elements)
 
     # life -------------------------------------------------------------------------------------------------------------
@@ -58,8 +68,12 @@ class PlaywrightSession:
 
     async def close(self) -> None:
         self._windows.end()
-        with anyio.move_on_after(_CLOSE_S), suppress(PlaywrightError):
-            await self.context.close()
+        try:
+            if not self._running.lost.is_set():
+                with suppress(BrowserError):
+                    await self._running.call("the end of a context", self.context.close(), timeout_s=_CLOSE_S)
+        finally:
+            self.reach.close()
         for tab in self._windows.tabs:
             tab.fail("the episode is over")
 
@@ -90,20 +104,24 @@ class PlaywrightSession:
     async def open(self) -> Performed:
         self.num_episodes += 1
         tab = await self._windows.active()
-        await tab.navigate(self.opening.url)
+        async with self._limits.navigate:
+            await tab.navigate(self.opening.url)
         await tab.navigation.forget_history()
         return await self._performer.performed()
 
     async def perform(self, action: Action) -> Performed:
-        return await self._performer.perform(action)
+        async with self._limits.action(action.kind):
+            return await self._performer.perform(action)
 
     async def state(self) -> PageState:
-        return await self._windows.state()
+        async with self._limits.page_metadata:
+            return await self._windows.state()
 
     async def view(self) -> View:
         tab = await self._windows.settled()
-        return await self._observer.view(tab, self._windows.state)
+        return await self._observer.view(tab, self.state)
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
         tab = await self._windows.active()
-        return tuple([await tab.value_of(expression) for expression in expressions])
+        async with self._limits.metadata:
+            return tuple([await tab.value_of(expression) for expression in expressions])

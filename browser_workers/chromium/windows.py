@@ -206,7 +206,7 @@ class Windows:
             self._group.start_soon(self._conclude, reason)
 
     def _on_crashed(self, tab: Tab) -> None:
-        tab.fail("the page crashed")
+        tab.fail(self._running.why_crashed)
         self._group.start_soon(self._conclude, tab.failure)
 
     def _on_request(self, request: Request) -> None:

@@ -53,6 +53,7 @@ class ScriptedSession:
     browser: "ScriptedBrowser"
     clicks: int = 0
     failed: anyio.Event = field(default_factory=anyio.Event)
+    hangs: anyio.Event = field(default_factory=anyio.Event)
 
     async def open(self) -> Performed:
         if self.browser.open_failures:
@@ -63,6 +64,9 @@ class ScriptedSession:
         self.clicks += 1
         if self.clicks == self.browser.crash_at:
             raise PageFailed("the page crashed")
+        if self.clicks == self.browser.hang_at:
+            self.hangs.set()
+            await anyio.sleep_forever()
         return Performed()
 
     async def state(self) -> PageState:
@@ -86,6 +90,8 @@ class ScriptedSession:
 class ScriptedBrowser:
     clicks_to_win: int = 1
     crash_at: int = 0
+    hang_at: int = 0
+    """The click that never returns."""
     picture_bytes: int = 0
     open_failures: list[BrowserError] = field(default_factory=list)
     sessions: list[ScriptedSession] = field(default_factory=list)
@@ -436,3 +442,28 @@ async def test_stopping_hands_everything_back() -> None:
     assert await on.bus.subjects(SUBJECTS.tasks, SUBJECTS.everything("task")) == {
         SUBJECTS.task(Split.TRAIN, builders.task().episode): 1
     }
+
+
+async def test_a_session_that_fails_under_an_action_ends_it() -> None:
+    async with stage(ScriptedBrowser(hang_at=1)) as run:
+        await run.admit(builders.task())
+        _, wake = await run.wake()
+        await run.answer(wake)
+        session = run.browser.sessions[0]
+        await session.hangs.wait()
+        session.failed.set()
+        trajectory = await run.ended()
+    assert (trajectory.outcome, trajectory.error) == (Outcome.FAILED, "the browser ended while it was in use")
+    assert (trajectory.num_observations, trajectory.num_steps) == (1, 1)
+    assert run.browser.num_open == 0
+
+
+async def test_an_action_does_not_outlast_its_episode() -> None:
+    async with stage(ScriptedBrowser(hang_at=1)) as run:
+        await run.admit(msgspec.structs.replace(builders.task(), timeout_s=0.2))
+        _, wake = await run.wake()
+        await run.answer(wake)
+        trajectory = await run.ended()
+    assert (trajectory.outcome, trajectory.error) == (Outcome.TIMED_OUT, "not over after 0.2 s")
+    assert trajectory.num_steps == 1
+    assert run.browser.num_open == 0

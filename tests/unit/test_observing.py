@@ -12,8 +12,9 @@ from browser_workers.chromium.calls import NoAnswer
 from browser_workers.chromium.observing import Observer
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
+from browser_workers.limits import Limits
 from browser_workers.marks import draw_marks
-from schemas.config import BrowserConfig, ContextConfig
+from schemas.config import BrowserConfig, ContextConfig, HttpPools
 from schemas.messages import Element, Picture
 
 pytestmark = pytest.mark.anyio
@@ -71,7 +72,7 @@ class ScriptedTab:
 
 def observer(elements: ScriptedElements) -> Observer:
     settings = TabSettings(BrowserConfig(picture_format="png"), context=ContextConfig(interaction_mode="set_of_marks"))
-    observer = Observer(settings)
+    observer = Observer(settings, Limits(HttpPools()))
     observer.elements = elements  # type: ignore[assignment]
     return observer
 
