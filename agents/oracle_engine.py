@@ -1,15 +1,15 @@
-"""The scripted oracle as a policy: tokenised demonstrations of clicking into the box that the page itself points out."""
+"""The scripted oracle as a policy: tokenised demonstrations of the steps that the page itself points out."""
 
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
+from agents.demonstration import Mode, demonstrated_action
 from agents.engine import Generation, GenerationRequest
-from agents.parsing import GRID, render_action
+from agents.parsing import render_action
 from agents.tokens import PromptTokenizer
-from schemas.errors import PolicyError
 from schemas.ids import PolicyVersion
-from schemas.messages import Action, ActionKind, Observation
+from schemas.messages import Action, Observation
 
 
 class OracleEngine:
@@ -23,11 +23,18 @@ class OracleEngine:
         folder: Path,
         *,
         prompt_version: Literal["vanilla", "complete"] = "vanilla",
+        interaction_mode: Mode = "coordinates",
         thought: str = "Click the button.",
         grid: int = 10,
     ) -> None:
+        """
+        Args:
+            thought: said before a click into the oracle's box.
+            grid: that such clicks are rounded to; every other step is said to a whole number of the 0-1000 scale.
+        """
         self._tokenizer = PromptTokenizer(folder)
         self._prompt_version = prompt_version
+        self._interaction_mode = interaction_mode
         self._thought = thought
         self._grid = grid
 
@@ -45,8 +52,7 @@ class OracleEngine:
 
     async def generate(self, request: GenerationRequest) -> Generation:
         """Raises `PolicyError` when the page offers no oracle: only tasks of a scripted suite can be demonstrated."""
-        action = Action(kind=ActionKind.CLICK, point=demonstrated_point(request.observation))
-        text = render_action(action, thought=self._thought, prompt_version=self._prompt_version, grid=self._grid)
+        text = self._response(request.observation)
         return Generation(
             text=text,
             finish_reason="stop",
@@ -54,18 +60,15 @@ class OracleEngine:
             completion_tokens=(*self._tokenizer.encode(text), self._tokenizer.end_of_turn),
         )
 
+    def _response(self, observation: Observation) -> str:
+        action, version = demonstrated_action(observation, self._interaction_mode), self._prompt_version
+        if observation.oracle_action is None:
+            return render_action(action, thought=self._thought, prompt_version=version, grid=self._grid)
+        return render_action(action, thought=_said(action), prompt_version=version)
+
     async def load(self, folder: Path, version: PolicyVersion) -> None:
         raise AssertionError("an oracle has no weights")
 
 
-def demonstrated_point(observation: Observation) -> tuple[float, float]:
-    """The middle of the oracle's box, on the 0-1000 grid.
-
-    Raises:
-        PolicyError: the observation carries no box.
-    """
-    if observation.oracle is None:
-        raise PolicyError(f"{observation.url} offers no scripted oracle: demonstrate only tasks of a suite that has one")
-    x, y, width, height = observation.oracle
-    picture = observation.picture
-    return (x + width / 2) / picture.width * GRID, (y + height / 2) / picture.height * GRID
+def _said(action: Action) -> str:
+    return f"{action.kind.value.replace('_', ' ').capitalize()} {action.text}".strip() + "."

@@ -172,8 +172,11 @@ def _browser(config: Config) -> "tuple[AbstractAsyncContextManager[Browser], dic
             from browser_workers.chromium.browser import PlaywrightBrowser
             from browser_workers.suites.demo import NAME as DEMO
             from browser_workers.suites.demo import DemoSuite
+            from browser_workers.suites.miniwob.suite import NAME as MINIWOB
+            from browser_workers.suites.miniwob.suite import MiniWobSuite
 
-            return PlaywrightBrowser(config.browser_config, config.env_config, config.context_config), {DEMO: DemoSuite()}
+            opened = PlaywrightBrowser(config.browser_config, config.env_config, config.context_config)
+            return opened, {DEMO: DemoSuite(), MINIWOB: MiniWobSuite()}
 
 
 async def _answer(post: Post) -> None:
@@ -210,7 +213,11 @@ def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
         case "oracle":
             from agents.oracle_engine import OracleEngine
 
-            return OracleEngine(_base_model(post.config), prompt_version=post.config.model_config.prompt_version)
+            return OracleEngine(
+                _base_model(post.config),
+                prompt_version=post.config.model_config.prompt_version,
+                interaction_mode=post.config.context_config.interaction_mode,
+            )
         case "vllm":
             from agents.vllm_core import VllmSettings
             from agents.vllm_engine import VllmEngine

@@ -19,7 +19,7 @@ from browser_workers.browser import Box, EnvironmentState, Opening, PageState
 from browser_workers.chromium.loading import Loading
 from schemas.config import BrowserConfig, ContextConfig, EnvConfig
 from schemas.errors import BrowserError, PageFailed
-from schemas.messages import Picture
+from schemas.messages import Action, Picture
 
 T = TypeVar("T")
 Json = dict[str, object]
@@ -62,6 +62,7 @@ class _Environment(msgspec.Struct):
     reward: float = 0.0
     target: Box | None = None
     utterance: str = ""
+    action: Action | None = None
 
 
 _state_decoder = msgspec.json.Decoder(tuple[str, str, _Environment | None], strict=False)
@@ -201,7 +202,9 @@ class Tab:
             title=title[:_TEXT_LIMIT],
             environment=None
             if environment is None
-            else EnvironmentState(environment.done, environment.reward, environment.target, environment.utterance),
+            else EnvironmentState(
+                environment.done, environment.reward, environment.target, environment.utterance, environment.action
+            ),
         )
 
     async def value_of(self, expression: str) -> str:

@@ -7,7 +7,8 @@ import pytest
 from PIL import Image
 
 from agents.engine import ChatMessage, GenerationRequest
-from agents.oracle_engine import OracleEngine, demonstrated_point
+from agents.demonstration import demonstrated_action
+from agents.oracle_engine import OracleEngine
 from agents.parsing import parse_response
 from agents.prompts import system_prompt
 from agents.tokens import PromptTokenizer
@@ -84,7 +85,7 @@ async def test_a_demonstration_clicks_into_the_box(folder: Path) -> None:
         assert tokenizer.decode(generation.completion_tokens) == generation.text
         assert not generation.logprobs
     with pytest.raises(PolicyError, match="no scripted oracle"):
-        demonstrated_point(builders.observation(task))
+        demonstrated_action(builders.observation(task))
 
 
 def test_a_folder_that_is_no_model_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,69 @@
+"""What a demonstration does at an observation: the scripted oracle's step as the action that a policy would have given."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from agents.parsing import GRID
+from schemas.errors import PolicyError
+from schemas.messages import Action, ActionKind, Element, Observation, Picture
+
+Mode = Literal["coordinates", "set_of_marks"]
+Point = tuple[float, float]
+
+
+def demonstrated_action(observation: Observation, mode: Mode = "coordinates") -> Action:
+    """The oracle's next step, pointed by coordinates or by the numbers of the elements that it acts on.
+
+    Raises:
+        PolicyError: the page offers no oracle, or no numbered element is where the oracle points.
+    """
+    action = _in_coordinates(observation)
+    if mode == "coordinates":
+        return action
+    element = _number(observation, action.point)
+    end_element = _number(observation, action.end_point)
+    return Action(
+        kind=action.kind,
+        element=None if action.kind is ActionKind.SCROLL else element,
+        end_element=end_element,
+        text=action.text,
+        enter=action.enter,
+        keys=action.keys,
+        direction=action.direction,
+        seconds=action.seconds,
+    )
+
+
+def _in_coordinates(observation: Observation) -> Action:
+    if observation.oracle_action is not None:
+        return observation.oracle_action
+    if observation.oracle is None:
+        raise PolicyError(f"{observation.url} offers no scripted oracle: demonstrate only tasks of a suite that has one")
+    x, y, width, height = observation.oracle
+    picture = observation.picture
+    point = (x + width / 2) / picture.width * GRID, (y + height / 2) / picture.height * GRID
+    return Action(kind=ActionKind.CLICK, point=point)
+
+
+def _number(observation: Observation, point: Point | None) -> int | None:
+    if point is None:
+        return None
+    found = element_at(observation.elements, _pixel(observation.picture, point))
+    if found is None:
+        raise PolicyError(f"{observation.url}: no numbered element is where the oracle points")
+    return found.id
+
+
+def _pixel(picture: Picture, point: Point) -> Point:
+    return point[0] / GRID * picture.width, point[1] / GRID * picture.height
+
+
+def element_at(elements: Sequence[Element], pixel: Point) -> Element | None:
+    """The smallest element that the pixel is in."""
+    x, y = pixel
+    around = [
+        element
+        for element in elements
+        if 0 <= x - element.box[0] <= element.box[2] and 0 <= y - element.box[1] <= element.box[3]
+    ]
+    return min(around, key=lambda element: element.box[2] * element.box[3], default=None)

@@ -1,0 +1,30 @@
+"""The command that writes task files for suites whose tasks are read from their own pages."""
+
+import argparse
+from pathlib import Path
+
+from ops.commands.arguments import seed, seed_range
+from ops.commands.execution import interruptible
+from ops.commands.listing import Commands
+
+_EXAMPLE = """\
+millrace tasks miniwob --pages click-test,enter-text --seeds 0:100 --out train.jsonl
+millrace tasks miniwob --seeds 1000:1005 --out held_out.jsonl"""
+
+
+def add_commands(commands: Commands) -> None:
+    tasks = commands.add("tasks", "write a task file from the pages of a suite", _tasks, example=_EXAMPLE)
+    add = tasks.add_argument
+    add("suite", choices=("miniwob",), help="miniwob: the MiniWoB++ pages of the package of that name")
+    add("--pages", metavar="NAMES", help="pages, with commas between them (default: all)")
+    add("--seeds", type=seed_range, default=range(10), metavar="FROM:TO", help="seeds of every page (default: 0:10)")
+    add("--first-id", type=seed, default=0, metavar="N", help="number of the first task (default: %(default)s)")
+    add("--out", type=Path, required=True, metavar="FILE", help="file to write")
+
+
+@interruptible
+async def _tasks(options: argparse.Namespace) -> int:
+    from ops.task_files_command import main
+
+    pages = None if options.pages is None else tuple(name.strip() for name in options.pages.split(","))
+    return await main(pages, options.seeds, first_id=options.first_id, out=options.out.resolve())
