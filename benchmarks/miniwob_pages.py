@@ -1,4 +1,4 @@
-"""Every MiniWoB++ page, played in a real browser: does it start, what does it accept, how does it end, can its oracle solve it.
+"""Every MiniWoB++ page in a real browser: does it start, what does it accept, how does it end, can its oracle solve it.
 
     python -m benchmarks.miniwob_pages
 
@@ -70,9 +70,9 @@ class PageRow:
 class Pages:
     """Plays the pages of one viewport."""
 
-    def __init__(self, browsers: dict[Mode, PlaywrightBrowser], suite: MiniWobSuite, size: tuple[int, int], seeds: int) -> None:
+    def __init__(self, browsers: dict[Mode, PlaywrightBrowser], size: tuple[int, int], seeds: int) -> None:
         self._browsers = browsers
-        self._suite = suite
+        self._suite = MiniWobSuite()
         self._size = size
         self._seeds = range(seeds)
 
@@ -86,12 +86,14 @@ class Pages:
             while given < ACTIONS and not await _over(session):
                 performed = await session.perform(await self._random_action(session, rng))
                 given, accepted = given + 1, accepted + (not performed.refused)
-            ended_by = "an action" if given < ACTIONS else "its time limit"
+            acted = await _over(session)
             with anyio.move_on_after(_LIMIT_S + 5):
                 while not await _over(session):
                     await session.perform(Action(kind=ActionKind.WAIT, seconds=0.3))
             state = (await session.state()).environment
+            (reason,) = await session.page_values(["WOB_REWARD_REASON"])
         over = state is not None and state.done
+        ended_by = "its time limit" if reason == "timed out" else "an action" if acted else "itself"
         solved = {mode: await self._oracle(mode, page) for mode in _MODES}
         return PageRow(
             page=page,
@@ -165,7 +167,6 @@ def _observation(view: View) -> Observation:
 
 
 async def play_all(pages: Sequence[str], size: tuple[int, int], seeds: int) -> list[PageRow]:
-    suite = MiniWobSuite()
     config, env = BrowserConfig(viewport_width=size[0], viewport_height=size[1]), EnvConfig()
     rows: dict[str, PageRow] = {}
     waiting = iter(pages)
@@ -173,7 +174,7 @@ async def play_all(pages: Sequence[str], size: tuple[int, int], seeds: int) -> l
         PlaywrightBrowser(config, env, ContextConfig(interaction_mode="coordinates")) as plain,
         PlaywrightBrowser(config, env, ContextConfig(interaction_mode="set_of_marks")) as marked,
     ):
-        player = Pages({"coordinates": plain, "set_of_marks": marked}, suite, size, seeds)
+        player = Pages({"coordinates": plain, "set_of_marks": marked}, size, seeds)
 
         async def work() -> None:
             for page in waiting:

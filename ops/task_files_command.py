@@ -1,7 +1,7 @@
 """`millrace tasks`: opens every page once in a real browser, and writes down what it asks for."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from browser_workers.chromium.browser import PlaywrightBrowser
@@ -23,7 +23,11 @@ async def main(pages: Sequence[str] | None, seeds: Sequence[int], *, first_id: i
         raise ConfigurationError(str(error)) from error
     async with PlaywrightBrowser(BrowserConfig(), EnvConfig()) as browser:
         lines = await miniwob_tasks(browser, suite, names, seeds, first_id=first_id)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), encoding="utf-8")
+    _write(out, lines)
     print(f"{len(lines)} tasks in {out}")
     return 0
+
+
+def _write(path: Path, lines: Sequence[Mapping[str, object]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), encoding="utf-8")

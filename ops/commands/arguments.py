@@ -44,7 +44,9 @@ def seed_range(text: str) -> range:
     """`0:100` for the seeds 0 to 99."""
     first, colon, end = text.partition(":")
     if not colon or not first.isdecimal() or not end.isdecimal() or int(first) >= int(end):
-        raise argparse.ArgumentTypeError(f"{text!r} names no seeds: write two whole numbers as in 0:100, which ends before 100")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} names no seeds: write two whole numbers as in 0:100, which ends before 100"
+        )
     return range(int(first), int(end))
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agents.engine import ChatMessage, GenerationRequest
 from agents.demonstration import demonstrated_action
+from agents.engine import ChatMessage, GenerationRequest
 from agents.oracle_engine import OracleEngine
 from agents.parsing import parse_response
 from agents.prompts import system_prompt

@@ -9,7 +9,7 @@ from browser_workers.suites.suite import UnknownWebsite
 
 NAME = "miniwob"
 _PROBE = "window.millrace()"
-_INSTALL = "the MiniWoB++ pages are not installed: run `pip install miniwob==1.1.0`, or install millrace with its extra `miniwob`"
+_INSTALL = "the MiniWoB++ pages are not installed: run `pip install miniwob==1.1.0`"
 _QUIET_S = 0.15
 """The flight pages go on in a frame, behind the load of the page itself."""
 
@@ -50,7 +50,9 @@ class MiniWobSuite:
 def _checked(query: str) -> str:
     parameters = {"seed": "0", **dict(parse_qsl(query))}
     if not parameters["seed"].isdecimal():
-        raise UnknownWebsite(f"seed is {parameters['seed']!r}: write a whole number of 0 or more, as in miniwob:click-test?seed=5")
+        raise UnknownWebsite(
+            f"seed is {parameters['seed']!r}: write a whole number of 0 or more, as in miniwob:click-test?seed=5"
+        )
     limit_s = parameters.get("limit_s", "1")
     if not limit_s.isdecimal() or not 0 < int(limit_s) <= 86_400:
         raise UnknownWebsite(f"limit_s is {limit_s!r}: write a whole number of seconds from 1 to 86400")

@@ -14,10 +14,35 @@ _SLOTS = 4
 _FLIGHT, _LONG, _SHORT = 7, 4, 1
 """Difficulties: the step caps of a run (`env_config`) go by them."""
 _LONG_PAGES = frozenset(
-    "book-flight book-flight-nodelay chase-circle choose-date choose-date-medium choose-date-nodelay click-checkboxes-large "
-    "click-checkboxes-soft click-menu daily-calendar drag-cube drag-shapes drag-shapes-2 form-sequence guess-number hot-cold "
-    "moving-items number-checkboxes order-food simon-says social-media-all terminal text-editor tic-tac-toe use-slider "
-    "use-slider-2 use-spinner".split()
+    [
+        "book-flight",
+        "book-flight-nodelay",
+        "chase-circle",
+        "choose-date",
+        "choose-date-medium",
+        "choose-date-nodelay",
+        "click-checkboxes-large",
+        "click-checkboxes-soft",
+        "click-menu",
+        "daily-calendar",
+        "drag-cube",
+        "drag-shapes",
+        "drag-shapes-2",
+        "form-sequence",
+        "guess-number",
+        "hot-cold",
+        "moving-items",
+        "number-checkboxes",
+        "order-food",
+        "simon-says",
+        "social-media-all",
+        "terminal",
+        "text-editor",
+        "tic-tac-toe",
+        "use-slider",
+        "use-slider-2",
+        "use-spinner",
+    ]
 )
 """Pages that often take more than ten actions."""
 
