@@ -145,6 +145,15 @@ async def test_the_end_of_a_page_stays_as_it_is(browser: PlaywrightBrowser) -> N
         assert await session.page_values(["WOB_EPISODE_ID", "document.getElementById('sync-task-cover')"]) == ("1", "")
 
 
+async def test_only_the_page_that_was_asked_for_rewards(browser: PlaywrightBrowser) -> None:
+    async with browser.session(SUITE.resolve("use-spinner", "seed=1")) as session:
+        await session.open()
+        other = SUITE.resolve("click-test", "seed=1").url
+        await session.perform(Action(kind=ActionKind.NAVIGATE, text=other))
+        assert await session.page_values(["document.querySelector('#subbtn').textContent"]) == ("Click Me!",)
+        assert (await session.state()).environment is None
+
+
 async def test_a_page_has_no_time_limit_but_the_one_that_is_asked_for(browser: PlaywrightBrowser) -> None:
     async with browser.session(SUITE.resolve("click-test", "seed=1")) as session:
         await session.open()

@@ -1,5 +1,6 @@
 """`miniwob:<page>?seed=<n>`: pages that draw their problem from the seed and reward it themselves."""
 
+import json
 from collections.abc import Sequence
 from urllib.parse import parse_qsl, urlencode
 
@@ -8,7 +9,6 @@ from browser_workers.suites.miniwob.site import ORIGIN, MiniWobSite, installed_f
 from browser_workers.suites.suite import UnknownWebsite
 
 NAME = "miniwob"
-_PROBE = "window.millrace()"
 _INSTALL = "the MiniWoB++ pages are not installed: run `pip install miniwob==1.1.0`"
 _QUIET_S = 0.15
 """The flight pages go on in a frame, behind the load of the page itself."""
@@ -38,9 +38,11 @@ class MiniWobSuite:
         if page not in self.pages:
             raise UnknownWebsite(f"miniwob has no page {page!r}: write one such as click-test; docs/miniwob.md lists them")
         is_flight = page.startswith("flight.")
+        url = f"{ORIGIN}{self._pages[page]}?{_checked(query)}"
         return Opening(
-            url=f"{ORIGIN}{self._pages[page]}?{_checked(query)}",
-            probe=_PROBE,
+            url=url,
+            # Another page of the suite, or this one under another seed, is not what was asked for.
+            probe=f"location.href.split('#')[0] === {json.dumps(url)} ? window.millrace() : null",
             site=self._site,
             keeps_no_state=not is_flight,
             quiet_s=_QUIET_S if is_flight else 0.0,
