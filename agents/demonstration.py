@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from agents.parsing import GRID
+from agents.action_space import GRID
 from schemas.errors import PolicyError
 from schemas.messages import Action, ActionKind, Element, Observation, Picture
 
@@ -15,7 +15,7 @@ def demonstrated_action(observation: Observation, mode: Mode = "coordinates") ->
     """The oracle's next step, pointed by coordinates or by the numbers of the elements that it acts on.
 
     Raises:
-        PolicyError: the page offers no oracle, or no numbered element is where the oracle points.
+        PolicyError: the page offers no oracle, or no marked element is where the oracle points.
     """
     action = _in_coordinates(observation)
     if mode == "coordinates":
@@ -50,7 +50,7 @@ def _number(observation: Observation, point: Point | None) -> int | None:
         return None
     found = element_at(observation.elements, _pixel(observation.picture, point))
     if found is None:
-        raise PolicyError(f"{observation.url}: no numbered element is where the oracle points")
+        raise PolicyError(f"no marked element of {observation.url} is where its oracle points: demonstrate with points")
     return found.id
 
 

@@ -4,12 +4,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from agents.demonstration import Mode, demonstrated_action
+import msgspec
+
+from agents.action_space import ActionSpace
+from agents.demonstration import demonstrated_action
+from agents.describing import describe
 from agents.engine import Generation, GenerationRequest
-from agents.parsing import render_action
+from agents.rendering import render_action
 from agents.tokens import PromptTokenizer
+from schemas.errors import PolicyError
 from schemas.ids import PolicyVersion
 from schemas.messages import Action, Observation
+
+_STANDARD = ActionSpace()
 
 
 class OracleEngine:
@@ -23,9 +30,9 @@ class OracleEngine:
         folder: Path,
         *,
         prompt_version: Literal["vanilla", "complete"] = "vanilla",
-        interaction_mode: Mode = "coordinates",
         thought: str = "Click the button.",
         grid: int = 10,
+        space: ActionSpace = _STANDARD,
     ) -> None:
         """
         Args:
@@ -34,9 +41,9 @@ class OracleEngine:
         """
         self._tokenizer = PromptTokenizer(folder)
         self._prompt_version = prompt_version
-        self._interaction_mode = interaction_mode
         self._thought = thought
         self._grid = grid
+        self._space = space
 
     @property
     def version(self) -> PolicyVersion:
@@ -61,14 +68,22 @@ class OracleEngine:
         )
 
     def _response(self, observation: Observation) -> str:
-        action, version = demonstrated_action(observation, self._interaction_mode), self._prompt_version
+        action, version = demonstrated_action(observation, self._space.mode), self._prompt_version
         if observation.oracle_action is None:
-            return render_action(action, thought=self._thought, prompt_version=version, grid=self._grid)
-        return render_action(action, thought=_said(action), prompt_version=version)
+            return render_action(action, thought=self._thought, prompt_version=version, grid=self._grid, space=self._space)
+        try:
+            return render_action(action, thought=_said(action), prompt_version=version, space=self._space)
+        except ValueError as error:
+            raise PolicyError(f"the oracle of {observation.url} cannot be followed: {error}") from error
 
     async def load(self, folder: Path, version: PolicyVersion) -> None:
         raise AssertionError("an oracle has no weights")
 
 
 def _said(action: Action) -> str:
-    return f"{action.kind.value.replace('_', ' ').capitalize()} {action.text}".strip() + "."
+    said = describe(msgspec.structs.replace(action, point=_whole(action.point), end_point=_whole(action.end_point)))
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _whole(point: tuple[float, float] | None) -> tuple[float, float] | None:
+    return None if point is None else (round(point[0]), round(point[1]))

@@ -13,8 +13,9 @@ from agents.parsing import parse_response
 from agents.prompts import system_prompt
 from agents.tokens import PromptTokenizer
 from schemas.errors import ConfigurationError, PolicyError
-from schemas.messages import Picture
+from schemas.messages import Action, ActionKind, Element, Observation, Picture
 from tests import builders, tiny_models
+from tests.action_spaces import MARKS
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 
@@ -86,6 +87,39 @@ async def test_a_demonstration_clicks_into_the_box(folder: Path) -> None:
         assert not generation.logprobs
     with pytest.raises(PolicyError, match="no scripted oracle"):
         demonstrated_action(builders.observation(task))
+
+
+async def test_a_demonstration_clicks_the_marked_element_that_is_innermost(folder: Path) -> None:
+    import msgspec
+
+    def marked(*boxes: tuple[int, int, int, int]) -> Observation:
+        elements = tuple(Element(id=number, tag="div", text="", box=box) for number, box in enumerate(boxes, start=1))
+        return msgspec.structs.replace(builders.observation(builders.task()), oracle=(40, 90, 50, 34), elements=elements)
+
+    engine = OracleEngine(folder, space=MARKS)
+    messages = (ChatMessage("user", ("Task: click the button\n", tiny_models.picture(1))),)
+    observation = marked((0, 0, 160, 210), (40, 90, 50, 34), (60, 100, 70, 34), (41, 91, 5, 5))
+    generation = await engine.generate(GenerationRequest(messages=messages, observation=observation))
+    assert parse_response(generation.text, MARKS).action == Action(kind=ActionKind.CLICK, element=2)
+    with pytest.raises(PolicyError, match="no marked element"):
+        await engine.generate(GenerationRequest(messages=messages, observation=marked((41, 91, 5, 5))))
+
+
+async def test_a_demonstration_takes_the_oracles_step_in_the_words_of_the_run(folder: Path) -> None:
+    import msgspec
+
+    typing = Action(kind=ActionKind.TYPE, point=(312.5, 500.0), text="hello")
+    element = Element(id=7, tag="input", text="", box=(40, 100, 20, 10))
+    seen = msgspec.structs.replace(builders.observation(builders.task()), oracle_action=typing, elements=(element,))
+    messages = (ChatMessage("user", ("Task: say hello\n", tiny_models.picture(1))),)
+    by_point = await OracleEngine(folder).generate(GenerationRequest(messages=messages, observation=seen))
+    assert by_point.text.startswith("Action: Type 'hello' at [312, 500].\n")
+    assert parse_response(by_point.text).action == Action(kind=ActionKind.TYPE, point=(312, 500), text="hello")
+    by_number = await OracleEngine(folder, space=MARKS).generate(GenerationRequest(messages=messages, observation=seen))
+    assert parse_response(by_number.text, MARKS).action == Action(kind=ActionKind.TYPE, element=7, text="hello")
+    pressing = msgspec.structs.replace(seen, oracle_action=Action(kind=ActionKind.PRESS, keys=("Tab",)))
+    with pytest.raises(PolicyError, match=r"cannot be followed: the standard actions have no press"):
+        await OracleEngine(folder).generate(GenerationRequest(messages=messages, observation=pressing))
 
 
 def test_a_folder_that_is_no_model_is_named(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_steps_are_told_in_the_words_of_the_mode(in_coordinates: Action, by_numb
 
 def test_where_no_number_is_nothing_can_be_demonstrated() -> None:
     nowhere = Action(kind=ActionKind.CLICK, point=(900.0, 900.0))
-    with pytest.raises(PolicyError, match="no numbered element"):
+    with pytest.raises(PolicyError, match="no marked element"):
         demonstrated_action(shown(nowhere), "set_of_marks")
     with pytest.raises(PolicyError, match="no scripted oracle"):
         demonstrated_action(shown(None))
