@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
+import msgspec
+
 from agents.action_space import GRID
 from schemas.errors import PolicyError
 from schemas.messages import Action, ActionKind, Element, Observation, Picture
@@ -20,18 +22,12 @@ def demonstrated_action(observation: Observation, mode: Mode = "coordinates") ->
     action = _in_coordinates(observation)
     if mode == "coordinates":
         return action
-    element = _number(observation, action.point)
+    if action.kind is ActionKind.SCROLL:
+        element = _found(observation, action.point)
+    else:
+        element = _number(observation, action.point)
     end_element = _number(observation, action.end_point)
-    return Action(
-        kind=action.kind,
-        element=None if action.kind is ActionKind.SCROLL else element,
-        end_element=end_element,
-        text=action.text,
-        enter=action.enter,
-        keys=action.keys,
-        direction=action.direction,
-        seconds=action.seconds,
-    )
+    return msgspec.structs.replace(action, point=None, end_point=None, element=element, end_element=end_element)
 
 
 def _in_coordinates(observation: Observation) -> Action:
@@ -46,12 +42,17 @@ def _in_coordinates(observation: Observation) -> Action:
 
 
 def _number(observation: Observation, point: Point | None) -> int | None:
+    found = _found(observation, point)
+    if found is None and point is not None:
+        raise PolicyError(f"no marked element of {observation.url} is where its oracle points: demonstrate with points")
+    return found
+
+
+def _found(observation: Observation, point: Point | None) -> int | None:
     if point is None:
         return None
-    found = element_at(observation.elements, _pixel(observation.picture, point))
-    if found is None:
-        raise PolicyError(f"no marked element of {observation.url} is where its oracle points: demonstrate with points")
-    return found.id
+    element = element_at(observation.elements, _pixel(observation.picture, point))
+    return None if element is None else element.id
 
 
 def _pixel(picture: Picture, point: Point) -> Point:

@@ -110,6 +110,14 @@ def test_a_box_alone_is_clicked() -> None:
             Action(kind=ActionKind.DRAG, point=INTO_INNER, end_point=INTO_OTHER),
             Action(kind=ActionKind.DRAG, element=2, end_element=3),
         ),
+        (
+            Action(kind=ActionKind.SCROLL, point=INTO_OTHER, direction="up"),
+            Action(kind=ActionKind.SCROLL, element=3, direction="up"),
+        ),
+        (
+            Action(kind=ActionKind.SCROLL, point=(900.0, 900.0), direction="up"),
+            Action(kind=ActionKind.SCROLL, direction="up"),
+        ),
         (Action(kind=ActionKind.PRESS, keys=("Tab",)), Action(kind=ActionKind.PRESS, keys=("Tab",))),
         (Action(kind=ActionKind.WAIT, seconds=0.5), Action(kind=ActionKind.WAIT, seconds=0.5)),
     ],

@@ -6,6 +6,8 @@ window.millraceOracle = () => {
   const page = location.pathname.replace(/^.*\/|\.html$/g, "");
   const solve = window.millraceOracles[page];
   const asked = core.ept0 === null || !solve ? "" : core.getUtterance();
+  // What moves is looked at again when it stands still.
+  if (asked && window.jQuery && jQuery(":animated").length) return { action: { kind: "wait", seconds: 0.2 } };
   try {
     return asked ? solve(typeof asked === "string" ? asked : asked.utterance) : undefined;
   } catch {
