@@ -22,11 +22,9 @@ def demonstrated_action(observation: Observation, mode: Mode = "coordinates") ->
     action = _in_coordinates(observation)
     if mode == "coordinates":
         return action
-    if action.kind is ActionKind.SCROLL:
-        element = _found(observation, action.point)
-    else:
-        element = _number(observation, action.point)
-    end_element = _number(observation, action.end_point)
+    # A scroll that points at no element is one of the window.
+    find = _found if action.kind is ActionKind.SCROLL else _number
+    element, end_element = find(observation, action.point), find(observation, action.end_point)
     return msgspec.structs.replace(action, point=None, end_point=None, element=element, end_element=end_element)
 
 

@@ -65,6 +65,7 @@ class PageRow:
     coordinates: str
     """Seeds that the oracle solved, of those tried, by coordinates; empty without an oracle."""
     set_of_marks: str
+    """The same by the numbers of marked elements."""
 
 
 class Pages:
