@@ -1,18 +1,19 @@
 """MiniWoB++ pages in a real Chromium: they start, repeat under their seeds, and their oracles solve them through the bus."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import anyio
 import msgspec
 import pytest
 
-from agents.demonstration import demonstrated_action
+from agents.demonstration import Mode, demonstrated_action
 from browser_workers.browser import EnvironmentState, View
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.suites.miniwob.suite import MiniWobSuite
 from browser_workers.suites.miniwob.tasks import miniwob_tasks
-from schemas.config import BrowserConfig, EnvConfig
+from schemas.config import BrowserConfig, ContextConfig, EnvConfig
 from schemas.messages import Action, ActionKind, Outcome, Task
 from tests import builders
 from tests.page_plays import play, playing
@@ -21,9 +22,10 @@ pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(12
 SUITE = MiniWobSuite()
 MIDDLE_OF_AREA = Action(kind=ActionKind.CLICK, point=(500, 650))
 
-ORACLES = [
+ORACLES = (
     "ascending-numbers",
     "buy-ticket",
+    "choose-list",
     "click-button",
     "click-button-sequence",
     "click-checkboxes",
@@ -50,6 +52,7 @@ ORACLES = [
     "click-widget",
     "copy-paste",
     "copy-paste-2",
+    "drag-box",
     "email-inbox-delete",
     "email-inbox-important",
     "enter-password",
@@ -79,9 +82,20 @@ ORACLES = [
     "unicode-test",
     "use-autocomplete",
     "use-autocomplete-nodelay",
+    "use-slider",
     "use-spinner",
     "visual-addition",
-]
+)
+ORACLES_BY_POINTS = (
+    "drag-circle",
+    "drag-items",
+    "drag-single-shape",
+    "drag-sort-numbers",
+    "highlight-text",
+    "highlight-text-2",
+    "resize-textarea",
+)
+"""Of pages where something is dragged to where no element is."""
 
 
 @pytest.fixture
@@ -123,12 +137,12 @@ async def test_every_page_starts(browser: PlaywrightBrowser) -> None:
     assert len(views) == len(SUITE.pages)
 
 
-@pytest.mark.parametrize("page", ["click-test", "click-shape", "choose-date", "book-flight", "search-engine"])
-async def test_a_seed_is_a_page(browser: PlaywrightBrowser, page: str) -> None:
-    views = [await opened(browser, page, f"seed={seed}") for seed in (7, 8, 7)]
-    pictures = [view.picture.data for view in views]
-    assert pictures[0] == pictures[2] != pictures[1]
-    assert environment(views[0]).utterance == environment(views[2]).utterance
+async def test_a_seed_is_a_page(browser: PlaywrightBrowser) -> None:
+    for page in ("click-shape", "choose-date", "book-flight", "search-engine"):
+        views = [await opened(browser, page, f"seed={seed}") for seed in (7, 8, 7)]
+        pictures = [view.picture.data for view in views]
+        assert pictures[0] == pictures[2] != pictures[1], page
+        assert environment(views[0]).utterance == environment(views[2]).utterance
 
 
 async def test_the_end_of_a_page_stays_as_it_is(browser: PlaywrightBrowser) -> None:
@@ -191,9 +205,13 @@ def demonstration(index: int, page: str) -> Task:
     return msgspec.structs.replace(task, website=f"miniwob:{page}?seed={index}", demonstrate=True, max_steps=30)
 
 
-async def test_oracles_solve_their_pages(tmp_path: Path) -> None:
-    tasks = [demonstration(index, page) for index, page in enumerate(ORACLES)]
-    async with playing(tmp_path, demonstrated_action, {"miniwob": SUITE}) as bus:
+@pytest.mark.parametrize(
+    ("mode", "pages"), [("coordinates", (*ORACLES, *ORACLES_BY_POINTS)), ("set_of_marks", ORACLES)], ids=["points", "marks"]
+)
+async def test_oracles_solve_their_pages(tmp_path: Path, mode: Mode, pages: Sequence[str]) -> None:
+    tasks = [demonstration(index, page) for index, page in enumerate(pages)]
+    policy = partial(demonstrated_action, mode=mode)
+    async with playing(tmp_path, policy, {"miniwob": SUITE}, context=ContextConfig(interaction_mode=mode)) as bus:
         trajectories = await play(bus, tasks)
     unsolved = {
         each.task.website: (each.outcome, each.environment_reward, each.error)
