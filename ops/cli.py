@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from ops.commands import administration, reading, roles, stored, task_files, whole_runs
+from ops.commands import administration, reading, roles, stored, tasks, whole_runs
 from ops.commands.listing import Commands, Handler
 
 
@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
         ("one worker of a run, on any machine", roles),
         ("look into a run", reading),
         ("store episodes", stored),
-        ("make tasks", task_files),
+        ("tasks and their sites", tasks),
         ("administer", administration),
     ):
         commands.heading(heading)

@@ -1,4 +1,4 @@
-"""`millrace tasks`: opens every page once in a real browser, and writes down what it asks for."""
+"""`millrace tasks miniwob`: opens every page once in a real browser, and writes down what it asks for."""
 
 import json
 from collections.abc import Mapping, Sequence
