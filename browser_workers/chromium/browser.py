@@ -18,7 +18,7 @@ from browser_workers.browser import Opening
 from browser_workers.chromium.executable import find_chromium
 from browser_workers.chromium.launch import Chromium, chromium
 from browser_workers.chromium.session import PlaywrightSession
-from browser_workers.chromium.tab import TabSettings
+from browser_workers.chromium.settings import TabSettings
 from schemas.config import BrowserConfig, ContextConfig, EnvConfig
 from schemas.errors import BrowserLost
 

@@ -12,8 +12,8 @@ from browser_workers.browser import Opening, PageState, Performed, View
 from browser_workers.chromium.happenings import Happenings
 from browser_workers.chromium.launch import Chromium
 from browser_workers.chromium.performing import Performer
+from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.site_routes import answer
-from browser_workers.chromium.tab import TabSettings
 from browser_workers.chromium.windows import Windows
 from browser_workers.pictures import is_blank
 from schemas.errors import BrowserError
@@ -78,7 +78,6 @@ class PlaywrightSession:
         tab = await self._windows.active()
         self.opening = self._performer.opening = opening
         self._windows.begin(opening)
-        self._performer.left = None
         await tab.wipe()
 
     # the episode ------------------------------------------------------------------------------------------------------
@@ -87,18 +86,16 @@ class PlaywrightSession:
         self.num_episodes += 1
         tab = await self._windows.active()
         await tab.navigate(self.opening.url)
-        await tab.forget_history()
+        await tab.navigation.forget_history()
         return await self._performer.performed()
 
     async def perform(self, action: Action) -> Performed:
         return await self._performer.perform(action)
 
     async def state(self) -> PageState:
-        state, self._performer.left = self._performer.left, None
-        return state or await (await self._windows.active()).state()
+        return await (await self._windows.active()).state()
 
     async def view(self) -> View:
-        self._performer.left = None
         tab = await self._windows.settled()
         picture = await tab.capture()
         return View(picture=picture, state=await tab.state(), blank=is_blank(picture))

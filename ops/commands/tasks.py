@@ -18,7 +18,7 @@ def add_commands(commands: Commands) -> None:
     miniwob = add_command(
         suites,
         "miniwob",
-        "write tasks over the MiniWoB++ pages, as they ask for them",
+        "write tasks over the MiniWoB++ pages",
         _miniwob_tasks,
         example=_MINIWOB_EXAMPLE,
     )
