@@ -32,6 +32,8 @@ def test_a_page_is_opened_under_its_seed() -> None:
     flight = SUITE.resolve("flight.AA", "")
     assert flight.url == "http://miniwob.millrace.test/flight/AA/wrapper.html?seed=0"
     assert not flight.keeps_no_state
+    quiet = [SUITE.resolve(page, "").quiet_s > 0 for page in ("click-test", "click-collapsible", "flight.AA")]
+    assert quiet == [False, True, True]
 
 
 @pytest.mark.parametrize(

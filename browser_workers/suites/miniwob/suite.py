@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from urllib.parse import parse_qsl, urlencode
 
 from browser_workers.browser import Opening
+from browser_workers.site import SiteRequest
 from browser_workers.suites.miniwob.site import ORIGIN, MiniWobSite, installed_files, page_paths
 from browser_workers.suites.suite import UnknownWebsite
 
 NAME = "miniwob"
 _INSTALL = "the MiniWoB++ pages are not installed: run `pip install miniwob==1.1.0`"
 _QUIET_S = 0.15
-"""The flight pages go on in a frame, behind the load of the page itself."""
+_MOVING = b"jquery-ui.min.js"
+"""Pages with its widgets open and close things by and by; all others are done when they have handled the input."""
 
 
 class MiniWobSuite:
@@ -37,7 +39,9 @@ class MiniWobSuite:
         """
         if page not in self.pages:
             raise UnknownWebsite(f"miniwob has no page {page!r}: write one such as click-test; docs/miniwob.md lists them")
+        # A flight goes on in a frame, behind the load of the page itself.
         is_flight = page.startswith("flight.")
+        moves = _MOVING in self._site.respond(SiteRequest(self._pages[page])).body
         url = f"{ORIGIN}{self._pages[page]}?{_checked(query)}"
         return Opening(
             url=url,
@@ -45,7 +49,7 @@ class MiniWobSuite:
             probe=f"location.href.split('#')[0] === {json.dumps(url)} ? window.millrace() : null",
             site=self._site,
             keeps_no_state=not is_flight,
-            quiet_s=_QUIET_S if is_flight else 0.0,
+            quiet_s=_QUIET_S if is_flight or moves else 0.0,
         )
 
 
