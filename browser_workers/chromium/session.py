@@ -11,11 +11,11 @@ from playwright.async_api import Error as PlaywrightError
 from browser_workers.browser import Opening, PageState, Performed, View
 from browser_workers.chromium.happenings import Happenings
 from browser_workers.chromium.launch import Chromium
+from browser_workers.chromium.observing import Observer
 from browser_workers.chromium.performing import Performer
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.site_routes import answer
 from browser_workers.chromium.windows import Windows
-from browser_workers.pictures import is_blank
 from schemas.errors import BrowserError
 from schemas.messages import Action
 
@@ -36,6 +36,7 @@ class PlaywrightSession:
         self._settings = settings
         happenings = Happenings(context, group, timeout_s=settings.timeout_s)
         self._windows = Windows(running, group, settings, context, opening, happenings)
+        self._observer = Observer(settings)
         self._performer = Performer(self._windows, happenings, settings, opening)
 
     # life -------------------------------------------------------------------------------------------------------------
@@ -97,8 +98,7 @@ class PlaywrightSession:
 
     async def view(self) -> View:
         tab = await self._windows.settled()
-        picture = await tab.capture()
-        return View(picture=picture, state=await tab.state(), blank=is_blank(picture))
+        return await self._observer.view(tab, tab.state)
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
         tab = await self._windows.active()

@@ -124,6 +124,11 @@ class Tab:
         value = await self._evaluation.page(f"String(({expression}) ?? '')")
         return value if isinstance(value, str) else ""
 
-    async def capture(self) -> Picture:
-        """A picture of the viewport. Raises `PageFailed` or `BrowserLost`."""
-        return await capture(self._calls, self._settings, lambda: self._evaluation.own("state(false)"))
+    async def capture(self, *, jpeg_quality: int = 0) -> Picture:
+        """A picture of the viewport, where it is a JPEG with the configured quality or `jpeg_quality`.
+
+        Raises `PageFailed` or `BrowserLost`.
+        """
+        return await capture(
+            self._calls, self._settings, lambda: self._evaluation.own("state(false)"), jpeg_quality=jpeg_quality
+        )
