@@ -1,16 +1,20 @@
-"""The scripted oracle as a policy: tokenised demonstrations of clicking into the box that the page itself points out."""
+"""The scripted oracle as a policy: tokenised demonstrations of the steps that the page itself points out."""
 
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from agents.action_space import GRID, ActionSpace
+import msgspec
+
+from agents.action_space import ActionSpace
+from agents.demonstration import demonstrated_action
+from agents.describing import describe
 from agents.engine import Generation, GenerationRequest
 from agents.rendering import render_action
 from agents.tokens import PromptTokenizer
 from schemas.errors import PolicyError
 from schemas.ids import PolicyVersion
-from schemas.messages import Action, ActionKind, Observation
+from schemas.messages import Action, Observation
 
 _STANDARD = ActionSpace()
 
@@ -30,6 +34,11 @@ class OracleEngine:
         grid: int = 10,
         space: ActionSpace = _STANDARD,
     ) -> None:
+        """
+        Args:
+            thought: said before a click into the oracle's box.
+            grid: that such clicks are rounded to; every other step is said to a whole number of the 0-1000 scale.
+        """
         self._tokenizer = PromptTokenizer(folder)
         self._prompt_version = prompt_version
         self._thought = thought
@@ -50,10 +59,7 @@ class OracleEngine:
 
     async def generate(self, request: GenerationRequest) -> Generation:
         """Raises `PolicyError` when the page offers no oracle: only tasks of a scripted suite can be demonstrated."""
-        action = demonstrated_click(request.observation, self._space)
-        text = render_action(
-            action, thought=self._thought, prompt_version=self._prompt_version, grid=self._grid, space=self._space
-        )
+        text = self._response(request.observation)
         return Generation(
             text=text,
             finish_reason="stop",
@@ -61,44 +67,23 @@ class OracleEngine:
             completion_tokens=(*self._tokenizer.encode(text), self._tokenizer.end_of_turn),
         )
 
+    def _response(self, observation: Observation) -> str:
+        action, version = demonstrated_action(observation, self._space.mode), self._prompt_version
+        if observation.oracle_action is None:
+            return render_action(action, thought=self._thought, prompt_version=version, grid=self._grid, space=self._space)
+        try:
+            return render_action(action, thought=_said(action), prompt_version=version, space=self._space)
+        except ValueError as error:
+            raise PolicyError(f"the oracle of {observation.url} cannot be followed: {error}") from error
+
     async def load(self, folder: Path, version: PolicyVersion) -> None:
         raise AssertionError("an oracle has no weights")
 
 
-def demonstrated_click(observation: Observation, space: ActionSpace) -> Action:
-    """The click that the page's oracle points out, aimed in the way of `space`.
-
-    Raises:
-        PolicyError: the observation carries no box, or no marked element is there.
-    """
-    if space.marked:
-        return Action(kind=ActionKind.CLICK, element=demonstrated_element(observation))
-    return Action(kind=ActionKind.CLICK, point=demonstrated_point(observation))
+def _said(action: Action) -> str:
+    said = describe(msgspec.structs.replace(action, point=_whole(action.point), end_point=_whole(action.end_point)))
+    return f"{said[0].upper()}{said[1:]}."
 
 
-def demonstrated_point(observation: Observation) -> tuple[float, float]:
-    """The middle of the oracle's box, on the 0-1000 grid."""
-    x, y, width, height = _box(observation)
-    picture = observation.picture
-    return (x + width / 2) / picture.width * GRID, (y + height / 2) / picture.height * GRID
-
-
-def demonstrated_element(observation: Observation) -> int:
-    """The smallest marked element around the middle of the oracle's box."""
-    x, y, width, height = _box(observation)
-    middle_x, middle_y = x + width / 2, y + height / 2
-    around = [element for element in observation.elements if _holds(element.box, middle_x, middle_y)]
-    if not around:
-        raise PolicyError(f"no marked element of {observation.url} is where its oracle clicks: demonstrate with points")
-    return min(around, key=lambda element: element.box[2] * element.box[3]).id
-
-
-def _box(observation: Observation) -> tuple[int, int, int, int]:
-    if observation.oracle is None:
-        raise PolicyError(f"{observation.url} offers no scripted oracle: demonstrate only tasks of a suite that has one")
-    return observation.oracle
-
-
-def _holds(box: tuple[int, int, int, int], x: float, y: float) -> bool:
-    left, top, width, height = box
-    return left <= x <= left + width and top <= y <= top + height
+def _whole(point: tuple[float, float] | None) -> tuple[float, float] | None:
+    return None if point is None else (round(point[0]), round(point[1]))

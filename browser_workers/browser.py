@@ -23,7 +23,8 @@ class Opening:
 
     url: str
     probe: str = "null"
-    """JavaScript expression for the environment's own state: null, or an object with done, reward, target and utterance."""
+    """JavaScript expression for the environment's own state: null, or an object with done, reward, target, action and
+    utterance."""
     site: Site | None = None
     """Answers for its origin, so that requests to it never leave the process."""
     keeps_no_state: bool = False
@@ -46,6 +47,8 @@ class EnvironmentState:
     """Where the scripted oracle clicks."""
     utterance: str = ""
     """What the page asks for."""
+    action: Action | None = None
+    """What the scripted oracle does next, in coordinates; None: a click into `target`."""
 
 
 @dataclass(frozen=True, slots=True)

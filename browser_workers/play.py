@@ -230,7 +230,7 @@ class Play:
     async def _show(self, ask: Ask) -> int:
         """Appends the observation, and returns its sequence."""
         view, performed, state = ask.view, ask.performed, ask.view.state
-        environment = state.environment
+        oracle = state.environment if self._task.demonstrate else None
         return await self._chain.observe(
             Observation(
                 episode=self._task.episode,
@@ -248,6 +248,7 @@ class Play:
                 hit=performed.hit,
                 changes=performed.changes,
                 page_text=performed.page_text,
-                oracle=environment.target if environment is not None and self._task.demonstrate else None,
+                oracle=oracle.target if oracle is not None else None,
+                oracle_action=oracle.action if oracle is not None else None,
             )
         )

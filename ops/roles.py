@@ -172,8 +172,11 @@ def _browser(config: Config) -> "tuple[AbstractAsyncContextManager[Browser], dic
             from browser_workers.chromium.browser import PlaywrightBrowser
             from browser_workers.suites.demo import NAME as DEMO
             from browser_workers.suites.demo import DemoSuite
+            from browser_workers.suites.miniwob.suite import NAME as MINIWOB
+            from browser_workers.suites.miniwob.suite import MiniWobSuite
 
-            return PlaywrightBrowser(config.browser_config, config.env_config, config.context_config), {DEMO: DemoSuite()}
+            opened = PlaywrightBrowser(config.browser_config, config.env_config, config.context_config)
+            return opened, {DEMO: DemoSuite(), MINIWOB: MiniWobSuite()}
 
 
 async def _answer(post: Post) -> None:

@@ -219,6 +219,8 @@ class Observation(Message, frozen=True, tag="obs/1"):
     oracle: tuple[int, int, int, int] | None = None
     """Only in demonstrations: the box (x, y, width, height, viewport pixels) that the page's own scripted oracle clicks
     into. Never shown to a policy."""
+    oracle_action: "Action | None" = None
+    """Only in demonstrations: what the oracle does next, in coordinates; None: it clicks into the middle of its box."""
 
 
 class ActionKind(enum.Enum):

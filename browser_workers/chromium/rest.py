@@ -18,6 +18,7 @@ from browser_workers.chromium.loading import Loading
 from browser_workers.chromium.navigation_errors import answered_badly
 from browser_workers.chromium.witness import Sight, Testimony, Witness
 from schemas.errors import PageFailed
+from schemas.messages import Action
 
 T = TypeVar("T")
 
@@ -37,6 +38,7 @@ class _Environment(msgspec.Struct):
     reward: float = 0.0
     target: Box | None = None
     utterance: str = ""
+    action: Action | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ def _environment(found: object) -> EnvironmentState | None:
     if found is None:
         return None
     read = _convert(found, _Environment)
-    return EnvironmentState(read.done, read.reward, read.target, read.utterance)
+    return EnvironmentState(read.done, read.reward, read.target, read.utterance, read.action)
 
 
 def _convert(found: object, kind: type[T]) -> T:

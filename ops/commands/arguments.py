@@ -40,6 +40,16 @@ def seed(text: str) -> int:
     return int(text)
 
 
+def seed_range(text: str) -> range:
+    """`0:100` for the seeds 0 to 99."""
+    first, colon, end = text.partition(":")
+    if not colon or not first.isdecimal() or not end.isdecimal() or int(first) >= int(end):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} names no seeds: write two whole numbers as in 0:100, which ends before 100"
+        )
+    return range(int(first), int(end))
+
+
 def port(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port, a whole number from 1 to 65535")

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from agents.demonstration import demonstrated_action
 from agents.engine import ChatMessage, GenerationRequest
-from agents.oracle_engine import OracleEngine, demonstrated_point
+from agents.oracle_engine import OracleEngine
 from agents.parsing import parse_response
 from agents.prompts import system_prompt
 from agents.tokens import PromptTokenizer
@@ -85,7 +86,7 @@ async def test_a_demonstration_clicks_into_the_box(folder: Path) -> None:
         assert tokenizer.decode(generation.completion_tokens) == generation.text
         assert not generation.logprobs
     with pytest.raises(PolicyError, match="no scripted oracle"):
-        demonstrated_point(builders.observation(task))
+        demonstrated_action(builders.observation(task))
 
 
 async def test_a_demonstration_clicks_the_marked_element_that_is_innermost(folder: Path) -> None:
@@ -102,6 +103,23 @@ async def test_a_demonstration_clicks_the_marked_element_that_is_innermost(folde
     assert parse_response(generation.text, MARKS).action == Action(kind=ActionKind.CLICK, element=2)
     with pytest.raises(PolicyError, match="no marked element"):
         await engine.generate(GenerationRequest(messages=messages, observation=marked((41, 91, 5, 5))))
+
+
+async def test_a_demonstration_takes_the_oracles_step_in_the_words_of_the_run(folder: Path) -> None:
+    import msgspec
+
+    typing = Action(kind=ActionKind.TYPE, point=(312.5, 500.0), text="hello")
+    element = Element(id=7, tag="input", text="", box=(40, 100, 20, 10))
+    seen = msgspec.structs.replace(builders.observation(builders.task()), oracle_action=typing, elements=(element,))
+    messages = (ChatMessage("user", ("Task: say hello\n", tiny_models.picture(1))),)
+    by_point = await OracleEngine(folder).generate(GenerationRequest(messages=messages, observation=seen))
+    assert by_point.text.startswith("Action: Type 'hello' at [312, 500].\n")
+    assert parse_response(by_point.text).action == Action(kind=ActionKind.TYPE, point=(312, 500), text="hello")
+    by_number = await OracleEngine(folder, space=MARKS).generate(GenerationRequest(messages=messages, observation=seen))
+    assert parse_response(by_number.text, MARKS).action == Action(kind=ActionKind.TYPE, element=7, text="hello")
+    pressing = msgspec.structs.replace(seen, oracle_action=Action(kind=ActionKind.PRESS, keys=("Tab",)))
+    with pytest.raises(PolicyError, match=r"cannot be followed: the standard actions have no press"):
+        await OracleEngine(folder).generate(GenerationRequest(messages=messages, observation=pressing))
 
 
 def test_a_folder_that_is_no_model_is_named(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ TASK = task()
 _counts = st.integers(min_value=0, max_value=2**53)
 _reals = st.floats(allow_nan=False)
 _texts = st.text(st.characters(exclude_categories=["Cs"]))
+_actions = st.builds(Action, point=st.none() | st.tuples(_reals, _reals), text=_texts, direction=_texts, seconds=_reals)
 _observations = st.builds(
     Observation,
     episode=st.just(TASK.episode),
@@ -25,13 +26,14 @@ _observations = st.builds(
     error=_texts,
     elements=st.just(()),
     oracle=st.none() | st.tuples(_counts, _counts, _counts, _counts),
+    oracle_action=st.none() | _actions,
 )
 _steps = st.builds(
     StepRequest,
     episode=st.just(TASK.episode),
     attempt=_counts,
     step=_counts,
-    action=st.builds(Action, point=st.none() | st.tuples(_reals, _reals), text=_texts, direction=_texts, seconds=_reals),
+    action=_actions,
     parsed=st.booleans(),
     response=_texts,
     prompt_tokens=st.lists(_counts, max_size=9).map(tuple),

@@ -44,6 +44,7 @@ STREAM = SUBJECTS.episodes(0)
 WORKER = WorkerId("browser-1")
 POLICY = WorkerId("policy-1")
 CLICK = Action(kind=ActionKind.CLICK, point=(500, 500))
+ORACLE = Action(kind=ActionKind.TYPE, point=(300, 200), text="hello")
 
 
 @dataclass
@@ -71,7 +72,7 @@ class ScriptedSession:
 
     async def state(self) -> PageState:
         done = self.clicks >= self.browser.clicks_to_win
-        return PageState("http://site/", "page", EnvironmentState(done, float(done), target=(1, 2, 3, 4)))
+        return PageState("http://site/", "page", EnvironmentState(done, float(done), target=(1, 2, 3, 4), action=ORACLE))
 
     async def view(self) -> View:
         data = b"picture %d" % self.clicks + bytes(self.browser.picture_bytes)
@@ -190,7 +191,7 @@ async def test_an_episode_from_task_to_trajectory() -> None:
         subject, wake = await on.wake()
         assert ".any." in subject
         first = await on.observation(wake)
-        assert (first.attempt, first.step, first.oracle) == (1, 0, None)
+        assert (first.attempt, first.step, first.oracle, first.oracle_action) == (1, 0, None, None)
         answered = await on.answer(wake)
         subject, second_wake = await on.wake()
         assert ".any." in subject, "nobody takes offers"
@@ -207,11 +208,12 @@ async def test_an_episode_from_task_to_trajectory() -> None:
     assert on.status.metrics["steps"] == 2
 
 
-async def test_the_oracle_box_is_shown_in_demonstrations_only() -> None:
+async def test_the_oracles_step_is_shown_in_demonstrations_only() -> None:
     async with stage() as on:
         await on.admit(msgspec.structs.replace(builders.task(), demonstrate=True))
         _, wake = await on.wake()
-        assert (await on.observation(wake)).oracle == (1, 2, 3, 4)
+        observation = await on.observation(wake)
+        assert (observation.oracle, observation.oracle_action) == ((1, 2, 3, 4), ORACLE)
 
 
 async def test_a_missed_answer_is_found_on_the_chain(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,68 @@
+"""What a demonstration does at an observation: the scripted oracle's step as the action that a policy would have given."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from agents.action_space import GRID
+from schemas.errors import PolicyError
+from schemas.messages import Action, ActionKind, Element, Observation, Picture
+
+Mode = Literal["coordinates", "set_of_marks"]
+Point = tuple[float, float]
+
+
+def demonstrated_action(observation: Observation, mode: Mode = "coordinates") -> Action:
+    """The oracle's next step, pointed by coordinates or by the numbers of the elements that it acts on.
+
+    Raises:
+        PolicyError: the page offers no oracle, or no marked element is where the oracle points.
+    """
+    action = _in_coordinates(observation)
+    if mode == "coordinates":
+        return action
+    # A scroll that points at no element is one of the window.
+    find = _found if action.kind is ActionKind.SCROLL else _number
+    element, end_element = find(observation, action.point), find(observation, action.end_point)
+    return msgspec.structs.replace(action, point=None, end_point=None, element=element, end_element=end_element)
+
+
+def _in_coordinates(observation: Observation) -> Action:
+    if observation.oracle_action is not None:
+        return observation.oracle_action
+    if observation.oracle is None:
+        raise PolicyError(f"{observation.url} offers no scripted oracle: demonstrate only tasks of a suite that has one")
+    x, y, width, height = observation.oracle
+    picture = observation.picture
+    point = (x + width / 2) / picture.width * GRID, (y + height / 2) / picture.height * GRID
+    return Action(kind=ActionKind.CLICK, point=point)
+
+
+def _number(observation: Observation, point: Point | None) -> int | None:
+    found = _found(observation, point)
+    if found is None and point is not None:
+        raise PolicyError(f"no marked element of {observation.url} is where its oracle points: demonstrate with points")
+    return found
+
+
+def _found(observation: Observation, point: Point | None) -> int | None:
+    if point is None:
+        return None
+    element = element_at(observation.elements, _pixel(observation.picture, point))
+    return None if element is None else element.id
+
+
+def _pixel(picture: Picture, point: Point) -> Point:
+    return point[0] / GRID * picture.width, point[1] / GRID * picture.height
+
+
+def element_at(elements: Sequence[Element], pixel: Point) -> Element | None:
+    """The smallest element that the pixel is in."""
+    x, y = pixel
+    around = [
+        element
+        for element in elements
+        if 0 <= x - element.box[0] <= element.box[2] and 0 <= y - element.box[1] <= element.box[3]
+    ]
+    return min(around, key=lambda element: element.box[2] * element.box[3], default=None)

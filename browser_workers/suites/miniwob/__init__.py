@@ -1,0 +1,1 @@
+"""MiniWoB++: the pages of the `miniwob` package, played one problem at a time."""

@@ -1,0 +1,222 @@
+"""MiniWoB++ pages in a real Chromium: they start, repeat under their seeds, and their oracles solve them through the bus."""
+
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import anyio
+import msgspec
+import pytest
+
+from agents.demonstration import Mode, demonstrated_action
+from browser_workers.browser import EnvironmentState, View
+from browser_workers.chromium.browser import PlaywrightBrowser
+from browser_workers.suites.miniwob.suite import MiniWobSuite
+from browser_workers.suites.miniwob.tasks import miniwob_tasks
+from schemas.config import BrowserConfig, ContextConfig, EnvConfig
+from schemas.messages import Action, ActionKind, Outcome, Task
+from tests import builders
+from tests.page_plays import play, playing
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(120)]
+SUITE = MiniWobSuite()
+MIDDLE_OF_AREA = Action(kind=ActionKind.CLICK, point=(500, 650))
+
+ORACLES = (
+    "ascending-numbers",
+    "buy-ticket",
+    "choose-list",
+    "click-button",
+    "click-button-sequence",
+    "click-checkboxes",
+    "click-checkboxes-large",
+    "click-checkboxes-transfer",
+    "click-collapsible",
+    "click-collapsible-2",
+    "click-collapsible-2-nodelay",
+    "click-collapsible-nodelay",
+    "click-color",
+    "click-dialog",
+    "click-dialog-2",
+    "click-link",
+    "click-option",
+    "click-shades",
+    "click-tab",
+    "click-tab-2",
+    "click-tab-2-easy",
+    "click-tab-2-hard",
+    "click-tab-2-medium",
+    "click-test",
+    "click-test-2",
+    "click-test-transfer",
+    "click-widget",
+    "copy-paste",
+    "copy-paste-2",
+    "drag-box",
+    "email-inbox-delete",
+    "email-inbox-important",
+    "enter-password",
+    "enter-text",
+    "enter-text-2",
+    "enter-text-dynamic",
+    "find-greatest",
+    "find-word",
+    "focus-text",
+    "focus-text-2",
+    "form-sequence-2",
+    "generate-number",
+    "grid-coordinate",
+    "guess-number",
+    "identify-shape",
+    "login-user",
+    "login-user-popup",
+    "multi-orderings",
+    "navigate-tree",
+    "odd-or-even",
+    "read-table",
+    "read-table-2",
+    "search-engine",
+    "simple-algebra",
+    "simple-arithmetic",
+    "text-transform",
+    "unicode-test",
+    "use-autocomplete",
+    "use-autocomplete-nodelay",
+    "use-slider",
+    "use-spinner",
+    "visual-addition",
+)
+ORACLES_BY_POINTS = (
+    "drag-circle",
+    "drag-items",
+    "drag-single-shape",
+    "drag-sort-numbers",
+    "highlight-text",
+    "highlight-text-2",
+    "resize-textarea",
+)
+"""Of pages where something is dragged to where no element is."""
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[PlaywrightBrowser]:
+    config = BrowserConfig(viewport_width=160, viewport_height=210, picture_format="png")
+    async with PlaywrightBrowser(config, EnvConfig()) as browser:
+        yield browser
+
+
+async def opened(browser: PlaywrightBrowser, page: str, query: str) -> View:
+    async with browser.session(SUITE.resolve(page, query)) as session:
+        performed = await session.open()
+        assert not performed.navigation_error
+        return await session.view()
+
+
+def environment(view: View) -> EnvironmentState:
+    assert view.state.environment is not None
+    return view.state.environment
+
+
+async def test_every_page_starts(browser: PlaywrightBrowser) -> None:
+    views: dict[str, View] = {}
+    waiting = iter(SUITE.pages)
+
+    async def look() -> None:
+        for page in waiting:
+            views[page] = await opened(browser, page, "seed=3")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(look)
+        group.start_soon(look)
+    wrong = {
+        page: view.state
+        for page, view in views.items()
+        if view.blank or environment(view).done or environment(view).reward or len(environment(view).utterance) < 5
+    }
+    assert wrong == {}
+    assert len(views) == len(SUITE.pages)
+
+
+async def test_a_seed_is_a_page(browser: PlaywrightBrowser) -> None:
+    for page in ("click-shape", "choose-date", "book-flight", "search-engine"):
+        views = [await opened(browser, page, f"seed={seed}") for seed in (7, 8, 7)]
+        pictures = [view.picture.data for view in views]
+        assert pictures[0] == pictures[2] != pictures[1], page
+        assert environment(views[0]).utterance == environment(views[2]).utterance
+
+
+async def test_the_end_of_a_page_stays_as_it_is(browser: PlaywrightBrowser) -> None:
+    async with browser.session(SUITE.resolve("click-dialog", "seed=1")) as session:
+        await session.open()
+        before = await session.view()
+        step = environment(before).action
+        assert step is not None
+        await session.perform(step)
+        over = await session.view()
+        assert (environment(over).done, environment(over).reward, environment(over).action) == (True, 1.0, None)
+        await session.perform(MIDDLE_OF_AREA)
+        assert environment(await session.view()).reward == 1.0
+        assert await session.page_values(["WOB_EPISODE_ID", "document.getElementById('sync-task-cover')"]) == ("1", "")
+
+
+async def test_only_the_page_that_was_asked_for_rewards(browser: PlaywrightBrowser) -> None:
+    async with browser.session(SUITE.resolve("use-spinner", "seed=1")) as session:
+        await session.open()
+        other = SUITE.resolve("click-test", "seed=1").url
+        await session.perform(Action(kind=ActionKind.NAVIGATE, text=other))
+        assert await session.page_values(["document.querySelector('#subbtn').textContent"]) == ("Click Me!",)
+        assert (await session.state()).environment is None
+
+
+async def test_a_page_has_no_time_limit_but_the_one_that_is_asked_for(browser: PlaywrightBrowser) -> None:
+    async with browser.session(SUITE.resolve("click-test", "seed=1")) as session:
+        await session.open()
+        assert await session.page_values(["core.EPISODE_MAX_TIME"]) == (str(2**31 - 1),)
+    async with browser.session(SUITE.resolve("click-test", "seed=1&limit_s=1")) as session:
+        await session.open()
+        await session.perform(Action(kind=ActionKind.WAIT, seconds=1.2))
+        state = (await session.state()).environment
+    assert state is not None
+    assert (state.done, state.reward) == (True, -1.0)
+
+
+async def test_a_wide_viewport_shows_the_page_alone() -> None:
+    config = BrowserConfig(viewport_width=640, viewport_height=400)
+    beside = "document.elementsFromPoint(240, 100).map(e => e.tagName).join()"
+    async with PlaywrightBrowser(config, EnvConfig()) as browser, browser.session(SUITE.resolve("click-test", "")) as session:
+        await session.open()
+        assert await session.page_values([beside]) in (("HTML",), ("BODY,HTML",))
+
+
+async def test_task_lines_hold_what_the_pages_ask_for(browser: PlaywrightBrowser) -> None:
+    lines = await miniwob_tasks(browser, SUITE, ("enter-text", "use-spinner"), range(5, 8), first_id=100)
+    assert [line["task_id"] for line in lines] == list(range(100, 106))
+    assert [line["website"] for line in lines[2:4]] == ["miniwob:enter-text?seed=7", "miniwob:use-spinner?seed=5"]
+    assert [line["difficulty"] for line in lines[2:4]] == [1, 4]
+    assert lines[0]["task_name"] == environment(await opened(browser, "enter-text", "seed=5")).utterance
+    assert len({line["task_name"] for line in lines}) == 6
+
+
+# through the bus ------------------------------------------------------------------------------------------------------
+
+
+def demonstration(index: int, page: str) -> Task:
+    task = builders.task(f"t{index}", index=index)
+    return msgspec.structs.replace(task, website=f"miniwob:{page}?seed={index}", demonstrate=True, max_steps=30)
+
+
+@pytest.mark.parametrize(
+    ("mode", "pages"), [("coordinates", (*ORACLES, *ORACLES_BY_POINTS)), ("set_of_marks", ORACLES)], ids=["points", "marks"]
+)
+async def test_oracles_solve_their_pages(tmp_path: Path, mode: Mode, pages: Sequence[str]) -> None:
+    tasks = [demonstration(index, page) for index, page in enumerate(pages)]
+    policy = partial(demonstrated_action, mode=mode)
+    async with playing(tmp_path, policy, {"miniwob": SUITE}, context=ContextConfig(interaction_mode=mode)) as bus:
+        trajectories = await play(bus, tasks)
+    unsolved = {
+        each.task.website: (each.outcome, each.environment_reward, each.error)
+        for each in trajectories
+        if (each.outcome, each.environment_reward) != (Outcome.DONE, 1.0)
+    }
+    assert unsolved == {}
+    assert {each.episode for each in trajectories} == {task.episode for task in tasks}

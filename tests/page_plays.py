@@ -1,0 +1,91 @@
+"""Whole episodes through a real nats-server, a real browser worker and a real Chromium, answered by a scripted policy."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from browser_workers.chromium.browser import PlaywrightBrowser
+from browser_workers.suites.suite import Suite
+from browser_workers.worker import BrowserWorker
+from bus import chain
+from bus.jetstream import connect, create_topology
+from bus.ports import Bus
+from bus.presence import Status
+from bus.server import nats_server
+from bus.settlement import settle
+from bus.subjects import Subjects
+from bus.topology import shared_queues, step_queue, streams
+from schemas.config import BrowserConfig, BusConfig, ContextConfig, EnvConfig
+from schemas.ids import WorkerId
+from schemas.messages import Action, Observation, Role, Split, StepWake, Task, Trajectory
+from tests import builders
+
+CONFIG = BusConfig(run=builders.RUN)
+SUBJECTS = Subjects(builders.RUN)
+SIZE = (160, 210)
+Policy = Callable[[Observation], Action]
+
+
+async def _answer(bus: Bus, policy: Policy) -> None:
+    async with bus.work(step_queue(SUBJECTS, CONFIG, Split.TRAIN), prefetch=8) as inbox:
+        async for delivery in inbox:
+            async with settle(bus, delivery, WorkerId("policy")):
+                wake = delivery.message
+                assert isinstance(wake, StepWake)
+                record = await chain.last(bus, SUBJECTS, wake.episode)
+                assert record is not None
+                assert isinstance(record.message, Observation)
+                step = msgspec.structs.replace(
+                    builders.step_request(builders.task(), wake.step),
+                    episode=wake.episode,
+                    attempt=wake.attempt,
+                    action=policy(record.message),
+                    # Nobody in particular: every wake goes to any policy.
+                    worker=WorkerId(""),
+                )
+                await chain.answer(bus, SUBJECTS, wake.observation_seq, step)
+
+
+@asynccontextmanager
+async def playing(
+    folder: Path, policy: Policy, suites: Mapping[str, Suite], *, num_slots: int = 4, context: ContextConfig | None = None
+) -> AsyncIterator[Bus]:
+    env, browser_config = EnvConfig(server_size=num_slots), BrowserConfig(viewport_width=SIZE[0], viewport_height=SIZE[1])
+    name = WorkerId("browser-1")
+    async with (
+        nats_server(folder) as address,
+        connect(address, SUBJECTS, CONFIG, name="browser") as bus,
+        connect(address, SUBJECTS, CONFIG, name="policy") as policy_bus,
+        PlaywrightBrowser(browser_config, env, context) as browser,
+    ):
+        await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG, ()))
+        worker = BrowserWorker(
+            bus=bus,
+            subjects=SUBJECTS,
+            worker=name,
+            status=Status(Role.BROWSER, name),
+            bus_config=CONFIG,
+            env_config=env,
+            browser_config=browser_config,
+            browser=browser,
+            suites=suites,
+        )
+        async with anyio.create_task_group() as group:
+            group.start_soon(_answer, policy_bus, policy)
+            group.start_soon(worker.run)
+            yield bus
+            group.cancel_scope.cancel()
+
+
+async def play(bus: Bus, tasks: Sequence[Task]) -> list[Trajectory]:
+    """How the tasks' episodes ended, in the order in which they did."""
+    async with bus.tail(SUBJECTS.trajectories, SUBJECTS.everything("trajectory"), only_new=True) as trajectories:
+        for task in tasks:
+            await chain.admit(bus, SUBJECTS, task)
+            await bus.append(SUBJECTS.tasks, SUBJECTS.task(task.split, task.episode), task)
+        ended = [(await anext(trajectories)).message for _ in tasks]
+    assert all(isinstance(message, Trajectory) for message in ended)
+    return [message for message in ended if isinstance(message, Trajectory)]
