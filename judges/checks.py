@@ -37,7 +37,9 @@ def evaluate(checks: Sequence[Check], answer: str, final_state: FinalState | Non
         JudgeError: an expected value is no number or no pattern although its check needs one.
     """
     values = _values(checks, answer, final_state)
-    return tuple(_verdict(f"check_{index}", check, value) for index, (check, value) in enumerate(zip(checks, values, strict=True), 1))
+    return tuple(
+        _verdict(f"check_{index}", check, value) for index, (check, value) in enumerate(zip(checks, values, strict=True), 1)
+    )
 
 
 def _values(checks: Sequence[Check], answer: str, final_state: FinalState | None) -> Iterator[str | None]:
@@ -56,13 +58,17 @@ def _values(checks: Sequence[Check], answer: str, final_state: FinalState | None
 def _verdict(stage: str, check: Check, value: str | None) -> StageVerdict:
     name = _NAMES[check.kind]
     if value is None:
-        return StageVerdict(stage, passed=False, reasoning=f"{name} could not be read: the page was gone when the episode ended")
+        return StageVerdict(
+            stage, passed=False, reasoning=f"{name} could not be read: the page was gone when the episode ended"
+        )
     if not value.strip():
         missing = "there was no answer" if check.kind is CheckKind.ANSWER else f"{name} is empty"
         return StageVerdict(stage, passed=False, reasoning=missing)
     passed = any(matches(check.kind, check.match, value, expected) for expected in check.expected)
     expected = " or ".join(_quoted(text) for text in check.expected)
-    return StageVerdict(stage, passed=passed, reasoning=f"{name} {_quoted(value)} {_VERBS[check.match][not passed]} {expected}")
+    return StageVerdict(
+        stage, passed=passed, reasoning=f"{name} {_quoted(value)} {_VERBS[check.match][not passed]} {expected}"
+    )
 
 
 def matches(kind: CheckKind, match: CheckMatch, value: str, expected: str) -> bool:
@@ -127,7 +133,9 @@ def _found(value: str, pattern: str) -> bool:
     try:
         return re.search(pattern, " ".join(unicodedata.normalize("NFKC", value).split()), re.IGNORECASE) is not None
     except re.error as error:
-        raise JudgeError(f"a check expects the pattern {_quoted(pattern)}, which is none ({error}): correct the task") from error
+        raise JudgeError(
+            f"a check expects the pattern {_quoted(pattern)}, which is none ({error}): correct the task"
+        ) from error
 
 
 def _same_address(url: str, expected: str) -> bool:

@@ -91,4 +91,6 @@ def _require_meaning(match: CheckMatch, text: str) -> None:
         try:
             re.compile(text)
         except re.error as error:
-            raise InvalidCheck(f"expected {text!r} is not a pattern ({error}); write a regular expression of Python's") from None
+            raise InvalidCheck(
+                f"expected {text!r} is not a pattern ({error}); write a regular expression of Python's"
+            ) from None

@@ -91,7 +91,12 @@ def test_any_of_the_expected_values_will_do() -> None:
 
 
 def test_each_check_has_a_sentence() -> None:
-    checks = [Check(ANSWER, ("5", "five")), Check(URL, ("/cart",)), Check(PAGE, ("2",), NUMBER, "a"), Check(PAGE, ("x",), CONTAINS, "b")]
+    checks = [
+        Check(ANSWER, ("5", "five")),
+        Check(URL, ("/cart",)),
+        Check(PAGE, ("2",), NUMBER, "a"),
+        Check(PAGE, ("x",), CONTAINS, "b"),
+    ]
     state = FinalState(url=f"{HOST}/cart", title="Cart", values=("3", ""))
     assert [(each.stage, each.passed, each.reasoning) for each in evaluate(checks, "six", state)] == [
         ("check_1", False, 'the answer "six" does not equal "5" or "five"'),
@@ -117,7 +122,16 @@ def test_a_check_that_makes_no_sense_is_no_verdict(match: CheckMatch, expected: 
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("1,234", 1234), ("1,2345", 1.2345), ("12,345.6", 12345.6), ("v2", None), ("4.5/5", 4.5), ("no", None), ("-2 C", -2), ("x-2", 2)],
+    [
+        ("1,234", 1234),
+        ("1,2345", 1.2345),
+        ("12,345.6", 12345.6),
+        ("v2", None),
+        ("4.5/5", 4.5),
+        ("no", None),
+        ("-2 C", -2),
+        ("x-2", 2),
+    ],
 )
 def test_the_first_number_of_a_text(text: str, number: float | None) -> None:
     assert first_number(text) == number

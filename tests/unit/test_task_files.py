@@ -150,7 +150,10 @@ def test_checks_are_read(tmp_path: Path) -> None:
     [
         ({}, "{} is not a list; write one such as"),
         (["x"], "check 1: 'x' is not an object; write one such as"),
-        ([{"kind": "answer", "expected": "a"}, {"expected": "a"}], "check 2: kind None is unknown; write one of answer, url, page"),
+        (
+            [{"kind": "answer", "expected": "a"}, {"expected": "a"}],
+            "check 2: kind None is unknown; write one of answer, url, page",
+        ),
         ([{"kind": "answer", "expected": "a", "match": "like"}], "match 'like' is unknown; write one of equals, contains"),
         ([{"kind": "answer", "expect": "a"}], "unknown key 'expect'; write only kind, expected, match, expression"),
         ([{"kind": "answer"}], "expected holds None; write a text or a number"),
