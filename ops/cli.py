@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from ops.commands import administration, reading, roles, stored, whole_runs
+from ops.commands import administration, reading, roles, stored, tasks, whole_runs
 from ops.commands.listing import Commands, Handler
 
 
@@ -43,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
         ("one worker of a run, on any machine", roles),
         ("look into a run", reading),
         ("store episodes", stored),
+        ("tasks and their sites", tasks),
         ("administer", administration),
     ):
         commands.heading(heading)

@@ -172,8 +172,11 @@ def _browser(config: Config) -> "tuple[AbstractAsyncContextManager[Browser], dic
             from browser_workers.chromium.browser import PlaywrightBrowser
             from browser_workers.suites.demo import NAME as DEMO
             from browser_workers.suites.demo import DemoSuite
+            from browser_workers.suites.shop.suite import NAME as SHOP
+            from browser_workers.suites.shop.suite import ShopSuite
 
-            return PlaywrightBrowser(config.browser_config, config.env_config, config.context_config), {DEMO: DemoSuite()}
+            browser = PlaywrightBrowser(config.browser_config, config.env_config, config.context_config)
+            return browser, {DEMO: DemoSuite(), SHOP: ShopSuite()}
 
 
 async def _answer(post: Post) -> None:

@@ -1,7 +1,7 @@
 """Task files: one JSON object a line, in WebGym's format; every mistake is named by file, line and field.
 
 Required: `task_id`, `task_name`, `domain`, `subdomain`, `website`, `difficulty`, `evaluator_reference`, `definite_answer`
-(null allowed). Optional: `attempt_level` (0), `distribution` ("ood") and, beyond WebGym, `checks`. Other fields are left alone.
+(null allowed). Optional: `attempt_level` (0), `distribution` ("ood") and, beyond WebGym, `checks`. Others are left alone.
 """
 
 from collections.abc import Iterator, Mapping

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from html import escape
-from typing import Union
+from typing import TypeAlias
 
 _VOID = frozenset({"input", "img", "br", "link", "meta", "hr"})
 
@@ -13,7 +13,7 @@ class Markup(str):
     __slots__ = ()
 
 
-Child = Union[str, None, Iterable["Child"]]
+Child: TypeAlias = "str | Iterable[Child] | None"
 """A plain text is escaped; None is nothing."""
 
 

@@ -1,4 +1,4 @@
-"""The shop as a `Site`: which page answers which address. It keeps nothing; what visitors do stays in their browsers."""
+"""The shop as a `Site`: how each address is answered. It keeps nothing; what visitors do stays in their browsers."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -6,14 +6,10 @@ from importlib import resources
 from urllib.parse import parse_qsl
 
 from browser_workers.site import SiteRequest, SiteResponse
-from browser_workers.suites.shop.articles import article_page, articles, help_page
 from browser_workers.suites.shop.catalogue import catalogue
 from browser_workers.suites.shop.layout import page
-from browser_workers.suites.shop.listing import listing, read_filters
 from browser_workers.suites.shop.markup import element
-from browser_workers.suites.shop.storefront import home, listing_page, outlet_page, product_page
-from browser_workers.suites.shop.stores import stores_page
-from browser_workers.suites.shop.visitor_pages import ACCOUNT, CHECKOUT, account_page, cart_page, checkout_page, login_page
+from browser_workers.suites.shop.routes import document
 
 ORIGIN = "http://shop.millrace.test"
 """Never looked up: whoever plays the site answers for it."""
@@ -35,60 +31,19 @@ class ShopSite:
         self._shop = catalogue()
 
     def respond(self, request: SiteRequest) -> SiteResponse:
-        place, _, name = request.path.strip("/").partition("/")
-        if place == "static":
-            return _static_files().get(name, self._missing())
-        if place == "printed-catalogue":
+        path = request.path.rstrip("/")
+        if path.startswith("/static/"):
+            return _static_files().get(path.removeprefix("/static/")) or self._missing()
+        if path == "/printed-catalogue":
             return SiteResponse(breaks_off=True)
-        if place == "stores" and not name:
-            return _html(stores_page(self._shop), after_s=SLOW_S)
-        if place == "outlet" and not name:
-            return self._outlet(request.query)
-        document = self._document(place, name, request.query)
-        return self._missing() if document is None else _html(document)
+        if path == "/outlet" and dict(parse_qsl(request.query)).get("again") != "1":
+            return self._fallen()
+        found = document(self._shop, path, request.query)
+        if found is None:
+            return self._missing()
+        return SiteResponse(found.encode(), after_s=SLOW_S if path == "/stores" else 0.0)
 
-    def _document(self, place: str, name: str, query: str) -> str | None:
-        shop = self._shop
-        match place, name:
-            case "", "":
-                return home(shop)
-            case "search", "":
-                filters = read_filters(query)
-                return listing_page(shop, filters, listing(shop.products, filters))
-            case "category", name if shop.category(name):
-                filters = read_filters(query, name)
-                return listing_page(shop, filters, listing(shop.products, filters))
-            case "product", name if product := shop.product(name):
-                return product_page(shop, product)
-            case "help", "":
-                return help_page(shop, dict(parse_qsl(query)).get("q", ""))
-            case "help", name if article := articles().get(name):
-                return article_page(shop, article)
-            case _:
-                return self._visitor_document(place, name, query)
-
-    def _visitor_document(self, place: str, name: str, query: str) -> str | None:
-        shop = self._shop
-        match place, name:
-            case "cart", "":
-                return cart_page(shop, query)
-            case "checkout", name if name in CHECKOUT:
-                return checkout_page(shop, name)
-            case "login", "":
-                return login_page(shop)
-            case "account", "":
-                return account_page(shop, "account")
-            case "account", name if name in ACCOUNT:
-                return account_page(shop, name)
-            case "start-over", "":
-                text = element("p", "Nothing of you is left here. ", element("a", "To the shop", href="/"), class_="lead")
-                return page(shop, "Start over", element("h1", "Start over"), text, scripts=("start-over",))
-            case _:
-                return None
-
-    def _outlet(self, query: str) -> SiteResponse:
-        if dict(parse_qsl(query)).get("again") == "1":
-            return _html(outlet_page(self._shop))
+    def _fallen(self) -> SiteResponse:
         body = page(
             self._shop,
             "Something went wrong",
@@ -96,7 +51,7 @@ class ShopSite:
             element("p", "Error 500. The shelf with the outlet fell over; it usually stands again at once.", class_="lead"),
             element("a", "Try again", href="/outlet?again=1", class_="button"),
         )
-        return _html(body, status=500)
+        return SiteResponse(body.encode(), status=500)
 
     def _missing(self) -> SiteResponse:
         body = page(
@@ -106,11 +61,7 @@ class ShopSite:
             element("p", "Error 404. The tide took this page. Try the search, or begin anew.", class_="lead"),
             element("a", "To the home page", href="/", class_="button"),
         )
-        return _html(body, status=404)
-
-
-def _html(document: str, *, status: int = 200, after_s: float = 0.0) -> SiteResponse:
-    return SiteResponse(document.encode(), status=status, after_s=after_s)
+        return SiteResponse(body.encode(), status=404)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The pages that show what a visitor has done: cart, checkout, sign-in, account. Their scripts fill them from the visitor's browser."""
+"""The pages that show what a visitor has done, filled from the visitor's browser by their scripts: cart, checkout, account."""
 
 import json
 from collections.abc import Iterator
@@ -74,7 +74,7 @@ def account_page(catalogue: Catalogue, view: str) -> Markup:
 
 def _offered(catalogue: Catalogue, text: str) -> Iterator[Line]:
     for item in filter(None, text.split(",")):
-        slug, colour, size, quantity = (item.split(":") + ["", "", ""])[:4]
+        slug, colour, size, quantity = [*item.split(":"), "", "", ""][:4]
         product = catalogue.product(slug)
         if product is None or not quantity.isdecimal() or not 1 <= int(quantity) <= _MAX_QUANTITY:
             continue

@@ -30,7 +30,8 @@ _LABELS = ("Full name", "Street and number", "Postcode", "City")
 _PLACED = (
     "shop.state().placed.map(order => [order.lines.map(line => [line.quantity, line.slug, line.colour, line.size]"
     ".filter(Boolean).join(' ')).sort().join(', '), order.address.name, order.address.street, order.address.postcode, "
-    "order.address.city, order.address.country, order.delivery, order.payment, order.wrap ? 'wrapped' : 'plain'].join(' / ')).join('; ')"
+    "order.address.city, order.address.country, order.delivery, order.payment, order.wrap ? 'wrapped' : 'plain']"
+    ".join(' / ')).join('; ')"
 )
 """Every order of this visit as text."""
 _WAYS = {"standard": "Standard, 3 to 5 working days", "express": "Express, next working day"}
@@ -102,8 +103,8 @@ def order_to_saved_address(draw: Draw) -> ShopTask:
     filled = urlencode({"add": f"{product.slug}:{colour}::{quantity}"})
     return ShopTask(
         "order_to_saved_address",
-        f"{account_of(customer)} and order what is in the cart, to the saved address in {address['city']}, with express delivery "
-        "and without gift wrap, paid by invoice.",
+        f"{account_of(customer)} and order what is in the cart, to the saved address in {address['city']}, with express "
+        "delivery and without gift wrap, paid by invoice.",
         f"cart?{filled}",
         8,
         (
@@ -141,7 +142,7 @@ def best_of_colour(draw: Draw) -> ShopTask:
         category = draw.random.choice(draw.shop.categories)
         colour = draw.random.choice(sorted(draw.shop.colours))
         filters = Filters(category=category.slug, colour=colour, min_rating=4.0, in_stock=True, order="price-low")
-        products = [each for each in found(draw.shop.products, filters)]
+        products = found(draw.shop.products, filters)
         if len(products) > 1 and not products[0].sizes and only_one([each.price_cents for each in products]):
             break
     product = products[0]
@@ -169,8 +170,8 @@ def with_voucher(draw: Draw) -> ShopTask:
     total = left + (0 if left >= 8000 else 490)
     return ShopTask(
         "with_voucher",
-        "The help centre names a voucher that takes 10 % off everything. Redeem it for what is in the cart. What is the total, "
-        "with standard delivery? Answer with the number of euros.",
+        "The help centre names a voucher that takes 10 % off everything. Redeem it for what is in the cart. What is the "
+        "total, with standard delivery? Answer with the number of euros.",
         f"cart?{urlencode({'add': f'{product.slug}:{product.colours[0]}::2'})}",
         7,
         (says_number(total / 100), page_has("shop.state().voucher", "HERRING10")),
@@ -255,8 +256,8 @@ def in_the_outlet(draw: Draw) -> ShopTask:
     )
     return ShopTask(
         "in_the_outlet",
-        "Find the product in the outlet that is in stock and whose price fell by the most euros. Put one of it into the cart, in any "
-        "colour and size. The outlet's page sometimes fails at first.",
+        "Find the product in the outlet that is in stock and whose price fell by the most euros. Put one of it into the cart, "
+        "in any colour and size. The outlet's page sometimes fails at first.",
         "home",
         9,
         (page_has(CART, *wanted),),

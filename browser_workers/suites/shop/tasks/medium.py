@@ -97,7 +97,8 @@ def preference(draw: Draw) -> ShopTask:
     mine = f"shop.state().customers['{customer.email}'].preferences"
     return ShopTask(
         "preference",
-        f"{account_of(customer)} and set the newsletter to “{letters}” and the language to {language}. Leave the rest as it is.",
+        f"{account_of(customer)} and set the newsletter to “{letters}” and the language to {language}. "
+        "Leave the rest as it is.",
         "login",
         5,
         (page_has(f"Object.values({mine}).join(' / ')", f"{letters} / {language} / {customer.preferences['contact']}"),),
@@ -114,10 +115,11 @@ def preference(draw: Draw) -> ShopTask:
 
 def slow_hours(draw: Draw) -> ShopTask:
     store = draw.random.choice([each for each in stores() if each.saturday != "closed"])
-    opens, _, closes = store.saturday.partition(" to ")
+    closes = store.saturday.partition(" to ")[2]
     return ShopTask(
         "slow_hours",
-        f"When does the store in {store.city} close on Saturdays? The page may take a moment. Answer with the time, as in 16:30.",
+        f"When does the store in {store.city} close on Saturdays? The page may take a moment. "
+        "Answer with the time, as in 16:30.",
         "help/contact",
         4,
         (says(closes, f"0{closes}"),),
@@ -185,7 +187,8 @@ def newsletter(draw: Draw) -> ShopTask:
 def catalogue_desk(_: Draw) -> ShopTask:
     return ShopTask(
         "catalogue_desk",
-        "Try to open the printed catalogue. If that does not work, find the telephone number to order it by; answer with the number.",
+        "Try to open the printed catalogue. If that does not work, find the telephone number to order it by; "
+        "answer with the number.",
         "search",
         6,
         (says(_CATALOGUE_DESK, _CATALOGUE_DESK.replace(" ", "")),),

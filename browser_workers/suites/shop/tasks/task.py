@@ -11,7 +11,10 @@ from schemas.messages import Check, CheckKind, CheckMatch
 
 DONE = "done"
 """What tasks that only change something are answered with; no check looks at it."""
-CART = "shop.state().cart.map(line => [line.quantity, line.slug, line.colour, line.size].filter(Boolean).join(' ')).sort().join('; ')"
+CART = (
+    "shop.state().cart.map(line => [line.quantity, line.slug, line.colour, line.size]"
+    ".filter(Boolean).join(' ')).sort().join('; ')"
+)
 """The cart as text, as in `2 plover-jumper Plum M; 3 brae-mug Sea`."""
 
 
