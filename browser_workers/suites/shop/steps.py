@@ -10,20 +10,23 @@ from browser_workers.suites.shop.site import ORIGIN
 from schemas.messages import Action, ActionKind
 
 _GRID = 1000
-
+_FIELDS = "input:not([type=radio], [type=checkbox]), textarea"
+# The page's content counts before its frame; while a dialog is open, nothing but the dialog.
 _LOCATE = """(() => {
   const [roles, name] = %s;
   const plain = (text) => text.replace(/\\s+/g, " ").trim();
-  const labelled = (element) => element.getAttribute("aria-label") ?? element.labels?.[0]?.innerText ?? element.innerText;
+  const label = (element) => [...element.labels[0].childNodes].filter((node) => !node.contains(element))
+    .map((node) => node.textContent).join("");
+  const called = (element) => element.getAttribute("aria-label") ?? (element.labels?.length ? label(element) : element.innerText);
   const modal = document.querySelector("dialog[open]");
-  const found = [...(modal ?? document).querySelectorAll(roles)]
-    .find((element) => element.checkVisibility() && plain(labelled(element)).replace(/ ?Please choose.*/, "") === name);
+  const places = modal ? [modal] : [document.querySelector("main"), document];
+  const found = places.flatMap((place) => [...place.querySelectorAll(roles)])
+    .find((element) => element.checkVisibility() && plain(called(element)) === name);
   if (!found) return null;
   found.scrollIntoView({ block: "center", behavior: "instant" });
-  const box = found.getBoundingClientRect();
+  const box = found.getClientRects()[0];
   return [(box.x + box.width / 2) / innerWidth, (box.y + box.height / 2) / innerHeight].join(" ");
 })()"""
-_FIELDS = "input:not([type=radio], [type=checkbox]), textarea"
 
 
 @dataclass(frozen=True, slots=True)
