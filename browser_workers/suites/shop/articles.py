@@ -1,7 +1,7 @@
 """The help centre: articles in text files beside this module, and the pages made of them.
 
-An article is a title and paragraphs, parted by blank lines. A paragraph is a `## heading`, lines of `- item`, lines of `a | b` as a
-table, or text; `[words](/address)` is a link anywhere.
+An article is a title and paragraphs, parted by blank lines. A paragraph is a `## heading`, lines of `- item`, lines of
+`a | b` as a table, or text; `[words](/address)` is a link anywhere.
 """
 
 import re

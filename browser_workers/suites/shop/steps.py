@@ -17,7 +17,8 @@ _LOCATE = """(() => {
   const plain = (text) => text.replace(/\\s+/g, " ").trim();
   const label = (element) => [...element.labels[0].childNodes].filter((node) => !node.contains(element))
     .map((node) => node.textContent).join("");
-  const called = (element) => element.getAttribute("aria-label") ?? (element.labels?.length ? label(element) : element.innerText);
+  const called = (element) => element.getAttribute("aria-label") ??
+    (element.labels?.length ? label(element) : element.innerText);
   const modal = document.querySelector("dialog[open]");
   const places = modal ? [modal] : [document.querySelector("main"), document];
   const found = places.flatMap((place) => [...place.querySelectorAll(roles)])
