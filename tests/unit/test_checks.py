@@ -68,7 +68,7 @@ ROWS = [
     Row(URL, EQUALS, f"{HOST}:x/cart", f"{HOST}/cart", False),
     Row(URL, CONTAINS, f"{HOST}/list?page=22", "page=2", False),
     Row(URL, CONTAINS, f"{HOST}/list?page=2&a=1", "page=2", True),
-    Row(URL, PATTERN, f"{HOST}/product/brae-mug", r"/product/[\w-]+$", True),
+    Row(URL, PATTERN, f"{HOST}/product/eider-mug", r"/product/[\w-]+$", True),
     Row(PAGE, EQUALS, "weekly", "Weekly", True),
     Row(PAGE, EQUALS, "weekly.", "weekly", False),
     Row(PAGE, EQUALS, "", "weekly", False),

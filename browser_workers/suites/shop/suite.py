@@ -1,4 +1,4 @@
-"""The shop as a task suite: `shop:<page>?<query>`, as in `shop:product/brae-kettle`; `shop:home` is the home page."""
+"""The shop as a task suite: `shop:<page>?<query>`, as in `shop:product/kestrel-kettle`; `shop:home` is the home page."""
 
 from browser_workers.browser import Opening
 from browser_workers.site import SiteRequest

@@ -15,7 +15,7 @@ CART = (
     "shop.state().cart.map(line => [line.quantity, line.slug, line.colour, line.size]"
     ".filter(Boolean).join(' ')).sort().join('; ')"
 )
-"""The cart as text, as in `2 plover-jumper Plum M; 3 brae-mug Sea`."""
+"""The cart as text, as in `2 plover-jumper Plum M; 3 eider-mug Sea`."""
 
 
 class Difficulty(Enum):
