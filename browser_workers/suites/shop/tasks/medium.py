@@ -2,7 +2,6 @@
 
 from urllib.parse import urlencode
 
-from browser_workers.suites.shop.catalogue import Product
 from browser_workers.suites.shop.customers import Customer, customers
 from browser_workers.suites.shop.listing import Filters, found
 from browser_workers.suites.shop.steps import Choose, Fill, Go, Press, Say, Step
@@ -19,6 +18,7 @@ from browser_workers.suites.shop.tasks.task import (
     says,
     says_number,
 )
+from schemas.messages import CheckMatch
 
 _LETTERS = ("Never", "Monthly", "Twice a month")
 _LANGUAGES = ("English", "German", "Portuguese", "Norwegian")
@@ -191,18 +191,14 @@ def catalogue_desk(_: Draw) -> ShopTask:
         "answer with the number.",
         "search",
         6,
-        (says(_CATALOGUE_DESK, _CATALOGUE_DESK.replace(" ", "")),),
+        (says(_CATALOGUE_DESK.replace(" ", r"\W?"), match=CheckMatch.PATTERN),),
         (Press("Printed catalogue"), Go("/help/contact"), Say(_CATALOGUE_DESK)),
     )
 
 
 def heavier(draw: Draw) -> ShopTask:
-    def both(products: list[Product]) -> bool:
-        return products[0].weight_g != products[1].weight_g
-
-    pair = draw.products(2)
-    while not both(pair):
-        pair = draw.products(2)
+    first = draw.product()
+    pair = (first, draw.product(such=lambda each: each.weight_g != first.weight_g))
     heavy = max(pair, key=lambda product: product.weight_g)
     return ShopTask(
         "heavier",
