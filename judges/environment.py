@@ -1,5 +1,6 @@
-"""The judge that takes the environment's own reward, as benchmark pages give it."""
+"""The judge that asks nobody: a task's own checks, else the environment's reward as benchmark pages give it."""
 
+from judges.checks import evaluate
 from judges.judge import Ruling
 from schemas.errors import JudgeError
 from schemas.messages import StageVerdict, Trajectory, Verdict
@@ -8,17 +9,34 @@ _FULL_REWARD = 1.0
 
 
 class EnvironmentJudge:
-    """Success is the environment's full reward of 1; the reward itself is passed on as it is."""
+    """A task with checks succeeds with reward 1 when all of them hold, and else gets 0.
+
+    Where there are none, success is the environment's full reward of 1; the reward itself is passed on as it is.
+    """
 
     rubric = "environment_v1"
 
     async def judge(self, trajectory: Trajectory) -> Ruling:
-        reward = trajectory.environment_reward
-        if reward is None:
-            raise JudgeError(f"episode {trajectory.episode} has no environment reward: its site gives none, use another judge")
-        passed = reward >= _FULL_REWARD
-        return Ruling(
-            verdict=Verdict.SUCCESS if passed else Verdict.FAILURE,
-            reward=reward,
-            stages=(StageVerdict(stage="environment", passed=passed, reasoning=f"the page gave {reward:g}"),),
-        )
+        return _by_checks(trajectory) if trajectory.task.checks else _by_environment(trajectory)
+
+
+def _by_checks(trajectory: Trajectory) -> Ruling:
+    stages = evaluate(trajectory.task.checks, trajectory.answer, trajectory.final_state)
+    passed = all(stage.passed for stage in stages)
+    return Ruling(
+        verdict=Verdict.SUCCESS if passed else Verdict.FAILURE,
+        reward=_FULL_REWARD if passed else 0.0,
+        stages=stages,
+    )
+
+
+def _by_environment(trajectory: Trajectory) -> Ruling:
+    reward = trajectory.environment_reward
+    if reward is None:
+        raise JudgeError(f"episode {trajectory.episode} has no environment reward: its site gives none, use another judge")
+    passed = reward >= _FULL_REWARD
+    return Ruling(
+        verdict=Verdict.SUCCESS if passed else Verdict.FAILURE,
+        reward=reward,
+        stages=(StageVerdict(stage="environment", passed=passed, reasoning=f"the page gave {reward:g}"),),
+    )

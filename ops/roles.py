@@ -170,13 +170,9 @@ def _browser(config: Config) -> "tuple[AbstractAsyncContextManager[Browser], dic
             return SimulatedBrowser(config.simulation_config), {NAME: SimulatedSuite()}
         case "playwright":
             from browser_workers.chromium.browser import PlaywrightBrowser
-            from browser_workers.suites.demo import NAME as DEMO
-            from browser_workers.suites.demo import DemoSuite
-            from browser_workers.suites.miniwob.suite import NAME as MINIWOB
-            from browser_workers.suites.miniwob.suite import MiniWobSuite
+            from ops.suites import task_suites
 
-            opened = PlaywrightBrowser(config.browser_config, config.env_config, config.context_config)
-            return opened, {DEMO: DemoSuite(), MINIWOB: MiniWobSuite()}
+            return PlaywrightBrowser(config.browser_config, config.env_config, config.context_config), task_suites()
 
 
 async def _answer(post: Post) -> None:

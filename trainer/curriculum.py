@@ -88,6 +88,7 @@ def task_of(slot: Slot, *, run: RunName, split: Split, env: EnvConfig, version: 
         difficulty=spec.difficulty,
         facts=spec.facts,
         reference_answer=spec.reference_answer,
+        checks=spec.checks,
         demonstrate=demonstrate,
     )
 

@@ -1,7 +1,7 @@
 """Task files: one JSON object a line, in WebGym's format; every mistake is named by file, line and field.
 
 Required: `task_id`, `task_name`, `domain`, `subdomain`, `website`, `difficulty`, `evaluator_reference`, `definite_answer`
-(null allowed). Optional: `attempt_level` (0) and `distribution` ("ood"). Other fields are left alone.
+(null allowed). Optional: `attempt_level` (0), `distribution` ("ood") and, beyond WebGym, `checks`. Others are left alone.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,8 @@ import msgspec
 
 from schemas.errors import ConfigurationError, TaskFileError
 from schemas.ids import TaskId, subject_token
-from schemas.messages import Fact
+from schemas.messages import Check, Fact
+from trainer.task_checks import InvalidCheck, read_checks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,7 @@ class TaskSpec:
     reference_answer: str | None
     attempt_level: int = 0
     distribution: str = "ood"
+    checks: tuple[Check, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,15 @@ def _spec(line: _Line) -> TaskSpec:
         reference_answer=answer,
         attempt_level=line.whole("attempt_level", line.fields.get("attempt_level", 0), 0),
         distribution=distribution,
+        checks=_checks(line),
     )
+
+
+def _checks(line: _Line) -> tuple[Check, ...]:
+    try:
+        return read_checks(line.fields.get("checks"))
+    except InvalidCheck as error:
+        line.fail("checks", str(error))
 
 
 def _task_id(line: _Line) -> TaskId:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import TaskFileError
-from schemas.messages import Fact
+from schemas.messages import Check, CheckKind, CheckMatch, Fact
 from trainer.task_files import normal_facts, normal_website, read_tasks
 
 LINE: dict[str, object] = {
@@ -127,3 +127,47 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe")
     with pytest.raises(TaskFileError, match="not UTF-8"):
         read_tasks(tmp_path / "binary.jsonl")
+
+
+def test_checks_are_read(tmp_path: Path) -> None:
+    checks = [
+        {"kind": "answer", "expected": ["four", 4]},
+        {"kind": "url", "expected": "/cart", "match": "contains"},
+        {"kind": "page", "expected": 12.5, "match": "number", "expression": "shop.total()"},
+    ]
+    (spec,) = read_tasks(write(tmp_path, {**LINE, "checks": checks}))
+    assert spec.checks == (
+        Check(CheckKind.ANSWER, ("four", "4")),
+        Check(CheckKind.URL, ("/cart",), CheckMatch.CONTAINS),
+        Check(CheckKind.PAGE, ("12.5",), CheckMatch.NUMBER, "shop.total()"),
+    )
+    (plain,) = read_tasks(write(tmp_path, LINE))
+    assert plain.checks == ()
+
+
+@pytest.mark.parametrize(
+    ("checks", "says"),
+    [
+        ({}, "{} is not a list; write one such as"),
+        (["x"], "check 1: 'x' is not an object; write one such as"),
+        (
+            [{"kind": "answer", "expected": "a"}, {"expected": "a"}],
+            "check 2: kind None is unknown; write one of answer, url, page",
+        ),
+        ([{"kind": "answer", "expected": "a", "match": "like"}], "match 'like' is unknown; write one of equals, contains"),
+        ([{"kind": "answer", "expect": "a"}], "unknown key 'expect'; write only kind, expected, match, expression"),
+        ([{"kind": "answer"}], "expected holds None; write a text or a number"),
+        ([{"kind": "answer", "expected": ""}], "expected holds ''; write a text"),
+        ([{"kind": "answer", "expected": []}], "expected is an empty list; write at least one value"),
+        ([{"kind": "answer", "expected": True}], "expected holds True; write a text"),
+        ([{"kind": "page", "expected": "a"}], "needs an expression; write JavaScript such as 'document.title'"),
+        ([{"kind": "url", "expected": "a", "expression": "x"}], "leave it out, or write kind 'page'"),
+        ([{"kind": "answer", "expected": "many", "match": "number"}], "'many' is not a number; write one such as 12.5"),
+        ([{"kind": "answer", "expected": "(", "match": "pattern"}], "'(' is not a pattern"),
+    ],
+)
+def test_a_wrong_check_is_named_with_what_to_write(tmp_path: Path, checks: object, says: str) -> None:
+    with pytest.raises(TaskFileError) as caught:
+        read_tasks(write(tmp_path, {**LINE, "checks": checks}))
+    assert "line 1, field 'checks': " in str(caught.value)
+    assert says in str(caught.value)

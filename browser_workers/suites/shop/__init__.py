@@ -1,0 +1,1 @@
+"""The demo shop: a small web shop with a help centre, its pages, and tasks over them with programmatic checks."""

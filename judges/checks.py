@@ -1,0 +1,165 @@
+"""Programmatic checks on how an episode ended, in the manner of WebArena's evaluators: answer, address, page content.
+
+Pure: a task's checks, the answer and the final state go in, one verdict a check comes out. What cannot be looked at (the page
+was gone) is a check that failed, with that reason; a check that makes no sense raises `JudgeError`.
+"""
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from schemas.errors import JudgeError
+from schemas.messages import Check, CheckKind, CheckMatch, FinalState, StageVerdict
+
+_NUMBER = re.compile(r"(?<!\w)(?<!\d[.,])-?(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:[.,]\d+)?)")
+"""Commas in front of three digits part thousands; any other comma is a decimal one. Digits inside a word are no number."""
+_QUOTES = ('""', "''", "“”", "‘’", "«»", "``")
+_SHOWN = 120
+"""Characters of a value that a verdict quotes."""
+_ABSOLUTE = 1e-9
+_RELATIVE = 1e-6
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_NAMES = {CheckKind.ANSWER: "the answer", CheckKind.URL: "the address", CheckKind.PAGE: "the page's value"}
+_VERBS = {
+    CheckMatch.EQUALS: ("equals", "does not equal"),
+    CheckMatch.CONTAINS: ("contains", "does not contain"),
+    CheckMatch.NUMBER: ("has the number", "does not have the number"),
+    CheckMatch.PATTERN: ("matches", "does not match"),
+}
+
+
+def evaluate(checks: Sequence[Check], answer: str, final_state: FinalState | None) -> tuple[StageVerdict, ...]:
+    """One verdict a check, in their order.
+
+    Raises:
+        JudgeError: an expected value is no number or no pattern although its check needs one.
+    """
+    values = _values(checks, answer, final_state)
+    return tuple(
+        _verdict(f"check_{index}", check, value) for index, (check, value) in enumerate(zip(checks, values, strict=True), 1)
+    )
+
+
+def _values(checks: Sequence[Check], answer: str, final_state: FinalState | None) -> Iterator[str | None]:
+    """What each check looks at; None where it cannot be had."""
+    read = iter(final_state.values if final_state is not None else ())
+    for check in checks:
+        match check.kind:
+            case CheckKind.ANSWER:
+                yield answer
+            case CheckKind.URL:
+                yield None if final_state is None else final_state.url
+            case CheckKind.PAGE:
+                yield next(read, None)
+
+
+def _verdict(stage: str, check: Check, value: str | None) -> StageVerdict:
+    name = _NAMES[check.kind]
+    if value is None:
+        return StageVerdict(
+            stage, passed=False, reasoning=f"{name} could not be read: the page was gone when the episode ended"
+        )
+    if not value.strip():
+        missing = "there was no answer" if check.kind is CheckKind.ANSWER else f"{name} is empty"
+        return StageVerdict(stage, passed=False, reasoning=missing)
+    passed = any(matches(check.kind, check.match, value, expected) for expected in check.expected)
+    expected = " or ".join(_quoted(text) for text in check.expected)
+    return StageVerdict(
+        stage, passed=passed, reasoning=f"{name} {_quoted(value)} {_VERBS[check.match][not passed]} {expected}"
+    )
+
+
+def matches(kind: CheckKind, match: CheckMatch, value: str, expected: str) -> bool:
+    """Whether one value is what was expected. Case and runs of white space never count.
+
+    Raises:
+        JudgeError: `expected` is no number or no pattern although `match` needs one.
+    """
+    match match:
+        case CheckMatch.EQUALS if kind is CheckKind.URL:
+            return _same_address(value, expected)
+        case CheckMatch.EQUALS if kind is CheckKind.ANSWER:
+            return _bare(value) == _bare(expected)
+        case CheckMatch.EQUALS:
+            return _plain(value) == _plain(expected)
+        case CheckMatch.CONTAINS:
+            return _contains(_plain(value), _plain(expected))
+        case CheckMatch.NUMBER:
+            return _same_number(value, expected)
+        case CheckMatch.PATTERN:
+            return _found(value, expected)
+
+
+def first_number(text: str) -> float | None:
+    """The first number that stands in a text by itself: `4.5` in `rated 4.5 of 5`, none in `B12`."""
+    found = _NUMBER.search(unicodedata.normalize("NFKC", text).replace("\N{MINUS SIGN}", "-"))
+    if found is None:
+        return None
+    digits = found.group()
+    parts_thousands = re.fullmatch(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?", digits)
+    return float(digits.replace(",", "" if parts_thousands else "."))
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _bare(text: str) -> str:
+    """Without quotes around it and a full stop behind it, as answers are written."""
+    text = _plain(text).removesuffix(".")
+    quoted = any(len(text) > 1 and text[0] == pair[0] and text[-1] == pair[1] for pair in _QUOTES)
+    return text[1:-1].strip().removesuffix(".") if quoted else text
+
+
+def _contains(value: str, expected: str) -> bool:
+    """As whole words: `5` is not in `15`, `oak` is not in `soaked`."""
+    before = r"(?<!\w)" if expected[:1].isalnum() else ""
+    after = r"(?!\w)" if expected[-1:].isalnum() else ""
+    return bool(expected) and re.search(before + re.escape(expected) + after, value) is not None
+
+
+def _same_number(value: str, expected: str) -> bool:
+    try:
+        wanted = float(expected)
+    except ValueError as error:
+        raise JudgeError(f"a check expects the number {_quoted(expected)}, which is none: correct the task") from error
+    number = first_number(value)
+    return number is not None and math.isclose(number, wanted, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
+
+
+def _found(value: str, pattern: str) -> bool:
+    try:
+        return re.search(pattern, " ".join(unicodedata.normalize("NFKC", value).split()), re.IGNORECASE) is not None
+    except re.error as error:
+        raise JudgeError(
+            f"a check expects the pattern {_quoted(pattern)}, which is none ({error}): correct the task"
+        ) from error
+
+
+def _same_address(url: str, expected: str) -> bool:
+    """Neither the order of the query, a slash at the end nor a default port counts; a fragment only where one is expected.
+
+    An expected address that begins with `/` says nothing about the host.
+    """
+    is_path = expected.startswith("/")
+    given, wanted = _address(url, with_fragment="#" in expected), _address(expected, with_fragment=True)
+    return given[is_path:] == wanted[is_path:]
+
+
+def _address(url: str, *, with_fragment: bool) -> tuple[object, ...]:
+    """Host, path, query and fragment in comparable form."""
+    try:
+        parts = urlsplit(url.strip())
+        port = parts.port
+    except ValueError:
+        return (url,)
+    host = (parts.scheme.lower(), parts.hostname or "", port or _DEFAULT_PORTS.get(parts.scheme.lower()))
+    query = sorted(parse_qsl(parts.query.casefold(), keep_blank_values=True))
+    return host, unquote(parts.path).casefold().rstrip("/"), query, parts.fragment.casefold() if with_fragment else ""
+
+
+def _quoted(text: str) -> str:
+    text = " ".join(text.split())
+    return f'"{text[:_SHOWN]}{"…" if len(text) > _SHOWN else ""}"'

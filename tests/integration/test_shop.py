@@ -1,0 +1,181 @@
+"""The demo shop in a real Chromium: every task's scripted solution is worth 1, and a near miss of it 0."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+import msgspec
+import pytest
+
+from browser_workers.browser import Browser, Opening, Performed, Session, View
+from browser_workers.chromium.browser import PlaywrightBrowser
+from browser_workers.play import Play
+from browser_workers.suites.shop.steps import locate, to_action
+from browser_workers.suites.shop.suite import ShopSuite
+from browser_workers.suites.shop.tasks.lines import shop_tasks
+from browser_workers.suites.shop.tasks.task import ShopTask
+from browser_workers.suites.suite import resolve
+from bus import chain
+from bus.chain import EpisodeChain
+from bus.memory import MemoryBus
+from bus.settlement import settle
+from bus.subjects import Subjects
+from bus.topology import step_queue
+from judges.environment import EnvironmentJudge
+from schemas.config import BrowserConfig, BusConfig, EnvConfig
+from schemas.ids import EpisodeId, WorkerId
+from schemas.messages import Action, CheckKind, FinalState, Outcome, Split, StepWake, Trajectory
+from tests import builders
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(180)]
+CONFIG = BusConfig(run=builders.RUN)
+SUBJECTS = Subjects(builders.RUN)
+WORKER = WorkerId("browser-1")
+SIZE = (640, 480)
+NUM_AT_ONCE = 4
+SUITES = {"shop": ShopSuite()}
+TASKS = shop_tasks(0)
+
+
+class Player:
+    """Follows a task's solution: looks where the next step's element is whenever the page is looked at."""
+
+    def __init__(self, task: ShopTask) -> None:
+        self.task = task
+        self.action: Action | None = None
+        self.almost: FinalState | None = None
+        """The page before the last step that does something."""
+        self.num_done = 0
+
+    async def look(self, session: Session) -> None:
+        steps, expressions = (
+            self.task.solution,
+            [check.expression for check in self.task.checks if check.kind is CheckKind.PAGE],
+        )
+        if self.num_done == len(steps) - 2:
+            state = await session.state()
+            self.almost = FinalState(state.url, state.title, await session.page_values(expressions))
+        step = steps[self.num_done]
+        (located,) = await session.page_values([locate(step)])
+        self.action = to_action(step, located)
+
+    def near_miss(self, played: Trajectory) -> Trajectory:
+        """With another answer, or as it was before the last step."""
+        answer = self.task.answer
+        if answer is None:
+            return msgspec.structs.replace(played, final_state=self.almost)
+        digits = [character for character in answer if character.isdigit()]
+        wrong = answer.replace(digits[-1], str((int(digits[-1]) + 1) % 10)) if digits else f"not {answer}"
+        return msgspec.structs.replace(played, answer=wrong)
+
+
+class WatchedSession:
+    """The real session, with the player looking on."""
+
+    def __init__(self, inner: Session, player: Player) -> None:
+        self._inner, self._player = inner, player
+        self.open, self.state, self.page_values = inner.open, inner.state, inner.page_values
+        self.wait_failed = inner.wait_failed
+
+    async def perform(self, action: Action) -> Performed:
+        performed = await self._inner.perform(action)
+        self._player.num_done += 1
+        assert not performed.refused, f"{action}: {performed.refused}"
+        return performed
+
+    async def view(self) -> View:
+        await self._player.look(self._inner)
+        return await self._inner.view()
+
+
+@dataclass
+class WatchedBrowser:
+    inner: Browser
+    player: Player
+
+    @asynccontextmanager
+    async def session(self, opening: Opening) -> AsyncIterator[WatchedSession]:
+        async with self.inner.session(opening) as session:
+            yield WatchedSession(session, self.player)
+
+
+@dataclass
+class Stage:
+    """A bus, a browser, and a policy that says what each episode's player found."""
+
+    bus: MemoryBus
+    browser: Browser
+    players: dict[EpisodeId, Player] = field(default_factory=dict)
+
+    async def answer(self) -> None:
+        async with self.bus.work(step_queue(SUBJECTS, CONFIG, Split.TRAIN), prefetch=8) as inbox:
+            async for delivery in inbox:
+                async with settle(self.bus, delivery, WORKER):
+                    wake = delivery.message
+                    assert isinstance(wake, StepWake)
+                    action = self.players[wake.episode].action
+                    assert action is not None
+                    step = msgspec.structs.replace(
+                        builders.step_request(builders.task(), wake.step),
+                        episode=wake.episode,
+                        attempt=wake.attempt,
+                        action=action,
+                        # Nobody in particular: every wake goes to any policy.
+                        worker=WorkerId(""),
+                    )
+                    await chain.answer(self.bus, SUBJECTS, wake.observation_seq, step)
+
+    async def play(self, name: str, player: Player) -> Trajectory:
+        task = msgspec.structs.replace(
+            builders.task(name, max_steps=40), website=f"shop:{player.task.start}", checks=player.task.checks
+        )
+        self.players[task.episode] = player
+        await chain.admit(self.bus, SUBJECTS, task)
+        episode = await EpisodeChain.take(self.bus, SUBJECTS, task, WORKER)
+        assert isinstance(episode, EpisodeChain)
+        play = Play(bus=self.bus, subjects=SUBJECTS, chain=episode, worker=WORKER, resend_s=60.0, max_attempts=1)
+        return await play.end(await play.run(WatchedBrowser(self.browser, player), resolve(task.website, SUITES)))
+
+
+@asynccontextmanager
+async def staged() -> AsyncIterator[Stage]:
+    config = BrowserConfig(viewport_width=SIZE[0], viewport_height=SIZE[1])
+    async with PlaywrightBrowser(config, EnvConfig()) as browser, anyio.create_task_group() as group:
+        stage = Stage(MemoryBus(SUBJECTS, CONFIG), browser)
+        group.start_soon(stage.answer)
+        yield stage
+        group.cancel_scope.cancel()
+
+
+async def verdicts(stage: Stage, name: str, task: ShopTask) -> str:
+    """What is wrong with how the task was scored; empty: nothing."""
+    player = Player(task)
+    try:
+        played = await stage.play(name, player)
+    except (AssertionError, ValueError) as error:
+        return f"{task.template}: {error}"
+    if played.outcome is not Outcome.ANSWERED:
+        return f"{task.template}: {played.outcome.value} {played.error}"
+    judge = EnvironmentJudge()
+    full, near = await judge.judge(played), await judge.judge(player.near_miss(played))
+    if (full.reward, near.reward) == (1.0, 0.0):
+        return ""
+    said = "; ".join(each.reasoning for ruling in (full, near) for each in ruling.stages)
+    return f"{task.template}: {full.reward} and {near.reward}: {said}"
+
+
+async def test_every_solution_is_worth_1_and_its_near_miss_0() -> None:
+    assert len(TASKS) >= 40
+    todo = iter(list(enumerate(TASKS)))
+    wrong = list[str]()
+    async with staged() as stage, anyio.create_task_group() as players:
+
+        async def play_on() -> None:
+            for index, task in todo:
+                if said := await verdicts(stage, f"t{index}", task):
+                    wrong.append(said)
+
+        for _ in range(NUM_AT_ONCE):
+            players.start_soon(play_on)
+    assert wrong == []

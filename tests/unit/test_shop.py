@@ -1,0 +1,192 @@
+"""The demo shop by value: its catalogue, listings, pages, links and tasks."""
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from browser_workers.site import SiteRequest
+from browser_workers.suites.shop.catalogue import catalogue
+from browser_workers.suites.shop.customers import customers
+from browser_workers.suites.shop.listing import PAGE_SIZE, Filters, found, listing, read_filters
+from browser_workers.suites.shop.markup import Markup, element
+from browser_workers.suites.shop.site import ORIGIN, ShopSite
+from browser_workers.suites.shop.steps import Choose, Fill, Go, Press, Say, locate, to_action
+from browser_workers.suites.shop.suite import ShopSuite
+from browser_workers.suites.shop.tasks.lines import shop_tasks
+from browser_workers.suites.shop.tasks.task import Difficulty
+from browser_workers.suites.suite import UnknownWebsite, resolve
+from ops import cli
+from schemas.messages import Action, ActionKind, CheckKind
+from trainer.task_files import read_tasks
+
+SHOP = catalogue()
+SITE = ShopSite()
+_LINK = re.compile(r'(?:href|src|action)="(/[^"]*)"')
+
+
+def get(address: str) -> tuple[int, str]:
+    path, _, query = address.partition("?")
+    response = SITE.respond(SiteRequest(path, query))
+    return response.status, response.body.decode()
+
+
+def test_a_seed_gives_one_shop_and_another_seed_another() -> None:
+    catalogue.cache_clear()
+    assert catalogue() == SHOP
+    assert catalogue(8).products != SHOP.products
+    assert len({product.slug for product in SHOP.products}) == len(SHOP.products) == 90
+
+
+def test_markup_escapes_texts_and_attributes() -> None:
+    made = element("a", "<b> & ", element("i", "x"), None, href='/"q"', hidden=True, title=None, class_="c", data_x=1)
+    assert made == '<a href="/&quot;q&quot;" hidden class="c" data-x="1">&lt;b&gt; &amp; <i>x</i></a>'
+    assert element("br") == "<br>"
+    assert isinstance(made, Markup)
+
+
+def test_what_visitors_write_into_addresses_stays_text() -> None:
+    for address in ("/search?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", "/help?q=%3Cscript%3Ealert(1)"):
+        assert "<script>alert" not in get(address)[1]
+    assert "</script><script>" not in get("/cart?add=%3C/script%3E%3Cscript%3E:a:b:1")[1]
+
+
+@pytest.mark.parametrize(
+    ("query", "filters"),
+    [
+        ("", Filters()),
+        ("q=+oak&page=2&stock=1", Filters(words="oak", page=2, in_stock=True)),
+        ("max=40&rating=4.5&sort=price-low", Filters(max_price=40, min_rating=4.5, order="price-low")),
+        ("max=-1&rating=nan&sort=best&page=x", Filters()),
+        ("max=1e999&page=0", Filters()),
+    ],
+)
+def test_filters_are_read_from_an_address(query: str, filters: Filters) -> None:
+    assert read_filters(query) == filters
+    assert read_filters(filters.query()) == filters
+
+
+def test_listings_filter_sort_and_page() -> None:
+    cheap = found(SHOP.products, Filters(category="kitchen", max_price=30, in_stock=True, order="price-high"))
+    assert cheap
+    assert all(each.category == "kitchen" and each.price_cents <= 3000 and each.in_stock for each in cheap)
+    prices = [each.price_cents for each in cheap]
+    assert prices == sorted(prices, reverse=True)
+    every = [product for page in range(1, 11) for product in listing(SHOP.products, Filters(page=page)).products]
+    assert every == list(SHOP.products)
+    last = listing(SHOP.products, Filters(page=999))
+    assert (last.page, last.num_pages, last.num_found) == (90 // PAGE_SIZE, 90 // PAGE_SIZE, 90)
+    assert listing(SHOP.products, Filters(words="no such thing")).num_found == 0
+
+
+def test_every_link_leads_to_a_page() -> None:
+    todo, seen, broken = ["/", "/cart", "/checkout/address", "/account"], set[str](), list[str]()
+    while todo:
+        address = todo.pop()
+        if address in seen or address == "/printed-catalogue":
+            continue
+        seen.add(address)
+        status, text = get(address)
+        if status != 200 and address != "/outlet":
+            broken.append(address)
+        links = [unescape(link).partition("#")[0] for link in _LINK.findall(text)]
+        todo.extend(link for link in links if link and not link.startswith("/static"))
+        assert all(get(link)[0] == 200 for link in links if link.startswith("/static"))
+    assert broken == []
+    assert len(seen) > 120
+
+
+def test_pages_that_misbehave() -> None:
+    assert get("/nowhere")[0] == get("/product/nothing")[0] == get("/static/nothing.js")[0] == get("/cart/x")[0] == 404
+    assert get("/outlet")[0] == 500
+    assert get("/outlet?again=1")[0] == 200
+    assert SITE.respond(SiteRequest("/stores")).after_s == 2.5
+    assert SITE.respond(SiteRequest("/printed-catalogue")).breaks_off
+
+
+def test_every_field_has_a_name() -> None:
+    for address in ("/", "/category/clothing", "/product/plover-jumper", "/help"):
+        text = get(address)[1]
+        fields = re.findall(r"<(?:input|select)[^>]*>", text)
+        labelled = re.findall(r"<label[^>]*>.*?</label>", text)
+        assert fields
+        for field in fields:
+            inside = "aria-label" in field or 'type="hidden"' in field or any(field in label for label in labelled)
+            identity = re.search(r'id="([^"]+)"', field)
+            assert inside or (identity and f'for="{identity[1]}"' in text), field
+
+
+def test_websites_of_the_suite() -> None:
+    suites = {"shop": ShopSuite()}
+    assert resolve("shop:home", suites).url == f"{ORIGIN}/"
+    assert resolve("shop:search?q=mug", suites).url == f"{ORIGIN}/search?q=mug"
+    assert not resolve("shop:home", suites).keeps_no_state
+    with pytest.raises(UnknownWebsite, match="has no page 'attic': write one such as home"):
+        resolve("shop:attic", suites)
+
+
+# tasks ----------------------------------------------------------------------------------------------------------------
+
+
+def test_tasks_of_a_seed() -> None:
+    tasks = shop_tasks(3)
+    assert tasks == shop_tasks(3)
+    assert tasks != shop_tasks(4)
+    assert len({task.instruction for task in tasks}) == len(tasks) >= 40
+    by_difficulty = {each: shop_tasks(3, each) for each in Difficulty}
+    assert sum(map(len, by_difficulty.values())) == len(tasks)
+    assert all(len(some) >= 10 for some in by_difficulty.values())
+    for task in tasks:
+        ShopSuite().resolve(*task.start.partition("?")[::2])
+        assert task.checks
+        assert (task.answer is not None) == any(check.kind is CheckKind.ANSWER for check in task.checks)
+
+
+@pytest.mark.parametrize("seed", range(1, 30))
+def test_every_seed_gives_tasks(seed: int) -> None:
+    assert len(shop_tasks(seed)) >= 40
+
+
+def test_no_customer_has_two_orders_of_one_date() -> None:
+    for customer in customers():
+        assert len({order.date for order in customer.orders}) == len(customer.orders)
+
+
+def test_the_task_file_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "shop.jsonl"
+    assert cli.main(["tasks", "shop", "--out", str(file), "--seed", "5", "--difficulty", "hard"]) == 0
+    assert capsys.readouterr().out == f"16 tasks in {file}\n"
+    specs, tasks = read_tasks(file), shop_tasks(5, Difficulty.HARD)
+    assert [spec.checks for spec in specs] == [task.checks for task in tasks]
+    assert [spec.reference_answer for spec in specs] == [task.answer for task in tasks]
+    assert all(spec.website.startswith("shop:") and spec.difficulty >= 7 for spec in specs)
+
+
+def test_a_task_file_that_cannot_be_written_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["tasks", "shop", "--out", str(tmp_path / "absent" / "shop.jsonl")]) == 78
+    assert "cannot be written" in capsys.readouterr().err
+
+
+# steps ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "action"),
+    [
+        (Go("/help"), Action(kind=ActionKind.NAVIGATE, text=f"{ORIGIN}/help")),
+        (Press("Help"), Action(kind=ActionKind.CLICK, point=(250.0, 500.0))),
+        (Fill("City", "Faro"), Action(kind=ActionKind.TYPE, point=(250.0, 500.0), text="Faro", enter=False)),
+        (Choose("Size", "M"), Action(kind=ActionKind.SELECT, point=(250.0, 500.0), text="M")),
+        (Say("42"), Action(kind=ActionKind.ANSWER, text="42")),
+    ],
+)
+def test_steps_become_actions(step: Go | Press | Fill | Choose | Say, action: Action) -> None:
+    assert to_action(step, "0.25 0.5") == action
+
+
+def test_a_step_without_its_element_is_named() -> None:
+    with pytest.raises(ValueError, match=r"nothing for Press\(name='Gone'\)"):
+        to_action(Press("Gone"), "")
+    assert json.dumps('It\'s "so"') in locate(Press('It\'s "so"'))
