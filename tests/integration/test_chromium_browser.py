@@ -206,7 +206,7 @@ async def test_a_page_that_hangs_ends_within_its_deadline() -> None:
             for renderer in chromium_processes("--type=renderer"):
                 if renderer not in others:
                     renderer.suspend()
-            with pytest.raises(PageFailed, match="process was stopped|did not return within 1 s"):
+            with pytest.raises(PageFailed, match=r"process was stopped|did not return within 1 s"):
                 await session.perform(click(70))
         async with browser.session(opening()) as session:
             await session.open()
