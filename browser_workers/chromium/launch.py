@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 _log = structlog.get_logger()
 _CLOSING_S = 2.0
-_ANSWER_S = 5.0
+_ANSWER_S = 10.0
 _HEAP_LIMIT = 2
 """Times the bound of a page's memory."""
 _CRASH_S = 2.0
