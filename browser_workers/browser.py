@@ -30,7 +30,10 @@ class Opening:
     """The site's documents use no cookies, storage, workers or windows: while an episode stays on them, its tab may serve the
     next episode after being wiped. Everywhere else an episode has a fresh context."""
     quiet_s: float = 0.15
-    """An action is over once the network was idle for so long; 0: when the page has handled the input."""
+    """An action that made the page load something is over once the network was idle for so long; 0: every action is, as soon
+    as the page has handled the input."""
+    feedback: bool = True
+    """Whether it is found out what an action hit and changed, which costs a round trip a step."""
 
 
 @dataclass(frozen=True, slots=True)

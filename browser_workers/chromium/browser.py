@@ -18,7 +18,7 @@ from browser_workers.chromium.instance import Instance
 from browser_workers.chromium.launch import chromium
 from browser_workers.chromium.retirement import Lifetime
 from browser_workers.chromium.session import PlaywrightSession
-from browser_workers.chromium.tab import TabSettings
+from browser_workers.chromium.settings import TabSettings
 from browser_workers.limits import Limits
 from schemas.config import BrowserConfig, ContextConfig, EnvConfig
 from schemas.errors import PageFailed

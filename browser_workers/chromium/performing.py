@@ -5,10 +5,12 @@ from contextlib import suppress
 import anyio
 
 from browser_workers.actions import point_of, wait_s, web_address
-from browser_workers.browser import Opening, PageState, Performed
+from browser_workers.browser import Opening, Performed
 from browser_workers.chromium import input as pointer_input
+from browser_workers.chromium.calls import CallRefused
 from browser_workers.chromium.happenings import Happenings
-from browser_workers.chromium.tab import CallRefused, Tab, TabSettings
+from browser_workers.chromium.settings import TabSettings
+from browser_workers.chromium.tab import Tab
 from browser_workers.chromium.windows import Windows
 from schemas.errors import PageFailed
 from schemas.messages import Action, ActionKind
@@ -19,16 +21,16 @@ class Performer:
 
     def __init__(self, windows: Windows, happenings: Happenings, settings: TabSettings, opening: Opening) -> None:
         self.opening = opening
-        self.left: PageState | None = None
-        """The page as the last action left it, where that was read on the way."""
         self._windows = windows
         self._happenings = happenings
         self._settings = settings
+        self._acted_on: Tab | None = None
+        """The tab that the last action was carried out on."""
 
     async def perform(self, action: Action) -> Performed:
         tab = await self._windows.active()
-        tab.loading.navigation_error = ""
-        self.left = None
+        self._acted_on = tab
+        tab.begin_action()
         try:
             return await self._perform(tab, action)
         except PageFailed:
@@ -40,7 +42,15 @@ class Performer:
     async def performed(self) -> Performed:
         """What was said since the last time."""
         tab = await self._windows.active()
-        return Performed(navigation_error=tab.loading.navigation_error, notice=self._happenings.take())
+        if status := tab.rest.take_status():
+            self._happenings.note(status)
+        testimony = (self._acted_on or tab).rest.testimony()
+        return Performed(
+            navigation_error=tab.loading.navigation_error,
+            notice=self._happenings.take(),
+            hit=testimony.hit,
+            changes=testimony.changes,
+        )
 
     async def _perform(self, tab: Tab, action: Action) -> Performed:
         match action.kind:
@@ -61,6 +71,8 @@ class Performer:
         """Clicks, types, hovers or scrolls; returns why it cannot be done."""
         width, height = self._settings.viewport
         point, page = point_of(action, width, height), tab.page
+        is_scroll = action.kind is ActionKind.SCROLL
+        await tab.rest.watch(point or (width // 2, height // 2) if is_scroll else point, names_hit=not is_scroll)
         match action.kind:
             case ActionKind.SCROLL:
                 delta = -height if action.direction == "up" else height
@@ -88,7 +100,7 @@ class Performer:
         return await self.performed()
 
     async def _go_back(self, tab: Tab) -> Performed:
-        if not await tab.is_first():
+        if not await tab.navigation.is_first():
             await tab.go_back()
             return await self.performed()
         if len(self._windows.tabs) == 1:
@@ -97,11 +109,6 @@ class Performer:
         return await self.performed()
 
     async def _after(self) -> Performed:
-        """Waits for what the input set off. One round trip to the page brings every event that it has sent before."""
-        tab = await self._windows.active()
-        state = await tab.state()
-        if self.opening.quiet_s or tab.loading.busy or self._windows.coming:
-            await self._windows.settled()
-        else:
-            self.left = state
+        """Waits for what the input set off."""
+        await self._windows.settled()
         return await self.performed()

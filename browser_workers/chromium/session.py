@@ -10,8 +10,8 @@ from browser_workers.browser import Opening, PageState, Performed, View
 from browser_workers.chromium.happenings import Happenings
 from browser_workers.chromium.launch import Chromium
 from browser_workers.chromium.performing import Performer
+from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.site_routes import answer
-from browser_workers.chromium.tab import TabSettings
 from browser_workers.chromium.windows import Windows
 from browser_workers.limits import Limits
 from browser_workers.pictures import is_blank
@@ -85,7 +85,6 @@ class PlaywrightSession:
         tab = await self._windows.active()
         self.opening = self._performer.opening = opening
         self._windows.begin(opening)
-        self._performer.left = None
         await tab.wipe()
 
     # the episode ------------------------------------------------------------------------------------------------------
@@ -95,7 +94,7 @@ class PlaywrightSession:
         tab = await self._windows.active()
         async with self._limits.navigate:
             await tab.navigate(self.opening.url)
-        await tab.forget_history()
+        await tab.navigation.forget_history()
         return await self._performer.performed()
 
     async def perform(self, action: Action) -> Performed:
@@ -103,14 +102,10 @@ class PlaywrightSession:
             return await self._performer.perform(action)
 
     async def state(self) -> PageState:
-        state, self._performer.left = self._performer.left, None
-        if state is not None:
-            return state
         async with self._limits.page_metadata:
             return await (await self._windows.active()).state()
 
     async def view(self) -> View:
-        self._performer.left = None
         tab = await self._windows.settled()
         async with self._limits.screenshot:
             picture = await tab.capture()

@@ -31,7 +31,7 @@ class DemoSuite:
         if page not in self.pages:
             raise UnknownWebsite(f"the demo suite has no page {page!r}: write one of {', '.join(self.pages)}")
         url = f"{ORIGIN}/{page}?{query}" if query else f"{ORIGIN}/{page}"
-        return Opening(url=url, probe=_PROBE, site=self._site, keeps_no_state=True, quiet_s=0.0)
+        return Opening(url=url, probe=_PROBE, site=self._site, keeps_no_state=True, quiet_s=0.0, feedback=False)
 
 
 async def demo_tasks(browser: Browser, family: str, seeds: Sequence[int], *, first_id: int = 0) -> list[Mapping[str, object]]:

@@ -1,0 +1,85 @@
+"""Calls of one page, each within its deadline; all end when the page does."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+from playwright._impl._errors import TargetClosedError
+from playwright.async_api import CDPSession, Page
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+from schemas.errors import BrowserError, PageFailed
+
+T = TypeVar("T")
+Json = dict[str, object]
+DRIVER_S = 1.0
+"""Seconds the driver gets beyond a deadline that it keeps itself."""
+
+
+class CallRefused(BrowserError):
+    """Chromium answered a call with an error; the caller knows what that means."""
+
+
+class NoAnswer(PageFailed):
+    """A call's deadline passed."""
+
+
+class Calls:
+    """Of one page."""
+
+    def __init__(self, page: Page, why_gone: Callable[[str], Awaitable[BrowserError]], *, timeout_s: float) -> None:
+        self.page = page
+        self.timeout_s = timeout_s
+        self.failure = ""
+        """Why no call can be answered any more."""
+        self._why_gone = why_gone
+        """Tells the end of a page from the end of its browser."""
+        self._protocol: CDPSession | None = None
+        self._under_way: set[anyio.CancelScope] = set()
+        self._gone = anyio.Event()
+
+    def fail(self, reason: str) -> None:
+        """Ends every call under way."""
+        self.failure = self.failure or reason
+        self._gone.set()
+        for scope in self._under_way:
+            scope.cancel()
+
+    async def call(self, what: str, awaitable: Awaitable[T], *, timeout_s: float = 0.0) -> T:
+        """What Playwright answers. Raises `CallRefused`, or `NoAnswer`, `PageFailed` or `BrowserLost` when none can come."""
+        deadline_s = timeout_s or self.timeout_s
+        try:
+            with anyio.move_on_after(deadline_s) as scope:
+                self._under_way.add(scope)
+                if self.failure:
+                    scope.cancel()
+                return await awaitable
+        except PlaywrightTimeout as error:
+            raise NoAnswer(_first_line(error)) from error
+        except TargetClosedError as error:
+            # The event that says why comes behind the error.
+            with anyio.move_on_after(DRIVER_S):
+                await self._gone.wait()
+            raise await self._why_gone(self.failure or "the page is gone") from error
+        except PlaywrightError as error:
+            raise CallRefused(_first_line(error)) from error
+        finally:
+            self._under_way.discard(scope)
+        if self.failure:
+            raise await self._why_gone(self.failure)
+        raise NoAnswer(f"{what} did not return within {deadline_s:g} s")
+
+    async def send(self, method: str, params: Json | None = None, *, timeout_s: float = 0.0) -> Json:
+        """A call of the DevTools protocol, for what Playwright has no cheap one for."""
+        if self._protocol is None:
+            self._protocol = await self.call("a session", self.page.context.new_cdp_session(self.page))
+        return await self.call(method, self._protocol.send(method, params), timeout_s=timeout_s)
+
+    def forget_session(self) -> None:
+        """The next `send` opens another session: an old one may be attached to what is no longer shown."""
+        self._protocol = None
+
+
+def _first_line(error: PlaywrightError) -> str:
+    return error.message.partition("\n")[0]

@@ -1,0 +1,45 @@
+"""Pictures of a page's viewport, encoded once, in the browser. A capture that fails or hangs is tried again."""
+
+import base64
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import msgspec
+
+from browser_workers.chromium.calls import CallRefused, Calls, Json, NoAnswer
+from browser_workers.chromium.settings import TabSettings
+from schemas.errors import PageFailed
+from schemas.messages import Picture
+
+_TRIES = 4
+_CAPTURE_S = 10.0
+
+
+async def capture(calls: Calls, settings: TabSettings, answers: Callable[[], Awaitable[object]]) -> Picture:
+    """`answers` returns once the page's renderer has answered a call. Raises `PageFailed` or `BrowserLost`."""
+    config, (width, height) = settings.config, settings.viewport
+    params: Json = {"format": config.picture_format, "optimizeForSpeed": True}
+    if config.picture_format == "jpeg":
+        params["quality"] = config.jpeg_quality
+    for last in range(_TRIES):
+        try:
+            answer = await calls.send("Page.captureScreenshot", params, timeout_s=min(_CAPTURE_S, calls.timeout_s))
+        except (CallRefused, NoAnswer) as error:
+            if last == _TRIES - 1:
+                raise PageFailed(f"no picture could be taken: {error}") from error
+            await _recover(calls, answers, hung=isinstance(error, NoAnswer))
+            continue
+        data = base64.b64decode(msgspec.convert(answer["data"], str))
+        return Picture(data=data, media_type=f"image/{config.picture_format}", width=width, height=height)
+    raise AssertionError("every last try returns or raises")
+
+
+async def _recover(calls: Calls, answers: Callable[[], Awaitable[object]], *, hung: bool) -> None:
+    if hung:
+        calls.forget_session()
+    else:
+        # Only the page in front is painted.
+        with suppress(CallRefused, NoAnswer):
+            await calls.send("Page.bringToFront")
+    # Until the renderer has answered once more, the next capture would fail the same way.
+    await answers()

@@ -1,0 +1,123 @@
+"""JavaScript in a page: our own in an isolated world that the page can neither see nor forge, a suite's probe in the page's.
+
+Invariant: an expression is tried again when the document changes under it, so that its value is of a document as a whole.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable
+from importlib import resources
+
+import anyio
+import msgspec
+
+from browser_workers.chromium.calls import CallRefused, Calls, Json, NoAnswer
+from browser_workers.chromium.loading import Loading
+from schemas.errors import PageFailed
+
+LOAD_CAP_S = 30.0
+_TRIES = 4
+_TEXT_LIMIT = 400
+_CHANGE_CAP_S = 2.0
+Attempt = Callable[[float], Awaitable[object]]
+"""Takes its deadline in seconds."""
+_WORLD = "millrace"
+_NAME = f"millrace_{secrets.token_hex(8)}"
+_PARTS = ("naming.js", "witness.js", "settling.js")
+_SCRIPTS = resources.files("browser_workers.chromium") / "scripts"
+_SCRIPT = "\n".join(
+    ['(() => {"use strict";', *((_SCRIPTS / part).read_text() for part in _PARTS), "return { begin, state, settle }; })()"]
+)
+
+
+class _Result(msgspec.Struct):
+    value: object = None
+
+
+def guarded(expression: str) -> str:
+    """An expression that is null where the one given fails."""
+    return f"(() => {{ try {{ return ({expression}) ?? null }} catch {{ return null }} }})()"
+
+
+class Evaluation:
+    """Of one page."""
+
+    def __init__(self, calls: Calls, loading: Loading, give_up: Callable[[str, float], Awaitable[None]]) -> None:
+        self._calls = calls
+        self._loading = loading
+        self._give_up = give_up
+        """Ends a navigation that keeps every document from answering."""
+        self._frame_id = ""
+        self._context_id: int | None = None
+        """Of our world in the document that is shown."""
+        self._num_documents = 0
+        """How many there had been when that world was made."""
+
+    async def own(self, call: str) -> object:
+        """The value of a call of our script, or of what its promise comes to."""
+        return await self._repeated(lambda timeout_s: self._in_own_world(call, timeout_s))
+
+    async def own_here(self, call: str) -> object:
+        """The same of the document that is shown now: raises `CallRefused` when another takes its place."""
+        return await self._answered(lambda timeout_s: self._in_own_world(call, timeout_s))
+
+    async def page(self, expression: str) -> object:
+        """The value of an expression in the page's own world; null where it fails."""
+        return await self._repeated(lambda timeout_s: self._evaluate({"expression": guarded(expression)}, timeout_s))
+
+    async def _repeated(self, attempt: Attempt) -> object:
+        for _ in range(_TRIES - 1):
+            try:
+                return await self._answered(attempt)
+            except CallRefused:
+                with anyio.move_on_after(_CHANGE_CAP_S):
+                    await self._loading.idle()
+        try:
+            return await self._answered(attempt)
+        except CallRefused as error:
+            raise PageFailed(f"the page cannot be read: {error}") from error
+
+    async def _answered(self, attempt: Attempt) -> object:
+        """What comes of it; no document answers while another site is waited for, so that such a wait is given up first."""
+        for _ in range(_TRIES):
+            navigation, whole_s = self._loading.navigation, self._calls.timeout_s
+            cap_s = whole_s if navigation is None else min(LOAD_CAP_S, whole_s)
+            try:
+                return await attempt(cap_s)
+            except CallRefused:
+                self._context_id = None
+                raise
+            except NoAnswer:
+                if (navigation := self._loading.navigation) is None:
+                    raise
+                await self._give_up(navigation.url, cap_s)
+        raise NoAnswer(f"the page was leaving for elsewhere whenever it was asked, {_TRIES} times")
+
+    async def _in_own_world(self, call: str, timeout_s: float) -> object:
+        expression = f"{_NAME}.{call}"
+        if self._context_id is None or self._num_documents != self._loading.num_documents:
+            self._num_documents = self._loading.num_documents
+            self._context_id = await self._new_world()
+            expression = f"globalThis.{_NAME} ??= {_SCRIPT};\n{expression}"
+        params: Json = {"expression": expression, "contextId": self._context_id, "awaitPromise": True}
+        return await self._evaluate(params, timeout_s)
+
+    async def _new_world(self) -> int:
+        if not self._frame_id:
+            tree = msgspec.convert((await self._calls.send("Page.getFrameTree"))["frameTree"], _FrameTree)
+            self._frame_id = tree.frame.id
+        answer = await self._calls.send("Page.createIsolatedWorld", {"frameId": self._frame_id, "worldName": _WORLD})
+        return msgspec.convert(answer["executionContextId"], int)
+
+    async def _evaluate(self, params: Json, timeout_s: float) -> object:
+        answer = await self._calls.send("Runtime.evaluate", {**params, "returnByValue": True}, timeout_s=timeout_s)
+        if "exceptionDetails" in answer:
+            raise CallRefused(f"its script failed: {str(answer['exceptionDetails'])[:_TEXT_LIMIT]}")
+        return msgspec.convert(answer["result"], _Result).value
+
+
+class _Frame(msgspec.Struct):
+    id: str
+
+
+class _FrameTree(msgspec.Struct):
+    frame: _Frame

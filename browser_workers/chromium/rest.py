@@ -1,0 +1,160 @@
+"""What a page is, once it has come to rest: neither its network nor it itself does anything, or a cap has passed.
+
+Invariant: a page that has come to rest is not waited for again until an event or an action says that it may have changed.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import TypeVar
+
+import anyio
+import msgspec
+
+from browser_workers.browser import Box, EnvironmentState, Opening, PageState
+from browser_workers.chromium.calls import CallRefused, Calls
+from browser_workers.chromium.evaluation import Evaluation, guarded
+from browser_workers.chromium.loading import Loading
+from browser_workers.chromium.navigation_errors import answered_badly
+from browser_workers.chromium.witness import Sight, Testimony, Witness
+from schemas.errors import PageFailed
+
+T = TypeVar("T")
+
+SETTLE_CAP_S = 8.0
+_TRAFFIC_CAP_S = 3.0
+"""How long requests of a loaded document are waited for: some never end."""
+_RESTLESS_CAP_S = 0.7
+"""The same, where they have not ended before."""
+_TEXT_LIMIT = 2000
+_FRESH_S = 0.5
+"""How long what an action left is taken for what is there, as long as no event says otherwise."""
+
+
+class _Environment(msgspec.Struct):
+    done: bool = False
+    reward: float = 0.0
+    target: Box | None = None
+    utterance: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """What the page was when it had come to rest."""
+
+    state: PageState
+    num_changes: int
+    at: float
+
+
+class Rest:
+    """Of one page."""
+
+    def __init__(self, opening: Opening, calls: Calls, loading: Loading, evaluation: Evaluation) -> None:
+        self.opening = opening
+        self.loading = loading
+        self._calls = calls
+        self._evaluation = evaluation
+        self._witness = Witness(evaluation, loading)
+        self._last: _Last | None = None
+        self._sight: Sight | None = None
+        """The newest of the document."""
+        self._num_requests_quiet = 0
+        """How many requests there had been when the network was last given time to be quiet."""
+        self._restless = False
+        """The network was not quiet when it was last waited for."""
+        self._num_documents_said = 0
+        """How many documents there had been when the last one's status was asked for."""
+
+    # actions ----------------------------------------------------------------------------------------------------------
+
+    def disturb(self) -> None:
+        """An action begins: what the page was no longer holds."""
+        self._last = self._sight = None
+        self._witness.forget()
+
+    async def watch(self, point: tuple[int, int] | None, *, names_hit: bool = True) -> None:
+        """An input at `point`, or by keyboard, comes next; `testimony` says afterwards what it came to."""
+        if self.opening.feedback:
+            await self._witness.begin(point, names_hit=names_hit)
+
+    def testimony(self) -> Testimony:
+        return self._witness.report(self._sight)
+
+    def take_status(self) -> str:
+        """What the site said of the document that is shown, in words, once a document; empty where nothing is wrong."""
+        if self._sight is None or self._num_documents_said == self.loading.num_documents:
+            return ""
+        self._num_documents_said = self.loading.num_documents
+        return answered_badly(self._sight.status)
+
+    # what there is ----------------------------------------------------------------------------------------------------
+
+    async def settle(self, cap_s: float = SETTLE_CAP_S) -> None:
+        """Waits until page and network have come to rest, or `cap_s` seconds.
+
+        The network has to stay quiet only where something was loaded since it last was; one look at the page brings every
+        event that it has sent before.
+        """
+        with anyio.move_on_after(cap_s):
+            patience_s = _RESTLESS_CAP_S if self._restless else _TRAFFIC_CAP_S
+            traffic_until = time.monotonic() + patience_s
+            while not self._calls.failure and self._rested() is None:
+                if self.loading.loading:
+                    await self.loading.loaded()
+                    traffic_until = time.monotonic() + patience_s
+                with anyio.move_on_after(traffic_until - time.monotonic()):
+                    await self.loading.idle()
+                await self._come_to_rest(traffic_until)
+
+    async def _come_to_rest(self, traffic_until: float) -> None:
+        loading, num_requests = self.loading, self.loading.num_requests
+        least_s = self.opening.quiet_s if num_requests != self._num_requests_quiet else 0.0
+        self._num_requests_quiet = num_requests
+        try:
+            state = await self._look(least_s if self.opening.quiet_s else None)
+        except CallRefused:
+            # Another document takes this one's place: it is that one's rest that counts.
+            return
+        quiet = not loading.busy and num_requests == loading.num_requests
+        if quiet or (not loading.loading and time.monotonic() >= traffic_until):
+            self._restless = not quiet
+            self._last = _Last(state, loading.num_changes, time.monotonic())
+
+    def _rested(self) -> _Last | None:
+        rest = self._last
+        if rest is None or rest.num_changes != self.loading.num_changes or time.monotonic() - rest.at > _FRESH_S:
+            return None
+        return rest
+
+    async def state(self) -> PageState:
+        """Address, title and environment."""
+        rest = self._rested()
+        return await self._look() if rest is None else rest.state
+
+    async def _look(self, rest_s: float | None = None) -> PageState:
+        """The page as it is; with `rest_s`, once it has come to rest, which takes so many seconds at least."""
+        if not self.opening.feedback and not self.loading.strayed:
+            return await self._look_at_own()
+        self._sight = await (self._witness.look() if rest_s is None else self._witness.wait(rest_s))
+        environment = None if self.opening.probe == "null" else await self._evaluation.page(self.opening.probe)
+        return PageState(url=self._sight.url, title=self._sight.title, environment=_environment(environment))
+
+    async def _look_at_own(self) -> PageState:
+        """In one round trip: a suite's own pages have no reason to lie."""
+        found = await self._evaluation.page(f"[location.href, document.title, {guarded(self.opening.probe)}]")
+        url, title, environment = _convert(found, tuple[str, str, object])
+        return PageState(url=url[:_TEXT_LIMIT], title=title[:_TEXT_LIMIT], environment=_environment(environment))
+
+
+def _environment(found: object) -> EnvironmentState | None:
+    if found is None:
+        return None
+    read = _convert(found, _Environment)
+    return EnvironmentState(read.done, read.reward, read.target, read.utterance)
+
+
+def _convert(found: object, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(found, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise PageFailed(f"the page's own state cannot be read: {error}") from error

@@ -1,0 +1,188 @@
+"""When an action is over: by what page and network do, never by the clock alone; always within a cap."""
+
+import time
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from browser_workers.browser import Opening
+from browser_workers.chromium.browser import PlaywrightBrowser
+from browser_workers.chromium.calls import Calls
+from browser_workers.chromium.session import PlaywrightSession
+from browser_workers.site import SiteRequest, SiteResponse
+from schemas.config import BrowserConfig, EnvConfig
+from schemas.messages import Action, ActionKind
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+ORIGIN = "http://pages.test"
+CLICK = Action(kind=ActionKind.CLICK, point=(500, 500))
+LONG_S = 20.0
+"""A quiet period that no test can afford to wait for."""
+
+
+class Slow:
+    """Serves one page at `/`, and `late` after a while anywhere else."""
+
+    origin = ORIGIN
+
+    def __init__(self, body: str) -> None:
+        self._document = f"<!doctype html><title>t</title><body style='height:100vh;margin:0'>{body}".encode()
+
+    def respond(self, request: SiteRequest) -> SiteResponse:
+        if request.path == "/":
+            return SiteResponse(self._document)
+        return SiteResponse(b"<!doctype html><title>late</title>late", after_s=0.3)
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[PlaywrightBrowser]:
+    async with PlaywrightBrowser(BrowserConfig(viewport_width=400, viewport_height=300), EnvConfig()) as browser:
+        yield browser
+
+
+@asynccontextmanager
+async def on(browser: PlaywrightBrowser, body: str, quiet_s: float = 0.05) -> AsyncIterator[PlaywrightSession]:
+    opening = Opening(url=f"{ORIGIN}/", site=Slow(body), quiet_s=quiet_s)
+    async with browser.session(opening) as session:
+        await session.open()
+        yield session
+
+
+def clicked(script: str) -> str:
+    return f"<script>onclick = () => {{ {script} }}</script>"
+
+
+async def title_after_click(session: PlaywrightSession) -> str:
+    await session.perform(CLICK)
+    return (await session.state()).title
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "fetch('/x').then(() => { document.title = 'done' })",
+        "fetch('/x').then(() => fetch('/y')).then(() => { document.title = 'done' })",
+        "const i = new Image(); i.onerror = () => { document.title = 'done' }; i.src = '/x'",
+        "requestAnimationFrame(() => fetch('/x').then(() => { document.title = 'done' }))",
+        "const f = document.createElement('iframe'); f.onload = () => { document.title = 'done' }; f.src = '/x';"
+        "document.body.append(f)",
+    ],
+)
+async def test_what_a_click_loads_is_waited_for(browser: PlaywrightBrowser, script: str) -> None:
+    async with on(browser, clicked(script)) as session:
+        assert await title_after_click(session) == "done"
+
+
+async def test_a_document_that_a_click_leads_to_is_waited_for(browser: PlaywrightBrowser) -> None:
+    async with on(browser, clicked("location = '/next'")) as session:
+        assert await title_after_click(session) == "late"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "b.style.width = '300px'",
+        "b.animate([{ width: '100px' }, { width: '300px' }], { duration: 400, fill: 'forwards' })",
+        "let w = 100; const grow = () => { b.style.transition = 'none'; b.style.width = (w += 10) + 'px';"
+        "if (w < 300) requestAnimationFrame(grow) }; grow()",
+    ],
+)
+async def test_what_moves_for_a_while_is_waited_for(browser: PlaywrightBrowser, script: str) -> None:
+    box = "<div id=b style='width:100px;height:9px;transition:width 400ms'></div>"
+    async with on(browser, box + clicked(script)) as session:
+        await session.perform(CLICK)
+        assert await session.page_values(["b.getBoundingClientRect().width"]) == ("300",)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<style>@keyframes k{to{opacity:0}}</style><p style='animation:k 1s infinite'>x",
+        "<style>@keyframes k{to{opacity:0}}</style><p style='animation:k 100s'>x",
+        "<p id=p>x<script>const go = () => { p.textContent += 1; requestAnimationFrame(go) }; go()</script>",
+        "<p id=p>x<script>setInterval(() => { p.title += 1 }, 5)</script>",
+    ],
+)
+async def test_what_moves_for_ever_is_not_waited_for(browser: PlaywrightBrowser, body: str) -> None:
+    async with on(browser, body) as session:
+        with anyio.fail_after(10):
+            await session.perform(CLICK)
+            await session.view()
+
+
+async def test_a_page_that_polls_without_end_is_capped(browser: PlaywrightBrowser) -> None:
+    polling = "<script>const poll = () => fetch('/x').then(poll); poll(); poll()</script>"
+    async with on(browser, polling) as session:
+        with anyio.fail_after(12):
+            await session.perform(CLICK)
+            await session.view()
+
+
+async def test_a_click_that_loads_nothing_has_no_quiet_period(browser: PlaywrightBrowser) -> None:
+    async with on(browser, clicked("document.title = 'clicked'")) as session:
+        await session.view()
+        # The quiet period of the first document is over; from now on it would outlast the test.
+        for tab in session._windows.tabs:
+            tab.opening = Opening(url=ORIGIN, quiet_s=LONG_S)
+        began = time.monotonic()
+        assert await title_after_click(session) == "clicked"
+        await session.view()
+        assert time.monotonic() - began < LONG_S / 2
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The calls that pages were asked for, in order."""
+    names: list[str] = []
+    call = Calls.call
+
+    async def noted(self: Calls, what: str, awaitable: Awaitable[object], *, timeout_s: float = 0.0) -> object:
+        names.append(what)
+        return await call(self, what, awaitable, timeout_s=timeout_s)
+
+    monkeypatch.setattr(Calls, "call", noted)
+    return names
+
+
+async def step(session: PlaywrightSession) -> str:
+    """One step as an episode takes it; returns the title that is observed."""
+    await session.perform(CLICK)
+    await session.state()
+    return (await session.view()).state.title
+
+
+async def test_a_step_is_four_round_trips(browser: PlaywrightBrowser, made: list[str]) -> None:
+    async with on(browser, clicked("document.title = 'x'")) as session:
+        await session.view()
+        made.clear()
+        assert await step(session) == "x"
+    assert made == ["Runtime.evaluate", "the click", "Runtime.evaluate", "Page.captureScreenshot"]
+
+
+async def test_a_step_to_another_document_is_six_round_trips(browser: PlaywrightBrowser, made: list[str]) -> None:
+    async with on(browser, clicked("location = '/next'")) as session:
+        await session.view()
+        made.clear()
+        assert await step(session) == "late"
+    # One look fewer where the document is there before it was looked for.
+    assert len(made) <= 6
+    assert made.count("Page.captureScreenshot") == 1
+    assert made.count("Page.createIsolatedWorld") == 1
+
+
+async def test_a_page_in_the_background_does_not_hold_its_opener_up(browser: PlaywrightBrowser) -> None:
+    """No frame is painted for a hidden page: its look must not wait for one."""
+    async with on(browser, clicked("open('/next')")) as session:
+        await session.perform(CLICK)
+        opener, _ = session._windows.tabs
+        opener.begin_action()
+        with anyio.fail_after(10):
+            await opener.settle()
+        assert (await opener.state()).title == "t"
