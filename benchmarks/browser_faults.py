@@ -50,6 +50,8 @@ class FaultRow:
     noticed_max_s: float
     """Target: 1 s."""
     reason_recorded: int
+    took_the_browser: int
+    """Of the pages: Chromium's main process ended with them, by itself, which is then the reason."""
     steps_kept: int
     next_normal: int
     """Episodes after it, on the same slot, that the oracle won."""
@@ -110,12 +112,15 @@ class Drill:
     def row(self) -> FaultRow:
         seconds = sorted(noticed for _, noticed in self.ends)
         failed = [trajectory for trajectory, _ in self.ends if trajectory.outcome is Outcome.FAILED]
+        is_page = self.part is Part.PAGE
+        consequences = sum(is_page and trajectory.error == _REASONS[Part.BROWSER] for trajectory in failed)
         return FaultRow(
             killed=self.part.value,
             kills=len(self.ends),
             noticed_p50_s=seconds[len(seconds) // 2],
             noticed_max_s=seconds[-1],
-            reason_recorded=sum(trajectory.error == _REASONS[self.part] for trajectory in failed),
+            reason_recorded=sum(trajectory.error == _REASONS[self.part] for trajectory in failed) + consequences,
+            took_the_browser=consequences,
             steps_kept=sum(trajectory.num_steps >= _KILL_AT_STEP for trajectory in failed),
             next_normal=sum((end.outcome, end.environment_reward) == (Outcome.DONE, 1.0) for end in self.next_ends),
         )
