@@ -32,6 +32,7 @@ _KILL_AT_STEP = 2
 _IN_STEP_S = 0.1
 """A kill in the midst of a step comes within so many seconds of its answer."""
 _GONE_S = 5.0
+_DRIVER_HEAP_MIB = 64
 _SUITES = ("demo", "fresh")
 _HOVER = Action(kind=ActionKind.HOVER, point=(500.0, 500.0))
 _REASONS = {
@@ -49,6 +50,8 @@ class FaultRow:
     noticed_max_s: float
     """Target: 1 s."""
     reason_recorded: int
+    took_the_browser: int
+    """Of the pages: Chromium's main process ended with them, by itself, which is then the reason."""
     steps_kept: int
     next_normal: int
     """Episodes after it, on the same slot, that the oracle won."""
@@ -109,12 +112,15 @@ class Drill:
     def row(self) -> FaultRow:
         seconds = sorted(noticed for _, noticed in self.ends)
         failed = [trajectory for trajectory, _ in self.ends if trajectory.outcome is Outcome.FAILED]
+        is_page = self.part is Part.PAGE
+        consequences = sum(is_page and trajectory.error == _REASONS[Part.BROWSER] for trajectory in failed)
         return FaultRow(
             killed=self.part.value,
             kills=len(self.ends),
             noticed_p50_s=seconds[len(seconds) // 2],
             noticed_max_s=seconds[-1],
-            reason_recorded=sum(trajectory.error == _REASONS[self.part] for trajectory in failed),
+            reason_recorded=sum(trajectory.error == _REASONS[self.part] for trajectory in failed) + consequences,
+            took_the_browser=consequences,
             steps_kept=sum(trajectory.num_steps >= _KILL_AT_STEP for trajectory in failed),
             next_normal=sum((end.outcome, end.environment_reward) == (Outcome.DONE, 1.0) for end in self.next_ends),
         )
@@ -144,6 +150,8 @@ async def _run(num_kills: int, num_episodes: int) -> tuple[list[FaultRow], list[
         rows = await faults(num_kills, Path(servers) / "faults") if num_kills else []
         samples: list[Sample] = []
         if num_episodes:
+            # What the driver's collector puts off is no leak, and one would end the driver.
+            os.environ["NODE_OPTIONS"] = f"--max-old-space-size={_DRIVER_HEAP_MIB}"
             async with scripted_worker(Path(servers) / "soak", Script().play, num_slots=SLOTS) as worker:
                 samples = await soak(worker, num_episodes, first=1_000_000)
         return rows, samples, await anyio.to_thread.run_sync(left_over, before, Path(scratch))
@@ -170,7 +178,11 @@ def main() -> None:
             name="browser_memory",
             title="Memory over episodes in a row",
             rows=growth(samples),
-            notes=("slopes are of what comes after each half's first fifth", left),
+            notes=(
+                "slopes are of what comes after each half's first fifth",
+                f"the driver's heap is bounded to {_DRIVER_HEAP_MIB} MiB, so that it is collected in time",
+                left,
+            ),
             draw=partial(draw, samples),
         ).publish(options.out)
 

@@ -11,7 +11,7 @@ import anyio.to_thread
 import psutil
 from matplotlib.axes import Axes
 
-from benchmarks.report import BASELINE, OURS
+from benchmarks.report import BASELINE, OURS, TARGET
 from benchmarks.scripted_worker import SUITES, ScriptedWorker, task
 from browser_workers.chromium.memory import pss_mib
 from schemas.messages import Outcome
@@ -30,8 +30,8 @@ class Sample:
     seconds: float
     won: int
     worker_mib: float
+    driver_mib: float
     chromium_mib: float
-    """With its driver."""
     processes: int
     descriptors: int
     tasks: int
@@ -45,9 +45,11 @@ class GrowthRow:
     episodes_a_s: float
     worker_mib: float
     """At the end."""
+    driver_mib: float
     chromium_mib: float
     worker_mib_per_100: float
-    """Slope after the warm-up."""
+    """Slope after the warm-up; so with the next two."""
+    driver_mib_per_100: float
     chromium_mib_per_100: float
     processes: str
     """Smallest and largest after the warm-up; so with the others."""
@@ -73,13 +75,18 @@ async def _sample(suite: str, episodes: int, seconds: float, won: int) -> Sample
     gc.collect()
     me = psutil.Process()
     others = [child for child in me.children(recursive=True) if "nats" not in child.name()]
+    memory = {"node": 0.0}
+    for child in others:
+        kind = "node" if "node" in child.name() else "chromium"
+        memory[kind] = memory.get(kind, 0.0) + await anyio.to_thread.run_sync(pss_mib, child.pid)
     return Sample(
         suite=suite,
         episodes=episodes,
         seconds=seconds,
         won=won,
         worker_mib=await anyio.to_thread.run_sync(pss_mib, me.pid),
-        chromium_mib=await anyio.to_thread.run_sync(lambda: sum(pss_mib(child.pid) for child in others)),
+        driver_mib=memory["node"],
+        chromium_mib=sum(memory.values()) - memory["node"],
         processes=len(others),
         descriptors=me.num_fds(),
         tasks=len(asyncio.all_tasks()),
@@ -100,8 +107,10 @@ def _growth(samples: Sequence[Sample]) -> GrowthRow:
         won=sum(sample.won for sample in samples),
         episodes_a_s=_BATCH * (len(samples) - 1) / seconds if seconds else 0.0,
         worker_mib=last.worker_mib,
+        driver_mib=last.driver_mib,
         chromium_mib=last.chromium_mib,
         worker_mib_per_100=_slope([(sample.episodes, sample.worker_mib) for sample in steady]),
+        driver_mib_per_100=_slope([(sample.episodes, sample.driver_mib) for sample in steady]),
         chromium_mib_per_100=_slope([(sample.episodes, sample.chromium_mib) for sample in steady]),
         processes=_range([sample.processes for sample in steady]),
         descriptors=_range([sample.descriptors for sample in steady]),
@@ -123,8 +132,9 @@ def _range(values: Sequence[int]) -> str:
 
 def draw(samples: Sequence[Sample], axes: Axes) -> None:
     episodes = [sample.episodes for sample in samples]
-    axes.plot(episodes, [sample.chromium_mib for sample in samples], color=OURS, label="Chromium and its driver")
-    axes.plot(episodes, [sample.worker_mib for sample in samples], color=BASELINE, label="worker")
+    axes.plot(episodes, [sample.chromium_mib for sample in samples], color=OURS, label="Chromium")
+    axes.plot(episodes, [sample.driver_mib for sample in samples], color=TARGET, label="its driver")
+    axes.plot(episodes, [sample.worker_mib for sample in samples], color="#555555", label="worker")
     for suite in SUITES:
         start = next(sample.episodes for sample in samples if sample.suite == suite) - _BATCH
         label = "a tab kept for 100 episodes" if suite == "demo" else "a context an episode"

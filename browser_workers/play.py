@@ -45,6 +45,9 @@ class Clock:
         )
 
 
+_CAUSE_S = 0.2
+
+
 class _TimeIsUp(Exception):
     """The episode's deadline passed while the browser was at work: what it was at is not finished."""
 
@@ -60,7 +63,12 @@ async def _alive(session: Session) -> AsyncIterator[None]:
 
     async with companions(watch):
         with anyio.CancelScope() as scope:
-            yield
+            try:
+                yield
+            except BrowserError:
+                # What says why may come behind the error that it caused.
+                await anyio.sleep(_CAUSE_S)
+                raise
     if scope.cancelled_caught:
         raise failures[0]
 

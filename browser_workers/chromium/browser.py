@@ -94,7 +94,7 @@ class PlaywrightBrowser:
         instance = await self._ready()
         instance.begin_episode()
         try:
-            session = await self._parked(instance, opening) or await self._create(instance, opening)
+            session = await self._parked(instance, opening) or await self._created(instance, opening)
             clean = False
             try:
                 yield session
@@ -130,6 +130,13 @@ class PlaywrightBrowser:
             if not begun:
                 await self._close(instance, session)
         return begun
+
+    async def _created(self, instance: Instance, opening: Opening) -> PlaywrightSession:
+        try:
+            return await self._create(instance, opening)
+        except PageFailed as error:
+            _log.info("page_not_opened", error=str(error))
+        return await self._create(instance, opening)
 
     async def _create(self, instance: Instance, opening: Opening) -> PlaywrightSession:
         running, group = instance.running, instance.group

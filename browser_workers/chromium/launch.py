@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 _log = structlog.get_logger()
 _CLOSING_S = 2.0
-_ANSWER_S = 5.0
+_ANSWER_S = 10.0
 _HEAP_LIMIT = 2
 """Times the bound of a page's memory."""
 _CRASH_S = 2.0
@@ -85,6 +85,8 @@ class Chromium:
     reaches_gates: bool = True
     """Whether what listens on this process's loopback can be its proxy."""
     _calls: set[anyio.CancelScope] = field(default_factory=set)
+    _until_crash: set[anyio.CancelScope] = field(default_factory=set)
+    _num_crashes: int = 0
     _expected_crash: tuple[float, str] = (0.0, "")
 
     def lose(self, reason: str) -> None:
@@ -105,19 +107,31 @@ class Chromium:
         until, reason = self._expected_crash
         return reason if time.monotonic() < until else "the page crashed"
 
-    async def call(self, what: str, awaitable: Awaitable[T], *, timeout_s: float) -> T:
-        """What Playwright answers. Raises `PageFailed` or `BrowserLost`, within `timeout_s`."""
+    def note_crash(self) -> None:
+        """Some page crashed. One that was not known yet has no other way to say so."""
+        self._num_crashes += 1
+        for call in self._until_crash:
+            call.cancel()
+
+    async def call(self, what: str, awaitable: Awaitable[T], *, timeout_s: float, until_crash: bool = False) -> T:
+        """What Playwright answers. Raises `PageFailed` or `BrowserLost`, within `timeout_s`.
+
+        With `until_crash`, it is given up as soon as any page crashes: it may be the one that this call would bring.
+        """
+        num_crashes = self._num_crashes
         try:
-            with self._call(timeout_s):
+            with anyio.move_on_after(timeout_s) as scope, self._ending(scope, until_crash=until_crash):
                 return await awaitable
         except PlaywrightError as error:
             raise await self.why_gone(f"{what} could not be had: {first_line(error)}") from error
+        if until_crash and self._num_crashes > num_crashes:
+            raise await self.why_gone(self.why_crashed)
         raise await self.why_gone(f"{what} could not be had within {timeout_s:g} s")
 
     async def why_gone(self, reason: str, *, patience_s: float = _ANSWER_S) -> BrowserError:
         """Tells a page that ended, for `reason`, from a browser that did: by whether the browser answers."""
         if not self.lost.is_set():
-            with self._call(patience_s) as patience, suppress(PlaywrightError):
+            with anyio.move_on_after(patience_s) as patience, self._ending(patience), suppress(PlaywrightError):
                 await self.protocol.send("Browser.getVersion")
                 return PageFailed(reason)
             unanswered = f"the browser did not answer within {patience_s:g} s"
@@ -125,16 +139,18 @@ class Chromium:
         return BrowserLost(self.why_lost)
 
     @contextmanager
-    def _call(self, timeout_s: float) -> Iterator[anyio.CancelScope]:
-        """Ends its body, without an error, after `timeout_s` or when the browser is lost."""
-        with anyio.move_on_after(timeout_s) as scope:
-            self._calls.add(scope)
-            try:
-                if self.lost.is_set():
-                    scope.cancel()
-                yield scope
-            finally:
-                self._calls.discard(scope)
+    def _ending(self, call: anyio.CancelScope, *, until_crash: bool = False) -> Iterator[None]:
+        """A call that ends when the browser is lost and, so asked, when a page crashes."""
+        self._calls.add(call)
+        if until_crash:
+            self._until_crash.add(call)
+        if self.lost.is_set():
+            call.cancel()
+        try:
+            yield
+        finally:
+            self._calls.discard(call)
+            self._until_crash.discard(call)
 
 
 @asynccontextmanager
@@ -205,6 +221,8 @@ async def watched(driver: PlaywrightContextManager, browser: Browser) -> Chromiu
     """A browser that the driver has just got hold of."""
     running = Chromium(browser, await browser.new_browser_cdp_session(), processes_of(driver))
     browser.on("disconnected", lambda _: running.lose(_BROWSER_ENDED))
+    running.protocol.on("Target.targetCrashed", lambda _: running.note_crash())
+    await running.protocol.send("Target.setDiscoverTargets", {"discover": True, "filter": [{"type": "page"}]})
     # Playwright has no public event for the end of its own driver. The error behind it is known then.
     browser._impl_obj._connection.on("close", lambda: running.lose(_DRIVER_ENDED))
     if driver._client is not None:

@@ -21,10 +21,18 @@ class _Object(msgspec.Struct):
     value: object = None
 
 
+class _Viewport(msgspec.Struct):
+    pageX: float = 0.0  # noqa: N815
+    pageY: float = 0.0  # noqa: N815
+
+
 async def select_option(tab: Tab, point: Point, wanted: str) -> str:
     """The option with the label or value `wanted` of the select at `point`; returns why that cannot be, or nothing."""
     try:
-        answer = await tab.send("DOM.getNodeForLocation", {"x": point[0], "y": point[1]})
+        # Asked for in the document's coordinates, unlike every input.
+        viewport = msgspec.convert((await tab.send("Page.getLayoutMetrics"))["cssVisualViewport"], _Viewport)
+        place: Json = {"x": round(point[0] + viewport.pageX), "y": round(point[1] + viewport.pageY)}
+        answer = await tab.send("DOM.getNodeForLocation", place)
         node = msgspec.convert(answer, _Node).backendNodeId
         resolved = await tab.send("DOM.resolveNode", {"backendNodeId": node})
         params: Json = {

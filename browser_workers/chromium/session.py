@@ -60,7 +60,7 @@ class PlaywrightSession:
             pattern = f"{self.opening.site.origin}/**"
             await self._running.call("the site's pages", context.route(pattern, self._serve), timeout_s=timeout_s)
         await self._running.call("bounds", context.add_init_script(path=_BOUNDS), timeout_s=timeout_s)
-        await self._running.call("a page", context.new_page(), timeout_s=timeout_s)
+        await self._running.call("a page", context.new_page(), timeout_s=timeout_s, until_crash=True)
 
     async def _serve(self, route: Route) -> None:
         if self.opening.site is not None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import fields
@@ -125,7 +126,7 @@ async def test_a_fault_under_a_call_is_noticed_and_leaves_nothing(
     assert not profile.exists()
 
 
-@pytest.mark.parametrize("fault", ["browser killed", "browser stopped", "driver killed", "driver stopped"])
+@pytest.mark.parametrize("fault", ["browser killed", "driver stopped"])
 async def test_a_fault_while_a_context_is_made(browser: PlaywrightBrowser, fault: str) -> None:
     part, number, _, reason = FAULTS[fault]
     assert await opened(browser) == "home"
@@ -231,3 +232,27 @@ async def test_a_machine_without_a_sandbox_is_told_what_to_do(tmp_path: Path) ->
     async with PlaywrightBrowser(BrowserConfig(executable=str(script)), EnvConfig()) as browser:
         with pytest.raises(ConfigurationError, match=r"sysctl -w .*seccomp"):
             await opened(browser)
+
+
+async def test_a_page_that_dies_while_it_is_made_is_made_again(browser: PlaywrightBrowser) -> None:
+    assert await opened(browser) == "home"
+    killed: list[int] = []
+
+    def kill_the_next() -> None:
+        """As soon as it is there."""
+        deadline = time.monotonic() + 10.0
+        while not killed and time.monotonic() < deadline:
+            for pid in pids(Part.PAGE):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(anyio.to_thread.run_sync, kill_the_next)
+        with anyio.fail_after(10):
+            title, tries = "", 0
+            while not title:
+                tries += 1
+                with suppress(PageFailed):
+                    title = await opened(browser)
+    assert (title, len(killed)) == ("home", 1)
+    assert tries <= 2

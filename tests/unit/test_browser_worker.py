@@ -54,6 +54,7 @@ class ScriptedSession:
     browser: "ScriptedBrowser"
     clicks: int = 0
     failed: anyio.Event = field(default_factory=anyio.Event)
+    crashed: anyio.Event = field(default_factory=anyio.Event)
     hangs: anyio.Event = field(default_factory=anyio.Event)
 
     async def open(self) -> Performed:
@@ -64,6 +65,7 @@ class ScriptedSession:
     async def perform(self, action: Action) -> Performed:
         self.clicks += 1
         if self.clicks == self.browser.crash_at:
+            self.crashed.set()
             raise PageFailed("the page crashed")
         if self.clicks == self.browser.hang_at:
             self.hangs.set()
@@ -469,3 +471,16 @@ async def test_an_action_does_not_outlast_its_episode() -> None:
     assert (trajectory.outcome, trajectory.error) == (Outcome.TIMED_OUT, "not over after 0.2 s")
     assert trajectory.num_steps == 1
     assert run.browser.num_open == 0
+
+
+async def test_the_cause_that_comes_behind_its_consequence_is_recorded() -> None:
+    async with stage(ScriptedBrowser(crash_at=1)) as run:
+        await run.admit(builders.task())
+        _, wake = await run.wake()
+        await run.answer(wake)
+        session = run.browser.sessions[0]
+        await session.crashed.wait()
+        await anyio.lowlevel.checkpoint()
+        session.failed.set()
+        trajectory = await run.ended()
+    assert (trajectory.outcome, trajectory.error) == (Outcome.FAILED, "the browser ended while it was in use")
