@@ -1,10 +1,14 @@
-"""From actions to pixels, keys and addresses: pure functions."""
+"""From actions to pixels and addresses: pure functions."""
 
 from urllib.parse import urlsplit
 
 from schemas.messages import Action
 
+Point = tuple[int, int]
+"""x, y in viewport pixels."""
+
 MAX_WAIT_S = 30.0
+MAX_LINES = 1000
 _GRID = 1000
 
 
@@ -13,14 +17,23 @@ def pixel(size: int, n: float) -> int:
     return max(0, min(round(size * n / _GRID), size - 1))
 
 
-def point_of(action: Action, width: int, height: int) -> tuple[int, int] | None:
-    if action.point is None:
-        return None
-    return pixel(width, action.point[0]), pixel(height, action.point[1])
+def pixels(point: tuple[float, float], viewport: tuple[int, int]) -> Point | str:
+    """The pixel at a point of the grid, or a sentence that says why there is none."""
+    if not all(0 <= n <= _GRID for n in point):
+        x, y = point
+        return f"({x:g}, {y:g}) is outside the picture: coordinates go from 0 to {_GRID} in both directions"
+    return pixel(viewport[0], point[0]), pixel(viewport[1], point[1])
 
 
 def wait_s(action: Action) -> float:
     return max(0.0, min(action.seconds, MAX_WAIT_S))
+
+
+def scroll_delta(direction: str, viewport: tuple[int, int]) -> tuple[int, int] | str:
+    """Pixels to the right and downwards that make a page, or a sentence that says why there are none."""
+    width, height = viewport
+    deltas = {"up": (0, -height), "down": (0, height), "left": (-width, 0), "right": (width, 0)}
+    return deltas.get(direction) or f"{direction[:60]!r} is no direction: write up, down, left or right"
 
 
 def web_address(text: str) -> str:

@@ -6,7 +6,9 @@ what is new. `ops.configuration` composes YAML files and overrides into a `Confi
 
 import re
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Literal
+from urllib.parse import urlsplit
 
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName, subject_token
@@ -15,6 +17,45 @@ from schemas.ids import RunName, subject_token
 def _require(holds: bool, sentence: str) -> None:
     if not holds:
         raise ConfigurationError(sentence)
+
+
+_HOST = re.compile(r"(?!.*\.\.)[\w.-]+", re.UNICODE)
+
+
+def _require_hosts(key: str, hosts: tuple[str, ...]) -> None:
+    """Names, or addresses, and nothing else."""
+    for host in hosts:
+        try:
+            is_host = _HOST.fullmatch(host.strip()) is not None or bool(ip_address(host.strip("[]")))
+        except ValueError:
+            is_host = False
+        _require(
+            is_host and not host.startswith("."),
+            f"{key} has {host!r}, which is no host: write a name such as example.org (its subdomains are meant too) "
+            "or an address, without scheme, port, path or wildcard",
+        )
+
+
+def _require_devtools_address(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        is_web = parts.scheme in ("http", "https", "ws", "wss") and bool(host) and parts.port != 0
+    except ValueError:
+        is_web = False
+    _require(
+        is_web,
+        f"browser_config.cdp_url is {url!r}: write the browser's DevTools address, as in http://127.0.0.1:9222 or wss://host/path",
+    )
+    try:
+        local = ip_address(host).is_loopback
+    except ValueError:
+        local = host == "localhost"
+    _require(
+        local or parts.scheme in ("https", "wss"),
+        f"browser_config.cdp_url leads to {host} unencrypted: write https:// or wss:// for a browser on another machine "
+        "(http and ws are for this machine, also for the near end of a tunnel)",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -327,6 +368,10 @@ class BrowserConfig:
     def __post_init__(self) -> None:
         _require(self.viewport_width > 0 and self.viewport_height > 0, "browser_config.viewport_* must be above 0")
         _require(1 <= self.jpeg_quality <= 100, f"browser_config.jpeg_quality is {self.jpeg_quality}: write 1 to 100")
+        _require_hosts("browser_config.allowed_hosts", self.allowed_hosts)
+        _require_hosts("browser_config.denied_hosts", self.denied_hosts)
+        if self.cdp_url:
+            _require_devtools_address(self.cdp_url)
         for name in ("max_episodes", "max_memory_mb", "page_memory_mb"):
             value = getattr(self, name)
             _require(value >= 0, f"browser_config.{name} is {value}: write 0 or a number above it")

@@ -176,7 +176,7 @@ class Element(Struct, frozen=True):
 
 
 class Picture(Struct, frozen=True):
-    """An encoded screenshot, exactly as the browser encoded it."""
+    """An encoded screenshot: as the browser encoded it, or with the marks of a set-of-marks observation drawn in."""
 
     data: bytes
     media_type: str

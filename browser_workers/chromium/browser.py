@@ -13,12 +13,12 @@ import structlog
 from anyio.abc import TaskStatus
 
 from browser_workers.browser import Opening
-from browser_workers.chromium.executable import find_chromium
+from browser_workers.chromium.contexts import open_context
 from browser_workers.chromium.instance import Instance
-from browser_workers.chromium.launch import chromium
 from browser_workers.chromium.retirement import Lifetime
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.chromium.settings import TabSettings
+from browser_workers.chromium.source import source_of
 from browser_workers.limits import Limits
 from schemas.config import BrowserConfig, ContextConfig, EnvConfig
 from schemas.errors import PageFailed
@@ -37,7 +37,7 @@ class PlaywrightBrowser:
     def __init__(
         self, browser_config: BrowserConfig, env_config: EnvConfig, context_config: ContextConfig | None = None
     ) -> None:
-        self._executable = find_chromium(browser_config.executable)
+        self._source = source_of(browser_config)
         self._settings = TabSettings(browser_config, env_config, context_config or ContextConfig())
         self._lifetime = Lifetime.of(browser_config, env_config)
         self._limits = Limits(env_config.http_pools)
@@ -74,12 +74,11 @@ class PlaywrightBrowser:
         self.num_launches += 1
         # The log lines of a browser are not those of the episode that happened to need it first.
         structlog.contextvars.clear_contextvars()
-        viewport, page_memory_mb = self._settings.viewport, self._settings.config.page_memory_mb
         async with (
-            chromium(self._executable, viewport, timeout_s=_START_S, page_memory_mb=page_memory_mb) as running,
+            self._source(timeout_s=_START_S) as running,
             anyio.create_task_group() as group,
         ):
-            instance = Instance(running, group, self._lifetime, page_memory_mb=page_memory_mb)
+            instance = Instance(running, group, self._lifetime, page_memory_mb=self._settings.config.page_memory_mb)
             task_status.started(instance)
             group.start_soon(instance.watch)
             await instance.ended.wait()
@@ -140,16 +139,12 @@ class PlaywrightBrowser:
         return await self._create(instance, opening)
 
     async def _create(self, instance: Instance, opening: Opening) -> PlaywrightSession:
-        running, timeout_s = instance.running, self._settings.timeout_s
-        width, height = self._settings.viewport
+        running, group = instance.running, instance.group
         async with self._limits.allocate:
-            creating = running.browser.new_context(
-                viewport={"width": width, "height": height}, device_scale_factor=1, accept_downloads=False
-            )
             # Shielded: a context that is given up half-way would be nobody's to close.
             with anyio.CancelScope(shield=True):
-                context = await running.call("a context", creating, timeout_s=timeout_s)
-            session = PlaywrightSession(running, instance.group, self._settings, self._limits, context, opening)
+                context, reach = await open_context(running, group, self._settings, opening)
+            session = PlaywrightSession(running, group, self._settings, self._limits, context, opening, reach)
             instance.sessions.add(session)
             try:
                 await session.start()

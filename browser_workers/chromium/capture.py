@@ -15,12 +15,17 @@ _TRIES = 4
 _CAPTURE_S = 10.0
 
 
-async def capture(calls: Calls, settings: TabSettings, answers: Callable[[], Awaitable[object]]) -> Picture:
-    """`answers` returns once the page's renderer has answered a call. Raises `PageFailed` or `BrowserLost`."""
+async def capture(
+    calls: Calls, settings: TabSettings, answers: Callable[[], Awaitable[object]], *, jpeg_quality: int = 0
+) -> Picture:
+    """A JPEG has the configured quality, or `jpeg_quality`.
+
+    `answers` returns once the page's renderer has answered a call. Raises `PageFailed` or `BrowserLost`.
+    """
     config, (width, height) = settings.config, settings.viewport
     params: Json = {"format": config.picture_format, "optimizeForSpeed": True}
     if config.picture_format == "jpeg":
-        params["quality"] = config.jpeg_quality
+        params["quality"] = jpeg_quality or config.jpeg_quality
     for last in range(_TRIES):
         try:
             answer = await calls.send("Page.captureScreenshot", params, timeout_s=min(_CAPTURE_S, calls.timeout_s))

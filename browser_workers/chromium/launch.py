@@ -52,6 +52,10 @@ _ARGUMENTS = (
     "--disable-domain-reliability",
     "--no-pings",
     "--disable-smooth-scrolling",
+    # Nor beside the proxy that a context has: datagrams do not pass it, and names are the proxy's to look up.
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--disable-quic",
+    "--host-resolver-rules=MAP * ~NOTFOUND,EXCLUDE 127.0.0.1",
     # One process fewer, and no copy of every frame between two: rendering is in software either way.
     "--disable-gpu",
     "--in-process-gpu",
@@ -78,6 +82,8 @@ class Chromium:
     lost: anyio.Event = field(default_factory=anyio.Event)
     """Set when it or its driver is gone."""
     why_lost: str = ""
+    reaches_gates: bool = True
+    """Whether what listens on this process's loopback can be its proxy."""
     _calls: set[anyio.CancelScope] = field(default_factory=set)
     _until_crash: set[anyio.CancelScope] = field(default_factory=set)
     _num_crashes: int = 0

@@ -45,7 +45,7 @@ def unreachable(url: str, failure: str, why_blocked: Callable[[str], str]) -> st
     name = failure.partition("net::")[2].split(" ")[0].strip()
     host = urlsplit(url).hostname or ""
     if name in _BLOCKED and (reason := why_blocked(host)):
-        return f"{url[:_TEXT_LIMIT]} is blocked: {reason}"
+        return f"{url[:_TEXT_LIMIT]} could not be reached: {reason}"
     if not name:
         return f"{url[:_TEXT_LIMIT]} could not be reached: {failure}"
     family = next((words for prefix, words in _FAMILIES if name.startswith(prefix)), "")

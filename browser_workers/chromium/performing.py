@@ -1,35 +1,76 @@
 """Carries one action out on the active tab, and waits for what it set off."""
 
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import anyio
 
-from browser_workers.actions import point_of, wait_s, web_address
+from browser_workers.actions import Point, pixels, scroll_delta, wait_s
 from browser_workers.browser import Opening, Performed
-from browser_workers.chromium import input as pointer_input
+from browser_workers.chromium import input as device
+from browser_workers.chromium.asides import last_copied, opens_window, sentence
 from browser_workers.chromium.calls import CallRefused
 from browser_workers.chromium.happenings import Happenings
+from browser_workers.chromium.paging import Paging
+from browser_workers.chromium.reading import page_text
+from browser_workers.chromium.selecting import select_option
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
 from browser_workers.chromium.windows import Windows
-from schemas.errors import PageFailed
+from browser_workers.keys import UnknownKey, chords_of
+from bus.companions import companions
+from schemas.errors import BrowserError, PageFailed
 from schemas.messages import Action, ActionKind
+
+_SCRIPT_S = 10.0
+"""Seconds that scripts may keep an input waiting before they are ended; fewer where the operation's deadline is short."""
+_PLACELESS = frozenset({ActionKind.PRESS, ActionKind.SCROLL, ActionKind.TYPE})
+"""Inputs that go to the focus, or to the whole page, when they name no place."""
+
+
+class ElementPoints(Protocol):
+    async def point_of_element(self, tab: Tab, number: int) -> Point | str:
+        """Where a click reaches an element of the tab's last observation; or a sentence that says why nowhere."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What an input aims at."""
+
+    point: Point | None = None
+    end: Point | None = None
 
 
 class Performer:
     """Of one session."""
 
-    def __init__(self, windows: Windows, happenings: Happenings, settings: TabSettings, opening: Opening) -> None:
-        self.opening = opening
+    def __init__(
+        self, windows: Windows, happenings: Happenings, settings: TabSettings, opening: Opening, elements: ElementPoints
+    ) -> None:
+        self._copied = ""
+        """The episode's own clipboard."""
         self._windows = windows
         self._happenings = happenings
         self._settings = settings
+        self._elements = elements
+        self._paging = Paging(windows, opening)
         self._acted_on: Tab | None = None
         """The tab that the last action was carried out on."""
+        self._num_opened = 0
+        """How many tabs there had been before it."""
+
+    def begin(self, opening: Opening) -> None:
+        """Another episode: nothing is left of the one before."""
+        self._paging.opening = opening
+        self._acted_on = None
+        self._copied = ""
+        self._happenings.take()
 
     async def perform(self, action: Action) -> Performed:
         tab = await self._windows.active()
-        self._acted_on = tab
+        self._acted_on, self._num_opened = tab, self._windows.num_opened
         tab.begin_action()
         try:
             return await self._perform(tab, action)
@@ -39,76 +80,135 @@ class Performer:
                 raise
         return await self._after()
 
-    async def performed(self) -> Performed:
-        """What was said since the last time."""
+    async def performed(self, performed: Performed | None = None) -> Performed:
+        """What was said since the last time, beside what is said already."""
         tab = await self._windows.active()
         if status := tab.rest.take_status():
             self._happenings.note(status)
+        asides = tab.rest.take_asides()
+        self._copied = last_copied(asides) or self._copied
+        for text in filter(None, map(sentence, asides)):
+            self._happenings.note(text)
+        performed = performed or Performed()
+        notice = "; ".join(filter(None, (performed.notice, self._happenings.take())))
         testimony = (self._acted_on or tab).rest.testimony()
-        return Performed(
+        return replace(
+            performed,
             navigation_error=tab.loading.navigation_error,
-            notice=self._happenings.take(),
+            notice=notice,
             hit=testimony.hit,
             changes=testimony.changes,
         )
 
     async def _perform(self, tab: Tab, action: Action) -> Performed:
         match action.kind:
-            case ActionKind.NAVIGATE:
-                return await self._navigate(tab, action.text)
-            case ActionKind.GO_BACK:
-                return await self._go_back(tab)
+            case ActionKind.NAVIGATE | ActionKind.GO_BACK | ActionKind.NEW_TAB | ActionKind.SWITCH_TAB | ActionKind.CLOSE_TAB:
+                return await self.performed(await self._paging.perform(tab, action))
             case ActionKind.WAIT:
                 await anyio.sleep(wait_s(action))
+                return await self._after()
+            case ActionKind.READ_PAGE:
+                return await self.performed(Performed(page_text=await page_text(tab, action.num_lines)))
             case ActionKind.ANSWER:
                 return Performed()
             case _:
-                if refusal := await self._point_at(tab, action):
-                    return Performed(refused=refusal)
-        return await self._after()
+                places = await self._aim(tab, action)
+                if isinstance(places, str):
+                    return await self.performed(Performed(refused=places))
+                return await self._input(tab, action, places)
 
-    async def _point_at(self, tab: Tab, action: Action) -> str:
-        """Clicks, types, hovers or scrolls; returns why it cannot be done."""
-        width, height = self._settings.viewport
-        point, page = point_of(action, width, height), tab.page
+    # input ------------------------------------------------------------------------------------------------------------
+
+    async def _aim(self, tab: Tab, action: Action) -> Places | str:
+        """Where the action goes, or a sentence that says why nowhere."""
+        point = await self._place(tab, action.point, action.element)
+        if isinstance(point, str):
+            return point
+        wanted = "an element's number" if self._settings.context.interaction_mode == "set_of_marks" else "a coordinate"
+        if point is None and action.kind not in _PLACELESS:
+            return f"{action.kind.value} needs {wanted}"
+        if action.kind is not ActionKind.DRAG:
+            return Places(point)
+        end = await self._place(tab, action.end_point, action.end_element)
+        if isinstance(end, str):
+            return end
+        return f"drag needs {wanted} to end at" if end is None else Places(point, end)
+
+    async def _place(self, tab: Tab, point: tuple[float, float] | None, element: int | None) -> Point | str | None:
+        if point is not None:
+            return pixels(point, self._settings.viewport)
+        return None if element is None else await self._elements.point_of_element(tab, element)
+
+    async def _input(self, tab: Tab, action: Action, places: Places) -> Performed:
+        """The input, and what it has come to."""
+
+        async def watch() -> None:
+            await self._end_endless_script(tab)
+
         is_scroll = action.kind is ActionKind.SCROLL
-        await tab.rest.watch(point or (width // 2, height // 2) if is_scroll else point, names_hit=not is_scroll)
-        match action.kind:
-            case ActionKind.SCROLL:
-                delta = -height if action.direction == "up" else height
-                doing = pointer_input.scroll(page, point or (width // 2, height // 2), delta)
-            case ActionKind.CLICK if point is not None:
-                doing = pointer_input.click(page, point)
-            case ActionKind.HOVER if point is not None:
-                doing = pointer_input.hover(page, point)
-            case ActionKind.TYPE:
-                doing = pointer_input.replace_text(page, action.text, point)
-            case _:
-                return f"{action.kind.value} needs a coordinate"
+        width, height = self._settings.viewport
+        middle = (width // 2, height // 2)
+        self._happenings.begin_input()
+        async with companions(watch):
+            await tab.rest.watch(places.point or middle if is_scroll else places.point, names_hit=not is_scroll)
+            refusal = await self._do(tab, action, places)
+            if refusal:
+                return await self.performed(Performed(refused=refusal))
+            return await self._after()
+
+    async def _do(self, tab: Tab, action: Action, places: Places) -> str:
+        """Points, presses, types or chooses; returns why that cannot be done."""
+        page, point = tab.page, places.point
+        match action.kind, point:
+            case ActionKind.SCROLL, _:
+                width, height = self._settings.viewport
+                delta = scroll_delta(action.direction, (width, height))
+                if isinstance(delta, str):
+                    return delta
+                doing = device.scroll(page, point or (width // 2, height // 2), delta)
+            case ActionKind.TYPE, _:
+                doing = device.replace_text(page, action.text, point, enter=action.enter)
+            case ActionKind.PRESS, _:
+                try:
+                    doing = device.press(page, chords_of(action.keys), self._copied)
+                except UnknownKey as error:
+                    return str(error)
+            case ActionKind.SELECT, (_, _):
+                return await select_option(tab, point, action.text)
+            case ActionKind.HOVER, (_, _):
+                doing = device.hover(page, point)
+            case ActionKind.CLICK, (_, _):
+                doing = device.click(page, point)
+            case ActionKind.DOUBLE_CLICK, (_, _):
+                doing = device.click(page, point, times=2)
+            case ActionKind.RIGHT_CLICK, (_, _):
+                doing = device.click(page, point, button="right")
+            case ActionKind.DRAG, (_, _) if places.end is not None:
+                doing = device.drag(page, point, places.end)
+            case kind, _:
+                return f"{kind.value} cannot be done there"
         # A page that goes away under the input is no failure: what comes after it says what happened.
         with suppress(CallRefused):
             await tab.call(f"the {action.kind.value}", doing)
         return ""
 
-    async def _navigate(self, tab: Tab, address: str) -> Performed:
-        site = self.opening.site
-        own = site is not None and address.startswith(f"{site.origin}/")
-        url = address if own else web_address(address)
-        if not url:
-            return Performed(refused=f"{address[:200]!r} is no http(s) address")
-        await tab.navigate(url)
-        return await self.performed()
+    async def _end_endless_script(self, tab: Tab) -> None:
+        """An input whose handler never returns would otherwise last until its deadline, and end the episode."""
+        after_s = min(_SCRIPT_S, self._settings.timeout_s / 2)
+        while True:
+            await anyio.sleep(after_s)
+            if tab.loading.navigation is not None:
+                continue
+            self._happenings.note(f"the page's script did not return within {after_s:g} s and was ended")
+            with suppress(BrowserError):
+                await tab.send("Runtime.terminateExecution", timeout_s=after_s)
 
-    async def _go_back(self, tab: Tab) -> Performed:
-        if not await tab.navigation.is_first():
-            await tab.go_back()
-            return await self.performed()
-        if len(self._windows.tabs) == 1:
-            return Performed(refused="this is the page that the task began on: there is none before it", beyond_start=True)
-        await self._windows.close(tab)
-        return await self.performed()
+    # effects ----------------------------------------------------------------------------------------------------------
 
     async def _after(self) -> Performed:
         """Waits for what the input set off."""
-        await self._windows.settled()
+        tab = await self._windows.settled()
+        if opens_window(tab.rest.asides) and self._windows.num_opened == self._num_opened:
+            await self._windows.opened(self._num_opened)
+            await self._windows.settled()
         return await self.performed()

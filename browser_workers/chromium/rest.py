@@ -11,6 +11,7 @@ import anyio
 import msgspec
 
 from browser_workers.browser import Box, EnvironmentState, Opening, PageState
+from browser_workers.chromium.asides import Aside
 from browser_workers.chromium.calls import CallRefused, Calls
 from browser_workers.chromium.evaluation import Evaluation, guarded
 from browser_workers.chromium.loading import Loading
@@ -26,6 +27,7 @@ _TRAFFIC_CAP_S = 3.0
 _RESTLESS_CAP_S = 0.7
 """The same, where they have not ended before."""
 _TEXT_LIMIT = 2000
+_MAX_ASIDES = 16
 _FRESH_S = 0.5
 """How long what an action left is taken for what is there, as long as no event says otherwise."""
 
@@ -56,6 +58,8 @@ class Rest:
         self._evaluation = evaluation
         self._witness = Witness(evaluation, loading)
         self._last: _Last | None = None
+        self.asides: tuple[Aside, ...] = ()
+        """What the page's documents had to say since they were last taken."""
         self._sight: Sight | None = None
         """The newest of the document."""
         self._num_requests_quiet = 0
@@ -86,6 +90,11 @@ class Rest:
             return ""
         self._num_documents_said = self.loading.num_documents
         return answered_badly(self._sight.status)
+
+    def take_asides(self) -> tuple[Aside, ...]:
+        """Each is said once."""
+        asides, self.asides = self.asides, ()
+        return asides
 
     # what there is ----------------------------------------------------------------------------------------------------
 
@@ -136,6 +145,7 @@ class Rest:
         if not self.opening.feedback and not self.loading.strayed:
             return await self._look_at_own()
         self._sight = await (self._witness.look() if rest_s is None else self._witness.wait(rest_s))
+        self.asides = (*self.asides, *self._sight.asides)[-_MAX_ASIDES:]
         environment = None if self.opening.probe == "null" else await self._evaluation.page(self.opening.probe)
         return PageState(url=self._sight.url, title=self._sight.title, environment=_environment(environment))
 

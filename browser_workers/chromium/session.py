@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 from anyio.abc import TaskGroup
 from playwright.async_api import BrowserContext, Route
@@ -9,16 +11,18 @@ from playwright.async_api import BrowserContext, Route
 from browser_workers.browser import Opening, PageState, Performed, View
 from browser_workers.chromium.happenings import Happenings
 from browser_workers.chromium.launch import Chromium
+from browser_workers.chromium.observing import Observer
 from browser_workers.chromium.performing import Performer
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.site_routes import answer
 from browser_workers.chromium.windows import Windows
 from browser_workers.limits import Limits
-from browser_workers.pictures import is_blank
+from browser_workers.network.reach import Reach
 from schemas.errors import BrowserError
 from schemas.messages import Action
 
 _CLOSE_S = 5.0
+_BOUNDS = Path(__file__).parent / "scripts" / "bounds.js"
 
 
 class PlaywrightSession:
@@ -32,17 +36,20 @@ class PlaywrightSession:
         limits: Limits,
         context: BrowserContext,
         opening: Opening,
+        reach: Reach,
     ) -> None:
         self.context = context
         self.opening = opening
         self.num_episodes = 0
         """Episodes this context was opened for."""
         self._running = running
-        self._settings = settings
+        self.reach = reach
+        self._settings = settings = replace(settings, why_blocked=reach.why_blocked)
         self._limits = limits
         happenings = Happenings(context, group, timeout_s=settings.timeout_s)
         self._windows = Windows(running, group, settings, context, opening, happenings)
-        self._performer = Performer(self._windows, happenings, settings, opening)
+        self._observer = Observer(settings, limits)
+        self._performer = Performer(self._windows, happenings, settings, opening, self._observer.elements)
 
     # life -------------------------------------------------------------------------------------------------------------
 
@@ -52,6 +59,7 @@ class PlaywrightSession:
         if self.opening.site is not None:
             pattern = f"{self.opening.site.origin}/**"
             await self._running.call("the site's pages", context.route(pattern, self._serve), timeout_s=timeout_s)
+        await self._running.call("bounds", context.add_init_script(path=_BOUNDS), timeout_s=timeout_s)
         await self._running.call("a page", context.new_page(), timeout_s=timeout_s, until_crash=True)
 
     async def _serve(self, route: Route) -> None:
@@ -60,9 +68,12 @@ class PlaywrightSession:
 
     async def close(self) -> None:
         self._windows.end()
-        if not self._running.lost.is_set():
-            with suppress(BrowserError):
-                await self._running.call("the end of a context", self.context.close(), timeout_s=_CLOSE_S)
+        try:
+            if not self._running.lost.is_set():
+                with suppress(BrowserError):
+                    await self._running.call("the end of a context", self.context.close(), timeout_s=_CLOSE_S)
+        finally:
+            self.reach.close()
         for tab in self._windows.tabs:
             tab.fail("the episode is over")
 
@@ -83,8 +94,9 @@ class PlaywrightSession:
     async def begin(self, opening: Opening) -> None:
         """Gives a used session to the next episode: nothing of the earlier one is left but the process."""
         tab = await self._windows.active()
-        self.opening = self._performer.opening = opening
+        self.opening = opening
         self._windows.begin(opening)
+        self._performer.begin(opening)
         await tab.wipe()
 
     # the episode ------------------------------------------------------------------------------------------------------
@@ -103,15 +115,11 @@ class PlaywrightSession:
 
     async def state(self) -> PageState:
         async with self._limits.page_metadata:
-            return await (await self._windows.active()).state()
+            return await self._windows.state()
 
     async def view(self) -> View:
         tab = await self._windows.settled()
-        async with self._limits.screenshot:
-            picture = await tab.capture()
-        async with self._limits.page_metadata:
-            state = await tab.state()
-        return View(picture=picture, state=state, blank=is_blank(picture))
+        return await self._observer.view(tab, self.state)
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
         tab = await self._windows.active()

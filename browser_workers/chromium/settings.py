@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from schemas.config import BrowserConfig, ContextConfig, EnvConfig
 
 
-def nothing_is_blocked(host: str) -> str:
-    """Where no rule stands between pages and the network."""
+def nothing_is_known(host: str) -> str:
+    """Where nothing stands between pages and the network."""
     return ""
 
 
@@ -16,8 +16,8 @@ class TabSettings:
     config: BrowserConfig
     env: EnvConfig = EnvConfig()
     context: ContextConfig = ContextConfig()
-    why_blocked: Callable[[str], str] = nothing_is_blocked
-    """Why no page may reach a host; empty when it may."""
+    why_blocked: Callable[[str], str] = nothing_is_known
+    """Why a host could lately not be reached, in a sentence; empty when nothing is known."""
 
     @property
     def timeout_s(self) -> float:

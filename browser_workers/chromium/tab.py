@@ -87,6 +87,7 @@ class Tab:
     async def wipe(self) -> None:
         """Nothing that documents have stored is left."""
         self.begin_action()
+        self.rest.take_asides()
         origin = self.opening.site.origin if self.opening.site is not None else ""
         await self.send("Network.clearBrowserCookies")
         await self.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
@@ -112,8 +113,8 @@ class Tab:
     # what there is ----------------------------------------------------------------------------------------------------
 
     async def settle(self, cap_s: float = SETTLE_CAP_S) -> None:
-        """Waits until page and network have come to rest, or `cap_s` seconds."""
-        await self.rest.settle(cap_s)
+        """Waits until page and network have come to rest, or `cap_s` seconds, or what three operations may take."""
+        await self.rest.settle(min(cap_s, 3 * self._settings.timeout_s))
 
     async def state(self) -> PageState:
         """Address, title and environment."""
@@ -124,6 +125,11 @@ class Tab:
         value = await self._evaluation.page(f"String(({expression}) ?? '')")
         return value if isinstance(value, str) else ""
 
-    async def capture(self) -> Picture:
-        """A picture of the viewport. Raises `PageFailed` or `BrowserLost`."""
-        return await capture(self._calls, self._settings, lambda: self._evaluation.own("state(false)"))
+    async def capture(self, *, jpeg_quality: int = 0) -> Picture:
+        """A picture of the viewport, where it is a JPEG with the configured quality or `jpeg_quality`.
+
+        Raises `PageFailed` or `BrowserLost`.
+        """
+        return await capture(
+            self._calls, self._settings, lambda: self._evaluation.own("state(false)"), jpeg_quality=jpeg_quality
+        )

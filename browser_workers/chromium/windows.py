@@ -1,24 +1,32 @@
 """The tabs of one browser context: which there are, which is active, and which of them a request belongs to.
 
-Invariant: the newest window is the active one; when it closes, the one before it is.
+Invariants: a new tab is the active one until another is chosen; when the active one closes, the one that was active before it
+is. There are never more than `MAX_TABS`.
 """
 
 from contextlib import suppress
+from dataclasses import replace
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 from playwright.async_api import BrowserContext, Page, Request
 from playwright.async_api import Error as PlaywrightError
 
-from browser_workers.browser import Opening
+from browser_workers.browser import Opening, PageState
 from browser_workers.chromium.happenings import Happenings
 from browser_workers.chromium.launch import Chromium
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
 from schemas.errors import BrowserError, PageFailed
+from schemas.messages import BrowserTab
 
-_MAX_WINDOWS = 8
+MAX_TABS = 8
+_MAX_REFUSED = 64
+_TEXT_LIMIT = 2000
+_LISTING_S = 2.0
 _CLOSE_S = 5.0
+_APPEARS_S = 1.0
 _WINDOW_S = 8.0
 """Cap on the wait for a window that is being opened."""
 
@@ -36,7 +44,13 @@ class Windows:
         happenings: Happenings,
     ) -> None:
         self.tabs: list[Tab] = []
+        """In the order in which they were opened."""
         self.num_opened = 0
+        self._recent: list[Tab] = []
+        """The same, the active one last."""
+        self._num_refused = 0
+        self._opening_own = False
+        """The next tab is one that the policy asked for."""
         self._running = running
         self._group = group
         self._settings = settings
@@ -48,6 +62,7 @@ class Windows:
         self._failed = anyio.Event()
         self._failure: BrowserError = PageFailed("the page is gone")
         self._is_over = False
+        self._context = context
         context.on("page", self._on_page)
         context.on("request", self._on_request)
         context.on("requestfinished", self._on_request_over)
@@ -58,6 +73,7 @@ class Windows:
         self._opening = opening
         for tab in self.tabs:
             tab.opening = opening
+        self._num_refused = 0
 
     def end(self) -> None:
         """The episode is over: whatever closes from now on is no failure."""
@@ -67,7 +83,23 @@ class Windows:
         """Raises `PageFailed` or `BrowserLost` when no tab is left."""
         if not self.tabs:
             raise await self.wait_failed()
-        return self.tabs[-1]
+        return self._recent[-1]
+
+    async def state(self) -> PageState:
+        """The active tab's, with the list of all tabs when there are several."""
+        tab = await self.active()
+        state = await tab.state()
+        if len(self.tabs) < 2:
+            return state
+        listed = [await _listed(each) for each in self.tabs if each is not tab]
+        listed.insert(self.tabs.index(tab), BrowserTab(title=state.title, url=state.url, active=True))
+        return replace(state, tabs=tuple(listed))
+
+    async def opened(self, num_opened: int) -> None:
+        """Waits a moment for one more window than `num_opened`, whose coming a page has announced."""
+        with anyio.move_on_after(_APPEARS_S):
+            while self.num_opened <= num_opened:
+                await self._changed.wait()
 
     @property
     def coming(self) -> bool:
@@ -76,25 +108,48 @@ class Windows:
 
     async def settled(self) -> Tab:
         """The active tab, once nothing goes on in it and no window is about to take its place."""
-        with anyio.move_on_after(_WINDOW_S):
+        with anyio.move_on_after(min(_WINDOW_S, 3 * self._settings.timeout_s)):
             while True:
                 tab = await self.active()
                 await tab.settle()
-                if not self._coming and tab in self.tabs[-1:]:
+                if not self._coming and tab in self._recent[-1:]:
                     return tab
                 while self._coming:
                     await self._changed.wait()
         self._coming.clear()
         return await self.active()
 
+    # tabs -------------------------------------------------------------------------------------------------------------
+
+    async def open_tab(self) -> Tab:
+        """An empty one, which is active then."""
+        self._opening_own = True
+        try:
+            page = await self._running.call("a tab", self._context.new_page(), timeout_s=self._settings.timeout_s)
+        finally:
+            self._opening_own = False
+        tab = self._tab_of_page(page)
+        if tab is None:
+            raise PageFailed("the new tab was closed at once")
+        return tab
+
+    async def switch(self, tab: Tab) -> None:
+        self._recent.remove(tab)
+        self._recent.append(tab)
+        await tab.send("Page.bringToFront")
+
     async def close(self, tab: Tab) -> None:
-        self.tabs.remove(tab)
+        self._forget(tab)
         await _close(tab.page)
+
+    def _forget(self, tab: Tab) -> None:
+        self.tabs.remove(tab)
+        self._recent.remove(tab)
 
     # failures ---------------------------------------------------------------------------------------------------------
 
     def lose(self, error: BrowserError) -> None:
-        """The whole browser is gone."""
+        """Nothing more can be had from any tab."""
         self._fail(error)
         for tab in self.tabs:
             tab.fail(str(error))
@@ -114,25 +169,39 @@ class Windows:
     # events -----------------------------------------------------------------------------------------------------------
 
     def _on_page(self, page: Page) -> None:
-        if len(self.tabs) >= _MAX_WINDOWS:
-            self._group.start_soon(_close, page)
+        if len(self.tabs) >= MAX_TABS:
+            self._refuse(page)
             return
-        is_first = not self.num_opened
-        tab = Tab(page, self._settings, self._opening, self._running.why_gone, loading=not is_first)
+        is_asked_for = self._opening_own or not self.num_opened
+        tab = Tab(page, self._settings, self._opening, self._running.why_gone, loading=not is_asked_for)
         page.on("close", lambda _: self._on_closed(tab, "the page closed itself"))
         page.on("crash", lambda _: self._on_crashed(tab))
+        self._happenings.watch(page)
         self.tabs.append(tab)
+        self._recent.append(tab)
         self.num_opened += 1
-        if not is_first:
+        if not is_asked_for:
             self._coming.clear()
             self._note_change()
             self._happenings.note("a new window was opened")
             self._group.start_soon(tab.prepare_window)
 
+    def _refuse(self, page: Page) -> None:
+        """Closes a window that is one too many. A page that never ends opening them is given up."""
+        self._group.start_soon(_close, page)
+        self._coming.clear()
+        self._note_change()
+        self._happenings.note(f"the page opened more than {MAX_TABS} windows, which is the limit: the others were closed")
+        self._num_refused += 1
+        if self._num_refused > _MAX_REFUSED:
+            self.lose(PageFailed("the page opens windows without end"))
+
     def _on_closed(self, tab: Tab, reason: str) -> None:
         tab.fail(reason)
         if tab in self.tabs:
-            self.tabs.remove(tab)
+            self._forget(tab)
+            if self.tabs:
+                self._happenings.note("a tab closed itself")
         if not self.tabs and not self._is_over:
             self._group.start_soon(self._conclude, reason)
 
@@ -163,7 +232,25 @@ class Windows:
         except PlaywrightError:
             # A service worker's, or a window's that is about to be there.
             return None
+        return self._tab_of_page(page)
+
+    def _tab_of_page(self, page: Page) -> Tab | None:
         return next((tab for tab in self.tabs if tab.page is page), None)
+
+
+class _Target(msgspec.Struct):
+    title: str
+    url: str
+
+
+async def _listed(tab: Tab) -> BrowserTab:
+    """What the browser knows about a tab in the background: no script in it can hold that up."""
+    try:
+        answer = await tab.send("Target.getTargetInfo", timeout_s=_LISTING_S)
+    except BrowserError:
+        return BrowserTab(title="", url=tab.page.url[:_TEXT_LIMIT])
+    target = msgspec.convert(answer["targetInfo"], _Target)
+    return BrowserTab(title=target.title[:_TEXT_LIMIT], url=target.url[:_TEXT_LIMIT])
 
 
 async def _close(page: Page) -> None:

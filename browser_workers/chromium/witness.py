@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from browser_workers.chromium.asides import Aside
 from browser_workers.chromium.evaluation import Evaluation
 from browser_workers.chromium.loading import Loading
 
@@ -26,6 +27,8 @@ class Sight(msgspec.Struct, array_like=True, frozen=True):
     hit: str
     changes: tuple[str, ...] | None
     """Since the action began; None when this document has not seen it begin."""
+    asides: tuple[Aside, ...] = ()
+    """Since the look before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A real Chromium: every action, every way to fail, and what is left afterwards."""
+"""A real Chromium: what an episode is shown, every way to fail, and what is left afterwards."""
 
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -25,18 +25,15 @@ SIZE = (400, 300)
 
 HOME = b"""<!doctype html><title>home</title><body style="margin:0;height:3000px">
 <style>a,input,button{position:absolute;left:0;width:400px;height:40px} #hover:hover{background:#f00}</style>
-<input id=field style="top:0" value="old"><a href="/second" style="top:50px">second</a>
+<a href="/second" style="top:50px">second</a>
 <button style="top:100px" onclick="window.open('/popup')">window</button>
-<button style="top:150px" onclick="document.title = 'said ' + confirm('really?')">dialog</button>
 <button style="top:200px" id=hover>hover</button>
-<button style="top:250px" onclick="fetch('/second').then(() => { document.title = 'fetched' })">get</button>
-<script>field.onchange = () => { document.title = 'typed ' + field.value }</script>"""
+<button style="top:250px" onclick="fetch('/second').then(() => { document.title = 'fetched' })">get</button>"""
 PAGES = {
     "/": HOME,
     "/second": b"<!doctype html><title>second</title><p>two",
     "/popup": b"<!doctype html><title>popup</title><button onclick='window.close()' style='width:99vw;height:99vh'>close",
     "/far": b"<!doctype html><title>far</title><a href='http://127.0.0.1:1/' style='position:fixed;inset:0'>away",
-    "/heavy": b"<!doctype html><title>heavy</title><body style='height:100vh' onclick='for (;;) {}'>",
     "/cookie": b"<!doctype html><script>document.title = document.cookie + localStorage.a; document.cookie = 'a=1';"
     b"localStorage.a = 1</script>",
 }
@@ -60,7 +57,12 @@ async def browser() -> AsyncIterator[PlaywrightBrowser]:
 
 
 def config(**changes: object) -> BrowserConfig:
-    settings: Mapping[str, object] = {"viewport_width": SIZE[0], "viewport_height": SIZE[1], **changes}
+    settings: Mapping[str, object] = {
+        "viewport_width": SIZE[0],
+        "viewport_height": SIZE[1],
+        "allow_private_hosts": True,
+        **changes,
+    }
     return BrowserConfig(**settings)  # type: ignore[arg-type]
 
 
@@ -115,14 +117,6 @@ async def test_click_and_go_back(browser: PlaywrightBrowser) -> None:
         assert (await session.perform(back)).beyond_start
 
 
-async def test_type_replaces_and_enters(browser: PlaywrightBrowser) -> None:
-    async with browser.session(opening()) as session:
-        await session.open()
-        for text in ("hello Wörld 日本", "x" * 400):
-            await session.perform(Action(kind=ActionKind.TYPE, point=at(100, 20), text=text))
-            assert await title(session) == f"typed {text}"
-
-
 async def test_scroll_hover_and_wait(browser: PlaywrightBrowser) -> None:
     async with browser.session(opening()) as session:
         await session.open()
@@ -165,14 +159,6 @@ async def test_what_a_click_fetches_is_waited_for(browser: PlaywrightBrowser) ->
         assert await title(session) == "fetched"
 
 
-async def test_dialogs_are_dismissed_and_said(browser: PlaywrightBrowser) -> None:
-    async with browser.session(opening()) as session:
-        await session.open()
-        performed = await session.perform(click(170))
-        assert "'really?'" in performed.notice
-        assert await title(session) == "said false"
-
-
 async def test_a_new_window_becomes_the_page(browser: PlaywrightBrowser) -> None:
     async with browser.session(opening()) as session:
         await session.open()
@@ -185,12 +171,6 @@ async def test_a_new_window_becomes_the_page(browser: PlaywrightBrowser) -> None
         assert await title(session) == "popup"
         await session.perform(Action(kind=ActionKind.GO_BACK))
         assert await title(session) == "home"
-
-
-async def test_actions_without_a_place_are_refused(browser: PlaywrightBrowser) -> None:
-    async with browser.session(opening()) as session:
-        await session.open()
-        assert (await session.perform(Action(kind=ActionKind.CLICK))).refused == "click needs a coordinate"
 
 
 @pytest.mark.parametrize("keeps_no_state", [False, True])
@@ -219,11 +199,15 @@ async def test_a_tab_that_strayed_is_not_used_again(browser: PlaywrightBrowser) 
 
 
 async def test_a_page_that_hangs_ends_within_its_deadline() -> None:
+    others = chromium_processes("--type=renderer")
     async with PlaywrightBrowser(config(), EnvConfig(operation_timeout=1.0)) as browser:
-        async with browser.session(opening("/heavy")) as session:
+        async with browser.session(opening()) as session:
             await session.open()
+            for renderer in chromium_processes("--type=renderer"):
+                if renderer not in others:
+                    renderer.suspend()
             with pytest.raises(PageFailed, match="did not return within 1 s"):
-                await session.perform(click(100))
+                await session.perform(click(70))
         async with browser.session(opening()) as session:
             await session.open()
             assert await title(session) == "home"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from browser_workers.actions import pixel, point_of, wait_s, web_address
+from browser_workers.actions import pixel, pixels, scroll_delta, wait_s, web_address
 from browser_workers.chromium.executable import find_chromium
 from browser_workers.pictures import is_blank
 from browser_workers.site import SiteRequest
@@ -28,9 +28,19 @@ def test_a_pixel_is_always_in_the_viewport(size: int, n: float) -> None:
     assert 0 <= pixel(size, n) < size
 
 
-def test_point_and_wait() -> None:
-    assert point_of(Action(kind=ActionKind.CLICK, point=(500, 1000)), 160, 210) == (80, 209)
-    assert point_of(Action(kind=ActionKind.CLICK), 160, 210) is None
+def test_points_are_in_the_picture() -> None:
+    assert pixels((500, 1000), (160, 210)) == (80, 209)
+    for outside in ((-1.0, 5.0), (5.0, 1000.5), (float("nan"), 5.0), (5.0, float("inf"))):
+        assert "outside the picture" in str(pixels(outside, (160, 210)))
+
+
+def test_scrolls_are_pages() -> None:
+    deltas = [scroll_delta(direction, (160, 210)) for direction in ("up", "down", "left", "right")]
+    assert deltas == [(0, -210), (0, 210), (-160, 0), (160, 0)]
+    assert scroll_delta("sideways", (160, 210)) == "'sideways' is no direction: write up, down, left or right"
+
+
+def test_waits_are_bounded() -> None:
     assert [wait_s(Action(kind=ActionKind.WAIT, seconds=s)) for s in (-1.0, 2.0, 9e9)] == [0.0, 2.0, 30.0]
 
 

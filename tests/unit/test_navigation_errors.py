@@ -3,7 +3,7 @@
 import pytest
 
 from browser_workers.chromium.navigation_errors import answered_badly, unanswered, unreachable
-from browser_workers.chromium.settings import nothing_is_blocked
+from browser_workers.chromium.settings import nothing_is_known
 
 URL = "https://shop.test/basket?x=1"
 
@@ -24,13 +24,13 @@ URL = "https://shop.test/basket?x=1"
     ],
 )
 def test_chromium_names_become_words(failure: str, words: str) -> None:
-    assert unreachable(URL, failure, nothing_is_blocked) == f"{URL} could not be reached: {words}"
+    assert unreachable(URL, failure, nothing_is_known) == f"{URL} could not be reached: {words}"
 
 
 @pytest.mark.parametrize("failure", ["net::ERR_BLOCKED_BY_CLIENT", "net::ERR_SOCKS_CONNECTION_FAILED"])
 def test_the_rule_that_blocked_it_is_said(failure: str) -> None:
     asked = {"shop.test": "its host is denied"}
-    assert unreachable(URL, failure, lambda host: asked.get(host, "")) == f"{URL} is blocked: its host is denied"
+    assert unreachable(URL, failure, lambda host: asked.get(host, "")) == f"{URL} could not be reached: its host is denied"
     assert "could not be reached" in unreachable("https://other.test/", failure, lambda host: asked.get(host, ""))
 
 

@@ -36,7 +36,7 @@ const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 /** The document as it is; with `tells`, what the action under way came to. */
 const state = (tells) => [location.href.slice(0, ADDRESS_LENGTH), document.title.slice(0, ADDRESS_LENGTH),
   performance.getEntriesByType("navigation")[0]?.responseStatus || 0, tells && action ? action.hit : "",
-  tells && action ? report() : null];
+  tells && action ? report() : null, asides.splice(0)];
 
 /** `state`, once two frames were painted in which nothing changed, nothing moves any more and `least` ms are over; in any
     case after `least + cap` ms. */

@@ -1,0 +1,31 @@
+"""What a document does that no picture shows: it asks to print, opens the list of a select, leads out of the web, copies.
+
+`scripts/asides.js` keeps them in the document; whoever looks at the page takes them along, at no further round trip.
+"""
+
+from collections.abc import Sequence
+
+Aside = tuple[str, str]
+"""Kind and detail."""
+_TEXT_LIMIT = 1000
+_SENTENCES = {
+    "print": "the page wanted to print, which was not done",
+    "options": "a list of options opened, which no picture shows: choose with select; it has {}",
+    "chooser": "the page asked for a file; there are none to give, so nothing was chosen",
+    "external": "{} leads to another program, which is not there: nothing was opened",
+}
+
+
+def sentence(aside: Aside) -> str:
+    """What the policy is told; empty where that is nothing."""
+    kind, detail = aside
+    return _SENTENCES.get(kind, "").format(detail[:_TEXT_LIMIT])
+
+
+def opens_window(asides: Sequence[Aside]) -> bool:
+    return any(kind == "window" for kind, _ in asides)
+
+
+def last_copied(asides: Sequence[Aside]) -> str:
+    """The text that was copied last; empty when none was."""
+    return next((detail for kind, detail in reversed(asides) if kind == "copied"), "")

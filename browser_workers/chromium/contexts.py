@@ -1,0 +1,59 @@
+"""Opens the browser context of an episode, with the only way to the network that its pages have."""
+
+from contextlib import suppress
+
+import anyio
+from anyio.abc import TaskGroup
+from playwright.async_api import BrowserContext
+from playwright.async_api import Error as PlaywrightError
+
+from browser_workers.browser import Opening
+from browser_workers.chromium.interception import Interception
+from browser_workers.chromium.launch import Chromium
+from browser_workers.chromium.settings import TabSettings
+from browser_workers.network.gate import Gate
+from browser_workers.network.reach import Reach
+from browser_workers.network.rules import rules_for
+from schemas.errors import PageFailed
+
+_CLOSE_S = 5.0
+_NOTHING_BYPASSES = "<-loopback>"
+"""Chromium leaves its proxy out for loopback unless it is told not to."""
+
+
+async def open_context(
+    running: Chromium, group: TaskGroup, settings: TabSettings, opening: Opening
+) -> tuple[BrowserContext, Reach]:
+    """A context of its own, and what its pages reach. Raises `PageFailed` or `BrowserLost`."""
+    rules = rules_for(settings.config, "" if opening.site is not None else opening.url)
+    if not running.reaches_gates:
+        context = await _new_context(running, settings, None)
+        interception = Interception(rules)
+        try:
+            await running.call("the rules", interception.begin(context), timeout_s=settings.timeout_s)
+        except BaseException:
+            with anyio.move_on_after(_CLOSE_S, shield=True), suppress(PlaywrightError):
+                await context.close()
+            raise
+        return context, interception
+    gate = Gate(rules)
+    try:
+        await group.start(gate.serve)
+    except OSError as error:
+        raise PageFailed(f"no gate could be opened: {error}") from error
+    try:
+        return await _new_context(running, settings, gate), gate
+    except BaseException:
+        gate.close()
+        raise
+
+
+async def _new_context(running: Chromium, settings: TabSettings, gate: Gate | None) -> BrowserContext:
+    width, height = settings.viewport
+    creating = running.browser.new_context(
+        viewport={"width": width, "height": height},
+        device_scale_factor=1,
+        accept_downloads=False,
+        proxy=None if gate is None else {"server": gate.proxy, "bypass": _NOTHING_BYPASSES},
+    )
+    return await running.call("a context", creating, timeout_s=settings.timeout_s)

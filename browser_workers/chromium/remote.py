@@ -1,0 +1,138 @@
+"""A browser that somebody else runs, reached over DevTools: only the driver is this process's own.
+
+Invariants: the browser and what others do in it are left alone; contexts of this worker end with the connection. The token
+goes to the configured host, and nowhere else.
+"""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import urlsplit, urlunsplit
+
+import anyio
+import msgspec
+import structlog
+from playwright.async_api import Browser, Dialog, Playwright, async_playwright
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api._context_manager import PlaywrightContextManager
+
+from browser_workers.chromium.launch import Chromium, end, first_line, watched
+from browser_workers.network.addresses import is_loopback
+from browser_workers.network.gate import Gate
+from browser_workers.network.rules import Rules
+from schemas.config import BrowserConfig
+from schemas.errors import BrowserLost
+
+_log = structlog.get_logger()
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 2.0
+_ATTEMPT_S = 10.0
+_PROBE_S = 5.0
+_PROBED = "http://gate.invalid/"
+_VERSION_PATH = "json/version"
+_SECURE = {"http": "ws", "https": "wss"}
+
+
+class _Version(msgspec.Struct):
+    address: str = msgspec.field(name="webSocketDebuggerUrl")
+
+
+@asynccontextmanager
+async def remote_chromium(config: BrowserConfig, *, timeout_s: float) -> AsyncIterator[Chromium]:
+    """Raises `BrowserLost` when no connection was had within `timeout_s`."""
+    driver = async_playwright()
+    running: Chromium | None = None
+    where = shown(config.cdp_url)
+    try:
+        try:
+            with anyio.fail_after(timeout_s):
+                playwright = await driver.start()
+                running = await _connect(driver, playwright, config)
+                running.reaches_gates = await _reaches_gates(running, config.cdp_url)
+        except TimeoutError as error:
+            raise BrowserLost(f"the browser at {where} could not be reached within {timeout_s:g} s") from error
+        except (PlaywrightError, OSError) as error:
+            raise BrowserLost(f"the browser at {where} could not be used: {_without_query(error, config.cdp_url)}") from error
+        _log.info("browser_connected", product=running.browser.version, address=where, gate=running.reaches_gates)
+        yield running
+    finally:
+        with anyio.CancelScope(shield=True):
+            await end(driver, running)
+        _log.info("browser_disconnected", address=where)
+
+
+def shown(url: str) -> str:
+    """An address without what may be secret in it."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def socket_address(url: str, announced: str) -> str:
+    """Where a browser's socket is, by what it announced behind `url`: scheme and host remain those that were configured."""
+    parts, path = urlsplit(url), urlsplit(announced)
+    prefix = parts.path.rstrip("/")
+    return urlunsplit((_SECURE[parts.scheme], parts.netloc, prefix + path.path, path.query or parts.query, ""))
+
+
+async def _connect(driver: PlaywrightContextManager, playwright: Playwright, config: BrowserConfig) -> Chromium:
+    """Tries until it succeeds or is cancelled: a browser that was restarted takes a while."""
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        try:
+            with anyio.fail_after(_ATTEMPT_S):
+                return await watched(driver, await _attempt(playwright, config))
+        except (PlaywrightError, TimeoutError, msgspec.DecodeError) as error:
+            _log.warning("browser_not_reached", address=shown(config.cdp_url), error=_without_query(error, config.cdp_url))
+        await anyio.sleep(pause_s)
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+async def _attempt(playwright: Playwright, config: BrowserConfig) -> Browser:
+    token = os.environ.get(config.cdp_token_env_var, "")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    address = config.cdp_url
+    if urlsplit(address).scheme in _SECURE:
+        address = socket_address(address, await _announced(playwright, address, headers))
+    # What is there already is not this worker's: no defaults for it.
+    browser = await playwright.chromium.connect_over_cdp(address, headers=headers, no_defaults=True, timeout=_ATTEMPT_S * 1000)
+    for context in browser.contexts:
+        # Without a listener the driver would answer other people's dialogs.
+        context.on("dialog", _leave_alone)
+    return browser
+
+
+async def _announced(playwright: Playwright, url: str, headers: dict[str, str]) -> str:
+    parts = urlsplit(url)
+    asked = urlunsplit((parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/{_VERSION_PATH}", parts.query, ""))
+    requests = await playwright.request.new_context(extra_http_headers=headers)
+    try:
+        # A redirect would take the token elsewhere.
+        response = await requests.get(asked, max_redirects=0, timeout=_ATTEMPT_S * 1000)
+        return msgspec.json.decode(await response.body(), type=_Version).address
+    finally:
+        await requests.dispose()
+
+
+def _leave_alone(_: Dialog) -> None: ...
+
+
+async def _reaches_gates(running: Chromium, url: str) -> bool:
+    """Whether the browser is on this machine, as its address says: behind a tunnel, it is not."""
+    if not is_loopback(urlsplit(url).hostname or ""):
+        return False
+    gate = Gate(Rules())
+    async with anyio.create_task_group() as group:
+        await group.start(gate.serve)
+        context = await running.browser.new_context(proxy={"server": gate.proxy})
+        with anyio.move_on_after(_PROBE_S), suppress(PlaywrightError):
+            await (await context.new_page()).goto(_PROBED)
+        with anyio.move_on_after(_PROBE_S, shield=True), suppress(PlaywrightError):
+            await context.close()
+        gate.close()
+    return gate.num_asked > 0
+
+
+def _without_query(error: BaseException, url: str) -> str:
+    query = urlsplit(url).query
+    text = first_line(error) or type(error).__name__
+    return text.replace(query, "…") if query else text

@@ -1,0 +1,41 @@
+"""Chooses an option of a native select. Its list opens outside the page, where neither pictures nor the mouse reach it."""
+
+import json
+from pathlib import Path
+
+import msgspec
+
+from browser_workers.actions import Point
+from browser_workers.chromium.calls import CallRefused, Json
+from browser_workers.chromium.tab import Tab
+
+_SCRIPT = (Path(__file__).parent / "scripts" / "select_option.js").read_text()
+
+
+class _Node(msgspec.Struct):
+    backendNodeId: int  # noqa: N815
+
+
+class _Object(msgspec.Struct):
+    objectId: str = ""  # noqa: N815
+    value: object = None
+
+
+async def select_option(tab: Tab, point: Point, wanted: str) -> str:
+    """The option with the label or value `wanted` of the select at `point`; returns why that cannot be, or nothing."""
+    try:
+        answer = await tab.send("DOM.getNodeForLocation", {"x": point[0], "y": point[1]})
+        node = msgspec.convert(answer, _Node).backendNodeId
+        resolved = await tab.send("DOM.resolveNode", {"backendNodeId": node})
+        params: Json = {
+            "objectId": msgspec.convert(resolved["object"], _Object).objectId,
+            "functionDeclaration": _SCRIPT,
+            "arguments": [{"value": wanted}],
+            "returnByValue": True,
+        }
+        chosen = await tab.send("Runtime.callFunctionOn", params)
+    except CallRefused:
+        return "there is nothing at that place that could be selected from"
+    if "exceptionDetails" in chosen:
+        return f"the option {json.dumps(wanted[:200])} could not be selected: the page's script failed"
+    return str(msgspec.convert(chosen["result"], _Object).value)

@@ -1,0 +1,13 @@
+"""What a session asks of whatever stands between its pages and the network."""
+
+from typing import Protocol
+
+
+class Reach(Protocol):
+    def why_blocked(self, host: str) -> str:
+        """Why `host` could lately not be reached, in a sentence; empty when nothing is known."""
+        ...
+
+    def close(self) -> None:
+        """The episode is over: nothing of it stays connected."""
+        ...
