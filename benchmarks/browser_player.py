@@ -1,7 +1,7 @@
-"""The process that plays one system of the browser benchmark: `python -m benchmarks.browser_player SYSTEM SITE SESSIONS EPISODES`.
+"""The process that plays one system of the browser benchmark.
 
-Says `ready` when its browser is up, waits for a line, plays, prints its figures as one line of JSON, and waits for another line,
-so that whoever started it can measure it at rest.
+Says `ready` when its browser is up, waits for a line, plays, prints its figures as one line of JSON, and waits for another
+line, so that whoever started it can measure it meanwhile.
 """
 
 import argparse

@@ -7,12 +7,14 @@ import enum
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from benchmarks.browser_site import NUM_LINKS, NUM_PAGES
 from schemas.messages import Action, ActionKind
 
 VIEWPORT = (1280, 768)
-FORMAT, QUALITY = "jpeg", 80
+FORMAT: Literal["jpeg"] = "jpeg"
+QUALITY = 80
 
 
 class Kind(enum.Enum):

@@ -18,7 +18,10 @@ from PIL import Image, ImageDraw
 
 NUM_PAGES = 16
 NUM_LINKS = 5
-_WORDS = "river stone lantern harbour meadow copper willow signal orchard canvas thunder velvet marble compass ember".split()
+_WORDS = (
+    *("river", "stone", "lantern", "harbour", "meadow", "copper", "willow", "signal"),
+    *("orchard", "canvas", "thunder", "velvet", "marble", "compass", "ember", "garden"),
+)
 _STYLE = """
 body { margin: 0; font: 15px/1.5 "DejaVu Sans", Arial, sans-serif; color: #223; background: #f4f5f8; }
 header { position: fixed; inset: 0 0 auto 0; height: 56px; background: #fff; box-shadow: 0 1px 6px #0003; z-index: 9; }
@@ -33,6 +36,11 @@ header input { left: 760px; width: 340px; padding: 0 12px; border: 1px solid #bc
 main { margin: 80px auto; width: 1120px; display: grid; grid-template-columns: repeat(3, 1fr); gap: 20px; }
 article { background: #fff; border-radius: 14px; padding: 16px; box-shadow: 0 1px 4px #0002; }
 article img { width: 100%; height: 160px; object-fit: cover; border-radius: 10px; }
+.tags { display: flex; flex-wrap: wrap; gap: 6px; padding: 0; list-style: none; }
+.tag a { padding: 2px 10px; border-radius: 99px; background: #eef2f9; color: #335; text-decoration: none; font-size: 13px; }
+table { width: 100%; border-collapse: collapse; font-size: 13px; }
+th, td { padding: 4px 6px; border-bottom: 1px solid #e6e8ee; text-align: left; }
+.foot { display: flex; justify-content: space-between; margin-top: 10px; }
 h2 { font-size: 17px; margin: 10px 0 4px; }
 """
 _SCRIPT = """
@@ -54,9 +62,9 @@ class _Plan:
 
 
 def _plan(page: int) -> _Plan:
-    """Sizes that grow with the page's number."""
+    """Sizes that grow with the page's number: most of a page is markup, the rest pictures."""
     share = page / (NUM_PAGES - 1)
-    return _Plan(num_cards=round(9 + 15 * share), num_words=round(90 + 110 * share), picture_kb=4.5 + 5.0 * share)
+    return _Plan(num_cards=round(8 + 34 * share), num_words=round(30 + 20 * share), picture_kb=2.2 + 1.3 * share)
 
 
 def link_of(page: int, position: int) -> int:
@@ -71,16 +79,27 @@ def html(page: int) -> bytes:
         f'<a style="left:{20 + 120 * position}px" href="/page/{link_of(page, position)}">Page {link_of(page, position)}</a>'
         for position in range(NUM_LINKS)
     )
-    cards = "".join(
-        f'<article><img src="/picture/{page}/{card}.jpg" alt=""><h2>{" ".join(draw.sample(_WORDS, 3)).title()}</h2>'
-        f"<p>{' '.join(draw.choices(_WORDS, k=plan.num_words))}</p></article>"
-        for card in range(plan.num_cards)
-    )
+    cards = "".join(_card(page, card, draw, plan.num_words) for card in range(plan.num_cards))
     return (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>Page {page}</title><link rel=stylesheet href=/style.css>"
         f'<body><header>{links}<form action="/search"><input name=q aria-label=Search></form><button id=menu>Menu</button>'
         f"</header><div id=panel></div><main>{cards}</main><script src=/script.js></script>"
     ).encode()
+
+
+def _card(page: int, card: int, draw: random.Random, num_words: int) -> str:
+    words = draw.choices(_WORDS, k=num_words)
+    tags = "".join(f'<li class="tag"><a href="/search?q={draw.randrange(NUM_PAGES)}">{word}</a></li>' for word in words[:8])
+    rows = "".join(
+        f"<tr><th>{name}</th><td><span>{draw.randrange(1000)}</span> <em>{draw.choice(_WORDS)}</em></td></tr>"
+        for name in words[:10]
+    )
+    text = " ".join(f"<b>{word}</b>" if draw.random() < 0.15 else word for word in words)
+    return (
+        f'<article id="card-{card}"><img src="/picture/{page}/{card}.jpg" alt=""><h2>{" ".join(words[:3]).title()}</h2>'
+        f'<ul class="tags">{tags}</ul><p>{text}</p><table><tbody>{rows}</tbody></table>'
+        f'<div class="foot"><span>{draw.randrange(1, 500)} in stock</span><button>Add</button></div></article>'
+    )
 
 
 @cache

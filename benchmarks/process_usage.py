@@ -1,4 +1,4 @@
-"""What a process and all its descendants use, read from outside: processor seconds, and memory as a proportional share (PSS)."""
+"""What process trees use, read from outside: processor seconds, and memory as a proportional share (PSS)."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
