@@ -1,8 +1,8 @@
 """What a policy worker remembers of the episodes it answers, and how it learns what another worker did.
 
-Invariant: a history handed out is the chain before the observation, record for record. Episode, attempt and number of rounds
-are enough to know it by: a chain accepts one answer to each step of an attempt, and nothing is remembered that was not
-accepted or read.
+Invariant: a history handed out is the chain before the observation, record for record, less what no later prompt shows.
+Episode, attempt and number of rounds are enough to know it by: a chain accepts one answer to each step of an attempt, and
+nothing is remembered that was not accepted or read.
 """
 
 from collections import OrderedDict
@@ -30,7 +30,8 @@ class History:
 
 
 class Histories:
-    """The most recently answered episodes; pictures that have left the window are let go of."""
+    """The most recently answered episodes; pictures that have left the window, and what is said of a current observation
+    only, are let go of."""
 
     def __init__(self, bus: Bus, subjects: Subjects, *, num_pictures: int, capacity: int) -> None:
         self._bus = bus
@@ -70,7 +71,8 @@ class Histories:
 
     def _light(self, rounds: tuple[Round, ...]) -> tuple[Round, ...]:
         last = len(rounds) - self._num_pictures
-        return tuple(_without_picture(round_) if index < last else round_ for index, round_ in enumerate(rounds))
+        answered = map(_answered, rounds)
+        return tuple(_without_picture(round_) if index < last else round_ for index, round_ in enumerate(answered))
 
 
 def _rounds_before(observation: Observation, records: Sequence[Record]) -> tuple[Round, ...]:
@@ -93,9 +95,17 @@ def _rounds_before(observation: Observation, records: Sequence[Record]) -> tuple
     return tuple(Round(seen[step], done[step]) for step in steps)
 
 
+def _answered(round_: Round) -> Round:
+    """Without what a prompt says of its current observation only."""
+    observation = round_.observation
+    if not (observation.elements or observation.accessibility_tree or observation.tabs):
+        return round_
+    return Round(msgspec.structs.replace(observation, elements=(), accessibility_tree="", tabs=()), round_.step)
+
+
 def _without_picture(round_: Round) -> Round:
     observation = round_.observation
     if not observation.picture.data:
         return round_
     picture = Picture(data=b"", media_type=observation.picture.media_type, width=0, height=0)
-    return Round(msgspec.structs.replace(observation, picture=picture), round_.step)
+    return Round(msgspec.structs.replace(observation, picture=picture, page_text=""), round_.step)

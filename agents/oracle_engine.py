@@ -4,12 +4,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
+from agents.action_space import GRID, ActionSpace
 from agents.engine import Generation, GenerationRequest
-from agents.parsing import GRID, render_action
+from agents.rendering import render_action
 from agents.tokens import PromptTokenizer
 from schemas.errors import PolicyError
 from schemas.ids import PolicyVersion
 from schemas.messages import Action, ActionKind, Observation
+
+_STANDARD = ActionSpace()
 
 
 class OracleEngine:
@@ -25,11 +28,13 @@ class OracleEngine:
         prompt_version: Literal["vanilla", "complete"] = "vanilla",
         thought: str = "Click the button.",
         grid: int = 10,
+        space: ActionSpace = _STANDARD,
     ) -> None:
         self._tokenizer = PromptTokenizer(folder)
         self._prompt_version = prompt_version
         self._thought = thought
         self._grid = grid
+        self._space = space
 
     @property
     def version(self) -> PolicyVersion:
@@ -45,8 +50,10 @@ class OracleEngine:
 
     async def generate(self, request: GenerationRequest) -> Generation:
         """Raises `PolicyError` when the page offers no oracle: only tasks of a scripted suite can be demonstrated."""
-        action = Action(kind=ActionKind.CLICK, point=demonstrated_point(request.observation))
-        text = render_action(action, thought=self._thought, prompt_version=self._prompt_version, grid=self._grid)
+        action = demonstrated_click(request.observation, self._space)
+        text = render_action(
+            action, thought=self._thought, prompt_version=self._prompt_version, grid=self._grid, space=self._space
+        )
         return Generation(
             text=text,
             finish_reason="stop",
@@ -58,14 +65,40 @@ class OracleEngine:
         raise AssertionError("an oracle has no weights")
 
 
-def demonstrated_point(observation: Observation) -> tuple[float, float]:
-    """The middle of the oracle's box, on the 0-1000 grid.
+def demonstrated_click(observation: Observation, space: ActionSpace) -> Action:
+    """The click that the page's oracle points out, aimed in the way of `space`.
 
     Raises:
-        PolicyError: the observation carries no box.
+        PolicyError: the observation carries no box, or no marked element is there.
     """
-    if observation.oracle is None:
-        raise PolicyError(f"{observation.url} offers no scripted oracle: demonstrate only tasks of a suite that has one")
-    x, y, width, height = observation.oracle
+    if space.marked:
+        return Action(kind=ActionKind.CLICK, element=demonstrated_element(observation))
+    return Action(kind=ActionKind.CLICK, point=demonstrated_point(observation))
+
+
+def demonstrated_point(observation: Observation) -> tuple[float, float]:
+    """The middle of the oracle's box, on the 0-1000 grid."""
+    x, y, width, height = _box(observation)
     picture = observation.picture
     return (x + width / 2) / picture.width * GRID, (y + height / 2) / picture.height * GRID
+
+
+def demonstrated_element(observation: Observation) -> int:
+    """The smallest marked element around the middle of the oracle's box."""
+    x, y, width, height = _box(observation)
+    middle_x, middle_y = x + width / 2, y + height / 2
+    around = [element for element in observation.elements if _holds(element.box, middle_x, middle_y)]
+    if not around:
+        raise PolicyError(f"no marked element of {observation.url} is where its oracle clicks: demonstrate with points")
+    return min(around, key=lambda element: element.box[2] * element.box[3]).id
+
+
+def _box(observation: Observation) -> tuple[int, int, int, int]:
+    if observation.oracle is None:
+        raise PolicyError(f"{observation.url} offers no scripted oracle: demonstrate only tasks of a suite that has one")
+    return observation.oracle
+
+
+def _holds(box: tuple[int, int, int, int], x: float, y: float) -> bool:
+    left, top, width, height = box
+    return left <= x <= left + width and top <= y <= top + height

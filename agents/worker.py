@@ -16,6 +16,7 @@ import anyio
 import structlog
 from anyio.abc import TaskGroup
 
+from agents.action_space import ActionSpace
 from agents.context import Round, build_window
 from agents.engine import Engine, Generation, GenerationRequest
 from agents.histories import Histories
@@ -74,6 +75,7 @@ class PolicyWorker:
         self._worker = worker
         self._status = status
         self._context = context_config
+        self._space = ActionSpace.of(context_config)
         self._model = model_config
         self._engine = engine
         self._own = Handoff[StepWake]()
@@ -203,7 +205,7 @@ class PolicyWorker:
         queued_s: float,
         generated_s: float,
     ) -> StepRequest:
-        parsed = parse_response(generation.text)
+        parsed = parse_response(generation.text, self._space)
         return StepRequest(
             episode=observation.episode,
             attempt=observation.attempt,

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from agents.context import describe
+from agents.describing import describe
 from bus.chain import read
 from bus.ports import Bus
 from bus.subjects import Subjects

@@ -208,9 +208,14 @@ def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
 
             return OpenAIEngine(policy)
         case "oracle":
+            from agents.action_space import ActionSpace
             from agents.oracle_engine import OracleEngine
 
-            return OracleEngine(_base_model(post.config), prompt_version=post.config.model_config.prompt_version)
+            return OracleEngine(
+                _base_model(post.config),
+                prompt_version=post.config.model_config.prompt_version,
+                space=ActionSpace.of(post.config.context_config),
+            )
         case "vllm":
             from agents.vllm_core import VllmSettings
             from agents.vllm_engine import VllmEngine

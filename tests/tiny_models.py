@@ -7,8 +7,8 @@ from pathlib import Path
 from PIL import Image, ImageDraw
 from transformers import Qwen3VLForConditionalGeneration
 
-from agents.parsing import render_action
 from agents.prompts import system_prompt
+from agents.rendering import render_action
 from ops.demo.tiny_model import build_tiny_model
 from schemas.messages import Action, ActionKind, Picture
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from agents.parsing import render_action
 from agents.prompts import system_prompt
+from agents.rendering import render_action
 from browser_workers.browser import Browser
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.suites.demo import demo_tasks

@@ -6,8 +6,9 @@ from typing import Self
 
 import anyio
 
+from agents.action_space import GRID
 from agents.engine import Generation, GenerationRequest
-from agents.parsing import GRID, render_action
+from agents.rendering import render_action
 from ops.simulation.draws import generator, spread
 from schemas.config import SimulationConfig
 from schemas.ids import PolicyVersion

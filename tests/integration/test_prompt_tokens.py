@@ -12,8 +12,9 @@ from agents.parsing import parse_response
 from agents.prompts import system_prompt
 from agents.tokens import PromptTokenizer
 from schemas.errors import ConfigurationError, PolicyError
-from schemas.messages import Picture
+from schemas.messages import Action, ActionKind, Element, Observation, Picture
 from tests import builders, tiny_models
+from tests.action_spaces import MARKS
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 
@@ -85,6 +86,22 @@ async def test_a_demonstration_clicks_into_the_box(folder: Path) -> None:
         assert not generation.logprobs
     with pytest.raises(PolicyError, match="no scripted oracle"):
         demonstrated_point(builders.observation(task))
+
+
+async def test_a_demonstration_clicks_the_marked_element_that_is_innermost(folder: Path) -> None:
+    import msgspec
+
+    def marked(*boxes: tuple[int, int, int, int]) -> Observation:
+        elements = tuple(Element(id=number, tag="div", text="", box=box) for number, box in enumerate(boxes, start=1))
+        return msgspec.structs.replace(builders.observation(builders.task()), oracle=(40, 90, 50, 34), elements=elements)
+
+    engine = OracleEngine(folder, space=MARKS)
+    messages = (ChatMessage("user", ("Task: click the button\n", tiny_models.picture(1))),)
+    observation = marked((0, 0, 160, 210), (40, 90, 50, 34), (60, 100, 70, 34), (41, 91, 5, 5))
+    generation = await engine.generate(GenerationRequest(messages=messages, observation=observation))
+    assert parse_response(generation.text, MARKS).action == Action(kind=ActionKind.CLICK, element=2)
+    with pytest.raises(PolicyError, match="no marked element"):
+        await engine.generate(GenerationRequest(messages=messages, observation=marked((41, 91, 5, 5))))
 
 
 def test_a_folder_that_is_no_model_is_named(tmp_path: Path) -> None:

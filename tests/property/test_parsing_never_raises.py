@@ -1,33 +1,40 @@
 """Whatever a model says, parsing gives an action that can be stored and carried out."""
 
-import math
+import json
 
 import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.context import without_thinking
-from agents.parsing import parse_response, render_action
+from agents.parsing import parse_response
+from agents.rendering import render_action
 from bus.codec import encode
 from schemas.messages import Action, ActionKind
-from tests import builders
+from tests import action_spaces, builders
+from tests.action_spaces import EXTENDED, EXTENDED_MARKS, assert_within
 
 _PIECES = st.sampled_from(
     [
         "<tool_call>", "</tool_call>", "<think>", "</think>", "{", "}", "[", "]", '"', "'", ":", ",", "\\", "\\ud800", "\n",
         '"action"', "action", "left_click", "type", "scroll", "wait", "navigate", "answer", '"coordinate": [1, 2]',
         "coordinate", "1e999", "NaN", '"arguments"', '"text": "x"', '"time"', "true", "null", "Action:", "\x00",
+        "drag", "key", "press", "select", "switch_tab", "read_page", "hscroll", "click", '"element_id": [1]', '"element_id"',
+        "[12]", '"keys": ["ctrl", "a"]', "keys", '"end_coordinate": [3, 4]', "end_element_id", "pixels", '"tab"', "-7", "3",
+        '"enter": false',
     ]
 )  # fmt: skip
 
 
 _GOOD = render_action(Action(kind=ActionKind.CLICK, point=(120.0, 40.0)), thought="Click the button.")
+_GOOD_DRAG = render_action(Action(kind=ActionKind.DRAG, element=12, end_element=3), thought="Drag.", space=EXTENDED_MARKS)
+_GOOD_KEYS = render_action(Action(kind=ActionKind.PRESS, keys=("Control+a", "+")), thought="Press.", space=EXTENDED)
 
 
 @st.composite
 def _damaged(draw: st.DrawFn) -> str:
     """A good response with a few characters put in, as a half-trained model writes it."""
-    response = _GOOD
+    response = draw(st.sampled_from([_GOOD, _GOOD_DRAG, _GOOD_KEYS]))
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(response)))
         response = response[:at] + draw(st.characters()) + response[at:]
@@ -35,16 +42,33 @@ def _damaged(draw: st.DrawFn) -> str:
 
 
 @example(_GOOD.replace("[120, 40]", "[120, \x1e40"))
+@example(_GOOD_KEYS.replace('"+"', '"\\ud800"'))
+@example(_GOOD.replace("Action: ", "Action: \ud800"))
 @given(
     st.one_of(st.text(), _damaged(), st.lists(_PIECES, max_size=25).map("".join), st.lists(_PIECES, max_size=25).map(" ".join))
 )
 def test_any_text(response: str) -> None:
-    parsed = parse_response(response)
-    action = parsed.action
-    assert isinstance(action.kind, ActionKind)
-    if action.point is not None:
-        assert all(0 <= value <= 1000 for value in action.point)
-    assert math.isfinite(action.seconds)
-    assert parsed.parsed or action.kind is ActionKind.WAIT
-    encode(msgspec.structs.replace(builders.step_request(builders.task()), action=action, thought=parsed.thought))
+    for space in action_spaces.ALL:
+        parsed = parse_response(response, space)
+        assert parsed.parsed or parsed.action == Action(kind=ActionKind.WAIT, seconds=2.0)
+        assert_within(parsed.action, space)
+        encode(msgspec.structs.replace(builders.step_request(builders.task()), action=parsed.action, thought=parsed.thought))
     without_thinking(response)
+
+
+_NAMES = st.sampled_from(
+    [name for space in action_spaces.ALL for action in space.tool.actions.values() for name in (action.name, *action.needs)]
+    + ["hscroll", "terminate", "hover_and_scroll", "start_coordinate", "coordinate2", "pixels", "enter", "tab", "num_lines"]
+)
+_VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), _NAMES, st.lists(st.integers(), max_size=5)
+)
+
+
+@given(st.dictionaries(_NAMES, _VALUES, max_size=5), _NAMES)
+def test_any_arguments(arguments: dict[str, object], name: str) -> None:
+    call = json.dumps({"name": "computer_use", "arguments": {**arguments, "action": name}})
+    for space in action_spaces.ALL:
+        parsed = parse_response(f"<tool_call>{call}</tool_call>", space)
+        assert_within(parsed.action, space)
+        encode(msgspec.structs.replace(builders.step_request(builders.task()), action=parsed.action))

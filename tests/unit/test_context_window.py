@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from agents.context import Round, build_window, plain, without_thinking
+from agents.context import Round, build_window, without_thinking
+from agents.plain_text import plain
 from agents.prompts import system_prompt
 from schemas.config import ContextConfig, ModelConfig
 from schemas.messages import ActionEffect, Observation, Picture

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 import anyio
+import msgspec
 import pytest
 
 from agents.engine import Generation, GenerationRequest
@@ -23,9 +24,11 @@ from schemas.config import BusConfig, ContextConfig, ModelConfig, PolicyConfig
 from schemas.errors import EngineFailed
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import (
+    Action,
     ActionKind,
     Checkpoint,
     DeadLetter,
+    Element,
     FileHash,
     Observation,
     Role,
@@ -40,6 +43,7 @@ from tests import builders
 pytestmark = pytest.mark.anyio
 
 SUBJECTS = Subjects(builders.RUN)
+TASK_TEXT = builders.task().instruction
 CLICK = '<tool_call>{"name": "computer_use", "arguments": {"action": "left_click", "coordinate": [1, 2]}}</tool_call>'
 
 
@@ -86,7 +90,13 @@ class ScriptedEngine:
         self.version = version
 
 
-def worker_of(bus: MemoryBus, engine: ScriptedEngine, name: str = "p1", *, seats: int = 4) -> PolicyWorker:
+WINDOW = ContextConfig(num_rounds=2)
+MARKS = ContextConfig(num_rounds=2, interaction_mode="set_of_marks", actions="extended", accessibility_tree=True)
+
+
+def worker_of(
+    bus: MemoryBus, engine: ScriptedEngine, name: str = "p1", *, seats: int = 4, context: ContextConfig = WINDOW
+) -> PolicyWorker:
     return PolicyWorker(
         bus=bus,
         subjects=SUBJECTS,
@@ -94,7 +104,7 @@ def worker_of(bus: MemoryBus, engine: ScriptedEngine, name: str = "p1", *, seats
         status=Status(Role.POLICY, WorkerId(name)),
         bus_config=BusConfig(run=builders.RUN),
         policy_config=PolicyConfig(max_num_seqs=seats),
-        context_config=ContextConfig(num_rounds=2),
+        context_config=context,
         model_config=ModelConfig(),
         engine=engine,
     )
@@ -130,7 +140,10 @@ class Browser:
     async def observe(self) -> StepWake:
         step, attempt = self.chain.num_observations, self.chain.attempt
         data = b"picture %d of attempt %d" % (step, attempt)
-        seq = await self.chain.observe(builders.observation(self.task, step, attempt=attempt, data=data))
+        observation = builders.observation(self.task, step, attempt=attempt, data=data)
+        element = Element(id=step + 1, tag="button", text="Save", box=(0, 0, 9, 9))
+        text = {"accessibility_tree": f"tree {step}", "page_text": f"text {step}"}
+        seq = await self.chain.observe(msgspec.structs.replace(observation, elements=(element,), **text))
         return StepWake(episode=self.task.episode, attempt=attempt, step=step, observation_seq=seq)
 
     async def wake(self, wake: StepWake, worker: str | None = None) -> None:
@@ -184,6 +197,14 @@ async def test_unreadable_output_is_a_wait(bus: MemoryBus) -> None:
     async with running(worker_of(bus, ScriptedEngine(text="hm"))):
         step = await browser.step()
     assert (step.parsed, step.action.kind, step.action.seconds) == (False, ActionKind.WAIT, 2.0)
+
+
+async def test_output_is_read_in_the_configured_action_space(bus: MemoryBus) -> None:
+    browser = await an_episode(bus)
+    double_click = CLICK.replace("left_click", "double_click").replace('"coordinate": [1, 2]', '"element_id": 7')
+    async with running(worker_of(bus, ScriptedEngine(text=double_click), context=MARKS)):
+        step = await browser.step()
+    assert (step.parsed, step.action) == (True, Action(kind=ActionKind.DOUBLE_CLICK, element=7))
 
 
 class Reads:
@@ -250,19 +271,24 @@ async def test_a_history_with_a_gap_is_tried_again(bus: MemoryBus, unseen: str) 
     assert [len(request.pictures) for request in engine.requests] == [3]
 
 
-async def test_takeover_builds_the_same_prompt(bus: MemoryBus) -> None:
+@pytest.mark.parametrize("context", [WINDOW, MARKS])
+async def test_takeover_builds_the_same_prompt(bus: MemoryBus, context: ContextConfig) -> None:
     first, second = ScriptedEngine(), ScriptedEngine()
     browser, other = await an_episode(bus, "t1"), await an_episode(bus, "t2")
-    async with running(worker_of(bus, first, "p1")):
+    async with running(worker_of(bus, first, "p1", context=context)):
         for _ in range(3):
             await browser.step("p1")
         for _ in range(4):
             await other.step("p1")
-    async with running(worker_of(bus, second, "p2")):
+    async with running(worker_of(bus, second, "p2", context=context)):
         step = await browser.step()
     taken_over, remembered = second.requests[0], first.requests[6]
     assert step.worker == "p2"
     assert taken_over.messages == remembered.messages
+    said = [str(part) for message in taken_over.messages[1:] for part in message.content if isinstance(part, str)]
+    assert sum("text " in part for part in said) == 3, "what was read is said again with each picture"
+    assert [("tree 3" in part, '[4] button "Save"' in part) for part in said][-1] == (context is MARKS,) * 2
+    assert not any("tree " in part or "button" in part.replace(TASK_TEXT, "") for part in said[:-1])
     assert step.pictures == (1, 2, 3)
 
 
