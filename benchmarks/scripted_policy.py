@@ -8,7 +8,7 @@ from typing import Self
 import anyio
 
 from agents.engine import Generation, GenerationRequest
-from agents.parsing import render_action
+from agents.rendering import render_action
 from agents.worker import PolicyWorker
 from benchmarks.browser_schedule import schedule
 from bus.presence import presence
