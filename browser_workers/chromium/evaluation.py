@@ -22,10 +22,10 @@ Attempt = Callable[[float], Awaitable[object]]
 """Takes its deadline in seconds."""
 _WORLD = "millrace"
 _NAME = f"millrace_{secrets.token_hex(8)}"
-_PARTS = ("naming.js", "asides.js", "witness.js", "settling.js")
+_PARTS = ("naming.js", "asides.js", "witness.js", "settling.js", "reading.js")
 _SCRIPTS = resources.files("browser_workers.chromium") / "scripts"
 _SCRIPT = "\n".join(
-    ['(() => {"use strict";', *((_SCRIPTS / part).read_text() for part in _PARTS), "return { begin, state, settle }; })()"]
+    ['(() => {"use strict";', *((_SCRIPTS / part).read_text() for part in _PARTS), "return { begin, state, settle, text }; })()"]
 )
 
 

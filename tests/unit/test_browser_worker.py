@@ -8,6 +8,7 @@ import anyio
 import anyio.lowlevel
 import msgspec
 import pytest
+import structlog
 from anyio.abc import TaskGroup
 
 from browser_workers.browser import EnvironmentState, Opening, PageState, Performed, View
@@ -60,7 +61,7 @@ class ScriptedSession:
     async def open(self) -> Performed:
         if self.browser.open_failures:
             raise self.browser.open_failures.pop()
-        return Performed()
+        return Performed(navigation_error=self.browser.navigation_error)
 
     async def perform(self, action: Action) -> Performed:
         self.clicks += 1
@@ -96,6 +97,8 @@ class ScriptedBrowser:
     hang_at: int = 0
     """The click that never returns."""
     picture_bytes: int = 0
+    navigation_error: str = ""
+    """Of the first page."""
     open_failures: list[BrowserError] = field(default_factory=list)
     sessions: list[ScriptedSession] = field(default_factory=list)
     num_open: int = 0
@@ -185,6 +188,19 @@ async def stage(browser: ScriptedBrowser | None = None, *, resend_s: float = 0.0
         yield Stage(bus, browser, status, group, trajectories, wakes)
         group.cancel_scope.cancel()
     assert browser.num_open == 0
+
+
+async def test_a_site_whose_first_page_cannot_be_had_is_logged_and_counted() -> None:
+    with structlog.testing.capture_logs() as logs:
+        async with stage(ScriptedBrowser(navigation_error="there is no such host (DNS)")) as on:
+            await on.admit(builders.task())
+            _, wake = await on.wake()
+            await on.answer(wake)
+            assert (await on.ended()).navigation_error == "there is no such host (DNS)"
+            await on.all_acknowledged()
+            assert on.status.metrics["navigation_errors"] == 1.0
+    (line,) = [line for line in logs if line["event"] == "first_navigation_failed"]
+    assert (line["website"], line["error"]) == (builders.task().website, "there is no such host (DNS)")
 
 
 async def test_an_episode_from_task_to_trajectory() -> None:
