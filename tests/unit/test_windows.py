@@ -95,4 +95,4 @@ async def test_a_tab_that_closes_itself_while_the_policy_goes_back_from_it() -> 
     popup.navigation = popup
     performed = await Paging(windows, OPENING).perform(cast(Tab, popup), Action(kind=ActionKind.GO_BACK))
     assert (performed.refused, performed.notice) == ("", "there was no page before it, so the tab was closed")
-    assert windows.tabs == [first, second]
+    assert windows.tabs == cast("list[Tab]", [first, second])
