@@ -25,8 +25,11 @@ from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import (
     Action,
     ActionKind,
+    Check,
+    CheckKind,
     DeadLetter,
     EpisodeCancel,
+    FinalState,
     Observation,
     Outcome,
     Picture,
@@ -83,7 +86,9 @@ class ScriptedSession:
         return View(picture=picture, state=await self.state())
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
-        return ("",) * len(expressions)
+        if self.browser.never_tells:
+            await anyio.sleep_forever()
+        return ("3",) * len(expressions)
 
     async def wait_failed(self) -> BrowserError:
         await self.failed.wait()
@@ -97,6 +102,8 @@ class ScriptedBrowser:
     hang_at: int = 0
     """The click that never returns."""
     picture_bytes: int = 0
+    never_tells: bool = False
+    """What checks ask the page for."""
     navigation_error: str = ""
     """Of the first page."""
     open_failures: list[BrowserError] = field(default_factory=list)
@@ -188,6 +195,21 @@ async def stage(browser: ScriptedBrowser | None = None, *, resend_s: float = 0.0
         yield Stage(bus, browser, status, group, trajectories, wakes)
         group.cancel_scope.cancel()
     assert browser.num_open == 0
+
+
+@pytest.mark.parametrize("never_tells", [False, True])
+async def test_a_page_that_never_tells_what_checks_ask_ends_its_episode(
+    never_tells: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("browser_workers.play._FINAL_STATE_S", 0.05)
+    check = Check(kind=CheckKind.PAGE, expected=("3",), expression="cart.length")
+    async with stage(ScriptedBrowser(never_tells=never_tells)) as on:
+        await on.admit(msgspec.structs.replace(builders.task(), checks=(check,)))
+        _, wake = await on.wake()
+        await on.answer(wake)
+        trajectory = await on.ended()
+    assert trajectory.outcome is Outcome.DONE
+    assert trajectory.final_state == (None if never_tells else FinalState(url="http://site/", title="page", values=("3",)))
 
 
 async def test_a_site_whose_first_page_cannot_be_had_is_logged_and_counted() -> None:
