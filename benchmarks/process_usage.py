@@ -7,7 +7,7 @@ import anyio
 import anyio.to_thread
 import psutil
 
-from browser_workers.chromium.memory import pss_mib
+from browser_workers.chromium.process.memory import pss_mib
 
 _SAMPLE_S = 2.0
 

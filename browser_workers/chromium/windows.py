@@ -15,7 +15,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from browser_workers.browser import Opening, PageState
 from browser_workers.chromium.happenings import Happenings
-from browser_workers.chromium.launch import Chromium
+from browser_workers.chromium.process.launch import Chromium
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
 from schemas.errors import BrowserError, PageFailed

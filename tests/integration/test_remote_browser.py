@@ -14,10 +14,10 @@ from playwright.async_api import Dialog, async_playwright
 
 from browser_workers.browser import Opening
 from browser_workers.chromium.browser import PlaywrightBrowser
-from browser_workers.chromium.executable import find_chromium, sandboxed
 from browser_workers.chromium.interception import Interception
-from browser_workers.chromium.launch import Chromium
-from browser_workers.chromium.remote import _reaches_gates, shown, socket_address
+from browser_workers.chromium.process.executable import find_chromium, sandboxed
+from browser_workers.chromium.process.launch import Chromium
+from browser_workers.chromium.process.remote import _reaches_gates, shown, socket_address
 from browser_workers.network.gate import Gate
 from browser_workers.site import Documents
 from schemas.config import BrowserConfig, EnvConfig
@@ -159,7 +159,7 @@ async def test_where_the_gate_is_out_of_reach_requests_are_judged_by_their_addre
     async def no(*_: object) -> bool:
         return False
 
-    monkeypatch.setattr("browser_workers.chromium.remote._reaches_gates", no)
+    monkeypatch.setattr("browser_workers.chromium.process.remote._reaches_gates", no)
     async with (
         local_site({"/": Reply(b"<!doctype html><title>site</title>")}) as site,
         local_site({}) as neighbour,

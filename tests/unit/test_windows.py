@@ -9,8 +9,8 @@ from playwright.async_api import BrowserContext
 
 from browser_workers.browser import Opening, PageState
 from browser_workers.chromium.happenings import Happenings
-from browser_workers.chromium.launch import Chromium
 from browser_workers.chromium.paging import Paging
+from browser_workers.chromium.process.launch import Chromium
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
 from browser_workers.chromium.windows import Windows

@@ -16,7 +16,7 @@ from playwright.async_api import Browser, Dialog, Playwright, async_playwright
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api._context_manager import PlaywrightContextManager
 
-from browser_workers.chromium.launch import Chromium, end, first_line, watched
+from browser_workers.chromium.process.launch import Chromium, end, first_line, watched
 from browser_workers.network.addresses import is_loopback
 from browser_workers.network.gate import Gate
 from browser_workers.network.rules import Rules
