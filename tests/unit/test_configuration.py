@@ -81,7 +81,7 @@ def test_every_key_can_be_named_on_the_command_line() -> None:
         ("feeder_config=async", "feeder_config is 'async': it is a group, .* feeder_config.mode"),
         ("algorithm_config.filter_same_screenshot=1", "write true or false"),
         ("env_config.operation_timeout=0", "env_config.operation_timeout is 0: write a number above 0"),
-        ("env_config.instance_lifetime_max=-1", "env_config.instance_lifetime_max is -1: write a number above 0"),
+        ("env_config.instance_lifetime_max=-1", "env_config.instance_lifetime_max is -1: write 0 or more"),
         ("env_config.max_retries=-1", "env_config.max_retries is -1: write 0 or more"),
         ("env_config.server_size", "cannot be read: write key=value"),
         ("save_path=a(b", "cannot be read: write key=value"),
