@@ -65,6 +65,7 @@ class Evaluation:
         return await self._repeated(lambda timeout_s: self._evaluate({"expression": guarded(expression)}, timeout_s))
 
     async def _repeated(self, attempt: Attempt) -> object:
+        num_documents = self._loading.num_documents
         for _ in range(_TRIES - 1):
             try:
                 return await self._answered(attempt)
@@ -74,6 +75,8 @@ class Evaluation:
         try:
             return await self._answered(attempt)
         except CallRefused as error:
+            if self._loading.num_documents - num_documents >= _TRIES - 1:
+                raise PageFailed(f"the page replaced its document whenever it was read, {_TRIES} times") from error
             raise PageFailed(f"the page cannot be read: {error}") from error
 
     async def _answered(self, attempt: Attempt) -> object:

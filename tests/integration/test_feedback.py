@@ -17,6 +17,7 @@ from schemas.messages import Action, ActionKind
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
 ORIGIN = "http://pages.test"
 SIZE = (400, 300)
+CONFIG = BrowserConfig(viewport_width=SIZE[0], viewport_height=SIZE[1], allow_private_hosts=True)
 LAYOUT = "<!doctype html><title>t</title><style>body{margin:0}.r{position:absolute;left:0;width:400px;height:40px}</style>"
 NOTHING = ("nothing changed in the page's document",)
 
@@ -28,7 +29,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[PlaywrightBrowser]:
-    async with PlaywrightBrowser(BrowserConfig(viewport_width=SIZE[0], viewport_height=SIZE[1]), EnvConfig()) as browser:
+    async with PlaywrightBrowser(CONFIG, EnvConfig()) as browser:
         yield browser
 
 
