@@ -17,7 +17,8 @@ from schemas.errors import PageFailed
 LOAD_CAP_S = 30.0
 _TRIES = 4
 _TEXT_LIMIT = 400
-_CHANGE_CAP_S = 2.0
+_CHANGE_CAP_S = 3.0
+"""How long documents that take each other's place are waited for, in all."""
 Attempt = Callable[[float], Awaitable[object]]
 """Takes its deadline in seconds."""
 _WORLD = "millrace"
@@ -66,11 +67,12 @@ class Evaluation:
 
     async def _repeated(self, attempt: Attempt) -> object:
         num_documents = self._loading.num_documents
+        until = anyio.current_time() + _CHANGE_CAP_S
         for _ in range(_TRIES - 1):
             try:
                 return await self._answered(attempt)
             except CallRefused:
-                with anyio.move_on_after(_CHANGE_CAP_S):
+                with anyio.move_on_after(until - anyio.current_time()):
                     await self._loading.idle()
         try:
             return await self._answered(attempt)
