@@ -36,15 +36,21 @@ class EndlessScripts:
         async def keep() -> None:
             while True:
                 await anyio.sleep(self._after_s / 2)
-                for tab in {acted_on, self._windows.front}:
-                    if tab is not None and tab in self._windows.tabs:
-                        await self._end_in(tab)
+                async with anyio.create_task_group() as group:
+                    for tab in self._windows.tabs:
+                        if tab in (acted_on, self._windows.front):
+                            group.start_soon(self._end_in, tab)
 
         async with companions(keep):
             yield
 
     async def _end_in(self, tab: Tab) -> None:
         try:
+            with anyio.move_on_after(self._after_s / 2) as patience:
+                await tab.prepare()
+            if patience.cancelled_caught:
+                # Its process is busy with a tab that is in nobody's way, or with one that is asked as well.
+                return
             await tab.send("Runtime.evaluate", _QUESTION, timeout_s=self._after_s / 2)
         except NoAnswer:
             if tab.loading.navigation is None:

@@ -7,10 +7,10 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import NoReturn
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 import pytest
 
 from browser_workers.browser import Opening, View
@@ -210,8 +210,8 @@ def shows_dialogs(document: bytes) -> Case:
     async def case(browser: PlaywrightBrowser) -> None:
         async with browser.session(opening_of(document)) as session:
             said = [(await session.open()).notice, (await session.perform(click())).notice]
-            said.append((await session.perform(pause())).notice)
-            assert "after 16 dialogs the page can show no more" in "; ".join(said)
+            while "after 16 dialogs the page can show no more" not in "; ".join(said):
+                said.append((await session.perform(pause())).notice)
             view = await session.view()
             assert (view.state.title, view.blank) == ("page", False)
             last = await session.perform(pause())
@@ -236,13 +236,12 @@ def opens_windows(script: str) -> Case:
     async def case(browser: PlaywrightBrowser) -> None:
         async with browser.session(opening_of(on_click(script))) as session:
             await session.open()
-            performed = await session.perform(click())
-            later = await session.perform(pause(0.5))
-            assert (performed.notice + later.notice).count("opened more than 8 windows, which is the limit") == 1
+            said = (await session.perform(click())).notice
+            while "opened more than 8 windows, which is the limit" not in said:
+                said = (await session.perform(pause())).notice
             assert len((await session.view()).state.tabs) == 8
-            opened = session.context.pages
             await session.perform(pause())
-            assert len(session.context.pages) <= max(8, len(opened))
+            assert len((await session.view()).state.tabs) == 8
 
     return case
 
@@ -290,9 +289,11 @@ BOMBS = {
 }
 
 
-async def click_for_ever(session: PlaywrightSession) -> NoReturn:
+async def click_for_ever(session: PlaywrightSession) -> None:
     while True:
-        await session.perform(click())
+        with suppress(PageFailed):
+            await session.perform(click())
+        await anyio.lowlevel.checkpoint()
 
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
@@ -304,9 +305,12 @@ async def test_a_bomb_of_memory_is_a_named_failure(browser: PlaywrightBrowser, b
     ):
         await other.open()
         await session.open()
-        with anyio.fail_after(6 * OPERATION_S), pytest.raises(PageFailed) as failure:
-            await click_for_ever(session)
-        assert str(failure.value) == f"the page used more than {PAGE_MIB} MiB (browser_config.page_memory_mb) and was ended"
+        with anyio.fail_after(EPISODE_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(click_for_ever, session)
+                failure = await session.wait_failed()
+                group.cancel_scope.cancel()
+        assert str(failure) == f"the page used more than {PAGE_MIB} MiB (browser_config.page_memory_mb) and was ended"
         await other.perform(click())
         assert await title(other) == "page1"
 
