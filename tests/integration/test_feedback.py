@@ -17,7 +17,6 @@ from schemas.messages import Action, ActionKind
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
 ORIGIN = "http://pages.test"
 SIZE = (400, 300)
-CONFIG = BrowserConfig(viewport_width=SIZE[0], viewport_height=SIZE[1], allow_private_hosts=True)
 LAYOUT = "<!doctype html><title>t</title><style>body{margin:0}.r{position:absolute;left:0;width:400px;height:40px}</style>"
 NOTHING = ("nothing changed in the page's document",)
 
@@ -29,7 +28,8 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[PlaywrightBrowser]:
-    async with PlaywrightBrowser(CONFIG, EnvConfig()) as browser:
+    config = BrowserConfig(viewport_width=SIZE[0], viewport_height=SIZE[1], allow_private_hosts=True)
+    async with PlaywrightBrowser(config, EnvConfig()) as browser:
         yield browser
 
 
@@ -286,7 +286,7 @@ async def test_why_a_page_cannot_be_reached(browser: PlaywrightBrowser) -> None:
             f"http://{site}/silent": "the site closed the connection without an answer",
             f"http://{site}/nothing": "it led to no page",
             f"https://{site}/": "(TLS)",
-            f"http://{refusing}/": "refused the connection",
+            f"http://{refusing}/": f"{refusing} refused the connection",
             "http://nowhere.invalid/": "no address is known for nowhere.invalid",
         }
         for url, reason in expected.items():
