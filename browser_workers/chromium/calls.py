@@ -72,9 +72,14 @@ class Calls:
 
     async def send(self, method: str, params: Json | None = None, *, timeout_s: float = 0.0) -> Json:
         """A call of the DevTools protocol, for what Playwright has no cheap one for."""
+        protocol = await self.open_session()
+        return await self.call(method, protocol.send(method, params), timeout_s=timeout_s)
+
+    async def open_session(self) -> CDPSession:
+        """The one that `send` uses."""
         if self._protocol is None:
             self._protocol = await self.call("a session", self.page.context.new_cdp_session(self.page))
-        return await self.call(method, self._protocol.send(method, params), timeout_s=timeout_s)
+        return self._protocol
 
     def forget_session(self) -> None:
         """The next `send` opens another session: an old one may be attached to what is no longer shown."""

@@ -18,7 +18,8 @@ from schemas.errors import PageFailed
 LOAD_CAP_S = 30.0
 _TRIES = 4
 _TEXT_LIMIT = 400
-_CHANGE_CAP_S = 2.0
+_CHANGE_CAP_S = 3.0
+"""How long documents that take each other's place are waited for, in all."""
 Attempt = Callable[[float], Awaitable[object]]
 """Takes its deadline in seconds."""
 _WORLD = "millrace"
@@ -65,15 +66,19 @@ class Evaluation:
         return await self._repeated(lambda timeout_s: self._evaluate({"expression": guarded(expression)}, timeout_s))
 
     async def _repeated(self, attempt: Attempt) -> object:
+        num_documents = self._loading.num_documents
+        until = anyio.current_time() + _CHANGE_CAP_S
         for _ in range(_TRIES - 1):
             try:
                 return await self._answered(attempt)
             except CallRefused:
-                with anyio.move_on_after(_CHANGE_CAP_S):
+                with anyio.move_on_after(until - anyio.current_time()):
                     await self._loading.idle()
         try:
             return await self._answered(attempt)
         except CallRefused as error:
+            if self._loading.num_documents - num_documents >= _TRIES - 1:
+                raise PageFailed(f"the page replaced its document whenever it was read, {_TRIES} times") from error
             raise PageFailed(f"the page cannot be read: {error}") from error
 
     async def _answered(self, attempt: Attempt) -> object:

@@ -55,6 +55,7 @@ class Paging:
             return Performed(refused=f"{MAX_TABS} tabs are open, which is the limit: close one first")
         tab = await self._windows.open_tab()
         if url:
+            await tab.prepare()
             await tab.navigate(url)
             await tab.navigation.forget_history()
         return _NOTHING

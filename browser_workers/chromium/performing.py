@@ -18,12 +18,9 @@ from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
 from browser_workers.chromium.windows import Windows
 from browser_workers.keys import UnknownKey, chords_of
-from bus.companions import companions
-from schemas.errors import BrowserError, PageFailed
+from schemas.errors import PageFailed
 from schemas.messages import Action, ActionKind
 
-_SCRIPT_S = 10.0
-"""Seconds that scripts may keep an input waiting before they are ended; fewer where the operation's deadline is short."""
 _PLACELESS = frozenset({ActionKind.PRESS, ActionKind.SCROLL, ActionKind.TYPE})
 """Inputs that go to the focus, or to the whole page, when they name no place."""
 
@@ -140,20 +137,15 @@ class Performer:
 
     async def _input(self, tab: Tab, action: Action, places: Places) -> Performed:
         """The input, and what it has come to."""
-
-        async def watch() -> None:
-            await self._end_endless_script(tab)
-
         is_scroll = action.kind is ActionKind.SCROLL
         width, height = self._settings.viewport
         middle = (width // 2, height // 2)
         self._happenings.begin_input()
-        async with companions(watch):
-            await tab.rest.watch(places.point or middle if is_scroll else places.point, names_hit=not is_scroll)
-            refusal = await self._do(tab, action, places)
-            if refusal:
-                return await self.performed(Performed(refused=refusal))
-            return await self._after()
+        await tab.rest.watch(places.point or middle if is_scroll else places.point, names_hit=not is_scroll)
+        refusal = await self._do(tab, action, places)
+        if refusal:
+            return await self.performed(Performed(refused=refusal))
+        return await self._after()
 
     async def _do(self, tab: Tab, action: Action, places: Places) -> str:
         """Points, presses, types or chooses; returns why that cannot be done."""
@@ -190,17 +182,6 @@ class Performer:
         with suppress(CallRefused):
             await tab.call(f"the {action.kind.value}", doing)
         return ""
-
-    async def _end_endless_script(self, tab: Tab) -> None:
-        """An input whose handler never returns would otherwise last until its deadline, and end the episode."""
-        after_s = min(_SCRIPT_S, self._settings.timeout_s / 2)
-        while True:
-            await anyio.sleep(after_s)
-            if tab.loading.navigation is not None:
-                continue
-            self._happenings.note(f"the page's script did not return within {after_s:g} s and was ended")
-            with suppress(BrowserError):
-                await tab.send("Runtime.terminateExecution", timeout_s=after_s)
 
     # effects ----------------------------------------------------------------------------------------------------------
 

@@ -27,6 +27,8 @@ _TRAFFIC_CAP_S = 3.0
 """How long requests of a loaded document are waited for: some never end."""
 _RESTLESS_CAP_S = 0.7
 """The same, where they have not ended before."""
+_MANY_DOCUMENTS = 6
+"""More than any chain of pages that lead on to each other."""
 _TEXT_LIMIT = 2000
 _MAX_ASIDES = 16
 _FRESH_S = 0.5
@@ -68,6 +70,10 @@ class Rest:
         """How many requests there had been when the network was last given time to be quiet."""
         self._restless = False
         """The network was not quiet when it was last waited for."""
+        self._endless = -1
+        """Number of the document that was waited for as long as may be, and still was not complete."""
+        self._replaces = False
+        """The page was waited for as long as may be, and put one document in the place of another all the while."""
         self._num_documents_said = 0
         """How many documents there had been when the last one's status was asked for."""
 
@@ -106,16 +112,26 @@ class Rest:
         The network has to stay quiet only where something was loaded since it last was; one look at the page brings every
         event that it has sent before.
         """
-        with anyio.move_on_after(cap_s):
-            patience_s = _RESTLESS_CAP_S if self._restless else _TRAFFIC_CAP_S
+        num_documents = self.loading.num_documents
+        with anyio.move_on_after(min(cap_s, _RESTLESS_CAP_S) if self._replaces else cap_s) as cap:
+            patience_s = _RESTLESS_CAP_S if self._restless or self._is_endless else _TRAFFIC_CAP_S
             traffic_until = time.monotonic() + patience_s
             while not self._calls.failure and self._rested() is None:
-                if self.loading.loading:
+                if self.loading.loading and not self._is_endless:
                     await self.loading.loaded()
                     traffic_until = time.monotonic() + patience_s
                 with anyio.move_on_after(traffic_until - time.monotonic()):
                     await self.loading.idle()
                 await self._come_to_rest(traffic_until)
+        num_replaced = self.loading.num_documents - num_documents
+        self._replaces = cap.cancelled_caught and num_replaced >= (1 if self._replaces else _MANY_DOCUMENTS)
+        if cap.cancelled_caught and self.loading.loading and self.loading.navigation is None:
+            self._endless = self.loading.num_documents
+
+    @property
+    def _is_endless(self) -> bool:
+        """Whether the document that is shown has been waited for in vain: a moment for it is enough then."""
+        return self.loading.navigation is None and self._endless == self.loading.num_documents
 
     async def _come_to_rest(self, traffic_until: float) -> None:
         loading, num_requests = self.loading, self.loading.num_requests
@@ -127,7 +143,7 @@ class Rest:
             # Another document takes this one's place: it is that one's rest that counts.
             return
         quiet = not loading.busy and num_requests == loading.num_requests
-        if quiet or (not loading.loading and time.monotonic() >= traffic_until):
+        if quiet or ((not loading.loading or self._is_endless) and time.monotonic() >= traffic_until):
             self._restless = not quiet
             self._last = _Last(state, loading.num_changes, time.monotonic())
 

@@ -9,6 +9,7 @@ from anyio.abc import TaskGroup
 from playwright.async_api import BrowserContext, Route
 
 from browser_workers.browser import Opening, PageState, Performed, View
+from browser_workers.chromium.endless_scripts import EndlessScripts
 from browser_workers.chromium.happenings import Happenings
 from browser_workers.chromium.observing import Observer
 from browser_workers.chromium.performing import Performer
@@ -48,6 +49,7 @@ class PlaywrightSession:
         self._limits = limits
         happenings = Happenings(context, group, timeout_s=settings.timeout_s)
         self._windows = Windows(running, group, settings, context, opening, happenings)
+        self._endless_scripts = EndlessScripts(self._windows, happenings, timeout_s=settings.timeout_s)
         self._observer = Observer(settings, limits)
         self._performer = Performer(self._windows, happenings, settings, opening, self._observer.elements)
 
@@ -104,13 +106,14 @@ class PlaywrightSession:
     async def open(self) -> Performed:
         self.num_episodes += 1
         tab = await self._windows.active()
-        async with self._limits.navigate:
+        async with self._limits.navigate, self._endless_scripts.ended():
+            await tab.prepare()
             await tab.navigate(self.opening.url)
         await tab.navigation.forget_history()
         return await self._performer.performed()
 
     async def perform(self, action: Action) -> Performed:
-        async with self._limits.action(action.kind):
+        async with self._limits.action(action.kind), self._endless_scripts.ended():
             return await self._performer.perform(action)
 
     async def state(self) -> PageState:
@@ -118,8 +121,9 @@ class PlaywrightSession:
             return await self._windows.state()
 
     async def view(self) -> View:
-        tab = await self._windows.settled()
-        return await self._observer.view(tab, self.state)
+        async with self._endless_scripts.ended():
+            tab = await self._windows.settled()
+            return await self._observer.view(tab, self.state)
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
         tab = await self._windows.active()

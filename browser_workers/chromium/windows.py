@@ -79,6 +79,11 @@ class Windows:
         """The episode is over: whatever closes from now on is no failure."""
         self._is_over = True
 
+    @property
+    def front(self) -> Tab | None:
+        """The active tab, while there is any."""
+        return self._recent[-1] if self._recent else None
+
     async def active(self) -> Tab:
         """Raises `PageFailed` or `BrowserLost` when no tab is left."""
         if not self.tabs:

@@ -387,6 +387,36 @@ async def test_file_choosers_are_closed_and_said(browser: PlaywrightBrowser) -> 
         assert await title(session) == "page"
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("<a href='mailto:a@b.test' style='position:absolute;inset:0'>write</a>", "mailto:a@b.test leads to another program"),
+        ("<input type=file style='position:absolute;inset:0'>", "asked for a file"),
+        ("<select style='position:absolute;inset:0'><option>red<option>blue</select>", 'it has "red", "blue"'),
+        ("<a href='/' target=_blank style='position:absolute;inset:0'>open</a>", "a new window was opened"),
+    ],
+    ids=["program", "chooser", "options", "window"],
+)
+async def test_what_happens_in_a_frame_is_said(browser: PlaywrightBrowser, body: str, said: str) -> None:
+    frame = "<iframe src='/inner' style='position:absolute;inset:0;width:100%;height:100%;border:0'></iframe>"
+    async with browser.session(opening_of(frame, inner=page(body))) as session:
+        await session.open()
+        assert said in (await session.perform(click())).notice
+
+
+async def test_what_is_copied_in_a_frame_can_be_pasted(browser: PlaywrightBrowser) -> None:
+    frame = "<iframe src='/inner' style='position:absolute;left:0;top:0;width:400px;height:150px;border:0'></iframe>"
+    field = "<input style='position:absolute;top:200px;left:0;width:400px' oninput='document.title = value'>"
+    inner = page("<input value=taken style='position:absolute;inset:0'>")
+    async with browser.session(opening_of(frame + field, inner=inner)) as session:
+        await session.open()
+        await session.perform(click(100, 10))
+        await session.perform(press("ctrl+a", "ctrl+c"))
+        await session.perform(click(100, 210))
+        await session.perform(press("ctrl+v"))
+        assert await title(session) == "taken"
+
+
 async def test_downloads_are_refused_and_said(browser: PlaywrightBrowser) -> None:
     link = "<a href='data:application/zip,x' download='report.zip' style='position:absolute;inset:0'>get</a>"
     async with browser.session(opening_of(link)) as session:

@@ -92,12 +92,19 @@ async def test_killed_in_mid_episode_and_back_on_the_same_port(tmp_path: Path) -
                 assert isinstance(await session.wait_failed(), BrowserLost)
             with pytest.raises(BrowserLost):
                 await session.view()
+        played = anyio.Event()
+
+        async def play_early() -> None:
+            await play(browser)
+            played.set()
+
         async with anyio.create_task_group() as group:
             # The next episode waits for it to be there again.
-            group.start_soon(play, browser)
+            group.start_soon(play_early)
             await process.wait()
-            async with chromium(tmp_path / "two", port), anyio.create_task_group() as inner:
-                inner.start_soon(play, browser)
+            async with chromium(tmp_path / "two", port):
+                await play(browser)
+                await played.wait()
         assert browser.num_launches == 2
 
 

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from browser_workers.browser import Opening
+from browser_workers.chromium import rest, tab
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.calls import Calls
 from browser_workers.chromium.session import PlaywrightSession
@@ -23,7 +24,7 @@ LONG_S = 20.0
 
 
 class Slow:
-    """Serves one page at `/`, and `late` after a while anywhere else."""
+    """Serves one page at `/`, and `late` after a while anywhere else, after a long one at `/never`."""
 
     origin = ORIGIN
 
@@ -33,7 +34,8 @@ class Slow:
     def respond(self, request: SiteRequest) -> SiteResponse:
         if request.path == "/":
             return SiteResponse(self._document)
-        return SiteResponse(b"<!doctype html><title>late</title>late", after_s=0.3)
+        after_s = 30.0 if request.path == "/never" else 0.3
+        return SiteResponse(b"<!doctype html><title>late</title>late", after_s=after_s)
 
 
 @pytest.fixture(scope="module")
@@ -117,12 +119,28 @@ async def test_what_moves_for_ever_is_not_waited_for(browser: PlaywrightBrowser,
             await session.view()
 
 
-async def test_a_page_that_polls_without_end_is_capped(browser: PlaywrightBrowser) -> None:
+async def test_a_page_that_polls_without_end_is_capped(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest, "_TRAFFIC_CAP_S", 0.7)
     polling = "<script>const poll = () => fetch('/x').then(poll); poll(); poll()</script>"
     async with on(browser, polling) as session:
-        with anyio.fail_after(12):
+        with anyio.fail_after(6):
             await session.perform(CLICK)
             await session.view()
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["text<img src=/never>", "text<script>setTimeout(() => location.reload(), 5)</script>"],
+    ids=["is never complete", "replaces its document"],
+)
+async def test_what_was_waited_for_in_vain_is_not_waited_for_again(
+    browser: PlaywrightBrowser, body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tab, "LOAD_CAP_S", 1.5)
+    async with on(browser, body) as session:
+        with anyio.fail_after(0.9 * rest.SETTLE_CAP_S):
+            await session.perform(CLICK)
+            await session.perform(CLICK)
 
 
 async def test_a_click_that_loads_nothing_has_no_quiet_period(browser: PlaywrightBrowser) -> None:

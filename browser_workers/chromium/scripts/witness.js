@@ -119,6 +119,7 @@ const begin = (x, y) => {
 const watch = (x, y) => {
   const target = x === null ? deepestFocus() : deepestAt(x, y);
   const { roots, complete } = survey();
+  for (const root of roots) if (root.nodeType === Node.DOCUMENT_NODE) attend(root);
   action = {
     roots, complete, hit: describe(target), focus: deepestFocus(), fields: fieldsIn(roots), dialogs: dialogsIn(roots),
     scrolls: scrollable(target), editable: target && target.isContentEditable ? target : null,

@@ -1,0 +1,67 @@
+"""Ends scripts that keep a page from answering, so that the rest of the page can be observed.
+
+Invariant: only a page that was asked, and did not answer although it was not about to be left, has its script ended.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+
+from browser_workers.chromium.calls import Json, NoAnswer
+from browser_workers.chromium.happenings import Happenings
+from browser_workers.chromium.tab import Tab
+from browser_workers.chromium.windows import Windows
+from bus.companions import companions
+from schemas.errors import BrowserError
+
+_SCRIPT_S = 10.0
+"""Seconds that a script may keep its page waiting; half an operation's deadline where that is shorter."""
+_QUESTION: Json = {"expression": "0", "returnByValue": True}
+
+
+class EndlessScripts:
+    """Of one session."""
+
+    def __init__(self, windows: Windows, happenings: Happenings, *, timeout_s: float) -> None:
+        self._windows = windows
+        self._happenings = happenings
+        self._after_s = min(_SCRIPT_S, timeout_s / 2)
+
+    @asynccontextmanager
+    async def ended(self) -> AsyncIterator[None]:
+        """While the context is open, no script of a tab that is in front, or was when it was entered, lasts for ever."""
+        acted_on = self._windows.front
+
+        async def keep() -> None:
+            while True:
+                await anyio.sleep(self._after_s / 2)
+                async with anyio.create_task_group() as group:
+                    for tab in self._windows.tabs:
+                        if tab in (acted_on, self._windows.front):
+                            group.start_soon(self._end_in, tab)
+
+        async with companions(keep):
+            yield
+
+    async def _end_in(self, tab: Tab) -> None:
+        try:
+            with anyio.move_on_after(self._after_s / 2) as patience:
+                await tab.prepare()
+            if patience.cancelled_caught:
+                # Its process is busy with a tab that is in nobody's way, or with one that is asked as well.
+                return
+            await tab.send("Runtime.evaluate", _QUESTION, timeout_s=self._after_s / 2)
+        except NoAnswer:
+            if tab.loading.navigation is None:
+                await self._end(tab)
+        except BrowserError:
+            # Whoever uses the tab is told.
+            return
+
+    async def _end(self, tab: Tab) -> None:
+        self._happenings.note(f"the page's script did not return within {self._after_s:g} s and was ended")
+        try:
+            await tab.send("Runtime.terminateExecution", timeout_s=self._after_s)
+        except BrowserError:
+            return
