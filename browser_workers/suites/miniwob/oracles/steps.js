@@ -47,12 +47,12 @@ window.millraceSteps = (() => {
     while (each && !scrolls(each)) each = each.parentElement;
     return each;
   };
+  const scrollAt = (x, y, direction) => ({ action: { kind: "scroll", direction, point: grid(x, y) } });
   const scrollTo = (element) => {
     const scroller = scrollerOf(element);
     const box = scroller && scroller.parentElement ? boxOf(scroller) : [0, 0, innerWidth, innerHeight];
     const [x, y] = middle(box);
-    const direction = middle(boxOf(element))[1] > y ? "down" : "up";
-    return { action: { kind: "scroll", direction, point: grid(x, y) } };
+    return scrollAt(x, y, middle(boxOf(element))[1] > y ? "down" : "up");
   };
 
   const aim = (element, action) => {
@@ -65,6 +65,7 @@ window.millraceSteps = (() => {
   const select = (element, option) => aim(element, { kind: "select", text: option });
   const wait = (seconds) => ({ action: { kind: "wait", seconds } });
   const press = (...keys) => ({ action: { kind: "press", keys } });
+  const scroll = (element, direction) => scrollAt(...middle(boxOf(element)), direction);
   const drag = (element, x, y) => aim(element, { kind: "drag", end_point: grid(x, y) });
   const dragFrom = (fromX, fromY, x, y) => ({ action: { kind: "drag", point: grid(fromX, fromY), end_point: grid(x, y) } });
 
@@ -80,6 +81,6 @@ window.millraceSteps = (() => {
   };
   return {
     one, all, text, shown, named, quoted, ordinal, boxOf, middle,
-    click, type, select, wait, press, drag, dragFrom, fill, tick,
+    click, type, select, wait, press, scroll, drag, dragFrom, fill, tick,
   };
 })();
