@@ -61,7 +61,8 @@ window.millraceSteps = (() => {
     return { target: boxOf(element), action: { ...action, point: grid(...point) } };
   };
   const click = (element) => aim(element, { kind: "click" });
-  const type = (element, value) => aim(element, { kind: "type", text: value });
+  // Enter would be a line more in a text of several lines.
+  const type = (element, value) => aim(element, { kind: "type", text: value, enter: element.tagName !== "TEXTAREA" });
   const select = (element, option) => aim(element, { kind: "select", text: option });
   const wait = (seconds) => ({ action: { kind: "wait", seconds } });
   const press = (...keys) => ({ action: { kind: "press", keys } });
@@ -80,7 +81,7 @@ window.millraceSteps = (() => {
     return next ? click(next) : click(button);
   };
   return {
-    one, all, text, shown, named, quoted, ordinal, boxOf, middle,
+    one, all, text, shown, named, quoted, ordinal, boxOf, middle, openPoint,
     click, type, select, wait, press, scroll, drag, dragFrom, fill, tick,
   };
 })();
