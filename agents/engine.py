@@ -3,6 +3,7 @@
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Literal, Protocol, Self
 
 from schemas.ids import PolicyVersion
@@ -82,3 +83,21 @@ class Engine(AbstractAsyncContextManager["Engine"], Protocol):
             EngineFailed: the weights could not be loaded; the engine's state is unknown.
         """
         ...
+
+
+class Weightless:
+    """The part of an `Engine` that has no weights of its own."""
+
+    takes_weights = False
+    version = PolicyVersion(0)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def load(self, folder: Path, version: PolicyVersion) -> None:
+        raise AssertionError("there are no weights to replace")

@@ -2,27 +2,23 @@
 
 import base64
 import os
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import openai
 
-from agents.engine import ChatMessage, Generation, GenerationRequest
+from agents.engine import ChatMessage, Generation, GenerationRequest, Weightless
 from schemas.config import PolicyConfig
 from schemas.errors import ConfigurationError, PolicyError
-from schemas.ids import PolicyVersion
 from schemas.messages import Picture
 
 
-class OpenAIEngine:
+class OpenAIEngine(Weightless):
     """Chat completions of `policy_config.base_model` at `policy_config.base_url`; pictures travel as data URLs.
 
     Raises:
         ConfigurationError: the key's environment variable is not set.
     """
-
-    takes_weights = False
 
     def __init__(self, policy: PolicyConfig) -> None:
         key = os.environ.get(policy.api_key_env_var)
@@ -37,13 +33,6 @@ class OpenAIEngine:
             api_key=key, base_url=policy.base_url or None, timeout=policy.vllm_timeout, max_retries=0
         )
         self._gives_logprobs = True
-
-    @property
-    def version(self) -> PolicyVersion:
-        return PolicyVersion(0)
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -67,9 +56,6 @@ class OpenAIEngine:
             ) from error
         except openai.OpenAIError as error:
             raise PolicyError(f"{where} gave no answer: {error}") from error
-
-    async def load(self, folder: Path, version: PolicyVersion) -> None:
-        raise AssertionError("an endpoint keeps its own weights")
 
     async def _complete(self, request: GenerationRequest) -> Generation:
         temperature = 0.0 if request.greedy else self._policy.temperature

@@ -1,29 +1,25 @@
 """The scripted oracle as a policy: tokenised demonstrations of the steps that the page itself points out."""
 
 from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
 import msgspec
 
 from agents.action_space import ActionSpace
 from agents.demonstration import demonstrated_action
 from agents.describing import describe
-from agents.engine import Generation, GenerationRequest
+from agents.engine import Generation, GenerationRequest, Weightless
 from agents.rendering import render_action
 from agents.tokens import PromptTokenizer
 from schemas.errors import PolicyError
-from schemas.ids import PolicyVersion
 from schemas.messages import Action, Observation
 
 _STANDARD = ActionSpace()
 
 
-class OracleEngine:
+class OracleEngine(Weightless):
     """Answers with what the model is to learn, in the tokens of the model that is to learn it. No log-probabilities, no
     policy version: nothing was sampled."""
-
-    takes_weights = False
 
     def __init__(
         self,
@@ -45,18 +41,6 @@ class OracleEngine:
         self._grid = grid
         self._space = space
 
-    @property
-    def version(self) -> PolicyVersion:
-        return PolicyVersion(0)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
-
     async def generate(self, request: GenerationRequest) -> Generation:
         """Raises `PolicyError` when the page offers no oracle: only tasks of a scripted suite can be demonstrated."""
         text = self._response(request.observation)
@@ -75,9 +59,6 @@ class OracleEngine:
             return render_action(action, thought=_said(action), prompt_version=version, space=self._space)
         except ValueError as error:
             raise PolicyError(f"the oracle of {observation.url} cannot be followed: {error}") from error
-
-    async def load(self, folder: Path, version: PolicyVersion) -> None:
-        raise AssertionError("an oracle has no weights")
 
 
 def _said(action: Action) -> str:

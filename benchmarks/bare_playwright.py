@@ -8,7 +8,7 @@ from playwright.async_api import Browser, CDPSession, Error, Page, async_playwri
 
 from benchmarks.browser_schedule import FORMAT, NUM_STEPS, QUALITY, VIEWPORT, Kind, Step, first_page, schedule
 from benchmarks.player import Player, Timed
-from browser_workers.chromium.executable import sandboxed
+from browser_workers.chromium.process.executable import sandboxed
 
 _TRIES = 20
 

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 
 from benchmarks.report import BASELINE, OURS, TARGET
 from benchmarks.scripted_worker import SUITES, ScriptedWorker, task
-from browser_workers.chromium.memory import pss_mib
+from browser_workers.chromium.process.memory import pss_mib
 from schemas.messages import Outcome
 
 SLOTS = 4

@@ -15,7 +15,7 @@ import msgspec
 from benchmarks.bare_playwright import BarePlaywright
 from benchmarks.player import Player, Timed
 from benchmarks.worker_alone import WorkerAlone
-from browser_workers.chromium.executable import find_chromium
+from browser_workers.chromium.process.executable import find_chromium
 from ops.logs import quiet_logs
 
 SYSTEMS = ("bare-png", "bare-jpeg", "alone")

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import anyio
 import anyio.to_thread
 import psutil
 
+from browser_workers.chromium.process.memory import pss_mib
+
 _SAMPLE_S = 2.0
-_MIB = 1024.0 * 1024.0
 
 
 class ProcessUsage:
@@ -24,7 +24,7 @@ class ProcessUsage:
         return sum(sum(times[:4]) for times in self._each("cpu_times"))
 
     def pss_mib(self) -> float:
-        return sum(_pss_mib(process) for process in self._tree())
+        return sum(pss_mib(process.pid) for process in self._tree())
 
     async def watch(self) -> None:
         """Keeps the peaks up to date."""
@@ -45,13 +45,3 @@ class ProcessUsage:
                 process = psutil.Process(root)
                 yield process
                 yield from process.children(recursive=True)
-
-
-def _pss_mib(process: psutil.Process) -> float:
-    with suppress(OSError, psutil.Error):
-        for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) / 1024.0
-    with suppress(psutil.Error):
-        return float(process.memory_info().rss) / _MIB
-    return 0.0

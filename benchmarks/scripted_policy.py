@@ -2,12 +2,10 @@
 
 import argparse
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import anyio
 
-from agents.engine import Generation, GenerationRequest
+from agents.engine import Generation, GenerationRequest, Weightless
 from agents.rendering import render_action
 from agents.worker import PolicyWorker
 from benchmarks.browser_schedule import schedule
@@ -16,7 +14,7 @@ from ops.configuration import load_config
 from ops.logs import quiet_logs
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
-from schemas.ids import EpisodeId, PolicyVersion, WorkerId
+from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Role, VersionSpan
 
 _WORKER = WorkerId("policy-1")
@@ -26,19 +24,8 @@ def episode_id(number: int) -> EpisodeId:
     return EpisodeId(f"bench-{number:05d}")
 
 
-class ScriptedEngine:
+class ScriptedEngine(Weightless):
     """The step of the schedule that the observation's episode and step stand for."""
-
-    takes_weights = False
-    version = PolicyVersion(0)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
 
     async def generate(self, request: GenerationRequest) -> Generation:
         observation = request.observation
@@ -53,9 +40,6 @@ class ScriptedEngine:
             logprobs=(0.0,),
             versions=(VersionSpan(start=0, end=1, version=self.version),),
         )
-
-    async def load(self, folder: Path, version: PolicyVersion) -> None:
-        raise AssertionError("a script has no weights")
 
 
 async def main(run_dir: Path) -> None:

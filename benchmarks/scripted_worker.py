@@ -11,7 +11,7 @@ import psutil
 
 from browser_workers.browser import Opening
 from browser_workers.chromium.browser import PlaywrightBrowser
-from browser_workers.chromium.processes import Part, ProcessTree
+from browser_workers.chromium.process.processes import Part, ProcessTree
 from browser_workers.suites.demo import DemoSuite
 from browser_workers.suites.suite import Suite
 from browser_workers.worker import BrowserWorker

@@ -25,6 +25,10 @@ def pixels(point: tuple[float, float], viewport: tuple[int, int]) -> Point | str
     return pixel(viewport[0], point[0]), pixel(viewport[1], point[1])
 
 
+def num_lines(action: Action) -> int:
+    return max(1, min(action.num_lines, MAX_LINES))
+
+
 def wait_s(action: Action) -> float:
     return max(0.0, min(action.seconds, MAX_WAIT_S))
 

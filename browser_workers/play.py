@@ -6,7 +6,7 @@ reason and the steps it had); a bus that fails raises, so that the task is playe
 
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
 import anyio
@@ -46,6 +46,9 @@ class Clock:
 
 
 _CAUSE_S = 0.2
+"""Until what says why an error came is there as well."""
+_FINAL_STATE_S = 30.0
+"""For all that checks look at: the episode's own time does not bound that."""
 
 
 class _TimeIsUp(Exception):
@@ -189,11 +192,10 @@ class Play:
     async def _read_final_state(self, session: Session) -> FinalState | None:
         """What the task's checks look at; None when the page can no longer be read."""
         expressions = [check.expression for check in self._task.checks if check.kind is CheckKind.PAGE]
-        try:
+        with anyio.move_on_after(_FINAL_STATE_S), suppress(BrowserError):
             state = await session.state()
             return FinalState(url=state.url, title=state.title, values=await session.page_values(expressions))
-        except BrowserError:
-            return None
+        return None
 
     @contextmanager
     def _in_time(self) -> Iterator[None]:

@@ -153,10 +153,13 @@ class BrowserWorker:
         self._add("episodes", 1)
         self._add("steps", trajectory.num_steps)
         self._add("failures", trajectory.outcome is Outcome.FAILED)
+        self._add("navigation_errors", bool(trajectory.navigation_error))
         self._add("reset_s", timings.reset_s)
         self._add("observe_s", timings.observe_s)
         self._add("policy_s", timings.policy_s)
         self._add("act_s", timings.act_s)
+        if trajectory.navigation_error:
+            _log.warning("first_navigation_failed", website=trajectory.task.website, error=trajectory.navigation_error)
         log = _log.warning if trajectory.outcome is Outcome.FAILED else _log.debug
         log("episode_ended", outcome=trajectory.outcome.value, steps=trajectory.num_steps, error=trajectory.error)
 

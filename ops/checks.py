@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio
 import psutil
 
-from browser_workers.chromium.executable import find_chromium
+from browser_workers.chromium.process.executable import find_chromium
 from bus.server import nats_server
 from bus.server_binary import find_binary
 from schemas.errors import MillraceError

@@ -182,7 +182,10 @@ class EnvConfig:
     test_tasks_repeat_times: int = 1
 
     def __post_init__(self) -> None:
-        _require(self.server_size > 0, f"env_config.server_size is {self.server_size}: write a number above 0")
+        for name in ("server_size", "operation_timeout", "task_timeout_minutes"):
+            _require(getattr(self, name) > 0, f"env_config.{name} is {getattr(self, name):g}: write a number above 0")
+        for name in ("max_retries", "instance_lifetime_max"):
+            _require(getattr(self, name) >= 0, f"env_config.{name} is {getattr(self, name):g}: write 0 or more")
         _require(self.train_tasks_rollout_size > 0, "env_config.train_tasks_rollout_size must be above 0")
         _require(0 < self.completion_threshold <= 1, "env_config.completion_threshold must be above 0 and at most 1")
 

@@ -10,11 +10,12 @@ from itertools import islice
 
 import msgspec
 
-from browser_workers.accessibility_text import AccessibleNode, accessibility_text
 from browser_workers.browser import Box
 from browser_workers.chromium.calls import CallRefused, NoAnswer
 from browser_workers.chromium.elements import Elements
+from browser_workers.chromium.frames import Frame, FrameTree, frame_tree
 from browser_workers.chromium.tab import Tab
+from browser_workers.observation.accessibility_text import AccessibleNode, accessibility_text
 from schemas.errors import PageFailed
 from schemas.messages import Element
 
@@ -61,16 +62,6 @@ class _AxNode(msgspec.Struct):
     backendDOMNodeId: int = 0  # noqa: N815
 
 
-class _Frame(msgspec.Struct):
-    id: str
-    securityOrigin: str = ""  # noqa: N815
-
-
-class _FrameTree(msgspec.Struct):
-    frame: _Frame
-    childFrames: "list[_FrameTree]" = []  # noqa: N815
-
-
 class Accessibility:
     """Of one session."""
 
@@ -111,7 +102,7 @@ class Accessibility:
 
     async def _read(self, tab: Tab, nodes: dict[str, AccessibleNode], marks: Mapping[int, Element], *, numbered: bool) -> str:
         """Adds the nodes of every frame; returns the root's key. A frame that goes away meanwhile is left out."""
-        tree = msgspec.convert((await tab.send("Page.getFrameTree"))["frameTree"], _FrameTree)
+        tree = await frame_tree(tab.send)
         inner: dict[int, str] = {}
         root = ""
         for number, frame in enumerate([*islice(_below(tree), _MOST_FRAMES), tree.frame]):
@@ -157,7 +148,7 @@ def _accessible(each: _AxNode, frame: str, inner: str | None, origin: str) -> Ac
     )
 
 
-def _below(tree: _FrameTree) -> Iterator[_Frame]:
+def _below(tree: FrameTree) -> Iterator[Frame]:
     """Innermost first: what a frame holds is known before it."""
     for child in tree.childFrames:
         yield from _below(child)

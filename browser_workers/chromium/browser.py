@@ -15,10 +15,10 @@ from anyio.abc import TaskStatus
 from browser_workers.browser import Opening
 from browser_workers.chromium.contexts import open_context
 from browser_workers.chromium.instance import Instance
-from browser_workers.chromium.retirement import Lifetime
+from browser_workers.chromium.process.retirement import Lifetime
+from browser_workers.chromium.process.source import source_of
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.chromium.settings import TabSettings
-from browser_workers.chromium.source import source_of
 from browser_workers.limits import Limits
 from schemas.config import BrowserConfig, ContextConfig, EnvConfig
 from schemas.errors import PageFailed

@@ -9,7 +9,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from browser_workers.browser import Opening
 from browser_workers.chromium.interception import Interception
-from browser_workers.chromium.launch import Chromium
+from browser_workers.chromium.process.launch import Chromium
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.network.gate import Gate
 from browser_workers.network.reach import Reach

@@ -10,7 +10,8 @@ import msgspec
 
 from browser_workers.browser import Box
 from browser_workers.chromium.calls import CallRefused
-from browser_workers.chromium.isolated_world import IsolatedWorld, Send
+from browser_workers.chromium.frames import Send
+from browser_workers.chromium.isolated_world import IsolatedWorld
 from schemas.errors import PageFailed
 
 Point = tuple[int, int]

@@ -9,7 +9,7 @@ from browser_workers.chromium.calls import CallRefused, Json
 from browser_workers.chromium.document_elements import DocumentElements, Found, Point
 from browser_workers.chromium.listeners import Listeners
 from browser_workers.chromium.tab import Tab
-from browser_workers.reading_order import reading_order
+from browser_workers.observation.reading_order import reading_order
 from schemas.messages import Element
 
 _MOST_ELEMENTS = 500

@@ -11,6 +11,7 @@ import anyio
 import msgspec
 
 from browser_workers.chromium.calls import CallRefused, Calls, Json, NoAnswer
+from browser_workers.chromium.frames import frame_tree, world_in
 from browser_workers.chromium.loading import Loading
 from schemas.errors import PageFailed
 
@@ -22,11 +23,10 @@ Attempt = Callable[[float], Awaitable[object]]
 """Takes its deadline in seconds."""
 _WORLD = "millrace"
 _NAME = f"millrace_{secrets.token_hex(8)}"
-_PARTS = ("naming.js", "asides.js", "witness.js", "settling.js")
+_PARTS = ("naming.js", "asides.js", "witness.js", "settling.js", "reading.js")
 _SCRIPTS = resources.files("browser_workers.chromium") / "scripts"
-_SCRIPT = "\n".join(
-    ['(() => {"use strict";', *((_SCRIPTS / part).read_text() for part in _PARTS), "return { begin, state, settle }; })()"]
-)
+_CALLS = "return { begin, state, settle, text }; })()"
+_SCRIPT = "\n".join(['(() => {"use strict";', *((_SCRIPTS / part).read_text() for part in _PARTS), _CALLS])
 
 
 class _Result(msgspec.Struct):
@@ -103,21 +103,11 @@ class Evaluation:
 
     async def _new_world(self) -> int:
         if not self._frame_id:
-            tree = msgspec.convert((await self._calls.send("Page.getFrameTree"))["frameTree"], _FrameTree)
-            self._frame_id = tree.frame.id
-        answer = await self._calls.send("Page.createIsolatedWorld", {"frameId": self._frame_id, "worldName": _WORLD})
-        return msgspec.convert(answer["executionContextId"], int)
+            self._frame_id = (await frame_tree(self._calls.send)).frame.id
+        return await world_in(self._calls.send, self._frame_id, _WORLD)
 
     async def _evaluate(self, params: Json, timeout_s: float) -> object:
         answer = await self._calls.send("Runtime.evaluate", {**params, "returnByValue": True}, timeout_s=timeout_s)
         if "exceptionDetails" in answer:
             raise CallRefused(f"its script failed: {str(answer['exceptionDetails'])[:_TEXT_LIMIT]}")
         return msgspec.convert(answer["result"], _Result).value
-
-
-class _Frame(msgspec.Struct):
-    id: str
-
-
-class _FrameTree(msgspec.Struct):
-    frame: _Frame

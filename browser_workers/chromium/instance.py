@@ -6,10 +6,10 @@ import anyio
 import structlog
 from anyio.abc import TaskGroup
 
-from browser_workers.chromium.launch import Chromium
-from browser_workers.chromium.retirement import Lifetime
+from browser_workers.chromium.process.launch import Chromium
+from browser_workers.chromium.process.retirement import Lifetime
+from browser_workers.chromium.process.vigil import Vigil
 from browser_workers.chromium.session import PlaywrightSession
-from browser_workers.chromium.vigil import Vigil
 from schemas.errors import BrowserLost
 
 _log = structlog.get_logger()

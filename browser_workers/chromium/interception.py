@@ -3,7 +3,10 @@
 What this cannot see: where a name leads, and what goes beside HTTP and WebSockets.
 """
 
+from contextlib import suppress
+
 from playwright.async_api import BrowserContext, Route, WebSocketRoute
+from playwright.async_api import Error as PlaywrightError
 
 from browser_workers.network.addresses import assumed
 from browser_workers.network.refusals import Refusals
@@ -39,10 +42,13 @@ class Interception:
         return bool(reason)
 
     async def _judge(self, route: Route) -> None:
-        if self._refuses(route.request.url):
-            await route.abort("blockedbyclient")
-        else:
-            await route.fallback()
+        # A page that is gone meanwhile is nobody's failure.
+        with suppress(PlaywrightError):
+            if self._refuses(route.request.url):
+                await route.abort("blockedbyclient")
+            else:
+                await route.fallback()
 
     async def _end(self, socket: WebSocketRoute) -> None:
-        await socket.close(code=_REFUSED)
+        with suppress(PlaywrightError):
+            await socket.close(code=_REFUSED)

@@ -12,10 +12,8 @@ import anyio
 import msgspec
 
 from browser_workers.chromium.calls import CallRefused, Json
+from browser_workers.chromium.frames import Send, frame_tree, world_in
 from schemas.errors import BrowserError, PageFailed
-
-Send = Callable[[str, Json], Awaitable[Json]]
-"""A call of the DevTools protocol in the process that the document lives in. Raises `CallRefused`."""
 
 _SCRIPTS = Path(__file__).parent / "scripts"
 _TRIES = 3
@@ -112,13 +110,8 @@ class IsolatedWorld:
         raise AssertionError("unreachable")
 
     async def _enter(self) -> int:
-        frame = self._frame
-        if not frame:
-            tree = await self._send("Page.getFrameTree", {})
-            frame = msgspec.convert(tree["frameTree"], _FrameTree).frame.id
-        params: Json = {"frameId": frame, "worldName": f"millrace-{self._name}"}
-        world = await self._send("Page.createIsolatedWorld", params)
-        context = msgspec.convert(world["executionContextId"], int)
+        frame = self._frame or (await frame_tree(self._send)).frame.id
+        context = await world_in(self._send, frame, f"millrace-{self._name}")
         await self._evaluate_in(context, f"{self._source}; 0", by_value=True)
         self.context = context
         return context
@@ -156,11 +149,3 @@ async def _all(calls: Iterable[Callable[[], Awaitable[None]]]) -> None:
 class _Property(msgspec.Struct):
     name: str
     value: _Answer.Result | None = None
-
-
-class _Frame(msgspec.Struct):
-    id: str
-
-
-class _FrameTree(msgspec.Struct):
-    frame: _Frame

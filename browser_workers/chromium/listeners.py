@@ -7,7 +7,8 @@ import anyio
 import msgspec
 
 from browser_workers.chromium.calls import CallRefused, Json
-from browser_workers.chromium.isolated_world import IsolatedWorld, Send
+from browser_workers.chromium.frames import Send
+from browser_workers.chromium.isolated_world import IsolatedWorld
 
 _CLICKS = frozenset({"click", "dblclick", "mousedown", "mouseup", "pointerdown", "pointerup", "contextmenu"})
 _MOST = 5000

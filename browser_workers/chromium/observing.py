@@ -14,8 +14,8 @@ from browser_workers.chromium.elements import Elements
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
 from browser_workers.limits import Limits
-from browser_workers.marks import draw_marks
-from browser_workers.pictures import is_blank
+from browser_workers.observation.marks import draw_marks
+from browser_workers.observation.pictures import is_blank
 from schemas.messages import Element, Picture
 
 _CAPTURES = 2

@@ -6,14 +6,13 @@ from typing import Protocol
 
 import anyio
 
-from browser_workers.actions import Point, pixels, scroll_delta, wait_s
+from browser_workers.actions import Point, num_lines, pixels, scroll_delta, wait_s
 from browser_workers.browser import Opening, Performed
 from browser_workers.chromium import input as device
 from browser_workers.chromium.asides import last_copied, opens_window, sentence
 from browser_workers.chromium.calls import CallRefused
 from browser_workers.chromium.happenings import Happenings
 from browser_workers.chromium.paging import Paging
-from browser_workers.chromium.reading import page_text
 from browser_workers.chromium.selecting import select_option
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
@@ -108,7 +107,7 @@ class Performer:
                 await anyio.sleep(wait_s(action))
                 return await self._after()
             case ActionKind.READ_PAGE:
-                return await self.performed(Performed(page_text=await page_text(tab, action.num_lines)))
+                return await self.performed(Performed(page_text=await tab.text(num_lines(action))))
             case ActionKind.ANSWER:
                 return Performed()
             case _:

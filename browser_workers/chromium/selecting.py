@@ -9,6 +9,7 @@ from browser_workers.actions import Point
 from browser_workers.chromium.calls import CallRefused, Json
 from browser_workers.chromium.tab import Tab
 
+_TEXT_LIMIT = 4000
 _SCRIPT = (Path(__file__).parent / "scripts" / "select_option.js").read_text()
 
 
@@ -46,4 +47,4 @@ async def select_option(tab: Tab, point: Point, wanted: str) -> str:
         return "there is nothing at that place that could be selected from"
     if "exceptionDetails" in chosen:
         return f"the option {json.dumps(wanted[:200])} could not be selected: the page's script failed"
-    return str(msgspec.convert(chosen["result"], _Object).value)
+    return str(msgspec.convert(chosen["result"], _Object).value)[:_TEXT_LIMIT]

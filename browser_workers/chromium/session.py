@@ -10,9 +10,9 @@ from playwright.async_api import BrowserContext, Route
 
 from browser_workers.browser import Opening, PageState, Performed, View
 from browser_workers.chromium.happenings import Happenings
-from browser_workers.chromium.launch import Chromium
 from browser_workers.chromium.observing import Observer
 from browser_workers.chromium.performing import Performer
+from browser_workers.chromium.process.launch import Chromium
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.site_routes import answer
 from browser_workers.chromium.windows import Windows

@@ -21,6 +21,8 @@ from schemas.errors import BrowserError
 from schemas.messages import Picture
 
 T = TypeVar("T")
+_TEXT_LIMIT = 40_000
+_VALUE_LIMIT = 100_000
 
 
 class Tab:
@@ -120,10 +122,14 @@ class Tab:
         """Address, title and environment."""
         return await self.rest.state()
 
+    async def text(self, num_lines: int) -> str:
+        """The first lines of the visible text, empty ones left out."""
+        return str(await self._evaluation.own(f"text({num_lines}, {_TEXT_LIMIT})"))
+
     async def value_of(self, expression: str) -> str:
-        """The value of a JavaScript expression as text; empty when it fails or is null."""
+        """The value of a JavaScript expression as text, its beginning at least; empty when it fails or is null."""
         value = await self._evaluation.page(f"String(({expression}) ?? '')")
-        return value if isinstance(value, str) else ""
+        return value[:_VALUE_LIMIT] if isinstance(value, str) else ""
 
     async def capture(self, *, jpeg_quality: int = 0) -> Picture:
         """A picture of the viewport, where it is a JPEG with the configured quality or `jpeg_quality`.

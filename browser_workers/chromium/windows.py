@@ -15,7 +15,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from browser_workers.browser import Opening, PageState
 from browser_workers.chromium.happenings import Happenings
-from browser_workers.chromium.launch import Chromium
+from browser_workers.chromium.process.launch import Chromium
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
 from schemas.errors import BrowserError, PageFailed
@@ -91,9 +91,9 @@ class Windows:
         state = await tab.state()
         if len(self.tabs) < 2:
             return state
-        listed = [await _listed(each) for each in self.tabs if each is not tab]
-        listed.insert(self.tabs.index(tab), BrowserTab(title=state.title, url=state.url, active=True))
-        return replace(state, tabs=tuple(listed))
+        shown = BrowserTab(title=state.title, url=state.url, active=True)
+        # Tabs may open and close while this is asked.
+        return replace(state, tabs=tuple([shown if each is tab else await _listed(each) for each in tuple(self.tabs)]))
 
     async def opened(self, num_opened: int) -> None:
         """Waits a moment for one more window than `num_opened`, whose coming a page has announced."""
@@ -139,7 +139,8 @@ class Windows:
         await tab.send("Page.bringToFront")
 
     async def close(self, tab: Tab) -> None:
-        self._forget(tab)
+        if tab in self.tabs:
+            self._forget(tab)
         await _close(tab.page)
 
     def _forget(self, tab: Tab) -> None:

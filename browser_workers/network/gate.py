@@ -30,6 +30,8 @@ _ADDRESS_S = 5.0
 _IDLE_S = 300.0
 _SWEEP_S = 60.0
 _MAX_CONNECTIONS = 512
+_MAX_LOGGED = 32
+"""Refusals; a page can have any number of them."""
 
 
 class Gate:
@@ -43,6 +45,7 @@ class Gate:
         self._idle_s, self._sweep_s = idle_s, sweep_s
         self._names = Names()
         self._refusals = Refusals()
+        self._num_logged = 0
         self._ends: set[End] = set()
         self._wanted: MemoryObjectSendStream[tuple[_Browser, Target]]
         self._closing, self._closed = anyio.Event(), anyio.Event()
@@ -138,7 +141,9 @@ class Gate:
         if code is Answer.CONNECTED:
             self._refusals.forget(host)
             return
-        if self._refusals.add(host, reason) and code is Answer.NOT_ALLOWED:
+        is_news = self._refusals.add(host, reason)
+        if is_news and code is Answer.NOT_ALLOWED and self._num_logged < _MAX_LOGGED:
+            self._num_logged += 1
             _log.info("host_refused", host=host, port=port, reason=reason)
         browser.refuse(code)
 

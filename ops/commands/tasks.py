@@ -52,9 +52,9 @@ async def _miniwob_tasks(options: argparse.Namespace) -> int:
 
 @interruptible
 async def _shop_tasks(options: argparse.Namespace) -> int:
-    from ops.task_files import write_shop_tasks
+    from ops.shop_task_file import main
 
-    return write_shop_tasks(options.out, options.seed, options.difficulty)
+    return main(options.out, options.seed, options.difficulty)
 
 
 @interruptible

@@ -4,10 +4,9 @@ Made by a process of its own, `python -m ops.demo.material`, so that the termina
 """
 
 import argparse
-import json
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from ops.demo.recipe import GRID, NUM_DEMONSTRATIONS, NUM_HELD_OUT, THOUGHT
 from ops.demo.tiny_model import build_tiny_model
 from ops.interruptible import run
 from ops.run_folder import RunFolder
+from ops.task_files import write_tasks
 from schemas.errors import ConfigurationError
 from schemas.messages import Action, ActionKind
 
@@ -58,12 +58,8 @@ async def write_task_files(browser: Browser, family: str, seeds: PageSeeds, fold
     for name, pages in (("demonstrations", seeds.demonstrations), ("train", seeds.train), ("held_out", seeds.held_out)):
         tasks = await demo_tasks(browser, family, pages)
         instructions.update(str(task["task_name"]) for task in tasks)
-        write_lines(folder / f"{name}.jsonl", tasks)
+        write_tasks(folder / f"{name}.jsonl", tasks)
     return sorted(instructions)
-
-
-def write_lines(path: Path, lines: Sequence[Mapping[str, object]]) -> None:
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
 def reading_matter(instructions: Sequence[str]) -> list[str]:

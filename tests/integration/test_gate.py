@@ -10,6 +10,7 @@ import anyio.abc
 import anyio.lowlevel
 import psutil
 import pytest
+import structlog
 
 from browser_workers.network.gate import Gate
 from browser_workers.network.rules import Endpoint, Rules
@@ -103,6 +104,14 @@ async def test_private_addresses_are_refused_with_the_reason() -> None:
         for host in ("127.0.0.1", "localhost", "0x7f.1"):
             assert await answer_of(gate, host, port) is Answer.NOT_ALLOWED
             assert "a loopback address" in gate.why_blocked(host)
+
+
+async def test_a_page_that_tries_every_port_does_not_fill_the_log() -> None:
+    with structlog.testing.capture_logs() as logs:
+        async with serving(Gate(Rules())) as gate:
+            for port in range(1, 100):
+                assert await answer_of(gate, "127.0.0.1", port) is Answer.NOT_ALLOWED
+    assert [line["port"] for line in logs if line["event"] == "host_refused"] == list(range(1, 33))
 
 
 async def test_a_denied_name_is_not_even_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:

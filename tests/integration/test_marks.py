@@ -12,7 +12,7 @@ from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.elements import Elements
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.chromium.tab import Tab
-from browser_workers.marks import colour_of
+from browser_workers.observation.marks import colour_of
 from browser_workers.site import HTML, SiteRequest, SiteResponse
 from schemas.config import BrowserConfig, ContextConfig, EnvConfig
 from schemas.messages import Element

@@ -14,9 +14,10 @@ from playwright.async_api import Dialog, async_playwright
 
 from browser_workers.browser import Opening
 from browser_workers.chromium.browser import PlaywrightBrowser
-from browser_workers.chromium.executable import find_chromium, sandboxed
 from browser_workers.chromium.interception import Interception
-from browser_workers.chromium.remote import shown, socket_address
+from browser_workers.chromium.process.executable import find_chromium, sandboxed
+from browser_workers.chromium.process.launch import Chromium
+from browser_workers.chromium.process.remote import _reaches_gates, shown, socket_address
 from browser_workers.network.gate import Gate
 from browser_workers.site import Documents
 from schemas.config import BrowserConfig, EnvConfig
@@ -158,7 +159,7 @@ async def test_where_the_gate_is_out_of_reach_requests_are_judged_by_their_addre
     async def no(*_: object) -> bool:
         return False
 
-    monkeypatch.setattr("browser_workers.chromium.remote._reaches_gates", no)
+    monkeypatch.setattr("browser_workers.chromium.process.remote._reaches_gates", no)
     async with (
         local_site({"/": Reply(b"<!doctype html><title>site</title>")}) as site,
         local_site({}) as neighbour,
@@ -215,6 +216,18 @@ async def test_the_token_is_sent_and_shown_to_nobody(
         assert {asked.headers.get("authorization") for asked in service.asked} == {"Bearer the-secret"}
     shown_to_people = str(lost.value) + "".join(capsys.readouterr())
     assert "secret" not in shown_to_people
+
+
+async def test_a_browser_that_ends_while_it_is_tried_is_no_crash(tmp_path: Path) -> None:
+    async with chromium(tmp_path) as (process, port), async_playwright() as playwright:
+        browser = await playwright.chromium.connect_over_cdp(f"http://127.0.0.1:{port}")
+        running = Chromium(browser, await browser.new_browser_cdp_session())
+        ended = anyio.Event()
+        browser.on("disconnected", lambda _: ended.set())
+        kill(process)
+        with anyio.fail_after(10):
+            await ended.wait()
+            assert not await _reaches_gates(running, f"http://127.0.0.1:{port}")
 
 
 def test_where_a_browsers_socket_is() -> None:

@@ -1,6 +1,6 @@
 """Accessibility trees as text, by value."""
 
-from browser_workers.accessibility_text import AccessibleNode, accessibility_text
+from browser_workers.observation.accessibility_text import AccessibleNode, accessibility_text
 
 Nodes = dict[str, AccessibleNode]
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from browser_workers.actions import pixel, pixels, scroll_delta, wait_s, web_address
-from browser_workers.chromium.executable import find_chromium
-from browser_workers.pictures import is_blank
+from browser_workers.chromium.process.executable import find_chromium
+from browser_workers.observation.pictures import is_blank
 from browser_workers.site import SiteRequest
 from browser_workers.suites.demo import DemoSuite
 from browser_workers.suites.suite import UnknownWebsite, resolve

@@ -6,12 +6,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from browser_workers.chromium.executable import sandboxed
-from browser_workers.chromium.launch import arguments
-from browser_workers.chromium.memory import MIB, machine_mib, pss_mib
-from browser_workers.chromium.processes import Part, ProcessTree, Seen, part_of
-from browser_workers.chromium.retirement import Lifetime
-from browser_workers.chromium.vigil import broken, stopped_pages, suspects
+from browser_workers.chromium.process.executable import sandboxed
+from browser_workers.chromium.process.launch import arguments
+from browser_workers.chromium.process.memory import MIB, machine_mib, pss_mib
+from browser_workers.chromium.process.processes import Part, ProcessTree, Seen, part_of
+from browser_workers.chromium.process.retirement import Lifetime
+from browser_workers.chromium.process.vigil import broken, stopped_pages, suspects
 from schemas.config import BrowserConfig, EnvConfig
 
 LIFETIME = Lifetime(max_age_s=3000.0, max_episodes=1000, max_memory_mib=4096.0)

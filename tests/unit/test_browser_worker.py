@@ -8,6 +8,7 @@ import anyio
 import anyio.lowlevel
 import msgspec
 import pytest
+import structlog
 from anyio.abc import TaskGroup
 
 from browser_workers.browser import EnvironmentState, Opening, PageState, Performed, View
@@ -24,8 +25,11 @@ from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import (
     Action,
     ActionKind,
+    Check,
+    CheckKind,
     DeadLetter,
     EpisodeCancel,
+    FinalState,
     Observation,
     Outcome,
     Picture,
@@ -60,7 +64,7 @@ class ScriptedSession:
     async def open(self) -> Performed:
         if self.browser.open_failures:
             raise self.browser.open_failures.pop()
-        return Performed()
+        return Performed(navigation_error=self.browser.navigation_error)
 
     async def perform(self, action: Action) -> Performed:
         self.clicks += 1
@@ -82,7 +86,9 @@ class ScriptedSession:
         return View(picture=picture, state=await self.state())
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
-        return ("",) * len(expressions)
+        if self.browser.never_tells:
+            await anyio.sleep_forever()
+        return ("3",) * len(expressions)
 
     async def wait_failed(self) -> BrowserError:
         await self.failed.wait()
@@ -96,6 +102,10 @@ class ScriptedBrowser:
     hang_at: int = 0
     """The click that never returns."""
     picture_bytes: int = 0
+    never_tells: bool = False
+    """What checks ask the page for."""
+    navigation_error: str = ""
+    """Of the first page."""
     open_failures: list[BrowserError] = field(default_factory=list)
     sessions: list[ScriptedSession] = field(default_factory=list)
     num_open: int = 0
@@ -185,6 +195,34 @@ async def stage(browser: ScriptedBrowser | None = None, *, resend_s: float = 0.0
         yield Stage(bus, browser, status, group, trajectories, wakes)
         group.cancel_scope.cancel()
     assert browser.num_open == 0
+
+
+@pytest.mark.parametrize("never_tells", [False, True])
+async def test_a_page_that_never_tells_what_checks_ask_ends_its_episode(
+    never_tells: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("browser_workers.play._FINAL_STATE_S", 0.05)
+    check = Check(kind=CheckKind.PAGE, expected=("3",), expression="cart.length")
+    async with stage(ScriptedBrowser(never_tells=never_tells)) as on:
+        await on.admit(msgspec.structs.replace(builders.task(), checks=(check,)))
+        _, wake = await on.wake()
+        await on.answer(wake)
+        trajectory = await on.ended()
+    assert trajectory.outcome is Outcome.DONE
+    assert trajectory.final_state == (None if never_tells else FinalState(url="http://site/", title="page", values=("3",)))
+
+
+async def test_a_site_whose_first_page_cannot_be_had_is_logged_and_counted() -> None:
+    with structlog.testing.capture_logs() as logs:
+        async with stage(ScriptedBrowser(navigation_error="there is no such host (DNS)")) as on:
+            await on.admit(builders.task())
+            _, wake = await on.wake()
+            await on.answer(wake)
+            assert (await on.ended()).navigation_error == "there is no such host (DNS)"
+            await on.all_acknowledged()
+            assert on.status.metrics["navigation_errors"] == 1.0
+    (line,) = [line for line in logs if line["event"] == "first_navigation_failed"]
+    assert (line["website"], line["error"]) == (builders.task().website, "there is no such host (DNS)")
 
 
 async def test_an_episode_from_task_to_trajectory() -> None:

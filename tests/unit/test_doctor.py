@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from browser_workers.chromium.executable import find_chromium
+from browser_workers.chromium.process.executable import find_chromium
 from ops import checks, doctor
 from ops.checks import Check, Health
 from schemas.errors import ConfigurationError

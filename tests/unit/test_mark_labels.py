@@ -2,8 +2,8 @@
 
 import random
 
-from browser_workers.mark_labels import place_labels
-from browser_workers.reading_order import reading_order
+from browser_workers.observation.mark_labels import place_labels
+from browser_workers.observation.reading_order import reading_order
 
 PICTURE = (400, 300)
 LABEL = (16, 12)

@@ -13,7 +13,7 @@ from browser_workers.chromium.observing import Observer
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
 from browser_workers.limits import Limits
-from browser_workers.marks import draw_marks
+from browser_workers.observation.marks import draw_marks
 from schemas.config import BrowserConfig, ContextConfig, HttpPools
 from schemas.messages import Element, Picture
 

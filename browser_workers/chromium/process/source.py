@@ -3,9 +3,9 @@
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from browser_workers.chromium.executable import find_chromium
-from browser_workers.chromium.launch import Chromium, chromium
-from browser_workers.chromium.remote import remote_chromium
+from browser_workers.chromium.process.executable import find_chromium
+from browser_workers.chromium.process.launch import Chromium, chromium
+from browser_workers.chromium.process.remote import remote_chromium
 from schemas.config import BrowserConfig
 
 

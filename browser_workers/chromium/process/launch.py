@@ -23,8 +23,8 @@ from playwright.async_api import Browser, CDPSession, async_playwright
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api._context_manager import PlaywrightContextManager
 
-from browser_workers.chromium.executable import sandboxed
-from browser_workers.chromium.processes import ProcessTree
+from browser_workers.chromium.process.executable import sandboxed
+from browser_workers.chromium.process.processes import ProcessTree
 from schemas.errors import BrowserError, BrowserLost, ConfigurationError, PageFailed
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from PIL import Image, ImageDraw, ImageFont
 
-from browser_workers.mark_labels import place_labels
+from browser_workers.observation.mark_labels import place_labels
 from schemas.messages import Element, Picture
 
 Colour = tuple[int, int, int]

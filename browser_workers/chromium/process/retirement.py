@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from browser_workers.chromium.memory import machine_mib
+from browser_workers.chromium.process.memory import machine_mib
 from schemas.config import BrowserConfig, EnvConfig
 
 _SHARE_OF_MACHINE = 0.5

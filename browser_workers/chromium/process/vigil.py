@@ -10,9 +10,9 @@ import anyio
 import anyio.to_thread
 import structlog
 
-from browser_workers.chromium.launch import Chromium
-from browser_workers.chromium.memory import pss_mib
-from browser_workers.chromium.processes import Part, ProcessTree, Seen
+from browser_workers.chromium.process.launch import Chromium
+from browser_workers.chromium.process.memory import pss_mib
+from browser_workers.chromium.process.processes import Part, ProcessTree, Seen
 
 _log = structlog.get_logger()
 _LOOK_S = 0.25

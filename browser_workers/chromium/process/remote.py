@@ -16,7 +16,7 @@ from playwright.async_api import Browser, Dialog, Playwright, async_playwright
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api._context_manager import PlaywrightContextManager
 
-from browser_workers.chromium.launch import Chromium, end, first_line, watched
+from browser_workers.chromium.process.launch import Chromium, end, first_line, watched
 from browser_workers.network.addresses import is_loopback
 from browser_workers.network.gate import Gate
 from browser_workers.network.rules import Rules
@@ -121,15 +121,23 @@ async def _reaches_gates(running: Chromium, url: str) -> bool:
     if not is_loopback(urlsplit(url).hostname or ""):
         return False
     gate = Gate(Rules())
+    # Nothing may leave the group but as itself: a browser that ends now is noticed by its own event.
     async with anyio.create_task_group() as group:
-        await group.start(gate.serve)
-        context = await running.browser.new_context(proxy={"server": gate.proxy})
-        with anyio.move_on_after(_PROBE_S), suppress(PlaywrightError):
-            await (await context.new_page()).goto(_PROBED)
-        with anyio.move_on_after(_PROBE_S, shield=True), suppress(PlaywrightError):
-            await context.close()
+        with suppress(OSError, PlaywrightError):
+            await group.start(gate.serve)
+            await _probe(running.browser, gate.proxy)
         gate.close()
     return gate.num_asked > 0
+
+
+async def _probe(browser: Browser, proxy: str) -> None:
+    context = await browser.new_context(proxy={"server": proxy})
+    try:
+        with anyio.move_on_after(_PROBE_S):
+            await (await context.new_page()).goto(_PROBED)
+    finally:
+        with anyio.move_on_after(_PROBE_S, shield=True), suppress(PlaywrightError):
+            await context.close()
 
 
 def _without_query(error: BaseException, url: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from browser_workers.chromium.memory import MIB, pss_mib
+from browser_workers.chromium.process.memory import MIB, pss_mib
 
 _PROC = Path("/proc")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,1 @@
+"""One Chromium as a process: found, started or reached elsewhere, looked after, replaced, ended."""

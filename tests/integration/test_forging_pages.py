@@ -1,0 +1,59 @@
+"""Pages that change what JavaScript means: what is read of them stays what a visitor sees, and of a bounded length."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from browser_workers.chromium.browser import PlaywrightBrowser
+from schemas.config import EnvConfig
+from schemas.messages import Action, ActionKind
+from tests.browser_pages import at, opening_of, small
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(30)]
+LONG = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[PlaywrightBrowser]:
+    async with PlaywrightBrowser(small(), EnvConfig(operation_timeout=5.0)) as browser:
+        yield browser
+
+
+READ = Action(kind=ActionKind.READ_PAGE, num_lines=10)
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        f"<script>String.prototype.slice = Array.prototype.join = () => 'forged'.repeat({LONG})</script>",
+        "<script>Object.defineProperty(HTMLElement.prototype, 'innerText', {get: () => 'forged'})</script>",
+        "<form name='body'></form>",
+    ],
+    ids=["its functions", "its text", "its names"],
+)
+async def test_the_text_that_is_read_is_the_one_that_is_shown(browser: PlaywrightBrowser, forgery: str) -> None:
+    async with browser.session(opening_of(f"<p>first</p>{forgery}<p>second</p>")) as session:
+        await session.open()
+        assert (await session.perform(READ)).page_text == "first\nsecond"
+
+
+async def test_a_value_for_a_check_is_bounded(browser: PlaywrightBrowser) -> None:
+    forgery = f"<script>String.prototype.slice = () => 'x'.repeat({LONG}); window.answer = 'x'.repeat({LONG})</script>"
+    async with browser.session(opening_of(forgery)) as session:
+        await session.open()
+        values = await session.page_values(["window.answer", "'abc'.slice(1)"])
+        assert [len(value) for value in values] == [100_000, 100_000]
+
+
+async def test_what_a_page_says_of_its_select_is_bounded(browser: PlaywrightBrowser) -> None:
+    body = "<select style='position:absolute;inset:0'><option>one</select>"
+    forgery = f"<script>JSON.stringify = () => 'x'.repeat({LONG})</script>"
+    async with browser.session(opening_of(body + forgery)) as session:
+        await session.open()
+        performed = await session.perform(Action(kind=ActionKind.SELECT, point=at(100, 100), text="two"))
+        assert 0 < len(performed.refused) <= 4000

@@ -1,0 +1,98 @@
+"""The tabs of a context while they come and go: what is said of them, whatever closes meanwhile."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from playwright.async_api import BrowserContext
+
+from browser_workers.browser import Opening, PageState
+from browser_workers.chromium.happenings import Happenings
+from browser_workers.chromium.paging import Paging
+from browser_workers.chromium.process.launch import Chromium
+from browser_workers.chromium.settings import TabSettings
+from browser_workers.chromium.tab import Tab
+from browser_workers.chromium.windows import Windows
+from schemas.config import BrowserConfig
+from schemas.messages import Action, ActionKind, BrowserTab
+
+pytestmark = pytest.mark.anyio
+OPENING = Opening("http://site/")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class SilentContext:
+    def on(self, event: str, handler: Callable[..., None]) -> None: ...
+
+
+@dataclass
+class ScriptedPage:
+    url: str
+
+    async def close(self) -> None: ...
+
+
+@dataclass(eq=False)
+class ScriptedTab:
+    """Something may happen while it is asked."""
+
+    name: str
+    meanwhile: Callable[[], None] = lambda: None
+    page: ScriptedPage = field(default_factory=lambda: ScriptedPage("about:blank"))
+    navigation: Any = None
+
+    async def state(self) -> PageState:
+        return PageState(f"http://site/{self.name}", self.name)
+
+    async def send(self, method: str, timeout_s: float = 0.0) -> dict[str, object]:
+        self.meanwhile()
+        return {"targetInfo": {"title": self.name, "url": f"http://site/{self.name}"}}
+
+    async def is_first(self) -> bool:
+        self.meanwhile()
+        return True
+
+
+def windows_of(*tabs: ScriptedTab) -> Windows:
+    """The last one is active."""
+    context = cast(BrowserContext, SilentContext())
+    windows = Windows(
+        cast(Chromium, None),
+        cast(Any, None),
+        TabSettings(BrowserConfig()),
+        context,
+        OPENING,
+        Happenings(context, cast(Any, None), timeout_s=1.0),
+    )
+    windows.tabs += cast("list[Tab]", tabs)
+    windows._recent += cast("list[Tab]", tabs)
+    return windows
+
+
+async def test_tabs_that_close_while_they_are_listed() -> None:
+    first, second, popup = ScriptedTab("first"), ScriptedTab("second"), ScriptedTab("popup")
+    windows = windows_of(first, second, popup)
+    first.meanwhile = lambda: windows._on_closed(cast(Tab, popup), "the page closed itself")
+    cast(Any, popup).fail = lambda reason: None
+    assert (await windows.state()).tabs == (
+        BrowserTab(title="first", url="http://site/first"),
+        BrowserTab(title="second", url="http://site/second"),
+        BrowserTab(title="popup", url="http://site/popup", active=True),
+    )
+    assert [tab.page.url for tab in windows.tabs] == ["about:blank"] * 2
+
+
+async def test_a_tab_that_closes_itself_while_the_policy_goes_back_from_it() -> None:
+    first, second, popup = ScriptedTab("first"), ScriptedTab("second"), ScriptedTab("popup")
+    windows = windows_of(first, second, popup)
+    cast(Any, popup).fail = lambda reason: None
+    popup.meanwhile = lambda: windows._on_closed(cast(Tab, popup), "the page closed itself")
+    popup.navigation = popup
+    performed = await Paging(windows, OPENING).perform(cast(Tab, popup), Action(kind=ActionKind.GO_BACK))
+    assert (performed.refused, performed.notice) == ("", "there was no page before it, so the tab was closed")
+    assert windows.tabs == cast("list[Tab]", [first, second])
