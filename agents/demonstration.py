@@ -11,6 +11,7 @@ from schemas.messages import Action, ActionKind, Element, Observation, Picture
 
 Mode = Literal["coordinates", "set_of_marks"]
 Point = tuple[float, float]
+Box = tuple[int, int, int, int]
 
 
 def demonstrated_action(observation: Observation, mode: Mode = "coordinates") -> Action:
@@ -24,7 +25,7 @@ def demonstrated_action(observation: Observation, mode: Mode = "coordinates") ->
         return action
     # A scroll that points at no element is one of the window.
     find = _found if action.kind is ActionKind.SCROLL else _number
-    element, end_element = find(observation, action.point), find(observation, action.end_point)
+    element, end_element = find(observation, action.point, observation.oracle), find(observation, action.end_point, None)
     return msgspec.structs.replace(action, point=None, end_point=None, element=element, end_element=end_element)
 
 
@@ -39,17 +40,17 @@ def _in_coordinates(observation: Observation) -> Action:
     return Action(kind=ActionKind.CLICK, point=point)
 
 
-def _number(observation: Observation, point: Point | None) -> int | None:
-    found = _found(observation, point)
+def _number(observation: Observation, point: Point | None, target: Box | None) -> int | None:
+    found = _found(observation, point, target)
     if found is None and point is not None:
         raise PolicyError(f"no marked element of {observation.url} is where its oracle points: demonstrate with points")
     return found
 
 
-def _found(observation: Observation, point: Point | None) -> int | None:
+def _found(observation: Observation, point: Point | None, target: Box | None) -> int | None:
     if point is None:
         return None
-    element = element_at(observation.elements, _pixel(observation.picture, point))
+    element = element_at(observation.elements, _pixel(observation.picture, point), target)
     return None if element is None else element.id
 
 
@@ -57,12 +58,25 @@ def _pixel(picture: Picture, point: Point) -> Point:
     return point[0] / GRID * picture.width, point[1] / GRID * picture.height
 
 
-def element_at(elements: Sequence[Element], pixel: Point) -> Element | None:
-    """The smallest element that the pixel is in."""
+def element_at(elements: Sequence[Element], pixel: Point, target: Box | None = None) -> Element | None:
+    """Of the elements that the pixel is in, the one that is most like `target`; without one, the smallest.
+
+    A list that opens above a button has the button's pixels: only its box tells whether the list is meant.
+    """
     x, y = pixel
     around = [
         element
         for element in elements
         if 0 <= x - element.box[0] <= element.box[2] and 0 <= y - element.box[1] <= element.box[3]
     ]
-    return min(around, key=lambda element: element.box[2] * element.box[3], default=None)
+    return min(around, key=lambda element: (-_likeness(element.box, target), element.box[2] * element.box[3]), default=None)
+
+
+def _likeness(box: Box, target: Box | None) -> float:
+    """Intersection over union; 0 without a target."""
+    if target is None:
+        return 0.0
+    width = min(box[0] + box[2], target[0] + target[2]) - max(box[0], target[0])
+    height = min(box[1] + box[3], target[1] + target[3]) - max(box[1], target[1])
+    shared = max(width, 0) * max(height, 0)
+    return shared / max(box[2] * box[3] + target[2] * target[3] - shared, 1)

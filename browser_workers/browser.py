@@ -17,6 +17,18 @@ Box = tuple[int, int, int, int]
 """x, y, width, height in viewport pixels."""
 
 
+class Solution(Protocol):
+    """A scripted way through a task whose page has no oracle of its own. Step 0 is the first."""
+
+    def expression(self, step: int) -> str:
+        """JavaScript that brings the step's element into view and says where it is."""
+        ...
+
+    def action(self, step: int, located: str) -> Action | None:
+        """What the step does, with what its expression gave; None where it cannot be done."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Opening:
     """How an episode begins, as its task suite resolved it."""
@@ -35,6 +47,8 @@ class Opening:
     as the page has handled the input."""
     feedback: bool = True
     """Whether it is found out what an action hit and changed, which costs a round trip a step."""
+    solution: Solution | None = None
+    """What demonstrations follow."""
 
 
 @dataclass(frozen=True, slots=True)

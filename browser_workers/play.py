@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import anyio
 
 from browser_workers.asking import Asking
-from browser_workers.browser import Browser, Opening, Session
+from browser_workers.browser import Browser, Opening, Session, Solution
 from browser_workers.episode import Act, Ask, Decision, Episode, Finish, Observe, Open
 from bus import chain as chains
 from bus.chain import EpisodeChain
@@ -21,7 +21,7 @@ from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from schemas.errors import BrowserError, ChainConflict, MessageTooLarge
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import CheckKind, FinalState, Observation, Outcome, StepRequest, Task, Timings, Trajectory
+from schemas.messages import Action, CheckKind, FinalState, Observation, Outcome, StepRequest, Task, Timings, Trajectory
 
 
 @dataclass
@@ -90,6 +90,9 @@ class Play:
         self._retryable = chain.attempt < max_attempts
         self._asking = Asking(bus=bus, subjects=subjects, chain=chain, resend_s=resend_s)
         self._final_state: FinalState | None = None
+        self._solution: Solution | None = None
+        self._solving: Action | None = None
+        """The solution's next step."""
         self._versions: list[PolicyVersion] = []
         self._episode = Episode(self._task, now=time.monotonic())
         self.clock = Clock()
@@ -166,6 +169,7 @@ class Play:
     async def _play(self, browser: Browser, opening: Opening) -> Finish:
         live = self._subjects.live(self._task.episode, self._chain.attempt)
         began = time.monotonic()
+        self._solution = opening.solution if self._task.demonstrate else None
         # Subscribed before anything is asked: an answer may come at once.
         async with self._bus.listen(live) as answers, AsyncExitStack() as stack:
             with self._in_time():
@@ -214,6 +218,7 @@ class Play:
             case Observe(after_s=after_s):
                 if after_s:
                     await anyio.sleep(after_s)
+                await self._look_at_solution(session)
                 view = await session.view()
                 self.clock.add("observe", began)
                 return self._episode.seen(view, now=time.monotonic())
@@ -222,6 +227,13 @@ class Play:
                 state = await session.state()
                 self.clock.add("act", began)
                 return self._episode.acted(performed, state, now=time.monotonic())
+
+    async def _look_at_solution(self, session: Session) -> None:
+        """Ahead of the picture: the step's element is brought into view."""
+        if self._solution is not None:
+            step = self._chain.num_steps
+            (located,) = await session.page_values([self._solution.expression(step)])
+            self._solving = self._solution.action(step, located)
 
     # the policy -------------------------------------------------------------------------------------------------------
 
@@ -259,6 +271,6 @@ class Play:
                 changes=performed.changes,
                 page_text=performed.page_text,
                 oracle=oracle.target if oracle is not None else None,
-                oracle_action=oracle.action if oracle is not None else None,
+                oracle_action=oracle.action if oracle is not None else self._solving,
             )
         )

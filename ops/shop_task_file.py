@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from browser_workers.suites.shop.tasks.lines import shop_tasks, task_lines
+from browser_workers.suites.shop.tasks.lines import task_lines
 from browser_workers.suites.shop.tasks.task import Difficulty
 from ops.task_files import write_tasks
 
 
 def main(out: Path, seed: int, difficulty: str | None) -> int:
-    tasks = shop_tasks(seed, Difficulty[difficulty.upper()] if difficulty else None)
-    write_tasks(out, task_lines(tasks))
-    print(f"{len(tasks)} tasks in {out}")
+    lines = task_lines(seed, Difficulty[difficulty.upper()] if difficulty else None)
+    write_tasks(out, lines)
+    print(f"{len(lines)} tasks in {out}")
     return 0

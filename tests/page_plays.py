@@ -1,4 +1,4 @@
-"""Whole episodes through a real nats-server, a real browser worker and a real Chromium, answered by a scripted policy."""
+"""Whole episodes through a real nats-server, browser worker, Chromium and judge worker, answered by a scripted policy."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -18,9 +18,11 @@ from bus.server import nats_server
 from bus.settlement import settle
 from bus.subjects import Subjects
 from bus.topology import shared_queues, step_queue, streams
-from schemas.config import BrowserConfig, BusConfig, ContextConfig, EnvConfig
+from judges.environment import EnvironmentJudge
+from judges.worker import JudgeWorker
+from schemas.config import BrowserConfig, BusConfig, ContextConfig, EnvConfig, JudgeConfig
 from schemas.ids import WorkerId
-from schemas.messages import Action, Observation, Role, Split, StepWake, Task, Trajectory
+from schemas.messages import Action, AnyMessage, Judgement, Observation, Role, Split, StepWake, Task, Trajectory
 from tests import builders
 
 CONFIG = BusConfig(run=builders.RUN)
@@ -51,17 +53,24 @@ async def _answer(bus: Bus, policy: Policy) -> None:
 
 @asynccontextmanager
 async def playing(
-    folder: Path, policy: Policy, suites: Mapping[str, Suite], *, num_slots: int = 4, context: ContextConfig | None = None
+    folder: Path,
+    policy: Policy,
+    suites: Mapping[str, Suite],
+    *,
+    num_slots: int = 4,
+    context: ContextConfig | None = None,
+    size: tuple[int, int] = SIZE,
 ) -> AsyncIterator[Bus]:
-    env, browser_config = EnvConfig(server_size=num_slots), BrowserConfig(viewport_width=SIZE[0], viewport_height=SIZE[1])
+    env, browser_config = EnvConfig(server_size=num_slots), BrowserConfig(viewport_width=size[0], viewport_height=size[1])
     name = WorkerId("browser-1")
     async with (
         nats_server(folder) as address,
         connect(address, SUBJECTS, CONFIG, name="browser") as bus,
         connect(address, SUBJECTS, CONFIG, name="policy") as policy_bus,
+        connect(address, SUBJECTS, CONFIG, name="judge") as judge_bus,
         PlaywrightBrowser(browser_config, env, context) as browser,
     ):
-        await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG, ()))
+        await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG, (EnvironmentJudge.rubric,)))
         worker = BrowserWorker(
             bus=bus,
             subjects=SUBJECTS,
@@ -73,8 +82,18 @@ async def playing(
             browser=browser,
             suites=suites,
         )
+        judge = JudgeWorker(
+            bus=judge_bus,
+            subjects=SUBJECTS,
+            worker=WorkerId("judge-1"),
+            status=Status(Role.JUDGE, WorkerId("judge-1")),
+            bus_config=CONFIG,
+            judge_config=JudgeConfig(),
+            judge=EnvironmentJudge(),
+        )
         async with anyio.create_task_group() as group:
             group.start_soon(_answer, policy_bus, policy)
+            group.start_soon(judge.run)
             group.start_soon(worker.run)
             yield bus
             group.cancel_scope.cancel()
@@ -82,10 +101,21 @@ async def playing(
 
 async def play(bus: Bus, tasks: Sequence[Task]) -> list[Trajectory]:
     """How the tasks' episodes ended, in the order in which they did."""
-    async with bus.tail(SUBJECTS.trajectories, SUBJECTS.everything("trajectory"), only_new=True) as trajectories:
+    ended = await _play(bus, tasks, SUBJECTS.trajectories, SUBJECTS.everything("trajectory"))
+    assert all(isinstance(message, Trajectory) for message in ended)
+    return [message for message in ended if isinstance(message, Trajectory)]
+
+
+async def judged(bus: Bus, tasks: Sequence[Task]) -> list[Judgement]:
+    """What the judge said of the tasks' episodes, in the order in which it did."""
+    ended = await _play(bus, tasks, SUBJECTS.judged, SUBJECTS.everything("judged"))
+    assert all(isinstance(message, Judgement) for message in ended)
+    return [message for message in ended if isinstance(message, Judgement)]
+
+
+async def _play(bus: Bus, tasks: Sequence[Task], stream: str, subject: str) -> list[AnyMessage]:
+    async with bus.tail(stream, subject, only_new=True) as records:
         for task in tasks:
             await chain.admit(bus, SUBJECTS, task)
             await bus.append(SUBJECTS.tasks, SUBJECTS.task(task.split, task.episode), task)
-        ended = [(await anext(trajectories)).message for _ in tasks]
-    assert all(isinstance(message, Trajectory) for message in ended)
-    return [message for message in ended if isinstance(message, Trajectory)]
+        return [(await anext(records)).message for _ in tasks]

@@ -141,7 +141,7 @@ class Performer:
         width, height = self._settings.viewport
         middle = (width // 2, height // 2)
         self._happenings.begin_input()
-        await tab.rest.watch(places.point or middle if is_scroll else places.point, names_hit=not is_scroll)
+        await tab.rest.watch(places.point or middle if is_scroll else places.point, scrolls=is_scroll)
         refusal = await self._do(tab, action, places)
         if refusal:
             return await self.performed(Performed(refused=refusal))

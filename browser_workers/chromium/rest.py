@@ -74,6 +74,8 @@ class Rest:
         """Number of the document that was waited for as long as may be, and still was not complete."""
         self._replaces = False
         """The page was waited for as long as may be, and put one document in the place of another all the while."""
+        self._scrolls = False
+        """A scroll is under way: the page has handled it before its next frame shows it."""
         self._num_documents_said = 0
         """How many documents there had been when the last one's status was asked for."""
 
@@ -82,12 +84,14 @@ class Rest:
     def disturb(self) -> None:
         """An action begins: what the page was no longer holds."""
         self._last = self._sight = None
+        self._scrolls = False
         self._witness.forget()
 
-    async def watch(self, point: tuple[int, int] | None, *, names_hit: bool = True) -> None:
+    async def watch(self, point: tuple[int, int] | None, *, scrolls: bool = False) -> None:
         """An input at `point`, or by keyboard, comes next; `testimony` says afterwards what it came to."""
+        self._scrolls = scrolls
         if self.opening.feedback:
-            await self._witness.begin(point, names_hit=names_hit)
+            await self._witness.begin(point, names_hit=not scrolls)
 
     def testimony(self) -> Testimony:
         return self._witness.report(self._sight)
@@ -138,7 +142,7 @@ class Rest:
         least_s = self.opening.quiet_s if num_requests != self._num_requests_quiet else 0.0
         self._num_requests_quiet = num_requests
         try:
-            state = await self._look(least_s if self.opening.quiet_s else None)
+            state = await self._look(least_s if self.opening.quiet_s or self._scrolls else None)
         except CallRefused:
             # Another document takes this one's place: it is that one's rest that counts.
             return

@@ -204,3 +204,13 @@ async def test_a_page_in_the_background_does_not_hold_its_opener_up(browser: Pla
         with anyio.fail_after(10):
             await opener.settle()
         assert (await opener.state()).title == "t"
+
+
+async def test_a_scroll_is_over_when_the_page_shows_it(browser: PlaywrightBrowser) -> None:
+    lines = "<div style='height:5000px'></div>"
+    seen = list[str]()
+    async with on(browser, lines, quiet_s=0.0) as session:
+        for _ in range(6):
+            await session.perform(Action(kind=ActionKind.SCROLL, direction="down"))
+            seen += await session.page_values(["Math.round(scrollY)"])
+    assert seen == [str(300 * (index + 1)) for index in range(6)]

@@ -3,17 +3,21 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 import anyio
 import msgspec
 import pytest
 
+from agents.demonstration import Mode, demonstrated_action
 from browser_workers.browser import Browser, Opening, Performed, Session, View
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.play import Play
 from browser_workers.suites.shop.steps import locate, to_action
 from browser_workers.suites.shop.suite import ShopSuite
-from browser_workers.suites.shop.tasks.lines import shop_tasks
+from browser_workers.suites.shop.tasks.draw import shop_tasks
+from browser_workers.suites.shop.tasks.lines import task_lines
 from browser_workers.suites.shop.tasks.task import ShopTask
 from browser_workers.suites.suite import resolve
 from bus import chain
@@ -23,10 +27,12 @@ from bus.settlement import settle
 from bus.subjects import Subjects
 from bus.topology import step_queue
 from judges.environment import EnvironmentJudge
-from schemas.config import BrowserConfig, BusConfig, EnvConfig
+from schemas.config import BrowserConfig, BusConfig, ContextConfig, EnvConfig
 from schemas.ids import EpisodeId, WorkerId
-from schemas.messages import Action, CheckKind, FinalState, Outcome, Split, StepWake, Trajectory
+from schemas.messages import Action, ActionKind, CheckKind, FinalState, Outcome, Split, StepWake, Trajectory, Verdict
 from tests import builders
+from tests.page_plays import judged, playing
+from trainer.task_files import read_tasks
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(180)]
 CONFIG = BusConfig(run=builders.RUN)
@@ -36,6 +42,7 @@ SIZE = (640, 480)
 NUM_AT_ONCE = 4
 SUITES = {"shop": ShopSuite()}
 TASKS = shop_tasks(0)
+_DEMONSTRATED = slice(5, None, 12)
 
 
 class Player:
@@ -179,3 +186,31 @@ async def test_every_solution_is_worth_1_and_its_near_miss_0() -> None:
         for _ in range(NUM_AT_ONCE):
             players.start_soon(play_on)
     assert wrong == []
+
+
+@pytest.mark.parametrize("mode", ["coordinates", "set_of_marks"])
+async def test_demonstrations_are_judged_a_success(tmp_path: Path, mode: Mode) -> None:
+    file = tmp_path / "shop.jsonl"
+    file.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in task_lines()[_DEMONSTRATED]))
+    tasks = [
+        msgspec.structs.replace(
+            builders.task(spec.task, max_steps=40), website=spec.website, checks=spec.checks, demonstrate=True
+        )
+        for spec in read_tasks(file)
+    ]
+    policy, context = partial(demonstrated_action, mode=mode), ContextConfig(interaction_mode=mode)
+    async with playing(tmp_path, policy, SUITES, context=context, size=SIZE) as bus:
+        judgements = await judged(bus, tasks)
+    assert {each.trajectory.task.website: (each.verdict, each.reward) for each in judgements} == dict.fromkeys(
+        (task.website for task in tasks), (Verdict.SUCCESS, 1.0)
+    )
+    assert all("solution" not in each.trajectory.final_state.url for each in judgements if each.trajectory.final_state)
+
+
+async def test_what_is_not_done_is_judged_a_failure(tmp_path: Path) -> None:
+    line = task_lines()[-1]
+    task = builders.task("t0", max_steps=5)
+    task = msgspec.structs.replace(task, website=line["website"], checks=shop_tasks()[-1].checks, demonstrate=True)
+    async with playing(tmp_path, lambda _: Action(kind=ActionKind.ANSWER, text="done"), SUITES, size=SIZE) as bus:
+        (judgement,) = await judged(bus, [task])
+    assert (judgement.verdict, judgement.reward) == (Verdict.FAILURE, 0.0)

@@ -141,6 +141,8 @@ def test_the_innermost_element_is_meant() -> None:
     assert element_at((OUTER, INNER), (15.0, 15.0)) == INNER
     assert element_at((OUTER, INNER), (60.0, 15.0)) == OUTER
     assert element_at((OUTER, INNER), (15.0, 200.0)) is None
+    assert element_at((OUTER, INNER), (15.0, 15.0), OUTER.box) == OUTER
+    assert element_at((OUTER, INNER), (15.0, 15.0), INNER.box) == INNER
 
 
 # the command and the page ---------------------------------------------------------------------------------------------

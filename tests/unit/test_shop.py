@@ -13,9 +13,10 @@ from browser_workers.suites.shop.customers import customers
 from browser_workers.suites.shop.listing import PAGE_SIZE, Filters, found, listing, read_filters
 from browser_workers.suites.shop.markup import Markup, element
 from browser_workers.suites.shop.site import ORIGIN, ShopSite
-from browser_workers.suites.shop.steps import Choose, Fill, Go, Press, Say, locate, to_action
+from browser_workers.suites.shop.steps import Choose, Fill, Go, Press, Say, Solution, locate, to_action
 from browser_workers.suites.shop.suite import ShopSuite
-from browser_workers.suites.shop.tasks.lines import shop_tasks
+from browser_workers.suites.shop.tasks.draw import shop_tasks
+from browser_workers.suites.shop.tasks.lines import task_lines
 from browser_workers.suites.shop.tasks.task import Difficulty
 from browser_workers.suites.suite import UnknownWebsite, resolve
 from ops import cli
@@ -125,6 +126,10 @@ def test_websites_of_the_suite() -> None:
     assert not resolve("shop:home", suites).keeps_no_state
     with pytest.raises(UnknownWebsite, match="has no page 'attic': write one such as home"):
         resolve("shop:attic", suites)
+    assert resolve("shop:home", suites).solution is None
+    for unknown in ("0", "0.x", "0.999", "-1.0"):
+        with pytest.raises(UnknownWebsite, match=r"write a seed and the number of one of its tasks, as in 0\.12"):
+            resolve(f"shop:home?solution={unknown}", suites)
 
 
 # tasks ----------------------------------------------------------------------------------------------------------------
@@ -135,7 +140,7 @@ def test_tasks_of_a_seed() -> None:
     assert tasks == shop_tasks(3)
     assert tasks != shop_tasks(4)
     assert len({task.instruction for task in tasks}) == len(tasks) >= 40
-    by_difficulty = {each: shop_tasks(3, each) for each in Difficulty}
+    by_difficulty = {each: task_lines(3, each) for each in Difficulty}
     assert sum(map(len, by_difficulty.values())) == len(tasks)
     assert all(len(some) >= 10 for some in by_difficulty.values())
     for task in tasks:
@@ -158,10 +163,19 @@ def test_the_task_file_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixtur
     file = tmp_path / "shop.jsonl"
     assert cli.main(["tasks", "shop", "--out", str(file), "--seed", "5", "--difficulty", "hard"]) == 0
     assert capsys.readouterr().out == f"16 tasks in {file}\n"
-    specs, tasks = read_tasks(file), shop_tasks(5, Difficulty.HARD)
+    specs, tasks = read_tasks(file), [task for task in shop_tasks(5) if task.difficulty in Difficulty.HARD.value]
     assert [spec.checks for spec in specs] == [task.checks for task in tasks]
     assert [spec.reference_answer for spec in specs] == [task.answer for task in tasks]
     assert all(spec.website.startswith("shop:") and spec.difficulty >= 7 for spec in specs)
+    for spec, task in zip(specs, tasks, strict=True):
+        opening = resolve(spec.website, {"shop": ShopSuite()})
+        assert opening.url == resolve(f"shop:{task.start}", {"shop": ShopSuite()}).url
+        assert isinstance(opening.solution, Solution)
+        assert [opening.solution.action(step, "0.5 0.5") for step in range(len(task.solution) + 1)] == [
+            *(to_action(step, "0.5 0.5") for step in task.solution),
+            None,
+        ]
+        assert opening.solution.action(0, "") is None
 
 
 def test_a_task_file_that_cannot_be_written_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,10 @@ ORIGIN = "http://miniwob.millrace.test"
 """Never looked up: the worker answers for it."""
 _FOLDER = "miniwob/html/"
 _CORE = b'core/core.js"></script>'
-_SCRIPTS = ("begin.js", "oracles/steps.js", "oracles/pointing.js", "oracles/forms.js", "oracles/dragging.js")
+_SCRIPTS = (
+    "begin.js",
+    *(f"oracles/{name}.js" for name in ("steps", "pointing", "forms", "widgets", "messages", "dragging")),
+)
 _EXTRA_TYPES = {".woff": "font/woff", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 
 

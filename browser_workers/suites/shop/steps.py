@@ -4,6 +4,7 @@ Pure: `locate` says how to find a step's element in the page, `to_action` what t
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from browser_workers.suites.shop.site import ORIGIN
@@ -103,3 +104,19 @@ def to_action(step: Step, located: str) -> Action:
             return Action(kind=ActionKind.SELECT, point=(x, y), text=option)
         case Say(text):
             return Action(kind=ActionKind.ANSWER, text=text)
+
+
+class Solution:
+    """Satisfies `browser_workers.browser.Solution`."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._steps = steps
+
+    def expression(self, step: int) -> str:
+        return locate(self._steps[step]) if step < len(self._steps) else "null"
+
+    def action(self, step: int, located: str) -> Action | None:
+        try:
+            return to_action(self._steps[step], located) if step < len(self._steps) else None
+        except ValueError:
+            return None

@@ -1,7 +1,7 @@
 // Oracles of pages that are filled in.
 "use strict";
 {
-  const { one, all, text, shown, named, quoted, ordinal, click, type, select, fill, tick, wait, press } = window.millraceSteps;
+  const { one, all, text, shown, named, quoted, ordinal, click, type, select, fill, tick, wait } = window.millraceSteps;
   const oracles = window.millraceOracles;
   const submit = () => one("#subbtn") || named("#area button", "Submit");
   const answer = (value) => fill([[one("#area input[type=text]"), String(value)]], submit());
@@ -90,11 +90,4 @@
     return item ? click(item) : field.value === start ? wait(0.5) : type(field, start);
   };
   oracles["use-autocomplete"] = oracles["use-autocomplete-nodelay"];
-  oracles["use-slider"] = (asked) => {
-    const wanted = Number(asked.match(/-?\d+/)), value = Number(text(one("#val")));
-    const handle = one("#slider .ui-slider-handle");
-    if (value === wanted) return click(submit());
-    if (document.activeElement !== handle) return click(handle);
-    return press(...Array(Math.min(20, Math.abs(wanted - value))).fill(value < wanted ? "ArrowRight" : "ArrowLeft"));
-  };
 }

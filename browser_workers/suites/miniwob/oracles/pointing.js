@@ -84,12 +84,6 @@
     const tickets = all(".flight").sort((a, b) => value(a) - value(b));
     return click(one(".buy-ticket", /cheapest|shortest/.test(asked) ? tickets[0] : tickets.at(-1)));
   };
-  oracles["email-inbox-delete"] = (asked) => {
-    const sender = asked.match(/by (\S+) and/)[1];
-    const mail = all("#main .email-thread").find((each) => text(one(".email-sender", each)) === sender);
-    return click(one(/trash/.test(asked) ? ".trash" : ".star", mail));
-  };
-  oracles["email-inbox-important"] = oracles["email-inbox-delete"];
   oracles["search-engine"] = (asked) => {
     const [name] = quoted(asked), index = ordinal(asked) - 1;
     if (one("#search-text").value !== name) return type(one("#search-text"), name);

@@ -47,12 +47,12 @@ window.millraceSteps = (() => {
     while (each && !scrolls(each)) each = each.parentElement;
     return each;
   };
+  const scrollAt = (x, y, direction) => ({ action: { kind: "scroll", direction, point: grid(x, y) } });
   const scrollTo = (element) => {
     const scroller = scrollerOf(element);
     const box = scroller && scroller.parentElement ? boxOf(scroller) : [0, 0, innerWidth, innerHeight];
     const [x, y] = middle(box);
-    const direction = middle(boxOf(element))[1] > y ? "down" : "up";
-    return { action: { kind: "scroll", direction, point: grid(x, y) } };
+    return scrollAt(x, y, middle(boxOf(element))[1] > y ? "down" : "up");
   };
 
   const aim = (element, action) => {
@@ -61,10 +61,12 @@ window.millraceSteps = (() => {
     return { target: boxOf(element), action: { ...action, point: grid(...point) } };
   };
   const click = (element) => aim(element, { kind: "click" });
-  const type = (element, value) => aim(element, { kind: "type", text: value });
+  // Enter would be a line more in a text of several lines.
+  const type = (element, value) => aim(element, { kind: "type", text: value, enter: element.tagName !== "TEXTAREA" });
   const select = (element, option) => aim(element, { kind: "select", text: option });
   const wait = (seconds) => ({ action: { kind: "wait", seconds } });
   const press = (...keys) => ({ action: { kind: "press", keys } });
+  const scroll = (element, direction) => scrollAt(...middle(boxOf(element)), direction);
   const drag = (element, x, y) => aim(element, { kind: "drag", end_point: grid(x, y) });
   const dragFrom = (fromX, fromY, x, y) => ({ action: { kind: "drag", point: grid(fromX, fromY), end_point: grid(x, y) } });
 
@@ -79,7 +81,7 @@ window.millraceSteps = (() => {
     return next ? click(next) : click(button);
   };
   return {
-    one, all, text, shown, named, quoted, ordinal, boxOf, middle,
-    click, type, select, wait, press, drag, dragFrom, fill, tick,
+    one, all, text, shown, named, quoted, ordinal, boxOf, middle, openPoint,
+    click, type, select, wait, press, scroll, drag, dragFrom, fill, tick,
   };
 })();
