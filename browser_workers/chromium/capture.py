@@ -23,7 +23,9 @@ async def capture(
     `answers` returns once the page's renderer has answered a call. Raises `PageFailed` or `BrowserLost`.
     """
     config, (width, height) = settings.config, settings.viewport
-    params: Json = {"format": config.picture_format, "optimizeForSpeed": True}
+    # From the window, not from the page's own surface: Chromium asks once more for a copy of a surface that has gone, and if
+    # the page's process has gone too it ends itself then, with all pages in it.
+    params: Json = {"format": config.picture_format, "optimizeForSpeed": True, "fromSurface": False}
     if config.picture_format == "jpeg":
         params["quality"] = jpeg_quality or config.jpeg_quality
     for last in range(_TRIES):
