@@ -39,7 +39,7 @@ CONFIG = BusConfig(run=builders.RUN)
 SUBJECTS = Subjects(builders.RUN)
 WORKER = WorkerId("browser-1")
 SIZE = (640, 480)
-NUM_AT_ONCE = 4
+NUM_AT_ONCE = 8
 SUITES = {"shop": ShopSuite()}
 TASKS = shop_tasks(0)
 _DEMONSTRATED = slice(5, None, 12)
