@@ -120,11 +120,13 @@ class BrowserWorker:
     def _cancellable(self, episode: EpisodeId) -> Iterator[tuple[anyio.CancelScope, list[str]]]:
         reasons: list[str] = []
         with anyio.CancelScope() as scope:
-            self._playing[episode] = scope, reasons
+            playing = self._playing[episode] = scope, reasons
             try:
-                yield scope, reasons
+                yield playing
             finally:
-                del self._playing[episode]
+                # A slot that lost its episode may have lost it to another slot here, whose entry stands by now.
+                if self._playing.get(episode) is playing:
+                    del self._playing[episode]
 
     async def _hear_cancellations(self, cancellations: AsyncIterator[Record]) -> None:
         async for record in cancellations:

@@ -11,7 +11,12 @@ from ops.chaos.report import Report
 from ops.chaos.settings import DrillSettings
 from ops.role_process import millrace_command
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.integration,
+    # nats-py leaves the socket of a connection that was cut during its handshake to the garbage collector.
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <function StreamWriter:pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 async def drilled(settings: DrillSettings) -> Report:

@@ -435,6 +435,23 @@ async def test_a_task_that_has_ended_is_only_put_out_again() -> None:
         await on.all_acknowledged()
 
 
+async def test_a_task_that_comes_twice_to_one_worker_ends_once() -> None:
+    async with stage(server_size=2) as on:
+        task = builders.task()
+        await on.admit(task)
+        _, first = await on.wake()
+        await on.bus.append(SUBJECTS.tasks, SUBJECTS.task(task.split, EpisodeId("copy")), task)
+        while (second := (await on.wake())[1]).attempt == first.attempt:
+            pass
+        await on.answer(second)
+        assert (await on.ended()).attempt == 2
+        with anyio.fail_after(5):
+            while on.browser.num_open:
+                await anyio.lowlevel.checkpoint()
+        await on.admit(builders.task("t2", index=1))
+        assert (await on.wake())[1].episode == builders.task("t2").episode
+
+
 async def test_a_fenced_worker_appends_nothing_more() -> None:
     async with stage(ScriptedBrowser(clicks_to_win=2)) as on:
         task = builders.task()
