@@ -73,7 +73,7 @@ if ! .venv/bin/python -c '' 2>/dev/null; then "$uv" venv --quiet --clear --pytho
 chromium_runs() {
     .venv/bin/python -c '
 import subprocess
-from browser_workers.chromium.executable import find_chromium
+from browser_workers.chromium.process.executable import find_chromium
 subprocess.run([find_chromium(), "--version"], check=True, timeout=30, capture_output=True)' 2>/dev/null
 }
 from_playwright() {
