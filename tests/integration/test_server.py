@@ -122,13 +122,14 @@ async def test_appends_and_tails_go_on_through_kills(tmp_path: Path) -> None:
                     seen.add(record.seq)
 
         async with anyio.create_task_group() as group:
-            group.start_soon(append_in_order, bus, appended, enough)
             group.start_soon(follow)
-            for _ in range(NUM_KILLS):
+            async with anyio.create_task_group() as appending:
+                appending.start_soon(append_in_order, bus, appended, enough)
+                for _ in range(NUM_KILLS):
+                    await seen.grows(200)
+                    await server.kill()
                 await seen.grows(200)
-                await server.kill()
-            await seen.grows(200)
-            enough.set()
+                enough.set()
             await seen.reaches(len(appended.items))
             group.cancel_scope.cancel()
         stored = await bus.history(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))

@@ -50,7 +50,7 @@ async def test_one_call_where_nothing_fails() -> None:
     picture = await capture(calls, SETTINGS, calls.answers)
     assert (picture.data, picture.media_type, picture.width, picture.height) == (b"picture", "image/jpeg", 4, 3)
     assert calls.asked == ["Page.captureScreenshot"]
-    assert calls.params == {"format": "jpeg", "optimizeForSpeed": True, "quality": 70}
+    assert calls.params == {"format": "jpeg", "optimizeForSpeed": True, "fromSurface": False, "quality": 70}
 
 
 async def test_a_refused_one_is_tried_again_in_front_once_the_page_answers() -> None:
