@@ -1,4 +1,4 @@
-"""A local web site of 16 pages of about 56 to 290 KB, for measuring browsers. `python -m benchmarks.browser_site` serves it.
+"""A local web site of 16 pages of about 53 to 280 KB, for measuring browsers. `python -m benchmarks.browser_site` serves it.
 
 Every page has the same fixed header, so that the benchmark's steps know where things are: links to other pages, a button that
 opens a panel, and a search field. Everything is drawn from the page's number; nothing may be cached between contexts.

@@ -1,15 +1,15 @@
 """The judge that asks nobody: a task's own checks, else the environment's reward as benchmark pages give it."""
 
 from judges.checks import evaluate
-from judges.judge import Ruling
+from judges.judge import Ruling, undecided
 from schemas.errors import JudgeError
-from schemas.messages import StageVerdict, Trajectory, Verdict
+from schemas.messages import CheckKind, StageVerdict, Trajectory, Verdict
 
 _FULL_REWARD = 1.0
 
 
 class EnvironmentJudge:
-    """A task with checks succeeds with reward 1 when all of them hold, and else gets 0.
+    """A task with checks succeeds with reward 1 when all of them hold, else gets 0; if its page could not be read, neither.
 
     Where there are none, success is the environment's full reward of 1; the reward itself is passed on as it is.
     """
@@ -21,7 +21,13 @@ class EnvironmentJudge:
 
 
 def _by_checks(trajectory: Trajectory) -> Ruling:
-    stages = evaluate(trajectory.task.checks, trajectory.answer, trajectory.final_state)
+    checks = trajectory.task.checks
+    stages = evaluate(checks, trajectory.answer, trajectory.final_state)
+    if trajectory.final_state is None:
+        unread = [check.kind is not CheckKind.ANSWER for check in checks]
+        # A wrong answer is a failure whatever the page was; a page that nobody could look at is none.
+        if any(unread) and all(stage.passed for stage, is_unread in zip(stages, unread, strict=True) if not is_unread):
+            return undecided("the page could not be read when the episode ended, so that its checks say nothing")
     passed = all(stage.passed for stage in stages)
     return Ruling(
         verdict=Verdict.SUCCESS if passed else Verdict.FAILURE,

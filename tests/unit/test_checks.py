@@ -160,3 +160,23 @@ async def test_all_checks_of_a_task_must_hold(
     )
     ruling = await EnvironmentJudge().judge(trajectory)
     assert (ruling.verdict, ruling.reward, len(ruling.stages)) == (verdict, reward, 2)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("checks", "answer", "verdict", "reward"),
+    [
+        ((Check(ANSWER, ("blue",)), Check(PAGE, ("1",), expression="n")), "blue", Verdict.ERROR, None),
+        ((Check(URL, (HOST,)),), "", Verdict.ERROR, None),
+        # A wrong answer is wrong whatever the page was, and a right one may be all that is asked for.
+        ((Check(ANSWER, ("blue",)), Check(PAGE, ("1",), expression="n")), "red", Verdict.FAILURE, 0.0),
+        ((Check(ANSWER, ("blue",)),), "blue", Verdict.SUCCESS, 1.0),
+    ],
+)
+async def test_a_page_that_nobody_could_read_is_no_failure(
+    checks: tuple[Check, ...], answer: str, verdict: Verdict, reward: float | None
+) -> None:
+    task = msgspec.structs.replace(builders.task(), checks=checks)
+    trajectory = msgspec.structs.replace(builders.trajectory(task, outcome=Outcome.ANSWERED), answer=answer, final_state=None)
+    ruling = await EnvironmentJudge().judge(trajectory)
+    assert (ruling.verdict, ruling.reward) == (verdict, reward)
