@@ -83,7 +83,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
                 names.lease("feeder"),
             ),
             reads=(*chains, names.tasks, names.leases),
-            tails=(*results, names.heartbeats),
+            tails=(*results, names.heartbeats, names.blocklist),
             hears=(names.lease("feeder"),),
         ),
         Access.BROWSER: Duties(
@@ -112,9 +112,12 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
             writes=(
                 heartbeat(Access.JUDGE),
                 *(f"{run}.judged.*.{rubric}.*" for rubric in rubrics),
+                *(f"{run}.call.{rubric}.*.*.*" for rubric in rubrics),
+                f"{run}.blocked.*",
                 names.dead(names.trajectories),
             ),
             reads=(*chains, names.trajectories, names.judged),
+            tails=(names.calls,),
             works=tuple(trajectory_queue(names, config, rubric) for rubric in rubrics),
         ),
         Access.TRAINER: Duties(
@@ -127,7 +130,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
             hears=(f"{run}.>",),
             inspects=True,
         ),
-        Access.CONSUMER: Duties(writes=(position,), tails=(*chains, *results, names.positions)),
+        Access.CONSUMER: Duties(writes=(position,), tails=(*chains, *results, names.calls, names.positions)),
         Access.ARCHIVER: Duties(
             writes=(heartbeat(Access.ARCHIVER), position, names.lease("archiver")),
             reads=(names.leases,),

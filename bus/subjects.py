@@ -3,6 +3,7 @@
 A run named `r` owns the subjects `r.>` and the streams `R_*`; two runs on one server never meet.
 """
 
+import re
 from dataclasses import dataclass
 
 from schemas.ids import EpisodeId, PolicyVersion, RunName, WorkerId, shard_of, subject_token
@@ -59,6 +60,14 @@ class Subjects:
     @property
     def leases(self) -> str:
         return self.stream("LEASES")
+
+    @property
+    def calls(self) -> str:
+        return self.stream("CALLS")
+
+    @property
+    def blocklist(self) -> str:
+        return self.stream("BLOCKLIST")
 
     def episodes(self, shard: int) -> str:
         return self.stream(f"EPISODES{shard}")
@@ -124,13 +133,25 @@ class Subjects:
     def judgements(self, split: Split | None) -> str:
         return f"{self.run}.judged.{split.value if split else '*'}.>"
 
-    def judgements_by(self, rubric: str) -> str:
+    def judgements_by(self, rubric: str, split: Split | None = None) -> str:
         """Filter over the judgements of one rubric."""
-        return f"{self.run}.judged.*.{rubric}.*"
+        return f"{self.run}.judged.{split.value if split else '*'}.{rubric}.*"
 
     def judgement_of(self, episode: EpisodeId) -> str:
         """Filter over the judgements of one episode, all rubrics."""
         return f"{self.run}.judged.*.*.{episode}"
+
+    def call(self, rubric: str, episode: EpisodeId, question: str, answer: int) -> str:
+        """Where one answer of a judge's model is stored."""
+        return f"{self.run}.call.{rubric}.{episode}.{question}.{answer}"
+
+    def calls_of(self, rubric: str, episode: EpisodeId) -> str:
+        """Filter over the answers that one judge had about one episode."""
+        return f"{self.run}.call.{rubric}.{episode}.*.*"
+
+    def blocked(self, site: str) -> str:
+        """A site is one token, in which everything but letters, digits and hyphens is written `_`."""
+        return f"{self.run}.blocked.{re.sub(r'[^A-Za-z0-9-]', '_', site)}"
 
     def checkpoint(self, version: PolicyVersion) -> str:
         return f"{self.run}.checkpoint.{version}"

@@ -5,14 +5,16 @@ EPISODES<k>   the chains; accepted actions republished              truth of wha
 STEPS         work queue of wake-ups, short age                     policy workers
 TRAJECTORIES  one record an episode: judges share a consumer, anyone may read along
 JUDGED        create-only                                           trainer, feeder, monitor
+CALLS         create-only: what judges' models answered             judges
 CHECKPOINTS   create-only                                           policy workers
 HEARTBEATS    newest a worker, 15 s
 POSITIONS     newest position of every named consumer
 LEASES        newest claim of every lease
+BLOCKLIST     newest word on every site that blocked the agent      feeder
 ADVISORIES    dead letters, and the server's notices of exhausted deliveries
 
 Only age removes a record. A stream whose limits are reached refuses (`StreamFull`), and its writers wait; where the newest of
-a subject is all that counts (HEARTBEATS, POSITIONS, LEASES) it replaces the one before.
+a subject is all that counts (HEARTBEATS, POSITIONS, LEASES, BLOCKLIST) it replaces the one before.
 """
 
 from collections.abc import Sequence
@@ -112,6 +114,7 @@ def _results(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
     kept = (
         (subjects.trajectories, f"{run}.trajectory.*.*"),
         (subjects.judged, f"{run}.judged.*.*.*"),
+        (subjects.calls, f"{run}.call.*.*.*.*"),
         (subjects.checkpoints, f"{run}.checkpoint.*"),
     )
     return (
@@ -160,7 +163,14 @@ def _newest(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
         discard="old",
         replicas=config.replicas,
     )
-    return heartbeats, positions, leases
+    blocklist = StreamSpec(
+        name=subjects.blocklist,
+        subjects=(f"{run}.blocked.*",),
+        max_msgs_per_subject=1,
+        discard="old",
+        replicas=config.replicas,
+    )
+    return heartbeats, positions, leases, blocklist
 
 
 def _bytes(gigabytes: float) -> int:

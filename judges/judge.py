@@ -1,24 +1,51 @@
-"""What a judge is: a finished trajectory in, a ruling out."""
+"""What a judge is: a finished episode in, a ruling out."""
 
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Protocol
 
-from schemas.messages import StageVerdict, Trajectory, Verdict
+from judges.episode import JudgedEpisode
+from schemas.messages import RewardPart, StageUsage, StageVerdict, Verdict
+
+OUTCOME = "outcome"
+"""The part of a reward that the judge itself gives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """What one judge found. `reward` is None exactly when nothing may be trained on the trajectory."""
+    """What one judge found. `reward` is None exactly when nothing may be trained on the trajectory.
+
+    The reward is the sum of its parts; without any it is one part, `outcome`.
+    """
 
     verdict: Verdict
     reward: float | None
     stages: tuple[StageVerdict, ...] = ()
-    step_rewards: tuple[float, ...] = ()
+    parts: tuple[RewardPart, ...] = ()
+    usage: tuple[StageUsage, ...] = ()
+    """What it took, whatever came of it."""
+    blocked: bool = False
+    """The site blocked the agent."""
     error: str = ""
 
     def __post_init__(self) -> None:
         scored = self.verdict in (Verdict.SUCCESS, Verdict.FAILURE)
         assert scored == (self.reward is not None), f"{self.verdict} with reward {self.reward}"
+        if self.reward is not None and not self.parts:
+            object.__setattr__(self, "parts", (RewardPart(OUTCOME, self.reward),))
+        total = sum(part.value for part in self.parts)
+        assert self.reward is None or abs(total - self.reward) < 1e-6, f"reward {self.reward} is not the sum of {self.parts}"
+
+    @property
+    def step_rewards(self) -> tuple[float, ...]:
+        """What each step earned; empty when the episode's end earned everything."""
+        return tuple(sum(earned) for earned in zip_longest(*(part.steps for part in self.parts), fillvalue=0.0))
+
+
+def scored(*, passed: bool, stages: tuple[StageVerdict, ...] = (), usage: tuple[StageUsage, ...] = ()) -> Ruling:
+    """Success with reward 1, or failure with reward 0."""
+    verdict, reward = (Verdict.SUCCESS, 1.0) if passed else (Verdict.FAILURE, 0.0)
+    return Ruling(verdict=verdict, reward=reward, stages=stages, usage=usage)
 
 
 def excluded(reason: str) -> Ruling:
@@ -26,23 +53,26 @@ def excluded(reason: str) -> Ruling:
     return Ruling(verdict=Verdict.EXCLUDED, reward=None, error=reason)
 
 
-def undecided(reason: str) -> Ruling:
+def undecided(reason: str, *, stages: tuple[StageVerdict, ...] = (), usage: tuple[StageUsage, ...] = ()) -> Ruling:
     """No verdict could be had, after every retry."""
-    return Ruling(verdict=Verdict.ERROR, reward=None, error=reason)
+    return Ruling(verdict=Verdict.ERROR, reward=None, error=reason, stages=stages, usage=usage)
 
 
 class Judge(Protocol):
     """Scores finished trajectories."""
 
     @property
-    def rubric(self) -> str:
-        """Name and version, as one subject token; part of every judgement's identity."""
+    def name(self) -> str:
+        """Name and version, as one subject token, as in `environment_v1`."""
         ...
 
-    async def judge(self, trajectory: Trajectory) -> Ruling:
-        """Rules on a trajectory whose outcome is finished.
+    async def judge(self, episode: JudgedEpisode) -> Ruling:
+        """Rules on an episode whose outcome is finished.
+
+        A judge that knows what it took although there is no verdict returns `undecided` instead of raising.
 
         Raises:
-            JudgeError: no verdict could be had; the worker tries again later. Never a reward of zero instead.
+            JudgeError: it failed; the worker asks again. Never a reward of zero instead.
+            NoVerdict: none can be had, and asking again is of no use.
         """
         ...

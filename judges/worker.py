@@ -5,23 +5,25 @@ import time
 import anyio
 import structlog
 
+from bus.evidence import Evidence
 from bus.ports import Bus, Delivery, Expect, Inbox
 from bus.presence import Status
 from bus.room import append_when_room
 from bus.settlement import settle
 from bus.subjects import Subjects
 from bus.topology import trajectory_queue
+from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, excluded, undecided
-from schemas.config import BusConfig, JudgeConfig
+from schemas.config import BusConfig, EnvConfig, JudgeConfig
 from schemas.errors import ChainConflict, JudgeError, MessageCorrupt, MessageTooLarge
-from schemas.ids import WorkerId, subject_token
+from schemas.ids import WorkerId
 from schemas.messages import Judgement, Trajectory, Verdict
 
 _log = structlog.get_logger()
 
 
 class JudgeWorker:
-    """Judges trajectories as they end; `num_concurrent` at a time.
+    """Judges trajectories as they end; `evaluation_workers` at a time.
 
     A failed or cancelled episode is excluded. A judge error is retried by redelivery, and recorded as an error (no reward)
     with the last attempt, so that whoever counts episodes always comes to the number that was admitted.
@@ -35,6 +37,7 @@ class JudgeWorker:
         worker: WorkerId,
         status: Status,
         bus_config: BusConfig,
+        env_config: EnvConfig,
         judge_config: JudgeConfig,
         judge: Judge,
     ) -> None:
@@ -42,9 +45,11 @@ class JudgeWorker:
         self._subjects = subjects
         self._worker = worker
         self._status = status
+        self._num_concurrent = env_config.evaluation_workers
         self._config = judge_config
+        self._rubric = judge_config.rubric
         self._judge = judge
-        self._queue = trajectory_queue(subjects, bus_config, subject_token(judge.rubric, what="rubric"))
+        self._queue = trajectory_queue(subjects, bus_config, self._rubric)
         self._counts = dict.fromkeys((verdict.value for verdict in Verdict), 0)
 
     async def run(self) -> None:
@@ -55,7 +60,7 @@ class JudgeWorker:
             anyio.create_task_group() as group,
         ):
             self._status.state = "waiting"
-            for _ in range(self._config.num_concurrent):
+            for _ in range(self._num_concurrent):
                 group.start_soon(self._serve, inbox)
 
     async def _serve(self, inbox: Inbox) -> None:
@@ -79,7 +84,7 @@ class JudgeWorker:
         if not trajectory.outcome.finished:
             return excluded(f"{trajectory.outcome.value}: {trajectory.error}")
         try:
-            return await self._judge.judge(trajectory)
+            return await self._judge.judge(JudgedEpisode(trajectory, Evidence(self._bus, self._subjects)))
         except JudgeError as error:
             if not last_attempt:
                 raise
@@ -92,7 +97,7 @@ class JudgeWorker:
             episode=task.episode,
             group=task.group,
             split=task.split,
-            rubric=self._judge.rubric,
+            rubric=self._rubric,
             verdict=ruling.verdict,
             reward=ruling.reward,
             trajectory=trajectory,
@@ -101,8 +106,11 @@ class JudgeWorker:
             judge=self._worker,
             judged_s=seconds,
             error=ruling.error,
+            parts=ruling.parts,
+            usage=ruling.usage,
+            blocked=ruling.blocked,
         )
-        subject = self._subjects.judgement(task.split, self._judge.rubric, task.episode)
+        subject = self._subjects.judgement(task.split, self._rubric, task.episode)
         try:
             await append_when_room(self._bus, self._subjects.judged, subject, judgement, expect=Expect(subject, 0))
         except ChainConflict:

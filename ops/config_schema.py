@@ -25,7 +25,13 @@ _WORDS = {
 
 def build_config(tree: Mapping[str, object]) -> Config:
     """Raises `ConfigurationError` for an unknown key, a wrong type, or a value out of its range."""
-    return _build(Config(), tree, "")
+    config = _build(Config(), tree, "")
+    bus = tree.get("bus_config")
+    if isinstance(bus, Mapping) and "rubrics" in bus:
+        return config
+    return dataclasses.replace(
+        config, bus_config=dataclasses.replace(config.bus_config, rubrics=(config.judge_config.rubric,))
+    )
 
 
 def known_keys() -> tuple[str, ...]:

@@ -240,25 +240,21 @@ def _base_model(config: Config) -> Path:
 
 
 async def _judge(post: Post) -> None:
-    from judges.environment import EnvironmentJudge
     from judges.worker import JudgeWorker
+    from ops.judging import open_judge
 
-    judge, rubrics = EnvironmentJudge(), post.config.bus_config.rubrics
-    if judge.rubric not in rubrics:
-        raise ConfigurationError(
-            f"judge_config.judge scores by {judge.rubric}, which has no queue and no permission here: "
-            f"add it to bus_config.rubrics ({', '.join(rubrics)})"
+    async with open_judge(post) as judge:
+        worker = JudgeWorker(
+            bus=post.bus,
+            subjects=post.subjects,
+            worker=post.worker,
+            status=post.status,
+            bus_config=post.config.bus_config,
+            env_config=post.config.env_config,
+            judge_config=post.config.judge_config,
+            judge=judge,
         )
-    worker = JudgeWorker(
-        bus=post.bus,
-        subjects=post.subjects,
-        worker=post.worker,
-        status=post.status,
-        bus_config=post.config.bus_config,
-        judge_config=post.config.judge_config,
-        judge=judge,
-    )
-    await worker.run()
+        await worker.run()
 
 
 async def _train(post: Post) -> None:

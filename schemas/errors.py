@@ -17,7 +17,8 @@
     │   └── BrowserLost         the whole browser is gone                             (retry)
     ├── PolicyError
     │   └── EngineFailed        the engine died: the worker must end and be restarted (fatal)
-    ├── JudgeError              no verdict could be had: never a reward of zero       (retry)
+    ├── JudgeError              a judge failed: never a reward of zero                (retry)
+    │   └── NoVerdict           none can be had, every retry included                 (retry)
     ├── TrainerError
     │   ├── CheckpointCorrupt   a file does not match its hash                        (fatal)
     │   └── MismatchExceeded    sampler and trainer disagree on log-probabilities     (fatal)
@@ -129,7 +130,11 @@ class EngineFailed(PolicyError):
 
 
 class JudgeError(MillraceError):
-    """No verdict could be had."""
+    """A judge failed; asking it again may help."""
+
+
+class NoVerdict(JudgeError):
+    """No verdict can be had: the judge has tried everything that may help."""
 
 
 class TrainerError(MillraceError):

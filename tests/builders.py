@@ -1,5 +1,9 @@
 """Small, complete messages for tests: every builder takes only what the test is about."""
 
+from bus.evidence import Evidence
+from bus.memory import MemoryBus
+from bus.subjects import Subjects
+from judges.episode import JudgedEpisode
 from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId, WorkerId
 from schemas.messages import (
     Action,
@@ -95,3 +99,9 @@ def judgement(of: Trajectory, reward: float | None = 1.0) -> Judgement:
         reward=reward,
         trajectory=of,
     )
+
+
+def judged_episode(of: Trajectory) -> JudgedEpisode:
+    """Before a judge, with an empty chain."""
+    subjects = Subjects(of.task.run)
+    return JudgedEpisode(of, Evidence(MemoryBus(subjects), subjects))

@@ -18,7 +18,7 @@ from bus.server import nats_server
 from bus.settlement import settle
 from bus.subjects import Subjects
 from bus.topology import shared_queues, step_queue, streams
-from judges.environment import EnvironmentJudge
+from judges.programmatic.environment import EnvironmentJudge
 from judges.worker import JudgeWorker
 from schemas.config import BrowserConfig, BusConfig, ContextConfig, EnvConfig, JudgeConfig
 from schemas.ids import WorkerId
@@ -70,7 +70,7 @@ async def playing(
         connect(address, SUBJECTS, CONFIG, name="judge") as judge_bus,
         PlaywrightBrowser(browser_config, env, context) as browser,
     ):
-        await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG, (EnvironmentJudge.rubric,)))
+        await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG, (EnvironmentJudge.name,)))
         worker = BrowserWorker(
             bus=bus,
             subjects=SUBJECTS,
@@ -88,6 +88,7 @@ async def playing(
             worker=WorkerId("judge-1"),
             status=Status(Role.JUDGE, WorkerId("judge-1")),
             bus_config=CONFIG,
+            env_config=EnvConfig(),
             judge_config=JudgeConfig(),
             judge=EnvironmentJudge(),
         )

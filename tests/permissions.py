@@ -58,6 +58,9 @@ def _writes() -> Iterator[Operation]:
     yield _write("a trajectory", "trajectory.train.e", _F, _B, _R)
     yield _write("a judgement by the run's rubric", "judged.train.environment_v1.e", _J, _R)
     yield _write("a judgement by another rubric", "judged.train.other.e", _R)
+    yield _write("what a judge's model answered", "call.environment_v1.e.q.0", _J)
+    yield _write("what another rubric's model answered", "call.other.e.q.0")
+    yield _write("a blocked site", "blocked.example_org", _J)
     yield _write("a checkpoint", "checkpoint.1", _T, _R)
     yield _write("a cancellation", "cancel", _F)
     yield _write("the feeder's lease", "lease.feeder", _F)
@@ -80,6 +83,8 @@ _READERS: dict[str, tuple[Access, ...]] = {
     "STEPS": (_M,),
     "TRAJECTORIES": (_F, _J, _M, *_OUTSIDE),
     "JUDGED": (_F, _J, _T, _M, *_OUTSIDE),
+    "CALLS": (_J, _M, _C),
+    "BLOCKLIST": (_F, _M),
     "CHECKPOINTS": (_F, _P, _T, _M, *_OUTSIDE),
     "HEARTBEATS": (_F, _M),
     "LEASES": (_F, _M, _A),
@@ -90,6 +95,7 @@ _CONFIRMERS: dict[str, tuple[Access, ...]] = {
     "TASKS": (_B,),
     "STEPS": (_B, _P),
     "TRAJECTORIES": (_B,),
+    "BLOCKLIST": (_J,),
     "HEARTBEATS": (_B, _P, _J, _T, _A),
     "ADVISORIES": (_B, _P, _J),
 }

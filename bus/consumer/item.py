@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from bus.consumer.evidence import Evidence
+from bus.evidence import Evidence
 from schemas.messages import AnyMessage, Judgement, Observation, Picture, StepRequest, Trajectory
 
 M_co = TypeVar("M_co", bound=AnyMessage, covariant=True)

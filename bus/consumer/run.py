@@ -6,7 +6,6 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 from anyio.abc import TaskGroup
 
-from bus.consumer.evidence import Evidence
 from bus.consumer.position import DurablePlace
 from bus.consumer.selection import (
     EpisodeSelection,
@@ -20,6 +19,7 @@ from bus.consumer.selection import (
 from bus.consumer.source import Source
 from bus.consumer.start import BEGINNING, After, Start
 from bus.consumer.stream import Stream
+from bus.evidence import Evidence
 from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.errors import ConfigurationError

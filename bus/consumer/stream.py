@@ -15,11 +15,11 @@ from anyio.abc import TaskGroup, TaskStatus
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from bus.companions import first_of
-from bus.consumer.evidence import Evidence
 from bus.consumer.item import Item
 from bus.consumer.position import DurablePlace
 from bus.consumer.source import Source
 from bus.consumer.start import Start, moment, tail_start
+from bus.evidence import Evidence
 from bus.ports import Record
 from schemas.errors import MillraceError, RecordGone
 from schemas.messages import AnyMessage, Picture

@@ -26,7 +26,7 @@ from bus.memory import MemoryBus
 from bus.settlement import settle
 from bus.subjects import Subjects
 from bus.topology import step_queue
-from judges.environment import EnvironmentJudge
+from judges.programmatic.environment import EnvironmentJudge
 from schemas.config import BrowserConfig, BusConfig, ContextConfig, EnvConfig
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Action, ActionKind, CheckKind, FinalState, Outcome, Split, StepWake, Trajectory, Verdict
@@ -165,7 +165,10 @@ async def verdicts(stage: Stage, name: str, task: ShopTask) -> str:
     if played.outcome is not Outcome.ANSWERED:
         return f"{task.template}: {played.outcome.value} {played.error}"
     judge = EnvironmentJudge()
-    full, near = await judge.judge(played), await judge.judge(player.near_miss(played))
+    full, near = (
+        await judge.judge(builders.judged_episode(played)),
+        await judge.judge(builders.judged_episode(player.near_miss(played))),
+    )
     if (full.reward, near.reward) == (1.0, 0.0):
         return ""
     said = "; ".join(each.reasoning for ruling in (full, near) for each in ruling.stages)

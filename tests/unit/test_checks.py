@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from judges.checks import evaluate, first_number
-from judges.environment import EnvironmentJudge
+from judges.programmatic.checks import evaluate, first_number
+from judges.programmatic.environment import EnvironmentJudge
 from schemas.errors import JudgeError
 from schemas.messages import Check, CheckKind, CheckMatch, FinalState, Outcome, Verdict
 from tests import builders
@@ -158,7 +158,7 @@ async def test_all_checks_of_a_task_must_hold(
         answer=answer,
         final_state=FinalState(url=HOST, title="", values=values),
     )
-    ruling = await EnvironmentJudge().judge(trajectory)
+    ruling = await EnvironmentJudge().judge(builders.judged_episode(trajectory))
     assert (ruling.verdict, ruling.reward, len(ruling.stages)) == (verdict, reward, 2)
 
 
@@ -178,5 +178,5 @@ async def test_a_page_that_nobody_could_read_is_no_failure(
 ) -> None:
     task = msgspec.structs.replace(builders.task(), checks=checks)
     trajectory = msgspec.structs.replace(builders.trajectory(task, outcome=Outcome.ANSWERED), answer=answer, final_state=None)
-    ruling = await EnvironmentJudge().judge(trajectory)
+    ruling = await EnvironmentJudge().judge(builders.judged_episode(trajectory))
     assert (ruling.verdict, ruling.reward) == (verdict, reward)

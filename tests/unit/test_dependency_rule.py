@@ -15,7 +15,19 @@ _DOMAIN = ("agents", "browser_workers", "judges", "trainer")
 _OURS = {"schemas", "bus", "ops", "tests", *_DOMAIN}
 _PORTS = {
     f"bus.{name}"
-    for name in ("ports", "subjects", "chain", "settlement", "presence", "topology", "handoff", "companions", "room")
+    for name in (
+        "ports",
+        "subjects",
+        "chain",
+        "settlement",
+        "presence",
+        "topology",
+        "handoff",
+        "companions",
+        "room",
+        "evidence",
+        "blocklist",
+    )
 }
 """What the domain packages may know of the bus: never an adapter, a server or an encoding."""
 _HEAVY = ("torch", "vllm", "playwright", "transformers", "deepspeed", "numpy", "matplotlib", "PIL", "pyarrow", "datasets")

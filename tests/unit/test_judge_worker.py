@@ -11,13 +11,14 @@ from bus.memory import MemoryBus
 from bus.ports import Inbox, WorkQueue
 from bus.presence import Status
 from bus.subjects import Subjects
-from judges.environment import EnvironmentJudge
+from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling
+from judges.programmatic.environment import EnvironmentJudge
 from judges.worker import JudgeWorker
-from schemas.config import BusConfig, JudgeConfig
+from schemas.config import BusConfig, EnvConfig, JudgeConfig
 from schemas.errors import JudgeError
 from schemas.ids import WorkerId
-from schemas.messages import Judgement, Outcome, Role, StageVerdict, Trajectory, Verdict
+from schemas.messages import Judgement, Outcome, Role, StageVerdict, Verdict
 from tests.builders import RUN, WORKER, task, trajectory
 
 pytestmark = pytest.mark.anyio
@@ -27,20 +28,20 @@ SUBJECTS = Subjects(RUN)
 class FailingJudge:
     """Fails a given number of times, then finds success."""
 
-    rubric = "failing_v1"
+    name = "failing_v1"
 
     def __init__(self, num_failures: int) -> None:
         self.num_failures = num_failures
         self.num_calls = 0
 
-    async def judge(self, trajectory: Trajectory) -> Ruling:
+    async def judge(self, episode: JudgedEpisode) -> Ruling:
         self.num_calls += 1
         if self.num_calls <= self.num_failures:
             raise JudgeError("the endpoint is away")
         return Ruling(verdict=Verdict.SUCCESS, reward=1.0)
 
 
-RUBRICS = (EnvironmentJudge.rubric, FailingJudge.rubric)
+RUBRICS = (EnvironmentJudge.name, FailingJudge.name)
 
 
 @asynccontextmanager
@@ -51,7 +52,8 @@ async def judging(bus: MemoryBus, judge: Judge, *, max_attempts: int = 2) -> Asy
         worker=WorkerId("judge-1"),
         status=Status(Role.JUDGE, WORKER),
         bus_config=BusConfig(),
-        judge_config=JudgeConfig(max_attempts=max_attempts),
+        env_config=EnvConfig(),
+        judge_config=JudgeConfig(judge=judge.name, max_attempts=max_attempts),
         judge=judge,
     )
     async with anyio.create_task_group() as group:
@@ -121,14 +123,14 @@ async def test_two_workers_judge_once() -> None:
 class VerboseJudge:
     """Says more than a message holds."""
 
-    rubric = "verbose_v1"
+    name = "verbose_v1"
 
-    async def judge(self, trajectory: Trajectory) -> Ruling:
+    async def judge(self, episode: JudgedEpisode) -> Ruling:
         return Ruling(verdict=Verdict.SUCCESS, reward=1.0, stages=(StageVerdict("reasoning", True, "because " * 20_000),))
 
 
 async def test_a_judgement_that_no_message_holds_is_an_error_without_a_reward() -> None:
-    bus = MemoryBus(SUBJECTS, BusConfig(max_payload_bytes=100_000), (VerboseJudge.rubric,))
+    bus = MemoryBus(SUBJECTS, BusConfig(max_payload_bytes=100_000), (VerboseJudge.name,))
     async with judging(bus, VerboseJudge()):
         await publish_trajectory(bus, SUBJECTS, trajectory(task()))
         judgement = await first_judgement(bus)

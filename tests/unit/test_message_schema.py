@@ -110,6 +110,8 @@ def test_subjects_are_those_that_the_code_makes() -> None:
         NAMES.wake(worker),
         NAMES.trajectory(Split.TRAIN, episode),
         NAMES.judgement(Split.TRAIN, "rubric", episode),
+        NAMES.call("rubric_v1", EpisodeId("e"), "q", 0),
+        NAMES.blocked("www.example.org"),
         NAMES.checkpoint(PolicyVersion(3)),
         NAMES.heartbeat(Role.JUDGE, worker),
         NAMES.cancel,

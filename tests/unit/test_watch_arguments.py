@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bus import BEGINNING, NEW, After, Item, Start
-from bus.consumer.evidence import Evidence
+from bus.evidence import Evidence
 from bus.memory import MemoryBus
 from ops.cli import main
 from ops.run_folder import RunFolder

@@ -1,7 +1,8 @@
 """The judge that asks nobody: a task's own checks, else the environment's reward as benchmark pages give it."""
 
-from judges.checks import evaluate
+from judges.episode import JudgedEpisode
 from judges.judge import Ruling, undecided
+from judges.programmatic.checks import evaluate
 from schemas.errors import JudgeError
 from schemas.messages import CheckKind, StageVerdict, Trajectory, Verdict
 
@@ -14,9 +15,10 @@ class EnvironmentJudge:
     Where there are none, success is the environment's full reward of 1; the reward itself is passed on as it is.
     """
 
-    rubric = "environment_v1"
+    name = "environment_v1"
 
-    async def judge(self, trajectory: Trajectory) -> Ruling:
+    async def judge(self, episode: JudgedEpisode) -> Ruling:
+        trajectory = episode.trajectory
         return _by_checks(trajectory) if trajectory.task.checks else _by_environment(trajectory)
 
 

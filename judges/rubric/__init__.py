@@ -1,0 +1,1 @@
+"""The judge that asks a model: staged questions about the evidence."""
