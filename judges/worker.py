@@ -1,7 +1,6 @@
 """The judge worker: every trajectory gets exactly one judgement, whatever the trajectory or the judge came to."""
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import anyio
@@ -18,10 +17,11 @@ from bus.topology import trajectory_queue
 from judges.attempts import rule
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, excluded, undecided
+from judges.shaping import shape
 from schemas.config import BusConfig, EnvConfig, JudgeConfig
 from schemas.errors import ChainConflict, MessageCorrupt, MessageTooLarge
 from schemas.ids import WorkerId
-from schemas.messages import Judgement, Outcome, Split, Trajectory, Verdict
+from schemas.messages import Judgement, Outcome, Trajectory, Verdict
 
 _log = structlog.get_logger()
 _MOST_DELIVERIES = 25
@@ -47,9 +47,7 @@ class JudgeWorker:
         env_config: EnvConfig,
         judge_config: JudgeConfig,
         judge: Judge,
-        shape: Callable[[Ruling, Trajectory], Ruling] | None = None,
     ) -> None:
-        """`shape`: what is added to the reward of a training episode that was scored."""
         self._bus = bus
         self._subjects = subjects
         self._worker = worker
@@ -58,7 +56,6 @@ class JudgeWorker:
         self._config = judge_config
         self._rubric = judge_config.rubric
         self._judge = judge
-        self._shape = shape
         self._queue = trajectory_queue(subjects, bus_config, self._rubric)
         self._counts = dict.fromkeys((verdict.value for verdict in Verdict), 0)
 
@@ -105,9 +102,7 @@ class JudgeWorker:
             return undecided(f"delivered {num_delivered} times and never judged: it seems to end the workers that judge it")
         episode = JudgedEpisode(trajectory, Evidence(self._bus, self._subjects))
         ruling = await rule(self._judge, episode, max_attempts=self._config.max_attempts)
-        if self._shape is None or ruling.reward is None or trajectory.task.split is not Split.TRAIN:
-            return ruling
-        return self._shape(ruling, trajectory)
+        return await shape(ruling, episode, self._config.shaping)
 
     async def _block(self, trajectory: Trajectory) -> None:
         """May be done again by a worker that takes the trajectory over: the newest word on a site counts."""
