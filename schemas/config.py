@@ -486,6 +486,10 @@ class Price:
     cached_input: float | None = None
     """Of input tokens that the provider had cached; None: as `input`."""
 
+    def __post_init__(self) -> None:
+        for name, price in vars(self).items():
+            _require(price is None or price >= 0, f"openai_config.prices: {name} is {price:g}: write 0 or more")
+
 
 @dataclass(frozen=True, kw_only=True)
 class OpenAIConfig:
