@@ -127,3 +127,146 @@ def _repeated(reply: Callable[[Words], Reply]) -> Callable[[Words], tuple[Reply,
 
 def _no_verdict(reason: str) -> str:
     return f"{{stage}}: {MAX_ANSWERS} answers hold no verdict, the last: {reason}"
+
+
+_NOT_JSON: Final = "the answer is not one JSON object: "
+_CUT: Final = '{"reasoning": "it is'
+
+CASES: Final = (
+    Case("the verdict that is hoped for", _repeated(lambda words: says(_object(words.good))), "good"),
+    Case("the other verdict", _repeated(lambda words: says(_object(words.bad))), "bad"),
+    Case("the verdict in a ```json fence", _repeated(lambda words: says(f"```json\n{_object(words.good)}\n```")), "good"),
+    Case(
+        "a malformed verdict, then a good one",
+        lambda words: (says(words.good), says(_object(words.good))),
+        "good",
+        num_requests=2,
+    ),
+    Case(
+        "no verdict in the object",
+        _repeated(lambda _: verdict(reasoning="it is so")),
+        _no_verdict("the object has the fields ['reasoning'] instead of reasoning and verdict"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "an empty verdict",
+        _repeated(lambda _: says(_object(""))),
+        _no_verdict("the verdict is '' instead of {good} or {bad}"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "the bare word of success",
+        _repeated(lambda words: says(words.good)),
+        _no_verdict(_NOT_JSON + "Expecting value: line 1 column 1 (char 0)"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "the bare word of failure",
+        _repeated(lambda words: says(words.bad)),
+        _no_verdict(_NOT_JSON + "Expecting value: line 1 column 1 (char 0)"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "a verdict inside prose",
+        _repeated(lambda words: says(f"I find: {_object(words.good)}")),
+        _no_verdict(_NOT_JSON + "Expecting value: line 1 column 1 (char 0)"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "cut off at the limit of tokens",
+        _repeated(lambda _: truncated(_CUT)),
+        _no_verdict(f"an answer was cut off after {len(_CUT)} characters"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "cut off, though what came is a whole verdict",
+        _repeated(lambda words: truncated(_object(words.good, "it is so".ljust(40 - len(words.good))))),
+        _no_verdict(f"an answer was cut off after {40 + len(_object('', ''))} characters"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "ends in the middle, and says that it is complete",
+        _repeated(lambda _: says(_CUT)),
+        _no_verdict(_NOT_JSON + "Unterminated string starting at: line 1 column 15 (char 14)"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "no JSON: single quotes",
+        _repeated(lambda words: says(str({"reasoning": "it is so", "verdict": words.good}))),
+        _no_verdict(_NOT_JSON + "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "two verdicts one after the other",
+        _repeated(lambda words: says(_object("") + _object(words.good))),
+        _no_verdict(f"{_NOT_JSON}Extra data: line 1 column {len(_object('')) + 1} (char {len(_object(''))})"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "an array around the verdict",
+        _repeated(lambda words: says(f"[{_object(words.good)}]")),
+        _no_verdict("the answer is JSON, but a list instead of an object"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "one field too many",
+        _repeated(lambda words: verdict(reasoning="it is so", verdict=words.good, reward=1)),
+        _no_verdict("the object has the fields ['reasoning', 'reward', 'verdict'] instead of reasoning and verdict"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "a field twice",
+        _repeated(lambda words: says(f'{{"reasoning": "", "verdict": "{words.bad}", "verdict": "{words.good}"}}')),
+        _no_verdict("a field stands twice in the object"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "a word that is no verdict of this question",
+        _repeated(lambda _: says(_object("MAYBE"))),
+        _no_verdict("the verdict is 'MAYBE' instead of {good} or {bad}"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "true instead of a word",
+        _repeated(lambda _: verdict(reasoning="it is so", verdict=True)),
+        _no_verdict("the verdict is True instead of {good} or {bad}"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "empty content", _repeated(lambda _: says("")), _no_verdict("an answer was empty"), num_requests=MAX_ANSWERS
+    ),
+    Case("no content", _repeated(lambda _: no_content()), _no_verdict("an answer was empty"), num_requests=MAX_ANSWERS),
+    Case("white space", _repeated(lambda _: says(" \n ")), _no_verdict("an answer was empty"), num_requests=MAX_ANSWERS),
+    Case("no choices", _repeated(lambda _: no_choices()), "?"),
+    Case(
+        "the filter kept the answer back",
+        _repeated(lambda _: filtered()),
+        _no_verdict("the endpoint's content filter kept the answer back"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "the filter stopped in the middle of a good verdict",
+        _repeated(lambda words: Said(_object(words.good), finish_reason="content_filter")),
+        _no_verdict("the endpoint's content filter kept the answer back"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case("the filter refused the question (400)", _repeated(lambda _: refused_by_filter()), "?"),
+    Case("429 with retry-after, then good", lambda words: (rate_limited("0.02"), says(_object(words.good))), "good", 2, True),
+    Case("429 with retry-after, for ever", _repeated(lambda _: rate_limited("0.02")), "?", 0, True),
+    Case("500, then good", lambda words: (server_error(retry_after_ms=5), says(_object(words.good))), "good", 2, True),
+    Case("500 for ever", _repeated(lambda _: server_error(retry_after_ms=5)), "?", 0, True),
+    Case("no answer within the time limit", _repeated(lambda _: HANG), "?", 0, True),
+    Case("no answer within the time limit, then good", lambda words: (HANG, says(_object(words.good))), "good", 2, True),
+    Case("a page of HTML with 502", _repeated(lambda _: html_page()), "?", 0, True),
+    Case("a page of HTML with 200", _repeated(lambda _: html_page(200)), "?", 0, True),
+    Case("a response that ends in the middle", _repeated(lambda _: broken_body()), "?", 0, True),
+    Case("the connection is reset", _repeated(lambda _: RESET), "?", 0, True),
+    Case("the connection is reset, then good", lambda words: (RESET, says(_object(words.good))), "good", 2, True),
+)
+UNHAPPY: Final = frozenset(case.name for case in CASES if case.becomes not in ("good", "bad"))
+
+
+def cells() -> Iterator[tuple[Case, Asking, Expected]]:
+    for case in CASES:
+        for asking in Asking:
+            yield case, asking, case.expected(asking)
