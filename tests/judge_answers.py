@@ -270,3 +270,49 @@ def cells() -> Iterator[tuple[Case, Asking, Expected]]:
     for case in CASES:
         for asking in Asking:
             yield case, asking, case.expected(asking)
+
+
+_TITLES: Final[Mapping[Asking, str]] = {
+    Asking.BLOCKING: "blocking",
+    Asking.KEYPOINT: "key points",
+    Asking.CRITERION_B: "criterion B",
+    Asking.CRITERION_A: "criterion A",
+    Asking.REFERENCE: "reference",
+}
+_SHOWN: Final[Mapping[Verdict, str]] = {
+    Verdict.SUCCESS: "success, 1",
+    Verdict.FAILURE: "failure, 0",
+    Verdict.EXCLUDED: "excluded",
+    Verdict.ERROR: "**error**",
+}
+
+
+def markdown() -> str:
+    lines = [
+        "# What a judge's endpoint may answer",
+        "",
+        "One question of [`rubric_v1`](judges.md) is answered as the row says, every other one with the verdict that is hoped for; the cell is",
+        "the judgement. A success is worth 1 and a failure 0; *excluded* and *error* have no reward, and nothing is trained on",
+        f"them. A test tries every cell through the real client, with {MAX_ANSWERS} answers at most (the default of",
+        "`openai_config.max_answers` is 4) and a patience of a second; `python -m tests.judge_answers` writes this page.",
+        "",
+        f"| the endpoint answers | {' | '.join(_TITLES.values())} | the error says | requests |",
+        "|---" * (len(_TITLES) + 3) + "|",
+    ]
+    for case in CASES:
+        cells = " | ".join(_SHOWN[case.expected(asking).verdict] for asking in Asking)
+        example = case.expected(Asking.REFERENCE).error.replace("|", "\\|")
+        lines.append(f"| {case.name} | {cells} | {example} | {case.num_requests or 'while there is patience'} |")
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "The other verdict on blocking is that the site blocked the agent: nobody's failure, and the site goes on the blocklist. The other",
+            "verdict on a key point is that its picture is no evidence; the last picture always is. Errors are those of the last column.",
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(markdown())
