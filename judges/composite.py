@@ -9,8 +9,8 @@ Parts are asked one after the other, as written (write the cheap ones first), un
 | no verdict | else | else | a part has none |
 | excluded | a part is excluded (as when it finds the site blocked) before another decided | likewise | likewise |
 
-A part that failed with an error which another attempt may cure makes the whole ask again, unless other parts decide. Rewards of
-`all` and `any` are 1 and 0; of `weighted` they are the weighted mean, with a part of the reward for each judge and its steps.
+An error that another attempt may cure makes the whole be asked again, unless other parts decide. Rewards of `all` and `any`
+are 1 and 0; of `weighted` they are the weighted mean, with a part of the reward for each judge and its steps.
 """
 
 from collections.abc import Sequence
