@@ -1,9 +1,7 @@
 """A judge that is a person's function."""
 
-import math
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable, iscoroutinefunction
-from numbers import Real
 
 import anyio.to_thread
 
@@ -50,7 +48,7 @@ class FunctionJudge:
                 return found
             case bool():
                 return scored(passed=found)
-            case Real() if math.isfinite(found) and 0 <= found <= 1:
+            case int() | float() if 0 <= found <= 1:
                 verdict = Verdict.SUCCESS if found >= 1 else Verdict.FAILURE
                 return Ruling(verdict=verdict, reward=float(found))
             case _:

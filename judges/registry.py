@@ -7,9 +7,9 @@
     def right_price(episode: JudgedEpisode) -> bool:
         return episode.trajectory.answer == "12.90"
 
-`judge_config.modules` names the module, `judge_config.judge` (or a part of a composite) the judge. An installed package needs no
-entry in `modules`: its entry points of the group `millrace.judges` have the names of its judges, and are loaded when asked for.
-No name stands for two judges.
+`judge_config.modules` names the module, `judge_config.judge` (or a part of a composite) the judge. An installed package needs
+no entry in `modules`: its entry points of the group `millrace.judges` have the names of its judges, and are loaded when asked
+for. No name stands for two judges.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -46,14 +46,10 @@ def find(name: str, modules: Iterable[str], taken: Iterable[str] = ()) -> Judge:
     taken = tuple(taken)
     declared = _declared(modules)
     offered = _offered()
-    for known, where in [
-        *((each, source) for each, (_, source) in declared.items()),
-        *((each, "a package") for each in offered),
-    ]:
+    places = dict.fromkeys(offered, "an installed package") | {each: source for each, (_, source) in declared.items()}
+    for known, place in places.items():
         if known in taken:
-            raise ConfigurationError(
-                f"a judge of {where} is named {known}, as one that there is already: give it another name"
-            )
+            raise ConfigurationError(f"{place} has a judge {known}, as there is one already: give it another name")
     if name in declared and name in offered:
         raise ConfigurationError(f"{declared[name][1]} and an installed package both have a judge {name}: rename one")
     if name in declared:
