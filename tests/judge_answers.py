@@ -104,6 +104,10 @@ class Case:
     stalls: bool = False
     """Keeps its endpoint busy: other questions would wait for it."""
 
+    @property
+    def hangs(self) -> bool:
+        return HANG in self.replies(Words("", ""))
+
     def expected(self, asking: Asking) -> Expected:
         match self.becomes:
             case "good":
@@ -232,9 +236,7 @@ CASES: Final = (
         _no_verdict("the verdict is True instead of {good} or {bad}"),
         num_requests=MAX_ANSWERS,
     ),
-    Case(
-        "empty content", _repeated(lambda _: says("")), _no_verdict("an answer was empty"), num_requests=MAX_ANSWERS
-    ),
+    Case("empty content", _repeated(lambda _: says("")), _no_verdict("an answer was empty"), num_requests=MAX_ANSWERS),
     Case("no content", _repeated(lambda _: no_content()), _no_verdict("an answer was empty"), num_requests=MAX_ANSWERS),
     Case("white space", _repeated(lambda _: says(" \n ")), _no_verdict("an answer was empty"), num_requests=MAX_ANSWERS),
     Case("no choices", _repeated(lambda _: no_choices()), "?"),

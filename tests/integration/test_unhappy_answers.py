@@ -80,17 +80,18 @@ def _judge_of(name: str) -> str:
     return name if CASES[int(name.partition("-")[0])].stalls else "common"
 
 
-def _config(base_url: str) -> Config:
+def _config(base_url: str, judge: str = "common") -> Config:
+    case = None if judge == "common" else CASES[int(judge.partition("-")[0])]
     return Config(
         judge_config=JudgeConfig(judge="rubric_v1"),
-        env_config=EnvConfig(evaluation_workers=len(CASES) * len(Asking)),
+        env_config=EnvConfig(evaluation_workers=48),
         openai_config=OpenAIConfig(
             model="evaluation-model",
             base_url=base_url,
             blocking_detection=QuestionConfig(model="blocking-model"),
             keypoint_detection=QuestionConfig(model="keypoint-model"),
-            timeout_s=0.4,
-            patience_s=1.0,
+            timeout_s=0.5 if case and case.hangs else 30.0,
+            patience_s=1.0 if case else 30.0,
             max_answers=MAX_ANSWERS,
             max_concurrent=64,
         ),
@@ -104,7 +105,7 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="module")
-async def observed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Judgement, int]]:
+async def observed(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Judgement, int]]:
     """The judgement of every cell, and the requests that its question took."""
     script, folder = Script(), tmp_path_factory.mktemp("answers")
     names = [_name(case, asking) for case, asking, _ in cells()]
@@ -113,7 +114,8 @@ async def observed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[
         bus = await stack.enter_async_context(run_for(folder, "rubric_v1"))
         post = post_of(bus, _config(endpoint.base_url), folder)
         judges = {
-            name: await stack.enter_async_context(open_judge(post)) for name in dict.fromkeys(_judge_of(name) for name in names)
+            name: await stack.enter_async_context(open_judge(post))
+            for name in dict.fromkeys(_judge_of(name) for name in names)
         }
         for name in names:
             await answered(bus, question(name))
