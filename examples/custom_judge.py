@@ -6,7 +6,7 @@ A run that is judged by one of them says so in its configuration:
 
     judge_config: {judge: one_number_v1, modules: [examples/custom_judge.py]}
 
-and by both, an answer of more than one number being worth nothing however cleanly it was found:
+and by both, so that a success has the right number and took no refused action:
 
     judge_config:
       judge: clean_number_v1
