@@ -148,7 +148,9 @@ def test_every_answer_becomes_what_the_table_says(observed: dict[str, tuple[Judg
     for case, asking, expected in cells():
         judgement, num_requests = observed[_name(case, asking)]
         stage = judgement.stages[-1].stage if judgement.stages else ""
-        error = _BROKEN.sub("no connection", _ADDRESS.sub(ENDPOINT, judgement.error)) if judgement.verdict is Verdict.ERROR else ""
+        error = (
+            _BROKEN.sub("no connection", _ADDRESS.sub(ENDPOINT, judgement.error)) if judgement.verdict is Verdict.ERROR else ""
+        )
         seen = replace(expected, verdict=judgement.verdict, reward=judgement.reward, stage=stage, error=error)
         if expected.num_requests:
             seen = replace(seen, num_requests=num_requests)
