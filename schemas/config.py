@@ -492,7 +492,8 @@ class Price:
 
     def __post_init__(self) -> None:
         for name, price in vars(self).items():
-            _require(price is None or price >= 0, f"openai_config.prices: {name} is {price:g}: write 0 or more")
+            if price is not None:
+                _require(price >= 0, f"openai_config.prices: {name} is {price:g}: write 0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)
