@@ -16,9 +16,10 @@ from schemas.messages import Role
 
 
 def main() -> None:
-    folder, name = RunFolder(Path(sys.argv[1])), WorkerId(sys.argv[2])
-    with role_logs(folder.logs / f"{name}.log", run="test", role="judge", worker=name):
-        anyio.run(run_role, Role.JUDGE, folder.path, folder.load(), name, backend_options={"use_uvloop": True})
+    folder, name = RunFolder(Path(sys.argv[1])), sys.argv[2]
+    config = folder.load()
+    with role_logs(folder.logs / f"{name}.log", run=config.bus_config.run, role="judge", worker=name):
+        anyio.run(run_role, Role.JUDGE, folder.path, config, WorkerId(name), backend_options={"use_uvloop": True})
 
 
 if __name__ == "__main__":

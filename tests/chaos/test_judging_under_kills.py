@@ -32,7 +32,7 @@ from tests.endpoint_replies import RESET, Reply, failed, rate_limited, says, tru
 from tests.endpoint_requests import Asked
 from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(600)]
 SUBJECTS = Subjects(RunName("killed"))
 RUBRIC = "rubric_v1"
 NUM_TRAJECTORIES = 1000
@@ -73,7 +73,7 @@ class Oracle:
 
 def passes(number: int) -> bool:
     """What the endpoint holds of an episode."""
-    return number % 3 != 0
+    return number % 2 == 0
 
 
 def _word(asked: Asked, passed: bool) -> str:
@@ -88,7 +88,7 @@ def played(number: int) -> Trajectory:
     of = task(f"t{number}")
     instruction = f"Find item number {number} and say where it is."
     of = structs.replace(of, run=SUBJECTS.run, instruction=instruction, website="https://shop.example/")
-    num_steps = 2 + number % 3
+    num_steps = (2, 2, 2, 3, 4)[number % 5]
     ended = trajectory(of, outcome=Outcome.ANSWERED, reward=None, num_observations=num_steps, num_steps=num_steps)
     return structs.replace(ended, answer=f"on shelf {number}")
 
@@ -205,7 +205,7 @@ async def test_each_trajectory_is_judged_once_and_no_question_is_asked_in_vain(t
     oracle = Oracle()
     async with scripted_endpoint(oracle.reply) as endpoint, run_folder(tmp_path / "run", endpoint.base_url) as (folder, bus):
         await write_all(bus)
-        with anyio.fail_after(240):
+        with anyio.fail_after(500):
             async with anyio.create_task_group() as group:
                 group.start_soon(kill_in_turn, folder, endpoint, ("judge-1", "judge-2"))
                 judged = await judgements(bus)
