@@ -1,4 +1,4 @@
-"""`millrace judge` as a process: its key comes from the environment, and what only a person can mend ends it with a sentence."""
+"""`millrace judge` as a process: its key comes from the environment; what only a person can mend ends it with a sentence."""
 
 import os
 import signal
@@ -118,6 +118,8 @@ async def test_a_key_that_is_refused_ends_it_and_loses_nothing(tmp_path: Path) -
             "openai_config.model=m",
             f"openai_config.base_url={endpoint.base_url}",
             "openai_config.openai_api_key_env_var=MY_KEY",
+            # What is handed back may come to another slot of the worker that ends, and then again after the ack wait.
+            "bus_config.judge_ack_wait_s=2",
         )
         async with run_of(of_file(tmp_path, "", *named), tmp_path / "run") as (folder, bus):
             await answered(bus, question("t1"))
