@@ -103,8 +103,9 @@ def episode(
     steps = [step_request(of, step) for step in range(len(observations))] if steps is None else steps
     bus = MemoryBus(SUBJECTS)
     stream = SUBJECTS.episodes(SUBJECTS.shard(of.episode))
-    records = [*(("obs", seen) for seen in observations), *(("act", done) for done in steps)]
-    for kind, record in [] if gone else records:
+    records: list[Observation | StepRequest] = [] if gone else [*observations, *steps]
+    for record in records:
+        kind = "obs" if isinstance(record, Observation) else "act"
         bus.store(stream, SUBJECTS.chain_record(of.episode, record.attempt, kind, record.step), encode(record))
     trajectory = Trajectory(
         task=of,
