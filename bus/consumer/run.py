@@ -28,6 +28,7 @@ from schemas.messages import (
     AnyMessage,
     Checkpoint,
     Heartbeat,
+    JudgeCall,
     Judgement,
     Observation,
     Outcome,
@@ -124,6 +125,20 @@ class Run:
         rubric_token = "*" if rubric is None else subject_token(rubric, what="rubric")
         subject_filter = f"{self.name}.judged.{_split_token(split)}.{rubric_token}.{_episode_token(episode)}"
         return self._stream(Judgement, [Source(self._subjects.judged, subject_filter)], accepts, **reading)
+
+    def calls(
+        self,
+        *,
+        episode: str | None = None,
+        rubric: str | None = None,
+        stage: str | None = None,
+        **reading: Unpack[Reading],
+    ) -> Stream[JudgeCall]:
+        """What judges' models answered, also where it was no verdict."""
+        rubric_token = "*" if rubric is None else subject_token(rubric, what="rubric")
+        subject_filter = f"{self.name}.call.{rubric_token}.{_episode_token(episode)}.*.*"
+        source = Source(self._subjects.calls, subject_filter)
+        return self._stream(JudgeCall, [source], lambda call: stage in (None, call.stage), **reading)
 
     def checkpoints(self, *, version: int | range | None = None, **reading: Unpack[Reading]) -> Stream[Checkpoint]:
         """Weights as they are published."""
