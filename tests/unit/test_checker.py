@@ -444,7 +444,7 @@ def test_waits_are_read_from_the_times_of_the_records() -> None:
         link(Kind.ANSWER, 10, 2),
     ]
 
-    found = {(wait.what, wait.seconds) for wait in waits(Ledger(chains={EpisodeId("e"): chain_}))}
+    found = {(wait.what, wait.seconds) for wait in waits(Ledger(chains={EpisodeId("e"): chain_}), "r1")}
 
     assert found == {(Waiting.ANSWER, 0.5), (Waiting.ANSWER, 1.0), (Waiting.TAKEOVER, 5.0)}
 
@@ -452,7 +452,7 @@ def test_waits_are_read_from_the_times_of_the_records() -> None:
 def test_a_step_that_nobody_ever_answered_was_waited_for_until_the_end() -> None:
     chain_ = [link(Kind.TASK, 0, 0), link(Kind.START, 1), link(Kind.OBSERVATION, 2), link(Kind.DONE, 302)]
 
-    [found] = waits(Ledger(chains={EpisodeId("e"): chain_}))
+    [found] = waits(Ledger(chains={EpisodeId("e"): chain_}), "r1")
 
     assert (found.what, found.seconds) == (Waiting.END, 300.0)
 
@@ -462,6 +462,6 @@ def test_quantiles_are_values_that_occurred() -> None:
     for step in range(100):
         chain_ += [link(Kind.OBSERVATION, step * 1000.0), link(Kind.ANSWER, step * 1000.0 + step + 1)]
 
-    found = figures(waits(Ledger(chains={EpisodeId("e"): chain_})))
+    found = figures(waits(Ledger(chains={EpisodeId("e"): chain_}), "r1"))
 
     assert (found.num_waits, found.p50_s, found.p99_s, found.max_s) == (100, 50, 99, 100)
