@@ -27,6 +27,8 @@ _ADDED, _REMOVED = "added by hand", "removed by hand"
 
 async def main(options: argparse.Namespace) -> int:
     """Reads with the monitor's key; whoever changes the list needs the administrator's."""
+    if options.action is not None and (options.all or options.json):
+        raise ConfigurationError(f"--all and --json belong to the list: leave them out of {options.action}")
     folder = RunFolder(options.run_dir.resolve())
     config = folder.load()
     subjects = subjects_of(config)

@@ -68,6 +68,9 @@ async def test_what_judges_blocked_is_listed_and_a_person_may_change_it(tmp_path
         again = await run("remove", "captcha.example", *folder)
         assert again.returncode == 78
         assert "captcha.example is not blocked" in again.stderr
+        both = await run(*folder, "--json", "add", "example.org")
+        assert both.returncode == 78
+        assert "--all and --json belong to the list" in both.stderr
         nonsense = await run("add", "two words", *folder)
         assert nonsense.returncode == 78
         assert "'two words' is no site: write a host such as example.org" in nonsense.stderr
@@ -88,13 +91,15 @@ async def test_a_run_whose_server_is_down_is_read_and_changed_too(tmp_path: Path
     assert "holds no run" in nowhere.stderr
 
 
-async def test_the_monitors_key_reads_and_may_not_change(tmp_path: Path) -> None:
-    async with running_run(tmp_path):
+@pytest.mark.parametrize("role", ["monitor", "feeder"])
+async def test_who_only_reads_the_list_may_not_change_it(tmp_path: Path, role: str) -> None:
+    async with running_run(tmp_path) as admin:
+        entry = await block(admin, SUBJECTS, "captcha.example", hours=1.0, reason="captcha")
         folder = RunFolder(tmp_path)
-        address = address_of(folder.server, run=SUBJECTS.run, role="monitor")
+        address = address_of(folder.server, run=SUBJECTS.run, role=role)
         config = BusConfig(run=SUBJECTS.run, request_timeout_s=0.5)
-        async with connect(address, SUBJECTS, config, name="test") as monitor:
-            assert (await read_blocklist(monitor, SUBJECTS)).entries == {}
+        async with connect(address, SUBJECTS, config, name="test") as reader:
+            assert (await read_blocklist(reader, SUBJECTS)).entries == {entry.site: entry}
             with pytest.raises(BusError):
-                await block(monitor, SUBJECTS, "example.org", hours=1.0, reason="not mine")
-            assert (await read_blocklist(monitor, SUBJECTS)).entries == {}
+                await block(reader, SUBJECTS, "example.org", hours=1.0, reason="not mine")
+            assert (await read_blocklist(reader, SUBJECTS)).entries == {entry.site: entry}
