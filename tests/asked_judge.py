@@ -26,7 +26,7 @@ from ops.roles import Post
 from ops.run_folder import RunFolder
 from schemas.config import BusConfig, Config
 from schemas.ids import WorkerId
-from schemas.messages import Fact, JudgeCall, Judgement, Outcome, Role, Task, Trajectory
+from schemas.messages import Fact, JudgeCall, Judgement, Outcome, Picture, Role, Task, Trajectory
 from tests.builders import RUN, WORKER, observation, step_request, task
 from tests.endpoint_replies import Reply, verdict
 from tests.endpoint_requests import Asked
@@ -47,13 +47,18 @@ def question(name: str, *, facts: Sequence[Fact] = (FACT,), reference: str | Non
     )
 
 
-async def answered(bus: Bus, of: Task, *, num_steps: int = 2, answer: str = ANSWER) -> Trajectory:
-    """Plays an episode to its answer. No two pictures are equal."""
+async def answered(
+    bus: Bus, of: Task, *, num_steps: int = 2, answer: str = ANSWER, pictures: Sequence[Picture] = ()
+) -> Trajectory:
+    """Plays an episode to its answer. Without pictures, no two are equal, and none is one."""
     await chain.admit(bus, SUBJECTS, of)
     owner = await chain.EpisodeChain.take(bus, SUBJECTS, of, WORKER)
     assert isinstance(owner, chain.EpisodeChain)
     for step in range(num_steps):
-        seen = await owner.observe(observation(of, step, data=b"%s %d" % (of.task.encode(), step)))
+        observed = observation(of, step, data=b"%s %d" % (of.task.encode(), step))
+        if pictures:
+            observed = msgspec.structs.replace(observed, picture=pictures[step])
+        seen = await owner.observe(observed)
         owner.answered(await chain.answer(bus, SUBJECTS, seen, step_request(of, step)))
     ended = Trajectory(
         task=of,
