@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from ops.commands import administration, reading, roles, stored, tasks, whole_runs
+from ops.commands import administration, judging, reading, roles, stored, tasks, whole_runs
 from ops.commands.listing import Commands, Handler
 
 
@@ -42,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
         ("a whole run on this machine", whole_runs),
         ("one worker of a run, on any machine", roles),
         ("look into a run", reading),
+        ("judge again, and compare judges", judging),
         ("store episodes", stored),
         ("tasks and their sites", tasks),
         ("administer", administration),

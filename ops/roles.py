@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from agents.engine import Engine
     from browser_workers.browser import Browser
     from browser_workers.suites.suite import Suite
+    from judges.judge import Judge
+    from judges.worker import JudgeWorker
 
 _log = structlog.get_logger()
 
@@ -240,21 +242,25 @@ def _base_model(config: Config) -> Path:
 
 
 async def _judge(post: Post) -> None:
-    from judges.worker import JudgeWorker
     from ops.judging import open_judge
 
     async with open_judge(post) as judge:
-        worker = JudgeWorker(
-            bus=post.bus,
-            subjects=post.subjects,
-            worker=post.worker,
-            status=post.status,
-            bus_config=post.config.bus_config,
-            env_config=post.config.env_config,
-            judge_config=post.config.judge_config,
-            judge=judge,
-        )
-        await worker.run()
+        await judge_worker(post, judge).run()
+
+
+def judge_worker(post: Post, judge: "Judge") -> "JudgeWorker":
+    from judges.worker import JudgeWorker
+
+    return JudgeWorker(
+        bus=post.bus,
+        subjects=post.subjects,
+        worker=post.worker,
+        status=post.status,
+        bus_config=post.config.bus_config,
+        env_config=post.config.env_config,
+        judge_config=post.config.judge_config,
+        judge=judge,
+    )
 
 
 async def _train(post: Post) -> None:

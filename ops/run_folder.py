@@ -26,6 +26,7 @@ class RunFolder:
     model/          version 0, where the run makes it itself
     checkpoints/    a folder a version
     result.json     the figures, when the run has ended
+    rejudge-*.json  what judging again came to, by rubric
     """
 
     path: Path
@@ -58,6 +59,9 @@ class RunFolder:
     def result(self) -> Path:
         return self.path / "result.json"
 
+    def rejudged(self, rubric: str) -> Path:
+        return self.path / f"rejudge-{rubric}.json"
+
     def relative(self, path: Path) -> Path:
         """What figures name: a path in this folder without it, so that the folder can be moved; any other as it is."""
         return path.relative_to(self.path) if path.is_relative_to(self.path) else path
@@ -73,13 +77,17 @@ class RunFolder:
                 folder.mkdir(mode=_MODE, parents=True, exist_ok=True)
             self.path.chmod(_MODE)
             self.require_space(needed_bytes)
-            partial = self.config.with_name(f"config.yaml.{os.getpid()}")
-            partial.write_text(dump_config(config))
-            partial.replace(self.config)
+            self.store(config)
         except OSError as error:
             raise ConfigurationError(
                 f"the run's folder {self.path} cannot be written ({error.strerror}): choose another folder"
             ) from error
+
+    def store(self, config: Config) -> None:
+        """Replaces the stored configuration, whole or not at all."""
+        partial = self.config.with_name(f"config.yaml.{os.getpid()}")
+        partial.write_text(dump_config(config))
+        partial.replace(self.config)
 
     def require_space(self, needed_bytes: int) -> None:
         free = shutil.disk_usage(self.path).free

@@ -25,7 +25,9 @@ from schemas.messages import (
     Observation,
     Outcome,
     Picture,
+    RewardPart,
     Split,
+    StageUsage,
     StageVerdict,
     StepRequest,
     Task,
@@ -131,8 +133,17 @@ async def play(bus: Bus, subjects: Subjects, of: Task, *, num_steps: int, attemp
 
 
 def judgement(of: Trajectory, rubric: str = RUBRICS[0]) -> Judgement:
-    stage = StageVerdict(stage="outcome", passed=bool(of.environment_reward), reasoning="as “seen”")
-    return msgspec.structs.replace(builders.judgement(of, of.environment_reward), rubric=rubric, stages=(stage,))
+    reward = of.environment_reward
+    passed = bool(reward)
+    stage = StageVerdict(stage="outcome", passed=passed, reasoning="as “seen”", votes=(passed, True, passed), evidence=(0,))
+    usage = StageUsage(
+        stage="outcome", model="m-1", num_calls=3, num_failures=1, prompt_tokens=900, cached_tokens=300, cost=0.25
+    )
+    given = msgspec.structs.replace(builders.judgement(of, reward), rubric=rubric, stages=(stage,), usage=(usage,))
+    if reward is None:
+        return msgspec.structs.replace(given, blocked=True, error="blocked")
+    parts = (RewardPart("outcome", reward), RewardPart("length", 0.0, (0.0,) * of.num_steps))
+    return msgspec.structs.replace(given, parts=parts, step_rewards=(0.0,) * of.num_steps)
 
 
 async def judge(bus: Bus, subjects: Subjects, given: Judgement) -> None:

@@ -10,13 +10,16 @@ import msgspec
 
 from bus import chain
 from bus.companions import companions
+from bus.evidence import Evidence
 from bus.jetstream import connect, create_topology
+from bus.memory import MemoryBus
 from bus.ports import Bus
 from bus.presence import Status
 from bus.server import nats_server
 from bus.subjects import Subjects
 from bus.topology import shared_queues, streams
-from judges.judge import Judge
+from judges.episode import JudgedEpisode
+from judges.judge import Judge, Ruling
 from judges.worker import JudgeWorker
 from ops.judging import open_judge
 from ops.roles import Post
@@ -25,6 +28,8 @@ from schemas.config import BusConfig, Config
 from schemas.ids import WorkerId
 from schemas.messages import Fact, JudgeCall, Judgement, Outcome, Role, Task, Trajectory
 from tests.builders import RUN, WORKER, observation, step_request, task
+from tests.endpoint_replies import Reply, verdict
+from tests.endpoint_requests import Asked
 
 SUBJECTS = Subjects(RUN)
 ANSWER = "The mug costs 12 euro."
@@ -62,6 +67,29 @@ async def answered(bus: Bus, of: Task, *, num_steps: int = 2, answer: str = ANSW
     await owner.finish(ended)
     await chain.publish_trajectory(bus, SUBJECTS, ended)
     return ended
+
+
+def kind_of(asked: Asked) -> str:
+    """`blocking_detection`, `keypoint_detection` or `evaluation`: by the words that the question offers."""
+    if "NOT_BLOCKED" in asked.text:
+        return "blocking_detection"
+    return "keypoint_detection" if "NOT_NEEDED" in asked.text else "evaluation"
+
+
+def hoped_for(asked: Asked) -> Reply:
+    """The verdict with which everything holds."""
+    word = {"blocking_detection": "NOT_BLOCKED", "keypoint_detection": "NEEDED", "evaluation": "SUCCESS"}[kind_of(asked)]
+    return verdict(reasoning="it is so", verdict=word)
+
+
+async def ruled(config: Config, folder: Path, *, num_steps: int = 2, name: str = "t1") -> tuple[Ruling, list[JudgeCall]]:
+    """What the configured judge says about one answered episode, and the answers that it had."""
+    bus = MemoryBus(SUBJECTS)
+    trajectory = await answered(bus, question(name), num_steps=num_steps)
+    with anyio.fail_after(20):
+        async with open_judge(post_of(bus, config, folder)) as judge:
+            ruling = await judge.judge(JudgedEpisode(trajectory, Evidence(bus, SUBJECTS)))
+    return ruling, await calls(bus)
 
 
 def for_test(config: Config) -> Config:

@@ -32,6 +32,8 @@ from tests.endpoint_replies import (
 PAGE = Path(__file__).parents[1] / "docs" / "judge_answers.md"
 MAX_ANSWERS: Final = 2
 """As configured in the test; the default is 4."""
+PATIENCE_S: Final = 0.8
+"""Likewise; the default is 600."""
 
 
 class Asking(enum.StrEnum):
@@ -61,6 +63,17 @@ WORDS: Final[Mapping[Asking, Words]] = {
 }
 
 
+MODELS: Final[Mapping[Asking, str]] = {
+    Asking.BLOCKING: "blocking-model",
+    Asking.KEYPOINT: "keypoint-model",
+    Asking.CRITERION_B: "evaluation-model",
+    Asking.CRITERION_A: "evaluation-model",
+    Asking.REFERENCE: "evaluation-model",
+}
+ENDPOINT: Final = "https://endpoint/v1"
+"""Stands in errors for the address of the test's endpoint."""
+
+
 @dataclass(frozen=True, slots=True)
 class Expected:
     """Of a judgement."""
@@ -74,7 +87,6 @@ class Expected:
     """About this question, as counted at the endpoint; 0: as many as fit into the patience."""
 
 
-_STAGES: Final = ("", "blocking", "answer", "keypoints", "criterion_b", "criterion_a_1", "reference")
 _LAST_BEFORE: Final[Mapping[Asking, str]] = {
     Asking.BLOCKING: "",
     Asking.KEYPOINT: "answer",
@@ -99,7 +111,7 @@ class Case:
     name: str
     replies: Callable[[Words], tuple[Reply, ...]]
     becomes: str
-    """`good`, `bad`, or the reason of the error with `{stage}` in it; everything behind `…` differs from run to run."""
+    """`good`, `bad`, or the reason of the error, with `{stage}`, `{model}` and `{choice}` of words left open."""
     num_requests: int = 1
     stalls: bool = False
     """Keeps its endpoint busy: other questions would wait for it."""
@@ -116,8 +128,10 @@ class Case:
                 failed = _FAILED[asking]
                 return Expected(failed.verdict, failed.reward, failed.stage, num_requests=self.num_requests)
             case reason:
-                error = reason.replace("{stage}", asking.value).replace("{good}", WORDS[asking].good)
-                error = error.replace("{bad}", WORDS[asking].bad)
+                words = WORDS[asking]
+                # As the question's schema lists them.
+                choice = f"{words.bad} or {words.good}" if asking is Asking.BLOCKING else f"{words.good} or {words.bad}"
+                error = reason.format(stage=asking.value, model=MODELS[asking], choice=choice)
                 return Expected(Verdict.ERROR, None, _LAST_BEFORE[asking], error, self.num_requests)
 
 
@@ -131,6 +145,10 @@ def _repeated(reply: Callable[[Words], Reply]) -> Callable[[Words], tuple[Reply,
 
 def _no_verdict(reason: str) -> str:
     return f"{{stage}}: {MAX_ANSWERS} answers hold no verdict, the last: {reason}"
+
+
+def _no_answer(reason: str) -> str:
+    return f"{ENDPOINT} (model '{{model}}') gave no answer within {PATIENCE_S:g} s of its first failure: {reason}"
 
 
 _NOT_JSON: Final = "the answer is not one JSON object: "
@@ -155,7 +173,7 @@ CASES: Final = (
     Case(
         "an empty verdict",
         _repeated(lambda _: says(_object(""))),
-        _no_verdict("the verdict is '' instead of {good} or {bad}"),
+        _no_verdict("the verdict is '' instead of {choice}"),
         num_requests=MAX_ANSWERS,
     ),
     Case(
@@ -227,19 +245,19 @@ CASES: Final = (
     Case(
         "a word that is no verdict of this question",
         _repeated(lambda _: says(_object("MAYBE"))),
-        _no_verdict("the verdict is 'MAYBE' instead of {good} or {bad}"),
+        _no_verdict("the verdict is 'MAYBE' instead of {choice}"),
         num_requests=MAX_ANSWERS,
     ),
     Case(
         "true instead of a word",
         _repeated(lambda _: verdict(reasoning="it is so", verdict=True)),
-        _no_verdict("the verdict is True instead of {good} or {bad}"),
+        _no_verdict("the verdict is True instead of {choice}"),
         num_requests=MAX_ANSWERS,
     ),
     Case("empty content", _repeated(lambda _: says("")), _no_verdict("an answer was empty"), num_requests=MAX_ANSWERS),
     Case("no content", _repeated(lambda _: no_content()), _no_verdict("an answer was empty"), num_requests=MAX_ANSWERS),
     Case("white space", _repeated(lambda _: says(" \n ")), _no_verdict("an answer was empty"), num_requests=MAX_ANSWERS),
-    Case("no choices", _repeated(lambda _: no_choices()), "?"),
+    Case("no choices", _repeated(lambda _: no_choices()), _no_verdict("an answer was empty"), num_requests=MAX_ANSWERS),
     Case(
         "the filter kept the answer back",
         _repeated(lambda _: filtered()),
@@ -252,17 +270,34 @@ CASES: Final = (
         _no_verdict("the endpoint's content filter kept the answer back"),
         num_requests=MAX_ANSWERS,
     ),
-    Case("the filter refused the question (400)", _repeated(lambda _: refused_by_filter()), "?"),
+    Case(
+        "the filter refused the question (400)",
+        _repeated(lambda _: refused_by_filter()),
+        _no_verdict("the endpoint's content filter kept the answer back"),
+        num_requests=MAX_ANSWERS,
+    ),
     Case("429 with retry-after, then good", lambda words: (rate_limited("0.02"), says(_object(words.good))), "good", 2, True),
-    Case("429 with retry-after, for ever", _repeated(lambda _: rate_limited("0.02")), "?", 0, True),
+    Case(
+        "429 with retry-after, for ever",
+        _repeated(lambda _: rate_limited("0.02")),
+        _no_answer("429 rate_limit_exceeded (no)"),
+        0,
+        True,
+    ),
     Case("500, then good", lambda words: (server_error(retry_after_ms=5), says(_object(words.good))), "good", 2, True),
-    Case("500 for ever", _repeated(lambda _: server_error(retry_after_ms=5)), "?", 0, True),
-    Case("no answer within the time limit", _repeated(lambda _: HANG), "?", 0, True),
+    Case("500 for ever", _repeated(lambda _: server_error(retry_after_ms=5)), _no_answer("500"), 0, True),
+    Case("no answer within the time limit", _repeated(lambda _: HANG), _no_answer("no answer in time"), 0, True),
     Case("no answer within the time limit, then good", lambda words: (HANG, says(_object(words.good))), "good", 2, True),
-    Case("a page of HTML with 502", _repeated(lambda _: html_page()), "?", 0, True),
-    Case("a page of HTML with 200", _repeated(lambda _: html_page(200)), "?", 0, True),
-    Case("a response that ends in the middle", _repeated(lambda _: broken_body()), "?", 0, True),
-    Case("the connection is reset", _repeated(lambda _: RESET), "?", 0, True),
+    Case("a page of HTML with 502", _repeated(lambda _: html_page()), _no_answer("502"), 0, True),
+    Case("a page of HTML with 200", _repeated(lambda _: html_page(200)), _no_answer("a reply that is no completion"), 0, True),
+    Case(
+        "a response that ends in the middle",
+        _repeated(lambda _: broken_body()),
+        _no_answer("a reply that is no completion"),
+        0,
+        True,
+    ),
+    Case("the connection is reset", _repeated(lambda _: RESET), _no_answer("no connection"), 0, True),
     Case("the connection is reset, then good", lambda words: (RESET, says(_object(words.good))), "good", 2, True),
 )
 UNHAPPY: Final = frozenset(case.name for case in CASES if case.becomes not in ("good", "bad"))
@@ -293,24 +328,25 @@ def markdown() -> str:
     lines = [
         "# What a judge's endpoint may answer",
         "",
-        "One question of [`rubric_v1`](judges.md) is answered as the row says, every other one with the verdict that is hoped for; the cell is",
-        "the judgement. A success is worth 1 and a failure 0; *excluded* and *error* have no reward, and nothing is trained on",
-        f"them. A test tries every cell through the real client, with {MAX_ANSWERS} answers at most (the default of",
-        "`openai_config.max_answers` is 4) and a patience of a second; `python -m tests.judge_answers` writes this page.",
+        "One question of [`rubric_v1`](judges.md) is answered as the row says, every other one with the verdict that is hoped",
+        "for; the cell is the judgement. A success is worth 1 and a failure 0; *excluded* and *error* have no reward, and",
+        f"nothing is trained on them. A test tries every cell through the real client, with {MAX_ANSWERS} answers at most and",
+        f"a patience of {PATIENCE_S:g} s (by default 4 and 600 s); `python -m tests.judge_answers` writes this page.",
         "",
         f"| the endpoint answers | {' | '.join(_TITLES.values())} | the error says | requests |",
         "|---" * (len(_TITLES) + 3) + "|",
     ]
     for case in CASES:
         cells = " | ".join(_SHOWN[case.expected(asking).verdict] for asking in Asking)
-        example = case.expected(Asking.REFERENCE).error.replace("|", "\\|")
+        example = case.expected(Asking.REFERENCE).error
         lines.append(f"| {case.name} | {cells} | {example} | {case.num_requests or 'while there is patience'} |")
     return "\n".join(
         [
             *lines,
             "",
-            "The other verdict on blocking is that the site blocked the agent: nobody's failure, and the site goes on the blocklist. The other",
-            "verdict on a key point is that its picture is no evidence; the last picture always is. Errors are those of the last column.",
+            "The other verdict on blocking is that the site blocked the agent: nobody's failure, and the site goes on the",
+            "blocklist. The other verdict on a key point is that its picture is no evidence; the last picture always is.",
+            "Errors are shown as the reference question has them.",
             "",
         ]
     )

@@ -129,16 +129,16 @@ class Run:
     def calls(
         self,
         *,
-        rubric: str | None = None,
         episode: str | None = None,
-        stage: str | Iterable[str] = (),
+        rubric: str | None = None,
+        stage: str | None = None,
         **reading: Unpack[Reading],
     ) -> Stream[JudgeCall]:
-        """What the models of judges answered, as it came, verdict or not."""
-        stages = {stage} if isinstance(stage, str) else set(stage)
+        """What judges' models answered, also where it was no verdict."""
         rubric_token = "*" if rubric is None else subject_token(rubric, what="rubric")
-        source = Source(self._subjects.calls, f"{self.name}.call.{rubric_token}.{_episode_token(episode)}.*.*")
-        return self._stream(JudgeCall, [source], lambda found: not stages or found.stage in stages, **reading)
+        subject_filter = f"{self.name}.call.{rubric_token}.{_episode_token(episode)}.*.*"
+        source = Source(self._subjects.calls, subject_filter)
+        return self._stream(JudgeCall, [source], lambda call: stage in (None, call.stage), **reading)
 
     def checkpoints(self, *, version: int | range | None = None, **reading: Unpack[Reading]) -> Stream[Checkpoint]:
         """Weights as they are published."""

@@ -157,6 +157,12 @@ async def server_process(
             await stop(process)
 
 
+def served_runs(folder: Path) -> tuple[RunName, ...]:
+    """Runs that the server of this folder has accounts for, running or not."""
+    place = _known(folder)
+    return place.runs if place else ()
+
+
 def _text(folder: Path, settings: ServerSettings, runs: Sequence[BusConfig]) -> str:
     keys = KeyRing(folder / "keys")
     for run in runs:

@@ -39,11 +39,15 @@ class KeyRing:
     def public_key(self, run: RunName, role: Access) -> str:
         return public_key(self.seed(run, role))
 
-    def system_public_key(self) -> str:
+    def system_seed(self) -> str:
+        """Of the server's own account."""
         _private_folder(self.folder)
         path = self.folder / "system.seed"
         _make_seed(path)
-        return public_key(_read(path))
+        return _read(path)
+
+    def system_public_key(self) -> str:
+        return public_key(self.system_seed())
 
     def _path(self, run: RunName, role: Access) -> Path:
         return self.folder / run / f"{role}.seed"

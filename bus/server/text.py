@@ -15,6 +15,7 @@ LOOPBACK = "127.0.0.1"
 _FIRST_WITH_ACK_FLAG = (2, 14)
 _SYSTEM = "$SYS"
 """No run can have this name."""
+_ACCOUNTS = "accounts {"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +91,22 @@ def server_text(settings: ServerSettings, runs: Sequence[RunAccess], system_key:
         lines.append(_tls(settings.tls, verify=False))
     if settings.cluster is not None:
         lines += _cluster(settings.cluster, settings.tls)
-    lines += ["accounts {", f"  {_SYSTEM} {{ users: [ {{ nkey: {system_key} }} ] }}"]
+    return "\n".join([*lines, *_accounts(runs, system_key)])
+
+
+def with_accounts(text: str, runs: Sequence[RunAccess], system_key: str) -> str:
+    """A server's own text with its accounts written anew; everything that a running server cannot change stays."""
+    lines = text.splitlines()
+    return "\n".join([*lines[: lines.index(_ACCOUNTS)], *_accounts(runs, system_key)])
+
+
+def _accounts(runs: Sequence[RunAccess], system_key: str) -> Iterable[str]:
+    """The end of the text."""
+    yield _ACCOUNTS
+    yield f"  {_SYSTEM} {{ users: [ {{ nkey: {system_key} }} ] }}"
     for run in runs:
-        lines += accounts_text(run)
-    return "\n".join([*lines, "}", f"system_account: {quoted(_SYSTEM)}", ""])
+        yield from accounts_text(run)
+    yield from ("}", f"system_account: {quoted(_SYSTEM)}", "")
 
 
 def _tls(files: TlsFiles, *, verify: bool) -> str:

@@ -1,6 +1,6 @@
 """Reads stored episodes from an archive's folder. Every hash is checked on the way; damage is named and stops the reader."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +11,16 @@ import pyarrow.parquet as pq
 
 from ops.archive.episodes import StoredEpisode, StoredJudgement
 from ops.archive.folder import ArchiveFolder, Part
-from ops.archive.tables import ROWS_PER_GROUP, Row, read_episode, read_judgement
+from ops.archive.tables import ROWS_PER_GROUP, Row, read_episode, read_judgement, read_trajectory
 from schemas.errors import ArchiveDamaged
 from schemas.ids import EpisodeId
+from schemas.messages import Trajectory
 
 Place = tuple[int, int]
 """Where a judgement is: number of its part, number of its row."""
 _GROUPS_KEPT = 8
+_TRAJECTORY_COLUMNS = ("episode", "data", "sha256")
+"""What `read_trajectory` needs: chains are most of a part."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,15 @@ class ArchiveSource:
             for group in range(await anyio.to_thread.run_sync(num_groups, part)):
                 for row in await anyio.to_thread.run_sync(read_group, part, group):
                     yield await anyio.to_thread.run_sync(self._episode, part, row, judged)
+
+    async def trajectories(self) -> AsyncIterator[Trajectory]:
+        self.folder.describe()
+        for part in self.folder.trajectories.parts():
+            for group in range(await anyio.to_thread.run_sync(num_groups, part)):
+                for row in await anyio.to_thread.run_sync(read_group, part, group, _TRAJECTORY_COLUMNS):
+                    with naming(part.path):
+                        trajectory = read_trajectory(row)
+                    yield trajectory
 
     async def judgements(self) -> AsyncIterator[StoredJudgement]:
         self.folder.describe()
@@ -96,10 +108,10 @@ def num_groups(part: Part) -> int:
         return count
 
 
-def read_group(part: Part, group: int) -> list[Row]:
+def read_group(part: Part, group: int, columns: Sequence[str] | None = None) -> list[Row]:
     """Raises `ArchiveDamaged` when the file cannot be read or a page does not match its checksum."""
     with naming(part.path), pq.ParquetFile(part.path, page_checksum_verification=True) as file:
-        rows: list[Row] = file.read_row_group(group).to_pylist()
+        rows: list[Row] = file.read_row_group(group, columns=columns).to_pylist()
         return rows
 
 

@@ -67,6 +67,10 @@ class EpisodeSource(Protocol):
         """Every ended episode in the order of TRAJECTORIES, with its judgements."""
         ...
 
+    def trajectories(self) -> AsyncIterator[Trajectory]:
+        """The same without chains, pictures and judgements: how every episode ended."""
+        ...
+
     def judgements(self) -> AsyncIterator[StoredJudgement]:
         """Every judgement in the order of JUDGED, which is the order that a trainer consumes them in."""
         ...

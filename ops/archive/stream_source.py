@@ -32,6 +32,11 @@ class StreamSource:
                 episode = record.message.episode
                 yield await read_episode(self.bus, self.subjects, record, await self._judgements_of(episode))
 
+    async def trajectories(self) -> AsyncIterator[Trajectory]:
+        async for record in records_to_the_end(self.bus, self.subjects.trajectories, self.subjects.everything("trajectory")):
+            if isinstance(record.message, Trajectory):
+                yield record.message
+
     async def judgements(self) -> AsyncIterator[StoredJudgement]:
         async for record in records_to_the_end(self.bus, self.subjects.judged, self.subjects.judgements(None)):
             if isinstance(record.message, Judgement):

@@ -70,6 +70,9 @@ JUDGEMENTS = pa.schema(
         ("verdict", pa.string()),
         ("reward", pa.float64()),
         ("stages", pa.string()),
+        ("blocked", pa.bool_()),
+        ("num_calls", pa.int64()),
+        ("cost", pa.float64()),
         ("time_s", pa.float64()),
         ("data", pa.binary()),
         ("sha256", pa.string()),
@@ -117,6 +120,9 @@ def judgement_columns(judgement: Judgement) -> Row:
         "verdict": judgement.verdict.value,
         "reward": judgement.reward,
         "stages": msgspec.json.encode(judgement.stages).decode(),
+        "blocked": judgement.blocked,
+        "num_calls": sum(stage.num_calls for stage in judgement.usage),
+        "cost": sum(stage.cost for stage in judgement.usage),
     }
 
 

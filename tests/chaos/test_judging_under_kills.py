@@ -20,7 +20,7 @@ from ops.run_folder import RunFolder
 from schemas.messages import Verdict
 from tests.endpoint_replies import RESET, Reply, failed, rate_limited, says, truncated
 from tests.endpoint_requests import Asked
-from tests.judged_run import SUBJECTS, calls, judged_run, judgements, passes, played, say, write_all
+from tests.scripted_judging import SUBJECTS, calls, judged_run, judgements, passes, played, say, write_all
 from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(600)]

@@ -12,7 +12,7 @@ from ops.roles import run_role
 from schemas.config import BusConfig
 from schemas.ids import WorkerId
 from schemas.messages import Heartbeat, Role
-from tests.judged_run import RUBRIC, SUBJECTS, calls, judged_run, judgements, say, write_all
+from tests.scripted_judging import RUBRIC, SUBJECTS, calls, judged_run, judgements, say, write_all
 from tests.scripted_endpoint import scripted_endpoint
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]

@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pytest
 
@@ -21,12 +20,28 @@ from schemas.messages import Judgement, Verdict
 from tests.asked_judge import answered, calls, judgements, post_of, question, run_for, worker_of
 from tests.endpoint_replies import Reply, says
 from tests.endpoint_requests import Asked
-from tests.judge_answers import CASES, MAX_ANSWERS, PAGE, UNHAPPY, WORDS, Asking, Case, cells, markdown
+from tests.judge_answers import (
+    CASES,
+    ENDPOINT,
+    MAX_ANSWERS,
+    MODELS,
+    PAGE,
+    PATIENCE_S,
+    UNHAPPY,
+    WORDS,
+    Asking,
+    Case,
+    cells,
+    markdown,
+)
 from tests.scripted_endpoint import scripted_endpoint
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
-_KINDS = {"blocking-model": Asking.BLOCKING, "keypoint-model": Asking.KEYPOINT}
+_KINDS = {MODELS[asking]: asking for asking in (Asking.BLOCKING, Asking.KEYPOINT)}
 _EVALUATION = (Asking.CRITERION_B, Asking.CRITERION_A, Asking.REFERENCE)
+_ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/v1")
+_BROKEN = re.compile(r"no connection \(\w+\)")
+"""Whether writing or reading fails first is up to the system."""
 _NAME = re.compile(r"\((\d+)-(\w+)\)")
 
 
@@ -86,12 +101,12 @@ def _config(base_url: str, judge: str = "common") -> Config:
         judge_config=JudgeConfig(judge="rubric_v1"),
         env_config=EnvConfig(evaluation_workers=48),
         openai_config=OpenAIConfig(
-            model="evaluation-model",
+            model=MODELS[Asking.REFERENCE],
             base_url=base_url,
-            blocking_detection=QuestionConfig(model="blocking-model"),
-            keypoint_detection=QuestionConfig(model="keypoint-model"),
-            timeout_s=0.5 if case and case.hangs else 30.0,
-            patience_s=1.0 if case else 30.0,
+            blocking_detection=QuestionConfig(model=MODELS[Asking.BLOCKING]),
+            keypoint_detection=QuestionConfig(model=MODELS[Asking.KEYPOINT]),
+            timeout_s=1.5 if case and case.hangs else 30.0,
+            patience_s=PATIENCE_S if case else 30.0,
             max_answers=MAX_ANSWERS,
             max_concurrent=64,
         ),
@@ -112,11 +127,11 @@ async def observed(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory)
     async with AsyncExitStack() as stack:
         endpoint = await stack.enter_async_context(scripted_endpoint(script))
         bus = await stack.enter_async_context(run_for(folder, "rubric_v1"))
-        post = post_of(bus, _config(endpoint.base_url), folder)
         judges = {
-            name: await stack.enter_async_context(open_judge(post))
-            for name in dict.fromkeys(_judge_of(name) for name in names)
+            judge: await stack.enter_async_context(open_judge(post_of(bus, _config(endpoint.base_url, judge), folder)))
+            for judge in dict.fromkeys(map(_judge_of, names))
         }
+        post = post_of(bus, _config(endpoint.base_url), folder)
         for name in names:
             await answered(bus, question(name))
         async with companions(worker_of(post, ByCase(judges)).run):
@@ -133,7 +148,9 @@ def test_every_answer_becomes_what_the_table_says(observed: dict[str, tuple[Judg
     for case, asking, expected in cells():
         judgement, num_requests = observed[_name(case, asking)]
         stage = judgement.stages[-1].stage if judgement.stages else ""
-        error = judgement.error if judgement.verdict is Verdict.ERROR else ""
+        error = (
+            _BROKEN.sub("no connection", _ADDRESS.sub(ENDPOINT, judgement.error)) if judgement.verdict is Verdict.ERROR else ""
+        )
         seen = replace(expected, verdict=judgement.verdict, reward=judgement.reward, stage=stage, error=error)
         if expected.num_requests:
             seen = replace(seen, num_requests=num_requests)

@@ -130,7 +130,7 @@ async def test_what_parts_come_to(
 @given(
     combine=st.sampled_from(["all", "any", "weighted"]),
     outcomes=st.text(OUTCOMES, min_size=1, max_size=5),
-    threshold=st.floats(0, 1),
+    threshold=st.floats(0.001, 1),
 )
 def test_no_success_without_every_verdict_that_it_needs(
     combine: Literal["all", "any", "weighted"], outcomes: str, threshold: float
@@ -142,6 +142,7 @@ def test_no_success_without_every_verdict_that_it_needs(
     if found == "s":
         needed = {"all": set(outcomes) == {"s"}, "any": asked.endswith("s"), "weighted": set(outcomes) <= {"s", "f"}}
         assert needed[combine]
+        assert "s" in asked
         assert "b" not in asked
     if found == "f":
         needed = {"all": asked.endswith("f"), "any": set(outcomes) == {"f"}, "weighted": set(outcomes) <= {"s", "f"}}
@@ -212,3 +213,9 @@ def test_a_composite_of_itself_is_refused(name: str, says: str) -> None:
     composites = {each: Composite(parts=dict.fromkeys(names, 1.0)) for each, names in parts.items()}
     with pytest.raises(ConfigurationError, match=says):
         leaves(name, composites)
+
+
+@pytest.mark.parametrize("threshold", [0.0, -1.0, 1.5])
+def test_a_threshold_that_anyone_or_nobody_reaches_is_refused(threshold: float) -> None:
+    with pytest.raises(ConfigurationError, match="write a mean reward above 0, at most 1"):
+        Composite(combine="weighted", parts={"j0": 1}, threshold=threshold)

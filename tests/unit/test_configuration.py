@@ -68,11 +68,15 @@ judge_config:
 openai_config:
   prices:
     gemini-2.5-flash-lite: {input: 0.1, output: 0.4, cached_input: 0.025}
+    plain: {input: 1, output: 2}
 """)
     config = load_config(mine)
     parts = {"environment_v1": 1.0, "rubric_v1": 3.0}
     assert config.judge_config.composites == {"both_v1": Composite(combine="weighted", parts=parts, threshold=0.7)}
-    assert config.openai_config.prices == {"gemini-2.5-flash-lite": Price(input=0.1, output=0.4, cached_input=0.025)}
+    assert config.openai_config.prices == {
+        "gemini-2.5-flash-lite": Price(input=0.1, output=0.4, cached_input=0.025),
+        "plain": Price(input=1.0, output=2.0),
+    }
     stored = tmp_path / "config.yaml"
     stored.write_text(dump_config(config))
     assert load_config(stored) == config

@@ -6,10 +6,18 @@ from ops.archive.exports.format import FormatOptions
 from ops.archive.exports.played import Played
 from ops.archive.exports.row_file import RowFile
 from ops.archive.exports.step_rows import STEP_FIELDS, step_row
-from ops.archive.tables import TRAJECTORIES, trajectory_columns
+from ops.archive.tables import TRAJECTORIES, Row, trajectory_columns
+from schemas.messages import Judgement
 
 _STEPS = pa.schema([*STEP_FIELDS, ("picture", pa.binary()), ("picture_media_type", pa.string())])
-_JUDGED = (("rubric", pa.string()), ("verdict", pa.string()), ("reward", pa.float64()))
+_PART = pa.struct([("name", pa.string()), ("value", pa.float64()), ("steps", pa.list_(pa.float64()))])
+_JUDGED = (
+    ("rubric", pa.string()),
+    ("verdict", pa.string()),
+    ("reward", pa.float64()),
+    ("reward_parts", pa.list_(_PART)),
+    ("blocked", pa.bool_()),
+)
 _MESSAGE_COLUMNS = ("seq", "time_s", "data", "sha256", "records")
 _EPISODES = pa.schema([*(field for field in TRAJECTORIES if field.name not in _MESSAGE_COLUMNS), *_JUDGED])
 
@@ -23,12 +31,7 @@ class ParquetFormat:
         self._episodes = RowFile(options.folder / "episodes.parquet", _EPISODES)
 
     def add(self, played: Played) -> int:
-        judgement = played.judgement
-        judged = {
-            "rubric": judgement.rubric if judgement else None,
-            "verdict": judgement.verdict.value if judgement else None,
-            "reward": judgement.reward if judgement else None,
-        }
+        judged = _judged(played.judgement) if played.judgement else {}
         self._episodes.add(trajectory_columns(played.trajectory) | judged)
         steps = [step for step in played.steps if self._options.wants(step)]
         for step in steps:
@@ -40,3 +43,13 @@ class ParquetFormat:
     def close(self) -> None:
         self._steps.close()
         self._episodes.close()
+
+
+def _judged(judgement: Judgement) -> Row:
+    return {
+        "rubric": judgement.rubric,
+        "verdict": judgement.verdict.value,
+        "reward": judgement.reward,
+        "reward_parts": [{"name": part.name, "value": part.value, "steps": list(part.steps)} for part in judgement.parts],
+        "blocked": judgement.blocked,
+    }

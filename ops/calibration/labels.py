@@ -1,0 +1,83 @@
+"""Files of labels: JSON lines, each with an episode and whether it is a success, as a person found."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from schemas.errors import ConfigurationError
+from schemas.ids import EpisodeId
+from schemas.messages import Trajectory
+
+_EXAMPLE = '{"episode": "train-r0000-t1-m0", "success": true}'
+
+
+class Label(msgspec.Struct, frozen=True):
+    """One line. What else stands there is for whoever fills it in."""
+
+    episode: EpisodeId
+    success: bool | None
+    """None: nobody has said yet."""
+    note: str = ""
+
+
+def read_labels(path: Path) -> dict[EpisodeId, Label]:
+    """By episode, in the order of the file.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or a line is wrong; names the line and what to write.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"the labels {path} cannot be read ({error}): write a file of JSON lines") from error
+    labels: dict[EpisodeId, Label] = {}
+    first: dict[EpisodeId, int] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        label = _label(line, f"{path}:{number}")
+        if label.episode in labels:
+            raise ConfigurationError(
+                f"{path}:{number}: {label.episode} is labelled in line {first[label.episode]} already: keep one of the two"
+            )
+        labels[label.episode], first[label.episode] = label, number
+    return labels
+
+
+def _label(line: str, where: str) -> Label:
+    try:
+        return msgspec.json.decode(line, type=Label)
+    except msgspec.DecodeError as error:
+        raise ConfigurationError(f"{where}: {error}: write a line such as {_EXAMPLE} (or false, or null)") from error
+
+
+async def write_template(trajectories: AsyncIterator[Trajectory], path: Path) -> int:
+    """A line for every finished episode, for a person to put true or false in place of null. Returns how many.
+
+    Raises:
+        ConfigurationError: the file is there already (it may hold a person's work), or cannot be written.
+    """
+    count = 0
+    try:
+        async with await anyio.open_file(path, "xb") as file:
+            async for trajectory in trajectories:
+                if trajectory.outcome.finished:
+                    await file.write(msgspec.json.encode(_line(trajectory)) + b"\n")
+                    count += 1
+    except FileExistsError as error:
+        raise ConfigurationError(f"{path} is there already: choose another name, or remove it") from error
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written ({error.strerror}): choose another") from error
+    return count
+
+
+def _line(trajectory: Trajectory) -> dict[str, object]:
+    return {
+        "episode": trajectory.episode,
+        "instruction": trajectory.task.instruction,
+        "answer": trajectory.answer,
+        "website": trajectory.task.website,
+        "success": None,
+    }
