@@ -73,7 +73,7 @@ async def write_all(bus: Bus, num_trajectories: int, num_writers: int = 40) -> N
 
 
 @asynccontextmanager
-async def judged_run(path: Path, base_url: str, *overrides: str) -> AsyncIterator[tuple[RunFolder, Bus]]:
+async def judging_run(path: Path, base_url: str, *overrides: str) -> AsyncIterator[tuple[RunFolder, Bus]]:
     """The run with its server, and the administrator's bus."""
     folder = RunFolder(path)
     given = (f"bus_config.run={SUBJECTS.run}", f"judge_config.judge={RUBRIC}", f"openai_config.base_url={base_url}")

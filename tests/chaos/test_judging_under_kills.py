@@ -20,8 +20,8 @@ from ops.run_folder import RunFolder
 from schemas.messages import Verdict
 from tests.endpoint_replies import RESET, Reply, failed, rate_limited, says, truncated
 from tests.endpoint_requests import Asked
-from tests.scripted_judging import SUBJECTS, calls, judged_run, judgements, passes, played, say, write_all
 from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
+from tests.scripted_judging import SUBJECTS, calls, judgements, judging_run, passes, played, say, write_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(600)]
 NUM_TRAJECTORIES = 1000
@@ -106,7 +106,7 @@ async def test_each_trajectory_is_judged_once_and_no_question_is_asked_in_vain(t
     oracle = Oracle()
     async with (
         scripted_endpoint(oracle.reply) as endpoint,
-        judged_run(
+        judging_run(
             tmp_path / "run",
             endpoint.base_url,
             "bus_config.judge_ack_wait_s=6",

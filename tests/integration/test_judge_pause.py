@@ -12,8 +12,8 @@ from ops.roles import run_role
 from schemas.config import BusConfig
 from schemas.ids import WorkerId
 from schemas.messages import Heartbeat, Role
-from tests.scripted_judging import RUBRIC, SUBJECTS, calls, judged_run, judgements, say, write_all
 from tests.scripted_endpoint import scripted_endpoint
+from tests.scripted_judging import RUBRIC, SUBJECTS, calls, judgements, judging_run, say, write_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 NUM_TRAJECTORIES = 8
@@ -43,7 +43,7 @@ async def test_judges_pause_at_the_runs_limit_and_go_on_with_a_higher_one(tmp_pa
     name = WorkerId("judge-1")
     async with (
         scripted_endpoint(say) as endpoint,
-        judged_run(
+        judging_run(
             tmp_path / "run",
             endpoint.base_url,
             f"judge_config.max_calls={MAX_CALLS}",
