@@ -22,7 +22,7 @@ from schemas.messages import Role
 
 _ROLES = ("server", "feeder", "browser", "policy", "judge", "trainer")
 _FILES = ("archive", "import", "export", "replay")
-_LOOKS = ("audit", "watch", "schema", "dead-letters")
+_LOOKS = ("audit", "watch", "schema", "dead-letters", "blocklist")
 _JUDGES = ("rejudge", "calibrate")
 _COMMANDS = (
     "quickstart",
