@@ -3,7 +3,6 @@ five: each is judged once and as the endpoint said, and no question is asked aga
 """
 
 import random
-import re
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -15,26 +14,16 @@ from subprocess import DEVNULL
 import anyio
 import anyio.abc
 import pytest
-from msgspec import structs
 
-from bus.jetstream import connect, create_topology
-from bus.ports import Bus
-from bus.server import nats_server
-from bus.subjects import Subjects
-from bus.topology import shared_queues, streams
-from ops.configuration import load_config
 from ops.role_process import millrace_environment
 from ops.run_folder import RunFolder
-from schemas.ids import RunName
-from schemas.messages import JudgeCall, Judgement, Outcome, Trajectory, Verdict
-from tests.builders import observation, step_request, task, trajectory
-from tests.endpoint_replies import RESET, Reply, failed, rate_limited, says, truncated, verdict
+from schemas.messages import Verdict
+from tests.endpoint_replies import RESET, Reply, failed, rate_limited, says, truncated
 from tests.endpoint_requests import Asked
 from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
+from tests.scripted_judging import SUBJECTS, calls, judgements, judging_run, passes, played, say, write_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(600)]
-SUBJECTS = Subjects(RunName("killed"))
-RUBRIC = "rubric_v1"
 NUM_TRAJECTORIES = 1000
 NUM_AT_ONCE = 12
 """Trajectories, and calls, that one worker has under way: what a kill can lose."""
@@ -66,79 +55,7 @@ class Oracle:
             self.num_without_verdict += reply in WITHOUT_VERDICT
             return reply
         self.answered[question] += 1
-        found = re.search(r"item number (\d+)", asked.text)
-        assert found is not None, asked.text
-        return verdict(reasoning="as the test has it", verdict=_word(asked, passes(int(found[1]))))
-
-
-def passes(number: int) -> bool:
-    """What the endpoint holds of an episode."""
-    return number % 2 == 0
-
-
-def _word(asked: Asked, passed: bool) -> str:
-    schema = asked.body["response_format"]["json_schema"]
-    if schema["name"] == "criterion_verdict":
-        return "SUCCESS" if passed else "FAILURE"
-    return "NOT_BLOCKED" if schema["name"] == "blocking_verdict" else "NEEDED"
-
-
-def played(number: int) -> Trajectory:
-    """An episode of two to four pictures."""
-    of = task(f"t{number}")
-    instruction = f"Find item number {number} and say where it is."
-    of = structs.replace(of, run=SUBJECTS.run, instruction=instruction, website="https://shop.example/")
-    num_steps = (2, 2, 2, 3, 4)[number % 5]
-    ended = trajectory(of, outcome=Outcome.ANSWERED, reward=None, num_observations=num_steps, num_steps=num_steps)
-    return structs.replace(ended, answer=f"on shelf {number}")
-
-
-async def write(bus: Bus, of: Trajectory) -> None:
-    """The chain as far as a judge reads it, then the trajectory."""
-    stream = SUBJECTS.episodes(0)
-    for step in range(of.num_steps):
-        seen = observation(of.task, step, data=b"picture %d of %s" % (step, of.episode.encode()))
-        await bus.append(stream, SUBJECTS.chain_record(of.episode, 1, "obs", step), seen)
-        await bus.append(stream, SUBJECTS.chain_record(of.episode, 1, "act", step), step_request(of.task, step))
-    await bus.append(SUBJECTS.trajectories, SUBJECTS.trajectory(of.task.split, of.episode), of)
-
-
-async def write_all(bus: Bus, num_writers: int = 40) -> None:
-    numbers = iter(range(NUM_TRAJECTORIES))
-
-    async def write_some() -> None:
-        for number in numbers:
-            await write(bus, played(number))
-
-    async with anyio.create_task_group() as group:
-        for _ in range(num_writers):
-            group.start_soon(write_some)
-
-
-@asynccontextmanager
-async def run_folder(path: Path, base_url: str) -> AsyncIterator[tuple[RunFolder, Bus]]:
-    """A run with its server, and the administrator's bus."""
-    folder = RunFolder(path)
-    config = load_config(
-        "default",
-        [
-            f"bus_config.run={SUBJECTS.run}",
-            "bus_config.judge_ack_wait_s=6",
-            f"judge_config.judge={RUBRIC}",
-            f"env_config.evaluation_workers={NUM_AT_ONCE}",
-            f"openai_config.max_concurrent={NUM_AT_ONCE}",
-            f"openai_config.base_url={base_url}",
-            "openai_config.max_answers=9",
-        ],
-    )
-    folder.create(config, needed_bytes=0)
-    bus_config = config.bus_config
-    async with (
-        nats_server(folder.server, [bus_config]) as address,
-        connect(address, SUBJECTS, bus_config, name="test") as bus,
-    ):
-        await create_topology(bus, streams(SUBJECTS, bus_config), shared_queues(SUBJECTS, bus_config, bus_config.rubrics))
-        yield folder, bus
+        return say(asked)
 
 
 @asynccontextmanager
@@ -185,30 +102,24 @@ def _last_words(folder: RunFolder, name: str) -> str:
     return f"{name} ended by itself: {(folder.logs / f'{name}.out').read_text()[-4000:]}"
 
 
-async def judgements(bus: Bus) -> list[Judgement]:
-    """As soon as there is one of every trajectory."""
-    found: dict[str, Judgement] = {}
-    async with bus.tail(SUBJECTS.judged, SUBJECTS.judgements(None)) as records:
-        while len(found) < NUM_TRAJECTORIES:
-            record = await anext(records)
-            assert isinstance(record.message, Judgement)
-            found[record.message.episode] = record.message
-    return list(found.values())
-
-
-async def calls(bus: Bus) -> list[JudgeCall]:
-    records = await bus.history(SUBJECTS.calls, SUBJECTS.everything("call"))
-    return [record.message for record in records if isinstance(record.message, JudgeCall)]
-
-
 async def test_each_trajectory_is_judged_once_and_no_question_is_asked_in_vain(tmp_path: Path) -> None:
     oracle = Oracle()
-    async with scripted_endpoint(oracle.reply) as endpoint, run_folder(tmp_path / "run", endpoint.base_url) as (folder, bus):
-        await write_all(bus)
+    async with (
+        scripted_endpoint(oracle.reply) as endpoint,
+        judging_run(
+            tmp_path / "run",
+            endpoint.base_url,
+            "bus_config.judge_ack_wait_s=6",
+            f"env_config.evaluation_workers={NUM_AT_ONCE}",
+            f"openai_config.max_concurrent={NUM_AT_ONCE}",
+            "openai_config.max_answers=9",
+        ) as (folder, bus),
+    ):
+        await write_all(bus, NUM_TRAJECTORIES)
         with anyio.fail_after(500):
             async with anyio.create_task_group() as group:
                 group.start_soon(kill_in_turn, folder, endpoint, ("judge-1", "judge-2"))
-                judged = await judgements(bus)
+                judged = await judgements(bus, NUM_TRAJECTORIES)
                 group.cancel_scope.cancel()
         counts = await bus.subjects(SUBJECTS.judged, SUBJECTS.judgements(None))
         recorded = await calls(bus)
@@ -217,10 +128,8 @@ async def test_each_trajectory_is_judged_once_and_no_question_is_asked_in_vain(t
     assert len(counts) == NUM_TRAJECTORIES
     assert set(counts.values()) == {1}
     expected = {played(number).episode: passes(number) for number in range(NUM_TRAJECTORIES)}
-    said = {judgement.episode: judgement.verdict for judgement in judged}
-    assert said == {name: Verdict.SUCCESS if passed else Verdict.FAILURE for name, passed in expected.items()}
-    assert {name: judgement.reward for judgement in judged for name in [judgement.episode]} == {
-        name: float(passed) for name, passed in expected.items()
+    assert {name: (given.verdict, given.reward) for name, given in judged.items()} == {
+        name: (Verdict.SUCCESS, 1.0) if passed else (Verdict.FAILURE, 0.0) for name, passed in expected.items()
     }
 
     most_lost = len(KILLED_AT) * NUM_AT_ONCE
@@ -238,5 +147,5 @@ async def test_each_trajectory_is_judged_once_and_no_question_is_asked_in_vain(t
     accepted = Counter((call.episode, call.question) for call in recorded if call.accepted)
     assert len(accepted) == len(oracle.asked)
     assert set(accepted.values()) == {1}
-    told = sum(usage.num_calls for judgement in judged for usage in judgement.usage)
+    told = sum(usage.num_calls for judgement in judged.values() for usage in judgement.usage)
     assert told == len(recorded)

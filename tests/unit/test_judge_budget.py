@@ -1,12 +1,14 @@
 """The run's budget of model calls: exact for one worker, shared by all, and a pause instead of a failure."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 
 import anyio
 import pytest
 import structlog
 
 from bus.memory import MemoryBus
+from bus.ports import Record
 from bus.presence import Status
 from judges.endpoint.port import Answer
 from judges.rubric.accounts import cost_of
@@ -14,7 +16,7 @@ from judges.rubric.asking import Interview
 from judges.rubric.budget import Spending
 from judges.rubric.interview import RecordingInterviewer
 from schemas.config import JudgeConfig, OpenAIConfig, Price
-from schemas.errors import NoVerdict
+from schemas.errors import BusUnavailable, NoVerdict
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import JudgeCall, Role
 from tests.builders import task, trajectory
@@ -212,3 +214,29 @@ async def test_a_paused_judge_still_uses_what_was_answered() -> None:
             await ask_all(interviewer, "one", 3)
         group.cancel_scope.cancel()
     assert model.asked == []
+
+
+async def test_a_bus_that_is_away_for_a_while_does_not_end_the_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judges.rubric.budget._FOLLOW_AGAIN_S", 0.0)
+    bus, model, status = MemoryBus(SUBJECTS), Model(lambda _: YES), judge_status()
+    tail, failures = bus.tail, iter([BusUnavailable("no server"), BusUnavailable("no server")])
+
+    def unsteady(
+        stream: str, subject_filter: str, *, after_seq: int = 0
+    ) -> AbstractAsyncContextManager[AsyncIterator[Record]]:
+        if error := next(failures, None):
+            raise error
+        return tail(stream, subject_filter, after_seq=after_seq)
+
+    async with interviewing(bus, model) as interviewer:
+        await ask_all(interviewer, "before", 2)
+    bus.tail = unsteady  # type: ignore[method-assign,assignment]
+    async with (
+        interviewing(bus, model, judge=JudgeConfig(max_calls=5), status=status) as interviewer,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(ask_all, interviewer, "one", 20)
+        await settled(lambda: status.state == "paused")
+        group.cancel_scope.cancel()
+    assert next(failures, None) is None
+    assert len(model.asked) == 5
