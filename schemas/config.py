@@ -284,6 +284,11 @@ class BusConfig:
             f"bus_config.sync_interval is {self.sync_interval!r}: write always, or a time such as 30s or 2m",
         )
 
+    @property
+    def trained_rubric(self) -> str:
+        """Whose judgements count: trainer, feeder, figures and audit go by them alone. It is the same as long as the run."""
+        return self.rubrics[0]
+
 
 @dataclass(frozen=True, kw_only=True)
 class FeederConfig:
@@ -399,6 +404,10 @@ class Composite:
         _require(bool(self.parts), "judge_config.composites: parts is empty: write the names of judges, each with a weight")
         for name, weight in self.parts.items():
             _require(weight > 0, f"judge_config.composites: the weight of {name} is {weight:g}: write a number above 0")
+        _require(
+            0 < self.threshold <= 1,
+            f"judge_config.composites: threshold is {self.threshold:g}: write a mean reward above 0, at most 1",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from schemas.messages import Role
 
 _ROLES = ("server", "feeder", "browser", "policy", "judge", "trainer")
 _FILES = ("archive", "import", "export", "replay")
-_LOOKS = ("audit", "watch", "schema", "dead-letters")
+_LOOKS = ("audit", "watch", "schema", "dead-letters", "blocklist")
 _COMMANDS = ("quickstart", *_ROLES, *_FILES, *_LOOKS, "tasks", "site", "evaluate", "chaos", "doctor", "streams", "cluster")
 
 
