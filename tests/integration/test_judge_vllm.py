@@ -1,0 +1,109 @@
+"""The judges' endpoint against a real vLLM server on CPU: pictures, JSON schemas, refusals and usage as they really travel."""
+
+import json
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from itertools import pairwise
+from typing import Any
+
+import anyio
+import jsonschema
+import pytest
+
+from judges.endpoint.opening import open_endpoints
+from judges.endpoint.port import Answer, Question
+from schemas.config import OpenAIConfig
+from schemas.errors import ConfigurationError, NoVerdict
+from tests import tiny_models
+from tests.vllm_server import KEY, MAX_PICTURES, MODEL, VllmServer, vllm_server
+
+pytestmark = [pytest.mark.integration, pytest.mark.anyio, pytest.mark.timeout(400)]
+
+SYSTEM = "You judge whether a screenshot proves a fact. Answer with one JSON object."
+QUESTION = "Fact: the box is blue. Is it proven?"
+SCHEMA: dict[str, object] = {
+    "type": "object",
+    "properties": {"reasoning": {"type": "string"}, "verdict": {"type": "string", "enum": ["SUCCESS", "FAILURE"]}},
+    "required": ["reasoning", "verdict"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
+    with vllm_server(tmp_path_factory.mktemp("vllm"), [SYSTEM, QUESTION]) as server:
+        yield server
+
+
+def _question(*pictures: int, text: str = QUESTION) -> Question:
+    shown = (part for seed in pictures for part in (f"Screenshot {seed}:", tiny_models.picture(seed)))
+    return Question(system=SYSTEM, content=(*shown, text), schema_name="verdict", schema=SCHEMA)
+
+
+def _opened(server: VllmServer, *, key: str = KEY, **settings: Any) -> AbstractAsyncContextManager[Any]:
+    known = {"base_url": server.base_url, "openai_api_key_env_var": "TEST_KEY", "model": MODEL, "patience_s": 10.0}
+    return open_endpoints(OpenAIConfig(**known | settings), {"TEST_KEY": key})
+
+
+async def _ask(server: VllmServer, question: Question, max_tokens: int = 1024, **settings: Any) -> Answer:
+    async with _opened(server, **settings) as endpoints:
+        with anyio.fail_after(60):
+            answer: Answer = await endpoints["evaluation"].ask(question, max_completion_tokens=max_tokens)
+            return answer
+
+
+async def test_answers_keep_to_the_schema_and_pictures_are_seen(server: VllmServer) -> None:
+    answers: dict[int, Answer] = {}
+    async with _opened(server, structured_output="json_schema", temperature=1.0) as endpoints:
+
+        async def ask(num_pictures: int) -> None:
+            question = _question(*range(num_pictures))
+            answers[num_pictures] = await endpoints["evaluation"].ask(question, max_completion_tokens=2048)
+
+        with anyio.fail_after(120):
+            async with anyio.create_task_group() as group:
+                for num_pictures in range(MAX_PICTURES + 1):
+                    group.start_soon(ask, num_pictures)
+    for answer in answers.values():
+        assert answer.finish_reason == "stop"
+        jsonschema.validate(json.loads(answer.text), SCHEMA)
+        assert (answer.num_failures, answer.seconds > 0, answer.completion_tokens > 0) == (0, True, True)
+    # A page of 160 x 210 is 12 picture tokens, with one before and one behind.
+    prompts = [answers[num_pictures].prompt_tokens for num_pictures in range(MAX_PICTURES + 1)]
+    assert min(later - earlier for earlier, later in pairwise(prompts)) > 14
+
+
+async def test_it_is_the_schema_that_makes_the_verdict(server: VllmServer) -> None:
+    answer = await _ask(server, _question(1), max_tokens=64, structured_output="text")
+    with pytest.raises(ValueError, match="Expecting value"):
+        json.loads(answer.text)
+
+
+async def test_any_json_without_a_schema(server: VllmServer) -> None:
+    answer = await _ask(server, _question(1), max_tokens=64, structured_output="json_object")
+    assert answer.text.startswith("{")
+
+
+async def test_one_question_twice_is_one_answer(server: VllmServer) -> None:
+    assert (await _ask(server, _question(3))).text == (await _ask(server, _question(3))).text
+
+
+async def test_a_cut_off_answer_says_so(server: VllmServer) -> None:
+    answer = await _ask(server, _question(1), max_tokens=3)
+    assert (answer.finish_reason, answer.completion_tokens) == ("length", 3)
+
+
+@pytest.mark.parametrize(
+    "question", [_question(*range(MAX_PICTURES + 1)), _question(text="9" * 20_000)], ids=["too many pictures", "too long"]
+)
+async def test_what_it_does_not_take_is_refused(server: VllmServer, question: Question) -> None:
+    with pytest.raises(NoVerdict, match="refuses the question: 400"):
+        await _ask(server, question)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"), [({"key": "guess"}, r"401.*the key in TEST_KEY"), ({"model": "other"}, r"404.*openai_config.model")]
+)
+async def test_a_wrong_key_or_model_is_the_users_to_mend(server: VllmServer, settings: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        await _ask(server, _question(), **settings)
