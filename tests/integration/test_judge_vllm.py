@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -12,9 +13,12 @@ import pytest
 
 from judges.endpoint.opening import open_endpoints
 from judges.endpoint.port import Answer, Question
-from schemas.config import OpenAIConfig
+from judges.rubric.prompts import committed_prompts
+from schemas.config import Config, JudgeConfig, OpenAIConfig, Price, QuestionConfig
 from schemas.errors import ConfigurationError, NoVerdict
+from schemas.messages import Verdict
 from tests import tiny_models
+from tests.asked_judge import answered, calls, judgements, judging, question, run_for
 from tests.vllm_server import KEY, MAX_PICTURES, MODEL, VllmServer, vllm_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio, pytest.mark.timeout(400)]
@@ -31,7 +35,9 @@ SCHEMA: dict[str, object] = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
-    with vllm_server(tmp_path_factory.mktemp("vllm"), [SYSTEM, QUESTION]) as server:
+    with vllm_server(
+        tmp_path_factory.mktemp("vllm"), [SYSTEM, QUESTION, *committed_prompts("rubric_v1").texts.values()]
+    ) as server:
         yield server
 
 
@@ -107,3 +113,40 @@ async def test_what_it_does_not_take_is_refused(server: VllmServer, question: Qu
 async def test_a_wrong_key_or_model_is_the_users_to_mend(server: VllmServer, settings: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         await _ask(server, _question(), **settings)
+
+
+async def test_the_rubric_judge_judges_with_it(server: VllmServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole trajectories, by the worker: what an untrained model finds is nonsense, but a verdict, paid for and recorded."""
+    monkeypatch.setenv("TEST_KEY", KEY)
+    config = Config(
+        judge_config=JudgeConfig(judge="rubric_v1", max_evidence_pictures=MAX_PICTURES, max_blocking_pictures=MAX_PICTURES),
+        openai_config=OpenAIConfig(
+            base_url=server.base_url,
+            openai_api_key_env_var="TEST_KEY",
+            model=MODEL,
+            keypoint_detection=QuestionConfig(),
+            blocking_detection=QuestionConfig(),
+            temperature=1.0,
+            max_completion_tokens=1024,
+            prices={MODEL: Price(input=1.0, output=2.0)},
+        ),
+    )
+    names = [f"t{number}" for number in range(4)]
+    async with run_for(tmp_path, "rubric_v1") as bus, judging(bus, config, tmp_path):
+        for seed, name in enumerate(names):
+            await answered(bus, question(name), pictures=[tiny_models.picture(2 * seed), tiny_models.picture(2 * seed + 1)])
+        found = await judgements(bus, len(names), within_s=200)
+        recorded = await calls(bus)
+    for name in names:
+        judgement, own = found[name], [call for call in recorded if call.episode == found[name].episode]
+        assert (judgement.verdict, judgement.reward) in (
+            (Verdict.SUCCESS, 1.0), (Verdict.FAILURE, 0.0), (Verdict.EXCLUDED, None),
+        )  # fmt: skip
+        assert judgement.stages[-1].passed is (judgement.verdict is Verdict.SUCCESS)
+        assert sum(usage.num_calls for usage in judgement.usage) == len(own) > 0
+        assert all(usage.prompt_tokens > 0 and usage.completion_tokens > 0 and usage.cost > 0 for usage in judgement.usage)
+        assert own[0].stage == "blocking"
+        assert {call.model for call in own} == {MODEL}
+        for call in own:
+            if call.accepted:
+                assert set(json.loads(call.text)) == {"reasoning", "verdict"}
