@@ -41,7 +41,12 @@ def _question(*pictures: int, text: str = QUESTION) -> Question:
 
 
 def _opened(server: VllmServer, *, key: str = KEY, **settings: Any) -> AbstractAsyncContextManager[Any]:
-    known = {"base_url": server.base_url, "openai_api_key_env_var": "TEST_KEY", "model": MODEL, "patience_s": 10.0}
+    known: dict[str, Any] = {
+        "base_url": server.base_url,
+        "openai_api_key_env_var": "TEST_KEY",
+        "model": MODEL,
+        "patience_s": 10.0,
+    }
     return open_endpoints(OpenAIConfig(**known | settings), {"TEST_KEY": key})
 
 
@@ -104,6 +109,6 @@ async def test_what_it_does_not_take_is_refused(server: VllmServer, question: Qu
 @pytest.mark.parametrize(
     ("settings", "said"), [({"key": "guess"}, r"401.*the key in TEST_KEY"), ({"model": "other"}, r"404.*openai_config.model")]
 )
-async def test_a_wrong_key_or_model_is_the_users_to_mend(server: VllmServer, settings: dict[str, str], said: str) -> None:
+async def test_a_wrong_key_or_model_is_the_users_to_mend(server: VllmServer, settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         await _ask(server, _question(), **settings)
