@@ -11,11 +11,12 @@ from bus.presence import Status
 from judges.endpoint.port import Answer, Question
 from judges.rubric.journal import Journal, digest_of
 from schemas.config import JudgeConfig, OpenAIConfig, Price
-from schemas.errors import ConfigurationError, NoVerdict
+from schemas.errors import BusUnavailable, ConfigurationError, NoVerdict
 from schemas.ids import WorkerId
 from schemas.messages import JudgeCall, Picture, Role
 from tests.builders import task, trajectory
 from tests.interviews import NEITHER, NO, RUBRIC, SUBJECTS, YES, Model, in_turn, inquiry, interviewing, recorded
+from tests.lagging import LaggingBus
 
 pytestmark = [
     pytest.mark.anyio,
@@ -200,6 +201,32 @@ async def test_an_answer_beside_one_without_a_verdict_stands_behind_it() -> None
         (0, "perhaps", "judge-2"),
         (1, "yes", "judge-1"),
     ]
+
+
+async def test_what_a_lagging_replica_does_not_show_is_gone_by_all_the_same() -> None:
+    """The first read shows nothing, so the question is asked again; then the server refuses the answer."""
+    bus = LaggingBus(SUBJECTS)
+    async with interviewing(bus, Model(lambda _: YES)) as interviewer:
+        await (await interviewer.begin(EPISODE)).ask(inquiry())
+    bus.show_nothing(3)
+    model = Model(lambda _: NO)
+    async with interviewing(bus, model, worker="judge-2") as interviewer:
+        interview = await interviewer.begin(EPISODE)
+        assert (await interview.ask(inquiry())).passed
+    assert len(model.asked) == 1
+    assert [call.text for call in await recorded(bus)] == ["yes"]
+
+
+async def test_an_answer_that_cannot_be_seen_is_left_to_a_later_delivery(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judges.rubric.journal._LOOKS_S", (0.0, 0.0))
+    bus = LaggingBus(SUBJECTS)
+    async with interviewing(bus, Model(lambda _: YES)) as interviewer:
+        await (await interviewer.begin(EPISODE)).ask(inquiry())
+    bus.show_nothing(3)
+    async with interviewing(bus, Model(lambda _: NO), worker="judge-2") as interviewer:
+        interview = await interviewer.begin(EPISODE)
+        with pytest.raises(BusUnavailable, match="cannot be seen yet"):
+            await interview.ask(inquiry())
 
 
 async def test_what_stands_is_found_at_once_where_it_was_written() -> None:
