@@ -2,15 +2,17 @@
 
 from urllib.parse import urlencode
 
-from browser_workers.suites.shop.catalogue import Product
+from browser_workers.suites.shop.catalogue import Product, money
 from browser_workers.suites.shop.customers import customers
 from browser_workers.suites.shop.listing import Filters, found
 from browser_workers.suites.shop.steps import Choose, Fill, Go, Press, Say, Step
 from browser_workers.suites.shop.tasks.medium import account_of, sign_in
+from browser_workers.suites.shop.tasks.proofs import added, amount, one_line, reviewed, signed_in
 from browser_workers.suites.shop.tasks.task import (
     CART,
     DONE,
     Draw,
+    FactGroup,
     ShopTask,
     Template,
     euros,
@@ -70,6 +72,8 @@ def order_as_guest(draw: Draw) -> ShopTask:
     wrap = draw.random.random() < 0.5
     name, street, postcode, city, country = person
     wrapped = " as a gift, wrapped" if wrap else ", without gift wrap"
+    delivery = 1150 if way == "express" else 0 if product.price_cents >= 8000 else 490
+    total = money(product.price_cents + delivery + (300 if wrap else 0))
     return ShopTask(
         "order_as_guest",
         f"Order one {product.name} in {colour}{wrapped}, for {name}, {street}, {postcode} {city}, {country}, "
@@ -90,6 +94,16 @@ def order_as_guest(draw: Draw) -> ShopTask:
             Fill("Email", "guest@millrace.test"),
             Press("Continue to delivery"),
             *_finish(way, payment, product.price_cents, wrap=wrap),
+        ),
+        facts=(
+            *reviewed(
+                f"1 × {product.name} ({colour})",
+                person,
+                _WAYS[way],
+                _PAYMENTS[payment][0],
+            ),
+            f"{'Gift wrap is in' if wrap else 'No gift wrap is in'} the sums of the review, which come to “Total {total}”.",
+            f"At the end the shop says “Your order has the number T-5001” and “We write to guest@millrace.test”.",
         ),
     )
 
@@ -118,6 +132,12 @@ def order_to_saved_address(draw: Draw) -> ShopTask:
             Press("Continue to delivery"),
             *_finish("express", "invoice", product.price_cents * quantity),
         ),
+        facts=(
+            signed_in(customer),
+            *reviewed(f"{quantity} × {product.name} ({colour})", person, _WAYS["express"], _PAYMENTS["invoice"][0]),
+            f"The sums of the review come to “Total {money(product.price_cents * quantity + 1150)}”, without gift wrap.",
+            "At the end the shop says “Your order has the number T-5001”.",
+        ),
     )
 
 
@@ -134,6 +154,19 @@ def order_again(draw: Draw) -> ShopTask:
         7,
         (page_has(CART, "; ".join(lines)),),
         (*sign_in(customer), Press("Orders"), Press(order.number), Press("Order again"), Say(DONE)),
+        facts=(
+            signed_in(customer),
+            FactGroup(
+                f"The cart holds what the order {order.number} held, and nothing else.",
+                (
+                    *(
+                        f"At the end the cart lists “{line.product.name} {', '.join(filter(None, (line.colour, line.size)))}”."
+                        for line in order.lines
+                    ),
+                    f"At the end the header counts “Cart {sum(line.quantity for line in order.lines)}”.",
+                ),
+            ),
+        ),
     )
 
 
@@ -160,6 +193,7 @@ def best_of_colour(draw: Draw) -> ShopTask:
             Press("Add to cart"),
             Say(DONE),
         ),
+        facts=added(product, colour),
     )
 
 
@@ -176,6 +210,10 @@ def with_voucher(draw: Draw) -> ShopTask:
         7,
         (says_number(total / 100), page_has("shop.state().voucher", "HERRING10")),
         (Go("/help/vouchers"), Go("/cart"), Fill("Voucher", "HERRING10"), Press("Redeem"), Say(euros(total))),
+        facts=(
+            "The help centre says “HERRING10 10 % off everything”.",
+            f"At the end the cart takes “Voucher HERRING10 −{money(goods - left)}” off and comes to “Total {money(total)}”.",
+        ),
     )
 
 
@@ -201,6 +239,10 @@ def address_book(draw: Draw) -> ShopTask:
             Press(f"Make the address in {city} the default"),
             Say(DONE),
         ),
+        facts=(
+            signed_in(customer),
+            f"At the end the address book shows “{one_line(person)} Default”.",
+        ),
     )
 
 
@@ -220,6 +262,15 @@ def count_of_makers(draw: Draw) -> ShopTask:
             Go(f"/search?{urlencode({'maker': second, 'stock': 1})}"),
             Say(str(total)),
         ),
+        facts=(
+            FactGroup(
+                "What is in stock was counted maker by maker.",
+                tuple(
+                    f"A listing with “Maker {maker}” and “☑ In stock only” counts “{amount(number)}”."
+                    for maker, number in numbers.items()
+                ),
+            ),
+        ),
     )
 
 
@@ -237,6 +288,12 @@ def lightest(draw: Draw) -> ShopTask:
         8,
         (says(name, f"The {name}"),),
         (*(Go(f"/product/{each.slug}") for each in products), Say(name)),
+        facts=(
+            FactGroup(
+                f"The weight of every {kind} was looked up.",
+                tuple(f"The product page “{each.name}” gives “Weight {each.weight_g:,} g”." for each in products),
+            ),
+        ),
     )
 
 
@@ -270,6 +327,14 @@ def in_the_outlet(draw: Draw) -> ShopTask:
             *((Choose("Size", size),) if size else ()),
             Press("Add to cart"),
             Say(DONE),
+        ),
+        facts=(
+            " or ".join(
+                f"The outlet offers “{each.name}” at “{money(each.price_cents)} {money(each.was_cents or 0)}”" for each in best
+            )
+            + ".",
+            " or ".join(f"at the product page “{each.name}” the shop says “Added 1 to your cart”" for each in best) + ".",
+            "At the end the header counts “Cart 1”: nothing else is in the cart.",
         ),
     )
 
