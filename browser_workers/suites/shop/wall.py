@@ -37,14 +37,14 @@ def _page() -> str:
         element("link", rel="icon", href="data:,"),
         element("style", Markup(_STYLE)),
     )
-    body = element(
-        "body",
+    check = element(
+        "main",
         element("h1", title),
         element("p", f"{NAME} has seen unusual traffic from your network and denied access."),
         element("button", "I am not a robot", type="button"),
         element("p", role="alert"),
-        element("script", Markup(_SCRIPT)),
     )
+    body = element("body", check, element("script", Markup(_SCRIPT)))
     return f"<!doctype html>{element('html', head, body, lang='en')}"
 
 

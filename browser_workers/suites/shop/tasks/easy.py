@@ -70,9 +70,7 @@ def category(draw: Draw) -> ShopTask:
         1,
         (stands_at(f"/category/{chosen.slug}"),),
         (Press(chosen.name), Say(DONE)),
-        facts=(
-            f"At the end the listing of {chosen.name}, known by “{chosen.tagline}”, is open beside the panel “Filter and sort”.",
-        ),
+        facts=(f"At the end the listing of {chosen.name}, known by “{chosen.tagline}”, is open beside “Filter and sort”.",),
     )
 
 

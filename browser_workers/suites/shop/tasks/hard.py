@@ -103,7 +103,7 @@ def order_as_guest(draw: Draw) -> ShopTask:
                 _PAYMENTS[payment][0],
             ),
             f"{'Gift wrap is in' if wrap else 'No gift wrap is in'} the sums of the review, which come to “Total {total}”.",
-            f"At the end the shop says “Your order has the number T-5001” and “We write to guest@millrace.test”.",
+            "At the end the shop says “Your order has the number T-5001” and “We write to guest@millrace.test”.",
         ),
     )
 
@@ -266,7 +266,7 @@ def count_of_makers(draw: Draw) -> ShopTask:
             FactGroup(
                 "What is in stock was counted maker by maker.",
                 tuple(
-                    f"A listing with “Maker {maker}” and “☑ In stock only” counts “{amount(number)}”."
+                    f"A listing with “Maker {maker}” and “In stock only” counts “{amount(number)}”."
                     for maker, number in numbers.items()
                 ),
             ),
@@ -333,7 +333,7 @@ def in_the_outlet(draw: Draw) -> ShopTask:
                 f"The outlet offers “{each.name}” at “{money(each.price_cents)} {money(each.was_cents or 0)}”" for each in best
             )
             + ".",
-            " or ".join(f"at the product page “{each.name}” the shop says “Added 1 to your cart”" for each in best) + ".",
+            " or ".join(f"the product page “{each.name}” says “Added 1 to your cart”" for each in best) + ".",
             "At the end the header counts “Cart 1”: nothing else is in the cart.",
         ),
     )

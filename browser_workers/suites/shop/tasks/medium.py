@@ -158,7 +158,8 @@ def outlet(draw: Draw) -> ShopTask:
         (says_number(product.was_cents / 100),),
         (Press("Outlet"), Press("Try again"), Say(euros(product.was_cents))),
         facts=(
-            f"The outlet offers “{product.name}” at “{money(product.price_cents)} {money(product.was_cents)}”, the second struck out.",
+            f"The outlet offers “{product.name}” at “{money(product.price_cents)} {money(product.was_cents)}”, "
+            "the second price struck out.",
         ),
     )
 
