@@ -1,10 +1,12 @@
 """The judge worker: every trajectory gets exactly one judgement, whatever the trajectory or the judge came to."""
 
 import time
+from dataclasses import replace
 
 import anyio
 import structlog
 
+from bus.blocklist import block, site_of
 from bus.evidence import Evidence
 from bus.ports import Bus, Delivery, Expect, Inbox
 from bus.presence import Status
@@ -12,21 +14,26 @@ from bus.room import append_when_room
 from bus.settlement import settle
 from bus.subjects import Subjects
 from bus.topology import trajectory_queue
+from judges.attempts import rule
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, excluded, undecided
+from judges.shaping import shape
 from schemas.config import BusConfig, EnvConfig, JudgeConfig
-from schemas.errors import ChainConflict, JudgeError, MessageCorrupt, MessageTooLarge
+from schemas.errors import ChainConflict, MessageCorrupt, MessageTooLarge
 from schemas.ids import WorkerId
-from schemas.messages import Judgement, Trajectory, Verdict
+from schemas.messages import Judgement, Outcome, Trajectory, Verdict
 
 _log = structlog.get_logger()
+_MOST_DELIVERIES = 25
+"""A trajectory that was delivered so often ends the workers that judge it: stops and kills alone do not come to that."""
 
 
 class JudgeWorker:
     """Judges trajectories as they end; `evaluation_workers` at a time.
 
-    A failed or cancelled episode is excluded. A judge error is retried by redelivery, and recorded as an error (no reward)
-    with the last attempt, so that whoever counts episodes always comes to the number that was admitted.
+    An episode that did not finish is excluded. Where no verdict can be had there is an error (no reward), so that whoever
+    counts episodes always comes to the number that was admitted. A site that blocked the agent is on the blocklist before
+    the judgement which says so stands.
     """
 
     def __init__(
@@ -55,7 +62,7 @@ class JudgeWorker:
     async def run(self) -> None:
         """Serves until cancelled."""
         async with (
-            # Nothing waits here unbegun: it would outlast its ack wait, and each delivery counts as an attempt.
+            # Nothing waits here unbegun: it would outlast its ack wait, and other workers could have begun it.
             self._bus.work(self._queue, prefetch=0) as inbox,
             anyio.create_task_group() as group,
         ):
@@ -72,24 +79,38 @@ class JudgeWorker:
         trajectory = delivery.message
         if not isinstance(trajectory, Trajectory):
             raise MessageCorrupt(f"a {type(trajectory).__name__} where a Trajectory belongs")
+        if await self._bus.last(self._subjects.judged, self._subject(trajectory)) is not None:
+            _log.info("judged_before", episode=trajectory.episode)
+            return
         started = time.monotonic()
-        ruling = await self._rule(trajectory, last_attempt=delivery.num_delivered >= self._config.max_attempts)
+        ruling = await self._rule(trajectory, delivery.num_delivered)
+        if ruling.blocked:
+            await self._block(trajectory)
         try:
             await self._publish(trajectory, ruling, time.monotonic() - started)
-        except MessageTooLarge as error:
-            _log.error("judgement_too_large", episode=trajectory.episode, reason=str(error))
-            await self._publish(trajectory, undecided(str(error)), time.monotonic() - started)
+        except (MessageTooLarge, UnicodeEncodeError) as error:
+            _log.error("judgement_unwritable", episode=trajectory.episode, reason=str(error))
+            plain = replace(undecided(str(error), usage=ruling.usage), blocked=ruling.blocked)
+            await self._publish(trajectory, plain, time.monotonic() - started)
 
-    async def _rule(self, trajectory: Trajectory, *, last_attempt: bool) -> Ruling:
+    async def _rule(self, trajectory: Trajectory, num_delivered: int) -> Ruling:
         if not trajectory.outcome.finished:
-            return excluded(f"{trajectory.outcome.value}: {trajectory.error}")
-        try:
-            return await self._judge.judge(JudgedEpisode(trajectory, Evidence(self._bus, self._subjects)))
-        except JudgeError as error:
-            if not last_attempt:
-                raise
-            _log.error("judge_gave_up", episode=trajectory.episode, reason=str(error))
-            return undecided(str(error))
+            reason = f"{trajectory.outcome.value}: {trajectory.error}"
+            return replace(excluded(reason), blocked=trajectory.outcome is Outcome.BLOCKED)
+        if num_delivered >= _MOST_DELIVERIES:
+            _log.error("judging_ends_workers", episode=trajectory.episode, delivered=num_delivered)
+            return undecided(f"delivered {num_delivered} times and never judged: it seems to end the workers that judge it")
+        episode = JudgedEpisode(trajectory, Evidence(self._bus, self._subjects))
+        ruling = await rule(self._judge, episode, max_attempts=self._config.max_attempts)
+        return await shape(ruling, episode, self._config.shaping)
+
+    async def _block(self, trajectory: Trajectory) -> None:
+        """May be done again by a worker that takes the trajectory over: the newest word on a site counts."""
+        site, hours = site_of(trajectory.task.website), self._config.blocklist_hours
+        if hours > 0:
+            reason = trajectory.error or f"{self._rubric} found that it blocked the agent"
+            await block(self._bus, self._subjects, site, hours=hours, reason=reason, episode=trajectory.episode)
+            _log.warning("site_blocked", site=site, hours=hours, episode=trajectory.episode)
 
     async def _publish(self, trajectory: Trajectory, ruling: Ruling, seconds: float) -> None:
         task = trajectory.task
@@ -110,7 +131,7 @@ class JudgeWorker:
             usage=ruling.usage,
             blocked=ruling.blocked,
         )
-        subject = self._subjects.judgement(task.split, self._rubric, task.episode)
+        subject = self._subject(trajectory)
         try:
             await append_when_room(self._bus, self._subjects.judged, subject, judgement, expect=Expect(subject, 0))
         except ChainConflict:
@@ -118,3 +139,6 @@ class JudgeWorker:
             return
         self._counts[ruling.verdict.value] += 1
         self._status.metrics.update({verdict: float(count) for verdict, count in self._counts.items()})
+
+    def _subject(self, trajectory: Trajectory) -> str:
+        return self._subjects.judgement(trajectory.task.split, self._rubric, trajectory.episode)

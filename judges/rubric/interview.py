@@ -1,0 +1,174 @@
+"""Questions become recorded answers: what stands on CALLS is used, the rest is asked, and every answer is recorded before it
+counts.
+
+Invariant: a question with an accepted answer is not asked again, by whichever worker; one without is asked until its answers
+are `openai_config.max_answers`, those of earlier workers included.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import anyio
+from msgspec import structs
+
+from bus.presence import Status
+from judges.endpoint.port import Answer, Endpoint
+from judges.rubric.accounts import Tally, cost_of, require_prices, usage_of
+from judges.rubric.asking import Finding, Inquiry, Interview, MalformedVerdict
+from judges.rubric.budget import Budget
+from judges.rubric.journal import Journal, digest_of
+from schemas.config import OpenAIConfig
+from schemas.errors import NoVerdict
+from schemas.messages import JudgeCall, StageUsage, Trajectory
+
+_CUT_OFF = "length"
+_KEPT_BACK = "content_filter"
+_MOST_CHARACTERS = 200_000
+"""Of an answer, for a message has to hold it; a longer one is no verdict."""
+_MOST_TIMES_TOKENS = 4
+_FIRST_PAUSE_S = 0.2
+_LONGEST_PAUSE_S = 2.0
+
+
+class RecordingInterviewer:
+    """Puts questions to the endpoint of their kind. Satisfies `judges.rubric.asking.Interviewer`.
+
+    Raises:
+        ConfigurationError: the run's cost is limited, and a model has no price.
+    """
+
+    def __init__(
+        self,
+        *,
+        endpoints: Mapping[str, Endpoint],
+        journal: Journal,
+        budget: Budget,
+        config: OpenAIConfig,
+        status: Status,
+    ) -> None:
+        """`endpoints`: by the values of `QuestionKind`."""
+        if budget.limits_cost:
+            require_prices((endpoint.model for endpoint in endpoints.values()), config.prices)
+        self.endpoints = endpoints
+        self.journal = journal
+        self.budget = budget
+        self.config = config
+        self._status = status
+        self._tally = Tally()
+
+    async def begin(self, trajectory: Trajectory) -> Interview:
+        return RecordedInterview(self, trajectory, await self.journal.about(trajectory.episode))
+
+    def count(self, call: JudgeCall) -> None:
+        """An answer that this worker had, for its heartbeat."""
+        self._tally.add(call)
+        self._status.metrics.update(self._tally.metrics())
+
+
+class RecordedInterview:
+    """Questions about one episode. Satisfies `judges.rubric.asking.Interview`."""
+
+    def __init__(self, interviewer: RecordingInterviewer, trajectory: Trajectory, calls: dict[str, list[JudgeCall]]) -> None:
+        self._interviewer = interviewer
+        self._episode = trajectory.episode
+        self._calls = calls
+        self._being_asked: dict[str, anyio.Lock] = {}
+
+    @property
+    def usage(self) -> tuple[StageUsage, ...]:
+        return usage_of(call for calls in self._calls.values() for call in calls)
+
+    async def ask(self, inquiry: Inquiry) -> Finding:
+        model = self._interviewer.endpoints[inquiry.kind].model
+        digest = digest_of(model, inquiry.question, inquiry.vote)
+        async with self._being_asked.setdefault(digest, anyio.Lock()):
+            return await self._ask(inquiry, digest)
+
+    async def _ask(self, inquiry: Inquiry, digest: str) -> Finding:
+        calls = self._calls.setdefault(digest, [])
+        max_answers = self._interviewer.config.max_answers
+        number, reason = 0, ""
+        while True:
+            if number == len(calls):
+                if number >= max_answers:
+                    raise NoVerdict(f"{inquiry.stage}: {number} answers hold no verdict, the last: {reason}")
+                await anyio.sleep(_pause_s(number))
+                await self._have_answered(inquiry, digest, calls)
+            call = calls[number]
+            try:
+                finding = _finding_in(inquiry, call.text, call.finish_reason)
+            except MalformedVerdict as malformed:
+                reason = str(malformed)
+            else:
+                if call.accepted:
+                    return finding
+                reason = "it was not taken for one"
+            number += 1
+
+    async def _have_answered(self, inquiry: Inquiry, digest: str, calls: list[JudgeCall]) -> None:
+        """Has the question answered once more. Another worker may have had it answered meanwhile: then that counts."""
+        asker = self._interviewer
+        endpoint = asker.endpoints[inquiry.kind]
+        num_cut_off = sum(call.finish_reason == _CUT_OFF for call in calls)
+        max_tokens = asker.config.max_completion_tokens * min(2**num_cut_off, _MOST_TIMES_TOKENS)
+        async with asker.budget.call() as reserved:
+            answer = await endpoint.ask(inquiry.question, max_completion_tokens=max_tokens)
+            call = self._call(inquiry, digest, endpoint.model, answer)
+            while True:
+                stored = await asker.journal.record(structs.replace(call, answer=len(calls)))
+                calls.append(stored.call)
+                reserved.seq = stored.seq
+                if stored.is_own:
+                    asker.count(call)
+                if stored.is_own or stored.call.accepted:
+                    return
+
+    def _call(self, inquiry: Inquiry, digest: str, model: str, answer: Answer) -> JudgeCall:
+        asker = self._interviewer
+        text = _encodable(answer.text)
+        try:
+            _finding_in(inquiry, text, answer.finish_reason)
+            accepted = True
+        except MalformedVerdict:
+            accepted = False
+        return JudgeCall(
+            episode=self._episode,
+            rubric=asker.journal.rubric,
+            stage=inquiry.stage,
+            question=digest,
+            answer=0,
+            model=model,
+            text=text[:_MOST_CHARACTERS],
+            accepted=accepted,
+            finish_reason=_CUT_OFF if len(text) > _MOST_CHARACTERS else answer.finish_reason,
+            pictures=inquiry.pictures,
+            num_failures=answer.num_failures,
+            prompt_tokens=answer.prompt_tokens,
+            cached_tokens=answer.cached_tokens,
+            completion_tokens=answer.completion_tokens,
+            cost=cost_of(answer, asker.config.prices.get(model)),
+            seconds=answer.seconds,
+            judge=asker.journal.worker,
+        )
+
+
+def _finding_in(inquiry: Inquiry, text: str, finish_reason: str) -> Finding:
+    """The verdict that an answer holds. Raises `MalformedVerdict`, with the reason in words."""
+    if finish_reason == _CUT_OFF or len(text) > _MOST_CHARACTERS:
+        raise MalformedVerdict(f"an answer was cut off after {len(text):,} characters")
+    if finish_reason == _KEPT_BACK:
+        raise MalformedVerdict("the endpoint's content filter kept the answer back")
+    if not text.strip():
+        raise MalformedVerdict("an answer was empty")
+    finding = inquiry.read(text)
+    return replace(finding, reasoning=_encodable(finding.reasoning))
+
+
+def _encodable(text: str) -> str:
+    """Without lone surrogates, which JSON may escape and no message holds."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _pause_s(num_answers: int) -> float:
+    """Before the next asking of a question, so many answers to which hold no verdict."""
+    return min(_FIRST_PAUSE_S * 2.0 ** (num_answers - 1), _LONGEST_PAUSE_S) if num_answers else 0.0

@@ -1,0 +1,274 @@
+"""Questions become recorded answers: asked once, whoever asks, and never taken for a verdict when they hold none."""
+
+from dataclasses import replace
+
+import anyio
+import pytest
+from msgspec import structs
+
+from bus.memory import MemoryBus
+from bus.presence import Status
+from judges.endpoint.port import Answer, Question
+from judges.rubric.journal import Journal, digest_of
+from schemas.config import JudgeConfig, OpenAIConfig, Price
+from schemas.errors import ConfigurationError, NoVerdict
+from schemas.ids import WorkerId
+from schemas.messages import JudgeCall, Picture, Role
+from tests.builders import task, trajectory
+from tests.interviews import NEITHER, NO, RUBRIC, SUBJECTS, YES, Model, in_turn, inquiry, interviewing, recorded
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.usefixtures("unhurried"),
+]
+EPISODE = trajectory(task())
+CUT = Answer(text="ye", finish_reason="length")
+
+
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pause between askings."""
+    monkeypatch.setattr("judges.rubric.interview._FIRST_PAUSE_S", 0.0)
+
+
+def silent(_: str) -> Answer:
+    raise AssertionError("nothing was to be asked")
+
+
+async def test_a_question_is_asked_once_and_its_answer_stands() -> None:
+    bus, model = MemoryBus(SUBJECTS), Model(lambda _: NO)
+    async with interviewing(bus, model) as interviewer:
+        interview = await interviewer.begin(EPISODE)
+        first, second = await interview.ask(inquiry()), await interview.ask(inquiry())
+
+    assert (first.passed, first.reasoning) == (False, "it said no")
+    assert second == first
+    assert model.asked == ["did it?"]
+    [call] = await recorded(bus)
+    assert (call.rubric, call.episode, call.stage, call.answer) == (RUBRIC, EPISODE.episode, "criterion_a", 0)
+    assert (call.model, call.text, call.accepted, call.judge) == ("model-a", "no", True, "judge-1")
+
+
+async def test_who_takes_over_asks_nothing_again() -> None:
+    bus, texts = MemoryBus(SUBJECTS), ("one", "two", "three")
+    async with interviewing(bus, Model(lambda _: YES)) as interviewer:
+        interview = await interviewer.begin(EPISODE)
+        before = [await interview.ask(inquiry(text)) for text in texts]
+        usage = interview.usage
+
+    async with interviewing(bus, Model(silent), worker="judge-2") as interviewer:
+        interview = await interviewer.begin(EPISODE)
+        assert [await interview.ask(inquiry(text)) for text in texts] == before
+        assert interview.usage == usage
+        assert sum(stage.num_calls for stage in usage) == 3
+
+
+async def test_another_episode_or_rubric_is_asked_for_itself() -> None:
+    bus, model = MemoryBus(SUBJECTS), Model(lambda _: YES)
+    async with interviewing(bus, model) as one, interviewing(bus, model, rubric="other_v1") as other:
+        await (await one.begin(EPISODE)).ask(inquiry())
+        await (await one.begin(trajectory(task("t2")))).ask(inquiry())
+        await (await other.begin(EPISODE)).ask(inquiry())
+    assert len(model.asked) == len(await recorded(bus)) == 3
+
+
+async def test_answers_without_a_verdict_are_counted_across_a_takeover() -> None:
+    bus, config = MemoryBus(SUBJECTS), OpenAIConfig(max_answers=3)
+    killed = Model(in_turn(NEITHER, NEITHER))
+    async with interviewing(bus, killed, openai=config) as interviewer:
+        with pytest.raises(RuntimeError):
+            await (await interviewer.begin(EPISODE)).ask(inquiry())
+
+    taking_over = Model(lambda _: NEITHER)
+    async with interviewing(bus, taking_over, openai=config, worker="judge-2") as interviewer:
+        with pytest.raises(NoVerdict, match=r"criterion_a: 3 answers hold no verdict, the last: 'perhaps' is neither"):
+            await (await interviewer.begin(EPISODE)).ask(inquiry())
+
+    assert (len(killed.asked), len(taking_over.asked)) == (3, 1)
+    assert [(call.answer, call.accepted) for call in await recorded(bus)] == [(0, False), (1, False), (2, False)]
+    async with interviewing(bus, Model(silent), openai=config) as interviewer:
+        with pytest.raises(NoVerdict):
+            await (await interviewer.begin(EPISODE)).ask(inquiry())
+
+
+async def test_a_verdict_after_others_without_one_is_used() -> None:
+    bus, model = MemoryBus(SUBJECTS), Model(in_turn(NEITHER, Answer(text=" ", finish_reason="stop"), YES))
+    async with interviewing(bus, model) as interviewer:
+        assert (await (await interviewer.begin(EPISODE)).ask(inquiry())).passed
+    async with interviewing(bus, Model(silent)) as interviewer:
+        assert (await (await interviewer.begin(EPISODE)).ask(inquiry())).passed
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Answer(text="yes", finish_reason="length"), "cut off"),
+        (Answer(text="yes", finish_reason="content_filter"), "filter"),
+        (Answer(text="", finish_reason="stop"), "empty"),
+        (Answer(text="yes" + " " * 200_000, finish_reason="stop"), "cut off"),
+        (Answer(text="yes\ud800", finish_reason="stop"), "neither yes nor no"),
+    ],
+)
+async def test_what_is_no_verdict_is_recorded_as_none(answer: Answer, reason: str) -> None:
+    bus = MemoryBus(SUBJECTS)
+    async with interviewing(bus, Model(lambda _: answer), openai=OpenAIConfig(max_answers=1)) as interviewer:
+        with pytest.raises(NoVerdict, match=reason):
+            await (await interviewer.begin(EPISODE)).ask(inquiry())
+    [call] = await recorded(bus)
+    assert not call.accepted
+    assert len(call.text) <= 200_000
+    async with interviewing(bus, Model(silent), openai=OpenAIConfig(max_answers=1)) as interviewer:
+        with pytest.raises(NoVerdict, match=reason):
+            await (await interviewer.begin(EPISODE)).ask(inquiry())
+
+
+async def test_who_was_cut_off_may_say_more_and_a_takeover_remembers() -> None:
+    bus, config = MemoryBus(SUBJECTS), OpenAIConfig(max_answers=9, max_completion_tokens=100)
+    killed = Model(in_turn(CUT, NEITHER))
+    async with interviewing(bus, killed, openai=config) as interviewer:
+        with pytest.raises(RuntimeError):
+            await (await interviewer.begin(EPISODE)).ask(inquiry())
+    taking_over = Model(in_turn(CUT, CUT, YES))
+    async with interviewing(bus, taking_over, openai=config) as interviewer:
+        await (await interviewer.begin(EPISODE)).ask(inquiry())
+    assert killed.max_tokens == [100, 200, 200]
+    assert taking_over.max_tokens == [200, 400, 400]
+
+
+async def test_asked_several_times_at_once_it_is_asked_once() -> None:
+    released = anyio.Event()
+
+    async def answer() -> Answer:
+        await released.wait()
+        return YES
+
+    bus, model = MemoryBus(SUBJECTS), Model(lambda _: answer())
+    async with interviewing(bus, model) as interviewer:
+        interview = await interviewer.begin(EPISODE)
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as group:
+                for _ in range(5):
+                    group.start_soon(interview.ask, inquiry())
+                group.start_soon(interview.ask, inquiry("another"))
+                await anyio.wait_all_tasks_blocked()
+                released.set()
+    assert sorted(model.asked) == ["another", "did it?"]
+
+
+async def test_who_answers_second_goes_by_the_first() -> None:
+    """Two workers hold one trajectory, one of them silent for longer than its ack wait."""
+    bus, asked = MemoryBus(SUBJECTS), [anyio.Event(), anyio.Event()]
+
+    async def slow() -> Answer:
+        asked[0].set()
+        await asked[1].wait()
+        return NO
+
+    slow_model, quick_model = Model(lambda _: slow()), Model(lambda _: YES)
+    async with interviewing(bus, slow_model) as one, interviewing(bus, quick_model, worker="judge-2") as two:
+        first, second = await one.begin(EPISODE), await two.begin(EPISODE)
+        found: list[bool] = []
+
+        async def ask_slowly() -> None:
+            found.append((await first.ask(inquiry())).passed)
+
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask_slowly)
+                await asked[0].wait()
+                found.append((await second.ask(inquiry())).passed)
+                asked[1].set()
+    assert found == [True, True]
+    [call] = await recorded(bus)
+    assert (call.text, call.judge) == ("yes", "judge-2")
+
+
+async def test_an_answer_beside_one_without_a_verdict_stands_behind_it() -> None:
+    bus = MemoryBus(SUBJECTS)
+
+    async def meanwhile() -> Answer:
+        async with interviewing(bus, Model(lambda _: NEITHER), openai=OpenAIConfig(max_answers=1), worker="judge-2") as other:
+            with pytest.raises(NoVerdict):
+                await (await other.begin(EPISODE)).ask(inquiry())
+        return YES
+
+    model = Model(lambda _: meanwhile())
+    async with interviewing(bus, model) as interviewer:
+        assert (await (await interviewer.begin(EPISODE)).ask(inquiry())).passed
+    assert len(model.asked) == 1
+    assert [(call.answer, call.text, call.judge) for call in await recorded(bus)] == [
+        (0, "perhaps", "judge-2"),
+        (1, "yes", "judge-1"),
+    ]
+
+
+async def test_what_stands_is_found_at_once_where_it_was_written() -> None:
+    bus, journal = MemoryBus(SUBJECTS), Journal(MemoryBus(SUBJECTS), SUBJECTS, rubric=RUBRIC, worker=WorkerId("judge-1"))
+    assert await journal.about(EPISODE.episode) == {}
+    journal = Journal(bus, SUBJECTS, rubric=RUBRIC, worker=WorkerId("judge-1"))
+    call = JudgeCall(
+        episode=EPISODE.episode, rubric=RUBRIC, stage="s", question="q", answer=0, model="m", text="yes", accepted=True
+    )
+    second = structs.replace(call, answer=1)
+    assert (await journal.record(second)).is_own
+    assert (await journal.record(call)).is_own
+    stored = await journal.record(structs.replace(call, text="no"))
+    assert (stored.is_own, stored.call) == (False, call)
+    assert await journal.about(EPISODE.episode) == {"q": [call, second]}
+
+
+def test_a_digest_names_everything_that_was_asked() -> None:
+    def asked(**changes: object) -> Question:
+        given: dict[str, object] = {"system": "s", "content": ("a", "b"), "schema_name": "n", "schema": {"x": 1, "y": 2}}
+        return Question(**{**given, **changes})  # type: ignore[arg-type]
+
+    picture = Picture(data=b"one", media_type="image/png", width=1, height=1)
+    digests = [
+        digest_of("m", asked(), 0),
+        digest_of("other", asked(), 0),
+        digest_of("m", asked(), 1),
+        digest_of("m", asked(system="t"), 0),
+        digest_of("m", asked(content=("ab",)), 0),
+        digest_of("m", asked(content=("a", "b", picture)), 0),
+        digest_of("m", asked(content=("a", "b", structs.replace(picture, data=b"two"))), 0),
+        digest_of("m", asked(content=("a", picture, "b")), 0),
+        digest_of("m", asked(schema={"x": 1}), 0),
+    ]
+    assert len(set(digests)) == len(digests)
+    assert digest_of("m", asked(schema={"y": 2, "x": 1}), 0) == digests[0]
+
+
+async def test_what_answers_took_is_summed_by_stage_and_model_and_told_in_the_heartbeat() -> None:
+    said = Answer(
+        text="yes",
+        finish_reason="stop",
+        prompt_tokens=1_000_000,
+        cached_tokens=400_000,
+        completion_tokens=100_000,
+        num_failures=2,
+        seconds=1.5,
+    )
+    prices = {"model-a": Price(input=1.0, cached_input=0.25, output=4.0)}
+    status = Status(Role.JUDGE, WorkerId("judge-1"))
+    model = Model(in_turn(replace(said, text="perhaps"), said, said))
+    async with interviewing(MemoryBus(SUBJECTS), model, openai=OpenAIConfig(prices=prices), status=status) as interviewer:
+        interview = await interviewer.begin(EPISODE)
+        await interview.ask(inquiry("one", stage="keypoint"))
+        await interview.ask(inquiry("two", stage="criterion_b"))
+
+    each = 0.6 * 1.0 + 0.4 * 0.25 + 0.1 * 4.0
+    keypoint, criterion = interview.usage
+    assert (keypoint.stage, keypoint.num_calls, keypoint.num_failures, keypoint.seconds) == ("keypoint", 2, 4, 3.0)
+    assert (keypoint.prompt_tokens, keypoint.cached_tokens, keypoint.completion_tokens) == (2_000_000, 800_000, 200_000)
+    assert keypoint.cost == pytest.approx(2 * each)
+    assert (criterion.stage, criterion.model, criterion.num_calls) == ("criterion_b", "model-a", 1)
+    assert status.metrics == pytest.approx(
+        {"calls": 3, "answers_without_verdict": 1, "failed_requests": 6, "tokens": 3_300_000, "cost": 3 * each}
+    )
+
+
+async def test_a_limit_on_cost_needs_the_price_of_every_model() -> None:
+    model = Model(silent)
+    with pytest.raises(ConfigurationError, match=r"no price for model-a: add it to openai_config\.prices"):
+        async with interviewing(MemoryBus(SUBJECTS), model, judge=JudgeConfig(max_cost=1.0)):
+            pass
