@@ -73,12 +73,17 @@ class Labelled:
 _PLAYED = "played"
 
 
+def lucky_guess() -> Labelled:
+    """The right total of an order that the agent never saw. No part of the set: to checks a success, without evidence none."""
+    return Labelled("lucky", 28, Kind.HALLUCINATED, (TASKS[28].solution[0], TASKS[28].solution[-1]))
+
+
 class LabelledShop:
     """The shop's suite, where a website names a labelled way instead of a solution."""
 
     def __init__(self) -> None:
         self._shop = ShopSuite()
-        self._ways = {each.name: each for each in labelled()}
+        self._ways = {each.name: each for each in (*labelled(), lucky_guess())}
 
     def resolve(self, page: str, query: str) -> Opening:
         parameters = query.split("&")
@@ -98,16 +103,44 @@ _SUCCESSES = {
     Difficulty.MEDIUM: (16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 35),
     Difficulty.HARD: (37, 39, 41, 43, 45, 46, 48, 50, 52),
 }
+_OTHER_WAYS: dict[int, tuple[Step, ...]] = {
+    1: (Go("/product/dunlin-tote"), Say("The Dunlin Tote costs €43.00.")),
+    11: (Go("/category/bags"), Go("/product/gorse-pen-case"), Go("/product/dunlin-tote"), Say("done")),
+    40: (*TASKS[40].solution[:-1], Press("Back to the shop"), Say("done")),
+    15: (
+        Choose("Colour", "Moss"),
+        Press("Add to cart"),
+        Press("Go to the cart"),
+        Choose("Quantity of Marram Lantern", "0 (remove)"),
+        Go("/product/marram-lantern"),
+        Choose("Colour", "Cream"),
+        Press("Add to cart"),
+        Press("Go to the cart"),
+        Say("done"),
+    ),
+}
+"""More talk, another way, a look around behind it, a mistake that is put right."""
 _WALLED = (0, 4, 9, 17, 21, 25, 40, 42, 49)
 
 
 def _successes() -> Iterator[Labelled]:
     for number in chain(*_SUCCESSES.values()):
         yield Labelled(f"success-{number}", number, Kind.SUCCESS, TASKS[number].solution)
+    for number, steps in _OTHER_WAYS.items():
+        yield Labelled(f"detour-{number}", number, Kind.SUCCESS, steps)
+
+
+_STANDARD = "Standard, 3 to 5 working days (€4.90)"
 
 
 def _near(number: int, *steps: Step) -> Labelled:
     return Labelled(f"near-{number}", number, Kind.NEAR_MISS, steps)
+
+
+def _behind(number: int, *steps: Step) -> Labelled:
+    """The solution, and then more before the answer."""
+    *solution, answer = TASKS[number].solution
+    return _near(number, *solution, *steps, answer)
 
 
 def _instead(number: int, changes: dict[Step, Step | None]) -> Labelled:
@@ -128,6 +161,10 @@ def _near_misses() -> Iterator[Labelled]:
     yield _near(11, Go("/search?q=Dunlin+Tote"), done)
     yield _instead(13, {Press("Accept all"): Press("Only necessary")})
     yield _instead(15, {Choose("Colour", "Cream"): Choose("Colour", "Moss")})
+    # Done, and then left or overdone.
+    yield _behind(6, Press("Help"))
+    yield _behind(10, Go("/"))
+    yield _behind(14, Press("Add to cart"))
     # Filters that were not applied, a wrong size, nothing saved, the price of today, another order, the wrong line.
     yield _near(17, Choose("Colour", "Moss"), Say("15"))
     yield _instead(21, {Choose("Size", "XL"): Choose("Size", "L")})
@@ -136,12 +173,16 @@ def _near_misses() -> Iterator[Labelled]:
     yield _instead(31, {TASKS[31].solution[0]: Choose("Quantity of Linnet Bird Feeder", "0 (remove)")})
     yield _near(33, Press("No thanks"), done)
     yield _instead(36, {Say("Plover Planter"): Say("Dunlin Desk Tray")})
+    yield _instead(30, {TASKS[30].solution[0]: Choose("Quantity of Rowan Desk Tray", "1")})
+    yield _instead(32, {Fill("Your email", "odile89@millrace.test"): Fill("Your email", "odile98@millrace.test")})
     # An order that was not placed, one that was only looked at, a wrong colour, the other voucher, no new default.
     yield _instead(40, {Press("Place order"): None})
     yield _instead(42, {Press("Order again"): None})
     yield _instead(44, {Choose("Colour", "Plum"): Choose("Colour", "Ink")})
     yield _near(45, Go("/help/vouchers"), Go("/cart"), Fill("Voucher", "LIGHTHOUSE"), Press("Redeem"), Say("120.00"))
     yield _instead(47, {TASKS[47].solution[-2]: None})
+    yield _instead(38, {Press("Express, next working day (€11.50)"): Press(_STANDARD)})
+    yield _instead(39, {Press("Use the address in Porto"): Press("Use the address in Coimbra")})
     yield _instead(51, {Say("Tarn Teapot"): Say("Alder Teapot")})
 
 

@@ -11,28 +11,38 @@ from dataclasses import dataclass, field
 from browser_workers.browser import Browser, Opening, Performed, Session, View
 from schemas.messages import Action
 
-# Text and the contents of fields, in the order of the page, as far as a part of them is inside the window. What a modal
-# dialog covers is left out.
+# Text and the contents of fields, in the order of the page, as far as a part of them is inside the window; blocks are parted
+# by a space. What a modal dialog covers is left out.
 _IN_VIEW = """(() => {
   const modal = document.querySelector("dialog:modal");
   const inside = (boxes) => [...boxes].some((box) => box.width > 0 && box.height > 0 && box.bottom > 0 && box.right > 0
     && box.top < innerHeight && box.left < innerWidth);
   const shown = (element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+  const block = (element) => {
+    while (["inline", "contents"].includes(getComputedStyle(element).display)) element = element.parentElement;
+    return element;
+  };
   const walk = document.createTreeWalker(modal ?? document.body, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
   const found = [];
+  let last = null;
   for (let node = walk.currentNode; node; node = walk.nextNode()) {
     if (node instanceof Text) {
       const range = document.createRange();
       range.selectNodeContents(node);
-      if (node.data.trim() && !node.parentElement.closest("select, script, style") && shown(node.parentElement)
-          && inside(range.getClientRects())) found.push(node.data);
+      if (!node.parentElement.closest("select, script, style") && shown(node.parentElement)
+          && inside(range.getClientRects())) {
+        const now = block(node.parentElement);
+        found.push(now === last ? "" : " ", node.data);
+        last = now;
+      }
     } else if (node.matches("input, select, textarea") && shown(node) && inside(node.getClientRects())) {
-      if (node.type === "checkbox" || node.type === "radio") found.push(node.checked ? "\\u2611" : "\\u2610");
-      else if (node instanceof HTMLSelectElement) found.push(node.selectedOptions[0]?.label ?? "");
-      else found.push(node.type === "password" ? "" : node.value || node.placeholder);
+      last = null;
+      if (node.type === "checkbox" || node.type === "radio") found.push(node.checked ? " \\u2611 " : " \\u2610 ");
+      else if (node instanceof HTMLSelectElement) found.push(" ", node.selectedOptions[0]?.label ?? "");
+      else found.push(" ", node.type === "password" ? "" : node.value || node.placeholder);
     }
   }
-  return found.join(" ").replace(/\\s+/g, " ").trim();
+  return found.join("").replace(/\\s+/g, " ").trim();
 })()"""
 
 

@@ -103,7 +103,7 @@ def order_as_guest(draw: Draw) -> ShopTask:
                 _PAYMENTS[payment][0],
             ),
             f"{'Gift wrap is in' if wrap else 'No gift wrap is in'} the sums of the review, which come to “Total {total}”.",
-            "At the end the shop says “Your order has the number T-5001” and “We write to guest@millrace.test”.",
+            "The shop says “Your order has the number T-5001” and “We write to guest@millrace.test”.",
         ),
     )
 
@@ -136,7 +136,7 @@ def order_to_saved_address(draw: Draw) -> ShopTask:
             signed_in(customer),
             *reviewed(f"{quantity} × {product.name} ({colour})", person, _WAYS["express"], _PAYMENTS["invoice"][0]),
             f"The sums of the review come to “Total {money(product.price_cents * quantity + 1150)}”, without gift wrap.",
-            "At the end the shop says “Your order has the number T-5001”.",
+            "The shop says “Your order has the number T-5001”.",
         ),
     )
 

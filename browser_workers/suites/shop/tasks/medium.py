@@ -156,9 +156,9 @@ def outlet(draw: Draw) -> ShopTask:
         "search",
         4,
         (says_number(product.was_cents / 100),),
-        (Press("Outlet"), Press("Try again"), Say(euros(product.was_cents))),
+        (Press("Outlet"), Press("Try again"), Press(product.name), Say(euros(product.was_cents))),
         facts=(
-            f"The outlet offers “{product.name}” at “{money(product.price_cents)} {money(product.was_cents)}”, "
+            f"The shop offers “{product.name}” at “{money(product.price_cents)} {money(product.was_cents)}”, "
             "the second price struck out.",
         ),
     )
