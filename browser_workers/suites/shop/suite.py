@@ -29,7 +29,7 @@ class ShopSuite:
         self._wall = ShopWall()
 
     def resolve(self, page: str, query: str) -> Opening:
-        """Raises `UnknownWebsite` when the shop has no such page, or no such solution."""
+        """Raises `UnknownWebsite` when the shop has no such page, or a word for the suite is wrong."""
         path = "/" if page == _HOME else f"/{page}"
         query, seed_and_number = _taken(query, SOLUTION)
         query, blocked = _taken(query, BLOCKED)
@@ -37,7 +37,9 @@ class ShopSuite:
         if self._site.respond(SiteRequest(path, query)).status == _NOT_FOUND:
             raise UnknownWebsite(f"the shop has no page {page!r}: write one such as home, search, help or category/garden")
         url = f"{ORIGIN}{path}?{query}" if query else f"{ORIGIN}{path}"
-        site = self._wall if blocked == "1" else self._site
+        if blocked not in (None, "1"):
+            raise UnknownWebsite(f"{BLOCKED}={blocked}: write {BLOCKED}=1, or leave it out")
+        site = self._wall if blocked else self._site
         return Opening(url=url, site=site, quiet_s=_QUIET_S, solution=solution)
 
 
