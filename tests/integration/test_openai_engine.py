@@ -2,9 +2,6 @@
 
 import base64
 import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -14,6 +11,9 @@ from schemas.config import PolicyConfig
 from schemas.errors import ConfigurationError, PolicyError
 from schemas.messages import Picture
 from tests import builders
+from tests.endpoint_replies import HANG, Reply, Sent, failed, no_choices, says
+from tests.endpoint_requests import Asked
+from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 
@@ -31,72 +31,34 @@ ANSWER = {
 }  # fmt: skip
 
 
-class Endpoint(ThreadingHTTPServer):
-    """Answers with what `script` says next, (status, body); the last entry repeats."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.script: list[tuple[int, dict[str, object]]] = []
-        self.seen: list[dict[str, object]] = []
-        self.hang = threading.Event()
-        self.hang.set()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Endpoint
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.server.seen.append(body | {"authorization": self.headers["authorization"]})
-        self.server.hang.wait(5)
-        script = self.server.script
-        status, answer = script.pop(0) if len(script) > 1 else script[0]
-        payload = json.dumps(answer).encode()
-        try:
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(payload)))
-            self.end_headers()
-            self.wfile.write(payload)
-        except OSError:
-            return
-
-    def log_message(self, format: str, *args: object) -> None:
-        return
-
-
-@pytest.fixture
-def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_KEY", "sesame")
-    server = Endpoint()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield server
-    server.hang.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
-def _engine(endpoint: Endpoint, timeout_s: float = 5.0) -> OpenAIEngine:
+def _answers(body: dict[str, object]) -> Sent:
+    return Sent(200, json.dumps(body).encode())
+
+
+def _engine(endpoint: ScriptedEndpoint, timeout_s: float = 5.0) -> OpenAIEngine:
     policy = PolicyConfig(
-        engine="openai", base_model="m", base_url=endpoint.url, api_key_env_var="TEST_KEY", vllm_timeout=timeout_s
+        engine="openai", base_model="m", base_url=endpoint.base_url, api_key_env_var="TEST_KEY", vllm_timeout=timeout_s
     )
     return OpenAIEngine(policy)
 
 
-async def test_messages_and_answer(endpoint: Endpoint) -> None:
-    endpoint.script = [(200, ANSWER)]
-    async with _engine(endpoint) as engine:
+async def test_messages_and_answer() -> None:
+    seen: list[Asked] = []
+
+    def script(asked: Asked) -> Reply:
+        seen.append(asked)
+        return _answers(ANSWER)
+
+    async with scripted_endpoint(script) as endpoint, _engine(endpoint) as engine:
         generation = await engine.generate(REQUEST)
-    (sent,) = endpoint.seen
-    assert sent["authorization"] == "Bearer sesame"
+    (asked,) = seen
+    sent = asked.body
+    assert asked.key == "sesame"
     assert (sent["model"], sent["temperature"], sent["top_p"], sent["logprobs"]) == ("m", 1.0, 0.99, True)
     url = "data:image/jpeg;base64," + base64.b64encode(PICTURE.data).decode()
     assert sent["messages"] == [
@@ -110,48 +72,46 @@ async def test_messages_and_answer(endpoint: Endpoint) -> None:
     assert generation.completion_tokens == ()
 
 
-async def test_an_endpoint_without_logprobs_is_asked_once(endpoint: Endpoint) -> None:
-    plain = json.loads(json.dumps(ANSWER))
-    plain["choices"][0]["logprobs"] = None
-    endpoint.script = [(400, {"error": {"message": "logprobs unsupported"}}), (200, plain)]
-    async with _engine(endpoint) as engine:
+async def test_an_endpoint_without_logprobs_is_asked_once() -> None:
+    asked_for: list[bool] = []
+
+    def script(asked: Asked) -> Reply:
+        asked_for.append("logprobs" in asked.body)
+        return failed(400, message="logprobs unsupported") if asked_for[-1] else says("Action: x")
+
+    async with scripted_endpoint(script) as endpoint, _engine(endpoint) as engine:
         assert (await engine.generate(REQUEST)).logprobs == ()
         await engine.generate(REQUEST)
-    assert ["logprobs" in sent for sent in endpoint.seen] == [True, False, False]
+    assert asked_for == [True, False, False]
 
 
 @pytest.mark.parametrize("status", [400, 429, 500, 503])
-async def test_failures_are_tried_again(endpoint: Endpoint, status: int) -> None:
-    endpoint.script = [(status, {"error": {"message": "no"}})]
-    async with _engine(endpoint) as engine:
+async def test_failures_are_tried_again(status: int) -> None:
+    async with scripted_endpoint(lambda _: failed(status)) as endpoint, _engine(endpoint) as engine:
         with pytest.raises(PolicyError, match="gave no answer"):
             await engine.generate(REQUEST)
 
 
-async def test_an_answer_without_choices_is_an_error(endpoint: Endpoint) -> None:
-    endpoint.script = [(200, ANSWER | {"choices": []})]
-    async with _engine(endpoint) as engine:
+async def test_an_answer_without_choices_is_an_error() -> None:
+    async with scripted_endpoint(lambda _: no_choices()) as endpoint, _engine(endpoint) as engine:
         with pytest.raises(PolicyError, match="no choice"):
             await engine.generate(REQUEST)
 
 
-async def test_a_silent_endpoint_times_out(endpoint: Endpoint) -> None:
-    endpoint.script = [(200, ANSWER)]
-    endpoint.hang.clear()
-    async with _engine(endpoint, timeout_s=0.2) as engine:
+async def test_a_silent_endpoint_times_out() -> None:
+    async with scripted_endpoint(lambda _: HANG) as endpoint, _engine(endpoint, timeout_s=0.2) as engine:
         with pytest.raises(PolicyError):
             await engine.generate(REQUEST)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-async def test_a_wrong_key_or_model_is_the_users_to_mend(endpoint: Endpoint, status: int) -> None:
-    endpoint.script = [(status, {"error": {"message": "no"}})]
-    async with _engine(endpoint) as engine:
+async def test_a_wrong_key_or_model_is_the_users_to_mend(status: int) -> None:
+    async with scripted_endpoint(lambda _: failed(status)) as endpoint, _engine(endpoint) as engine:
         with pytest.raises(ConfigurationError, match="TEST_KEY"):
             await engine.generate(REQUEST)
 
 
-async def test_no_endpoint_is_tried_again(endpoint: Endpoint) -> None:
+async def test_no_endpoint_is_tried_again() -> None:
     policy = PolicyConfig(engine="openai", base_model="m", base_url="http://127.0.0.1:9/v1", api_key_env_var="TEST_KEY")
     async with OpenAIEngine(policy) as engine:
         with pytest.raises(PolicyError):

@@ -1,0 +1,460 @@
+"""The judges' endpoint against a scripted one on loopback, with the real client: forms, retries, limits, patience, keys."""
+
+import io
+import logging
+import random
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import anyio
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from judges.endpoint.openai_endpoint import OpenAIEndpoint
+from judges.endpoint.opening import open_endpoints
+from judges.endpoint.port import Answer, Endpoint, Question
+from schemas.config import OpenAIConfig, QuestionConfig
+from schemas.errors import ConfigurationError, NoVerdict
+from schemas.messages import Picture
+from tests.endpoint_replies import (
+    HANG,
+    RESET,
+    Reply,
+    Said,
+    Sent,
+    broken_body,
+    failed,
+    failing,
+    filtered,
+    html_page,
+    in_turn,
+    no_choices,
+    no_content,
+    out_of_quota,
+    rate_limited,
+    refused_by_filter,
+    says,
+    server_error,
+    truncated,
+)
+from tests.endpoint_requests import PICTURE_TOKENS, Asked
+from tests.scripted_endpoint import Script, ScriptedEndpoint, scripted_endpoint
+
+pytestmark = [pytest.mark.integration, pytest.mark.anyio, pytest.mark.timeout(60)]
+
+KEY = "sk-sesame-open"
+ENVIRON = {"TEST_KEY": KEY}
+SCHEMA = {"type": "object", "properties": {"seen": {"type": "boolean"}}, "required": ["seen"], "additionalProperties": False}
+
+
+def _question(text: str = "Is it seen?") -> Question:
+    pictures = (Picture(b"one", "image/png", 1, 1), Picture(b"two", "image/jpeg", 1, 1))
+    return Question(
+        system="Judge.", content=("First: ", pictures[0], " then: ", pictures[1], text), schema_name="seen", schema=SCHEMA
+    )
+
+
+@asynccontextmanager
+async def _opened(script: Script, **settings: object) -> AsyncIterator[tuple[ScriptedEndpoint, OpenAIEndpoint]]:
+    async with scripted_endpoint(script) as scripted, _endpoints(scripted, **settings) as endpoints:
+        yield scripted, endpoints["evaluation"]
+
+
+def _endpoints(scripted: ScriptedEndpoint, **settings: object) -> AbstractAsyncContextManager[Mapping[str, OpenAIEndpoint]]:
+    config = OpenAIConfig(
+        base_url=scripted.base_url,
+        openai_api_key_env_var="TEST_KEY",
+        model="m",
+        **settings,  # type: ignore[arg-type]
+    )
+    return open_endpoints(config, ENVIRON)
+
+
+async def _ask(endpoint: Endpoint, text: str = "Is it seen?") -> Answer:
+    with anyio.fail_after(20):
+        return await endpoint.ask(_question(text), max_completion_tokens=77)
+
+
+async def test_a_question_travels_whole_and_its_answer_comes_back() -> None:
+    seen: list[Asked] = []
+
+    def script(asked: Asked) -> Reply:
+        seen.append(asked)
+        return says('{"seen": true} \ud800')
+
+    async with _opened(script) as (scripted, endpoint):
+        first, again = await _ask(endpoint), await _ask(endpoint, "And this?")
+        assert endpoint.model == "m"
+    asked = seen[0]
+    assert asked.path == "/v1/chat/completions"
+    assert (asked.model, asked.key, asked.body["max_completion_tokens"], asked.body["temperature"]) == ("m", KEY, 77, 0.0)
+    assert [(message.role, message.content) for message in asked.messages] == [
+        ("system", ("Judge.",)),
+        ("user", ("First: ", b"one", " then: ", b"two", "Is it seen?")),
+    ]
+    assert "data:image/jpeg;base64,dHdv" in str(asked.body["messages"])
+    assert asked.body["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "seen", "schema": SCHEMA, "strict": True},
+    }
+    assert first == Answer(
+        text='{"seen": true} ?',
+        finish_reason="stop",
+        prompt_tokens=11 + 2 * PICTURE_TOKENS,
+        completion_tokens=4,
+        seconds=first.seconds,
+    )
+    assert 0 < first.seconds < 20
+    assert again.cached_tokens == 8 + 2 * PICTURE_TOKENS
+    assert scripted.outcomes == ["answered"] * 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "text", "finish_reason"),
+    [
+        (truncated('{"seen": tr'), '{"seen": tr', "length"),
+        (filtered(), "", "content_filter"),
+        (Said("half a sent", finish_reason="content_filter"), "", "content_filter"),
+        (refused_by_filter(), "", "content_filter"),
+        (refused_by_filter("content_policy_violation"), "", "content_filter"),
+        (no_choices(), "", ""),
+        (no_content(), "", "stop"),
+        (says("FAILURE"), "FAILURE", "stop"),
+    ],
+)
+async def test_unhappy_answers_are_answers(reply: Reply, text: str, finish_reason: str) -> None:
+    async with _opened(lambda _: reply) as (scripted, endpoint):
+        answer = await _ask(endpoint)
+    assert (answer.text, answer.finish_reason, answer.num_failures) == (text, finish_reason, 0)
+    assert len(scripted.requests) == 1
+
+
+def _takes(*forms: str) -> Script:
+    return lambda asked: says("{}") if asked.form in forms else failed(400, param="response_format")
+
+
+@pytest.mark.parametrize(
+    ("taken", "forms"),
+    [
+        (("json_schema", "json_object", ""), ["json_schema", "json_schema"]),
+        (("json_object", ""), ["json_schema", "json_object", "json_object"]),
+        (("",), ["json_schema", "json_object", "", ""]),
+    ],
+)
+async def test_the_strictest_form_is_found_once(taken: tuple[str, ...], forms: list[str]) -> None:
+    async with _opened(_takes(*taken)) as (scripted, endpoint):
+        first, second = await _ask(endpoint), await _ask(endpoint)
+    assert [request.form for request in scripted.requests] == forms
+    assert (first.num_failures, second.num_failures) == (len(forms) - 2, 0)
+
+
+async def test_the_form_is_remembered_for_each_model() -> None:
+    def script(asked: Asked) -> Reply:
+        return failed(400) if asked.model == "old" and asked.form else says("{}")
+
+    old = QuestionConfig(model="old")
+    async with (
+        scripted_endpoint(script) as scripted,
+        _endpoints(scripted, keypoint_detection=old, blocking_detection=old) as endpoints,
+    ):
+        for group in ("keypoint_detection", "blocking_detection", "evaluation"):
+            await _ask(endpoints[group])
+    assert [(request.model, request.form) for request in scripted.requests] == [
+        ("old", "json_schema"), ("old", "json_object"), ("old", ""), ("old", ""), ("m", "json_schema"),
+    ]  # fmt: skip
+
+
+async def test_a_refused_question_does_not_loosen_the_form() -> None:
+    def script(asked: Asked) -> Reply:
+        return failed(400, message="too long") if "long" in asked.text else says("{}")
+
+    async with _opened(script) as (scripted, endpoint):
+        await _ask(endpoint)
+        with pytest.raises(NoVerdict, match=r"refuses the question: 400 \(too long\)"):
+            await _ask(endpoint, "long")
+        await _ask(endpoint)
+    assert [request.form for request in scripted.requests] == [
+        "json_schema", "json_schema", "json_object", "", "json_schema",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["json_schema", "json_object", "text"])
+async def test_a_fixed_form_is_the_only_one(form: str) -> None:
+    async with _opened(lambda _: failed(400), structured_output=form) as (scripted, endpoint):
+        with pytest.raises(NoVerdict):
+            await _ask(endpoint)
+    assert [request.form for request in scripted.requests] == [form.replace("text", "")]
+
+
+async def test_a_temperature_that_is_refused_is_left_out_from_then_on() -> None:
+    temperatures: list[object] = []
+
+    def script(asked: Asked) -> Reply:
+        temperatures.append(asked.body.get("temperature"))
+        return failed(400, param="temperature") if "temperature" in asked.body else says("{}")
+
+    async with _opened(script, temperature=0.5) as (scripted, endpoint):
+        assert (await _ask(endpoint)).num_failures == 1
+        await _ask(endpoint)
+    assert temperatures == [0.5, None, None]
+    assert {request.form for request in scripted.requests} == {"json_schema"}
+
+
+async def test_no_temperature_is_sent_when_there_is_none() -> None:
+    def script(asked: Asked) -> Reply:
+        assert "temperature" not in asked.body
+        return says("{}")
+
+    async with _opened(script, temperature=None) as (_, endpoint):
+        await _ask(endpoint)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        server_error(retry_after_ms=1), rate_limited("0.01"), failed(503, headers={"retry-after": "0"}), RESET, HANG,
+        html_page(502), html_page(200), broken_body(), failed(408), failed(409),
+    ],
+    ids=["500", "429", "503", "reset", "hang", "html", "html as answer", "broken", "408", "409"],
+)  # fmt: skip
+async def test_what_may_yet_succeed_is_asked_again(failure: Reply) -> None:
+    async with _opened(in_turn(failure, says("yes")), timeout_s=0.3) as (scripted, endpoint):
+        answer = await _ask(endpoint)
+        assert endpoint.waiting == ""
+    assert (answer.text, answer.num_failures, len(scripted.requests)) == ("yes", 1, 2)
+    assert [request.form for request in scripted.requests] == ["json_schema"] * 2
+
+
+async def test_an_endpoint_that_does_not_listen_ends_the_patience() -> None:
+    async with scripted_endpoint(lambda _: says("x")) as gone:
+        pass
+    async with _endpoints(gone, patience_s=0.3) as endpoints:
+        with pytest.raises(NoVerdict, match=r"no answer within 0.3 s of its first failure: no connection \(ConnectError\)"):
+            await _ask(endpoints["evaluation"])
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [(server_error(), "500"), (rate_limited("3600"), "429 rate_limit_exceeded"), (out_of_quota(), "quota is used up")],
+)
+async def test_patience_ends_with_the_last_reason(failure: Reply, said: str) -> None:
+    async with _opened(lambda _: failure, patience_s=0.2) as (scripted, endpoint):
+        started = time.monotonic()
+        with pytest.raises(NoVerdict, match=said):
+            await _ask(endpoint)
+        assert time.monotonic() - started < 5
+    assert len(scripted.requests) < 20
+
+
+async def test_no_patience_is_no_second_try() -> None:
+    async with _opened(lambda _: rate_limited("0"), patience_s=0.0) as (scripted, endpoint):
+        with pytest.raises(NoVerdict):
+            await _ask(endpoint)
+    assert len(scripted.requests) == 1
+
+
+async def test_a_question_does_not_wait_longer_at_a_closed_endpoint_than_at_a_failing_one() -> None:
+    async with _opened(in_turn(rate_limited("3600"), says("never")), patience_s=0.2) as (scripted, endpoint):
+        for _ in range(2):
+            with pytest.raises(NoVerdict, match="429"):
+                await _ask(endpoint)
+            assert "429" in endpoint.waiting
+    assert len(scripted.requests) == 1
+
+
+async def test_used_up_quota_is_said_clearly() -> None:
+    with capture_logs() as logs:
+        async with _opened(lambda _: out_of_quota(), patience_s=0.1) as (_, endpoint):
+            with pytest.raises(NoVerdict):
+                await _ask(endpoint)
+    (warning,) = (entry for entry in logs if entry["log_level"] == "warning")
+    assert warning["reason"] == "429 insufficient_quota: the account's quota is used up"
+    assert warning["wait_s"] == 60
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+async def test_a_wrong_key_or_model_is_the_users_to_mend(status: int) -> None:
+    async with _opened(lambda asked: failed(status, message=f"wrong: {asked.key}")) as (scripted, endpoint):
+        with pytest.raises(ConfigurationError, match=rf"{status}.*the key in TEST_KEY, openai_config.base_url") as raised:
+            await _ask(endpoint)
+    assert KEY not in repr(raised.value)
+    assert len(scripted.requests) == 1
+
+
+class Turnstile:
+    """A script whose requests wait until they are let go."""
+
+    def __init__(self) -> None:
+        self.go_on = anyio.Event()
+
+    async def __call__(self, asked: Asked) -> Reply:
+        await self.go_on.wait()
+        return says("x")
+
+
+async def test_no_more_than_so_many_calls_are_under_way_over_all_groups() -> None:
+    turnstile = Turnstile()
+    async with scripted_endpoint(turnstile) as scripted:
+        settings = {"keypoint_detection": QuestionConfig(model="other"), "max_concurrent": 3}
+        async with _endpoints(scripted, **settings) as endpoints, anyio.create_task_group() as group:
+            for index in range(20):
+                group.start_soon(_ask, endpoints[("keypoint_detection", "evaluation")[index % 2]])
+            await scripted.arrived(3)
+            assert scripted.num_under_way == 3
+            turnstile.go_on.set()
+    assert (scripted.most_under_way, len(scripted.requests)) == (3, 20)
+
+
+async def test_turns_come_in_the_order_of_asking() -> None:
+    seen: list[str] = []
+
+    def script(asked: Asked) -> Reply:
+        seen.append(asked.messages[1].content[-1])  # type: ignore[arg-type]
+        return says("x")
+
+    async with _opened(script, max_concurrent=1) as (_, endpoint), anyio.create_task_group() as group:
+        for index in range(10):
+            group.start_soon(_ask, endpoint, str(index))
+    assert seen == [str(index) for index in range(10)]
+
+
+async def test_who_is_cancelled_leaves_its_turn_to_the_next() -> None:
+    turnstile = Turnstile()
+    async with _opened(turnstile, max_concurrent=1) as (scripted, endpoint):
+        async with anyio.create_task_group() as under_way, anyio.create_task_group() as queued:
+            under_way.start_soon(_ask, endpoint)
+            await scripted.arrived(1)
+            queued.start_soon(_ask, endpoint)
+            await anyio.wait_all_tasks_blocked()
+            queued.cancel_scope.cancel()
+            under_way.cancel_scope.cancel()
+        turnstile.go_on.set()
+        assert (await _ask(endpoint)).text == "x"
+    assert len(scripted.requests) == 2
+
+
+async def test_nobody_calls_before_the_time_that_a_429_named() -> None:
+    pause_s = 0.4
+    turnstile = Turnstile()
+
+    async def script(asked: Asked) -> Reply:
+        if asked.index == 0:
+            return rate_limited(str(pause_s))
+        return await turnstile(asked)
+
+    settings = {"keypoint_detection": QuestionConfig(model="other"), "max_concurrent": 4}
+    async with (
+        scripted_endpoint(script) as scripted,
+        _endpoints(scripted, **settings) as endpoints,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(_ask, endpoints["evaluation"])
+        await scripted.arrived(1)
+        turnstile.go_on.set()
+        for index in range(12):
+            group.start_soon(_ask, endpoints[("keypoint_detection", "evaluation")[index % 2]])
+    times = [request.time_s for request in scripted.requests]
+    # Those whose call had begun when the refusal came are not called back.
+    late = [moment for moment in times[1:] if moment - times[0] > 0.9 * pause_s]
+    assert len(times) == 14
+    assert len(late) >= 14 - 4
+    assert scripted.outcomes.count("429") == 1
+
+
+@pytest.mark.parametrize("kind", ["requests", "tokens"])
+async def test_a_limit_that_is_used_up_is_waited_for_before_it_refuses(kind: str) -> None:
+    exhausted = {f"x-ratelimit-remaining-{kind}": "0", f"x-ratelimit-reset-{kind}": "300ms"}
+
+    def script(asked: Asked) -> Reply:
+        sent = says("x").sent(asked.model, scripted.requests[-1].usage)
+        return Sent(200, sent.body, exhausted) if asked.index == 0 else sent
+
+    async with scripted_endpoint(script) as scripted, _endpoints(scripted) as endpoints:
+        await _ask(endpoints["evaluation"])
+        assert "rate limit" in endpoints["evaluation"].waiting
+        second = await _ask(endpoints["evaluation"])
+    first_s, second_s = (request.time_s for request in scripted.requests)
+    assert second_s - first_s >= 0.29
+    assert second.num_failures == 0
+
+
+async def test_another_key_is_not_held_up() -> None:
+    def script(asked: Asked) -> Reply:
+        return rate_limited("3600") if asked.key == KEY else says("x")
+
+    other = QuestionConfig(openai_api_key_env_var="OTHER_KEY")
+    async with scripted_endpoint(script) as scripted:
+        config = OpenAIConfig(
+            base_url=scripted.base_url, openai_api_key_env_var="TEST_KEY", keypoint_detection=other, patience_s=0.1
+        )
+        async with open_endpoints(config, ENVIRON | {"OTHER_KEY": "k2"}) as endpoints:
+            with pytest.raises(NoVerdict):
+                await _ask(endpoints["evaluation"])
+            assert (await _ask(endpoints["keypoint_detection"])).text == "x"
+
+
+async def test_failures_are_repeated_no_more_than_they_require() -> None:
+    script = failing(lambda asked: says(asked.messages[1].content[-1]), 0.3, random.Random(5))  # type: ignore[arg-type]
+    answers: dict[str, Answer] = {}
+
+    async with _opened(script, max_concurrent=8) as (scripted, endpoint):
+
+        async def ask(text: str) -> None:
+            answers[text] = await _ask(endpoint, text)
+
+        async with anyio.create_task_group() as group:
+            for index in range(200):
+                group.start_soon(ask, str(index))
+    num_failed = sum(outcome != "answered" for outcome in scripted.outcomes)
+    assert {text: answer.text for text, answer in answers.items()} == {str(index): str(index) for index in range(200)}
+    assert num_failed > 30
+    assert (len(scripted.requests), sum(answer.num_failures for answer in answers.values())) == (200 + num_failed, num_failed)
+    assert scripted.most_under_way <= 8
+
+
+async def test_a_key_is_nowhere_to_be_read(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    written = io.StringIO()
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(written))
+    errors: list[Exception] = []
+    replies = (failed(401), failed(404), failed(400), failed(429, headers={"retry-after": "9"}), server_error())
+    try:
+        for reply in replies:
+            loud = Sent(reply.status, reply.body.replace(b'"no"', f'"no such key: {KEY}"'.encode()), reply.headers)
+            async with _opened(lambda _, loud=loud: loud, patience_s=0.05) as (_, endpoint):  # type: ignore[misc]
+                with pytest.raises((NoVerdict, ConfigurationError)) as raised:
+                    await _ask(endpoint)
+                errors.append(raised.value)
+                assert KEY not in repr(endpoint) + str(endpoint) + endpoint.waiting + str(vars(raised.value))
+    finally:
+        structlog.reset_defaults()
+    assert len(errors) == len(replies)
+    assert "endpoint_failed" in written.getvalue()
+    assert caplog.records
+    assert KEY not in written.getvalue() + caplog.text + "".join(map(repr, errors))
+
+
+async def test_without_a_key_this_machine_gets_any_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("OPENAI_API_KEY", "GEMINI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(variable, KEY)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    seen: list[Mapping[str, str]] = []
+
+    def script(asked: Asked) -> Reply:
+        seen.append(asked.headers)
+        return says("x")
+
+    async with scripted_endpoint(script) as scripted:
+        config = OpenAIConfig(base_url=scripted.base_url)
+        async with open_endpoints(config, {"GEMINI_API_KEY": KEY}) as endpoints:
+            await _ask(endpoints["evaluation"])
+    assert seen[0]["authorization"] == "Bearer none"
+    assert KEY not in str(seen)
+
+
+async def test_a_missing_key_is_told_before_anything_is_asked() -> None:
+    with pytest.raises(ConfigurationError, match="GEMINI_API_KEY is not set"):
+        async with open_endpoints(OpenAIConfig(), {}):
+            raise AssertionError("opened")
