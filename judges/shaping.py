@@ -1,6 +1,6 @@
 """Shaping: what is taken off the reward of a training episode for how it was played, never for what came of it.
 
-The format term is VAGEN's idea, which pays every turn whose output can be parsed; here a turn whose output cannot be parsed
+The format term is VAGEN's idea (arXiv 2510.16907), which pays every turn that can be parsed; here a turn that cannot be parsed
 costs, so that a perfect episode keeps its reward of 1. The verdict stays as it is: successes are counted by it.
 """
 

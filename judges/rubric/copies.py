@@ -33,5 +33,6 @@ class Copies:
 
 
 def _bare(text: str) -> str:
-    decoded = _CODE.sub(lambda code: chr(int(code[1], 16)), text)
+    halves = _CODE.sub(lambda code: chr(int(code[1], 16)), text)
+    decoded = halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return _LAYOUT.sub("", cleaned(decoded)).casefold()

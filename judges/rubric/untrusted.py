@@ -7,6 +7,7 @@ does not begin with the quotation mark can stand inside; so nothing that is quot
 import hashlib
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from schemas.ids import EpisodeId
@@ -41,7 +42,7 @@ class Fence:
         """The text without the token and without anything that cannot be seen."""
         visible = cleaned(text)
         # Of equal length, so that what is found in one stands at the same place in the other.
-        folded = "".join(map(_folded, visible))
+        folded = visible.translate(_FOLDED)
         pieces, start = list[str](), 0
         while (at := folded.find(self.token, start)) >= 0:
             pieces += (visible[start:at], _REMOVED)
@@ -56,7 +57,7 @@ def fence(episode: EpisodeId, rubric: str) -> Fence:
 
 def cleaned(text: str) -> str:
     """Without control and formatting characters (direction, zero width, tags); line ends as `\\n`; storable as UTF-8."""
-    return "".join(map(_visible, _LINE_ENDS.sub("\n", text)))
+    return _LINE_ENDS.sub("\n", text).translate(_VISIBLE)
 
 
 def shortened(text: str, limit: int) -> str:
@@ -85,3 +86,19 @@ def _folded(character: str) -> str:
     """The plain letter or digit that a character looks like, if it is one."""
     plain = unicodedata.normalize("NFKC", character).lower()
     return plain if len(plain) == 1 else character
+
+
+class _Characters(dict[int, str]):
+    """What becomes of each character, worked out when it is first met; for `str.translate`."""
+
+    def __init__(self, becomes: Callable[[str], str]) -> None:
+        super().__init__()
+        self._becomes = becomes
+
+    def __missing__(self, code: int) -> str:
+        self[code] = self._becomes(chr(code))
+        return self[code]
+
+
+_VISIBLE = _Characters(_visible)
+_FOLDED = _Characters(_folded)

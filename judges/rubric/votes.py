@@ -25,9 +25,9 @@ async def decide(ask: Callable[[int], Awaitable[Finding]], num_votes: int) -> De
         NoVerdict: so many votes came to no verdict that the rest cannot decide; it is the last of theirs.
     """
     findings = list[Finding]()
+    lost: NoVerdict | None = None
     needed = num_votes // 2 + 1
     for vote in range(num_votes):
-        lost: NoVerdict | None = None
         try:
             findings.append(await ask(vote))
         except NoVerdict as error:
@@ -38,7 +38,7 @@ async def decide(ask: Callable[[int], Awaitable[Finding]], num_votes: int) -> De
                 return Decision(passed, agreeing[0].reasoning, tuple(finding.passed for finding in findings))
         if lost is not None and not _can_be_decided(findings, needed, num_votes - vote - 1):
             raise lost
-    raise NoVerdict(f"{len(findings)} of {num_votes} votes came to a verdict, which decides nothing")
+    raise AssertionError(f"{num_votes} votes are no odd number")
 
 
 def _can_be_decided(findings: list[Finding], needed: int, num_left: int) -> bool:
