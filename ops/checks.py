@@ -19,11 +19,13 @@ import psutil
 from browser_workers.chromium.process.executable import find_chromium
 from bus.server import nats_server
 from bus.server_binary import find_binary
+from schemas.config import OpenAIConfig
 from schemas.errors import MillraceError
 
 _GIB = 1024**3
 _SETUP = "make setup, or: uv pip install -e '.[quickstart]'"
 _SETUP_GPU = "make setup, or: uv pip install -e '.[browser,policy,trainer]'"
+JUDGE_PACKAGES = ("openai", "rapidfuzz")
 
 
 class Health(Enum):
@@ -122,6 +124,25 @@ def package(part: str, distribution: str) -> Callable[[], Awaitable[Check]]:
     return check
 
 
+async def judge() -> Check:
+    """What the judges need that ask models or compare texts; the quickstart's needs none of it."""
+    part, missing = "judge", [name for name in JUDGE_PACKAGES if _version(name) is None]
+    if missing:
+        found = f"only judges that look at checks and rewards: {' and '.join(missing)} not installed"
+        return Check(part=part, health=Health.NOTE, found=found, remedy="for all of them: uv pip install -e '.[judge]'")
+    installed = ", ".join(f"{name} {_version(name)}" for name in JUDGE_PACKAGES)
+    return Check(part=part, health=Health.GOOD, found=installed)
+
+
+async def judge_key() -> Check:
+    """Says that a key is there, and never what it is."""
+    part, variable = "judge's key", OpenAIConfig().openai_api_key_env_var
+    if os.environ.get(variable):
+        return Check(part=part, health=Health.GOOD, found=f"{variable} is set")
+    remedy = f"export {variable}=..., or name another variable or a model of your own: docs/judges.md"
+    return Check(part=part, health=Health.NOTE, found=f"{variable} is not set: rubric_v1 cannot ask", remedy=remedy)
+
+
 async def gpu() -> Check:
     part = "GPU"
     if shutil.which("nvidia-smi") is None:
@@ -146,6 +167,8 @@ CHECKS: tuple[Callable[[], Awaitable[Check]], ...] = (
     package("matplotlib", "matplotlib"),
     package("Pillow", "pillow"),
     package("Playwright", "playwright"),
+    judge,
+    judge_key,
 )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import msgspec
 
-from schemas.config import Config
+from schemas.config import Config, QuestionConfig
 from schemas.errors import ConfigurationError
 
 _Component = TypeVar("_Component")
@@ -25,13 +25,24 @@ _WORDS = {
 
 def build_config(tree: Mapping[str, object]) -> Config:
     """Raises `ConfigurationError` for an unknown key, a wrong type, or a value out of its range."""
-    config = _build(Config(), tree, "")
+    config = _build(_defaults(tree), tree, "")
     bus = tree.get("bus_config")
     if isinstance(bus, Mapping) and "rubrics" in bus:
         return config
     return dataclasses.replace(
         config, bus_config=dataclasses.replace(config.bus_config, rubrics=(config.judge_config.rubric,))
     )
+
+
+def _defaults(tree: Mapping[str, object]) -> Config:
+    """What a tree leaves out: the models of single questions are those of the default endpoint, and fall away with it."""
+    config, named = Config(), tree.get("openai_config")
+    usual = config.openai_config
+    endpoint = ("model", "openai_api_key_env_var", "base_url")
+    if not isinstance(named, Mapping) or all(named.get(key, getattr(usual, key)) == getattr(usual, key) for key in endpoint):
+        return config
+    plain = dataclasses.replace(usual, keypoint_detection=QuestionConfig(), blocking_detection=QuestionConfig())
+    return dataclasses.replace(config, openai_config=plain)
 
 
 def known_keys() -> tuple[str, ...]:
@@ -68,13 +79,41 @@ def _build(default: _Component, tree: Mapping[str, object], prefix: str) -> _Com
             raise ConfigurationError(f"{key} is not a key of the configuration; did you mean {nearest_key(key)}?")
         current = getattr(default, name)
         if not dataclasses.is_dataclass(current):
-            changes[name] = _leaf(key, value, hints[name])
+            kind = _entry_kind(hints[name])
+            changes[name] = _leaf(key, value, hints[name]) if kind is None else _entries(key, value, kind)
         elif isinstance(value, Mapping):
             changes[name] = _build(current, value, f"{key}.")
         else:
             example = next(_keys(current, f"{key}."))
             raise ConfigurationError(f"{key} is {value!r}: it is a group, write its keys, for example {example}")
     return dataclasses.replace(default, **changes)  # type: ignore[type-var]
+
+
+def _entry_kind(wanted: Any) -> type[Any] | None:
+    """The component that each entry of a table of components is."""
+    kind = get_args(wanted)[-1] if get_origin(wanted) is dict else None
+    return kind if isinstance(kind, type) and dataclasses.is_dataclass(kind) else None
+
+
+def _entries(key: str, value: object, kind: type[_Component]) -> dict[str, _Component]:
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(f"{key} is {value!r}: write a name for each entry, and its keys below it")
+    return {str(name): _entry(f"{key}.{name}", tree, kind) for name, tree in value.items()}
+
+
+def _entry(key: str, tree: object, kind: type[_Component]) -> _Component:
+    hints = get_type_hints(kind)
+    if not isinstance(tree, Mapping):
+        raise ConfigurationError(f"{key} is {tree!r}: write its keys below it ({', '.join(hints)})")
+    for name in tree:
+        if name not in hints:
+            nearest = difflib.get_close_matches(str(name), hints, n=1, cutoff=0.0)[0]
+            raise ConfigurationError(f"{key}.{name} is not a key of the configuration; did you mean {nearest}?")
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if required and field.name not in tree:
+            raise ConfigurationError(f"{key} has no {field.name}: write it")
+    return kind(**{name: _leaf(f"{key}.{name}", value, hints[name]) for name, value in tree.items()})
 
 
 def _leaf(key: str, value: object, wanted: Any) -> object:
@@ -89,5 +128,9 @@ def _words(wanted: Any) -> str:
         return "one of " + ", ".join(str(choice) for choice in get_args(wanted))
     if get_origin(wanted) in (Union, types.UnionType):
         return " or ".join(_words(choice) for choice in get_args(wanted))
+    if get_origin(wanted) is tuple:
+        return "a list"
+    if get_origin(wanted) is dict:
+        return f"names, each with {_words(get_args(wanted)[-1])}"
     plain = getattr(wanted, "__supertype__", wanted)
     return _WORDS.get(plain, "null" if plain is type(None) else str(plain))

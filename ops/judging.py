@@ -1,28 +1,126 @@
-"""Composition of the judges: which parts the judge of a configuration is made of."""
+"""Composition of the judges: which parts the judge of a configuration is made of. What a judge does not need is not loaded."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
+
+from bus.companions import companions
+from bus.presence import HEARTBEAT_S, Status
+from judges.composition import compose, leaves
 from judges.judge import Judge
-from judges.programmatic.environment import EnvironmentJudge
+from judges.registry import find
+from ops.extras import require_extra
+from schemas.config import JudgeConfig
 from schemas.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from judges.rubric.prompts import Prompts
     from ops.roles import Post
+
+RUBRIC = "rubric_v1"
+_ANSWERS = ("answer_exact_v1", "answer_numeric_v1", "answer_fuzzy_v1")
+OWN_NAMES = ("environment_v1", *_ANSWERS, "milestones_v1", RUBRIC)
+"""The judges that come with Millrace."""
 
 
 @asynccontextmanager
 async def open_judge(post: "Post") -> AsyncIterator[Judge]:
-    """The judge that `judge_config.judge` names.
+    """The judge that `judge_config.judge` names. A judge that several composites contain is one.
 
     Raises:
-        ConfigurationError: there is no such judge, or the run has no queue for its judgements.
+        ConfigurationError: there is no such judge, the run has no queue for its judgements, or something that it needs (a
+            package, a key, a prompt, a price) is missing.
     """
-    rubric, rubrics = post.config.judge_config.rubric, post.config.bus_config.rubrics
+    config = post.config.judge_config
+    _require_queue(config.rubric, post.config.bus_config.rubrics)
+    _require_names(config)
+    async with AsyncExitStack() as stack:
+        judges = {name: await stack.enter_async_context(_open(name, post)) for name in leaves(config.judge, config.composites)}
+        yield compose(config.judge, config.composites, judges)
+
+
+def _require_queue(rubric: str, rubrics: tuple[str, ...]) -> None:
     if rubric not in rubrics:
         raise ConfigurationError(
             f"judge_config names {rubric}, which has no queue and no permission in this run: "
             f"add it to bus_config.rubrics ({', '.join(rubrics)})"
         )
-    yield EnvironmentJudge()
+
+
+def _require_names(config: JudgeConfig) -> None:
+    for name in config.composites:
+        if name in OWN_NAMES:
+            raise ConfigurationError(
+                f"judge_config.composites: {name} is a judge of Millrace: give the composite another name"
+            )
+
+
+@asynccontextmanager
+async def _open(name: str, post: "Post") -> AsyncIterator[Judge]:
+    config = post.config.judge_config
+    if name == RUBRIC:
+        async with _open_rubric(post) as judge:
+            yield judge
+    elif name in OWN_NAMES:
+        yield _programmatic(name)
+    else:
+        yield find(name, config.modules, taken=(*OWN_NAMES, *config.composites))
+
+
+def _programmatic(name: str) -> Judge:
+    from judges.programmatic.answer import ANSWER_JUDGES
+    from judges.programmatic.environment import EnvironmentJudge
+    from judges.programmatic.milestones import MilestonesJudge
+
+    if name == "answer_fuzzy_v1":
+        require_extra("rapidfuzz", "judge")
+    return next(judge for judge in (EnvironmentJudge(), MilestonesJudge(), *ANSWER_JUDGES) if judge.name == name)
+
+
+@asynccontextmanager
+async def _open_rubric(post: "Post") -> AsyncIterator[Judge]:
+    require_extra("openai", "judge")
+    from judges.endpoint.opening import open_endpoints
+    from judges.rubric.budget import open_budget
+    from judges.rubric.interview import RecordingInterviewer
+    from judges.rubric.journal import Journal
+    from judges.rubric.judge import RubricJudge
+
+    config = post.config.judge_config
+    prompts = _prompts(config)
+    async with (
+        open_endpoints(post.config.openai_config, os.environ) as endpoints,
+        open_budget(post.bus, post.subjects, config, post.status) as budget,
+    ):
+        interviewer = RecordingInterviewer(
+            endpoints=endpoints,
+            journal=Journal(post.bus, post.subjects, rubric=config.rubric, worker=post.worker),
+            budget=budget,
+            config=post.config.openai_config,
+            status=post.status,
+        )
+
+        def waiting() -> str:
+            return "; ".join(dict.fromkeys(filter(None, (endpoint.waiting for endpoint in endpoints.values()))))
+
+        async with companions(partial(_tell, post.status, waiting)):
+            yield RubricJudge(interviewer, prompts, config)
+
+
+async def _tell(status: Status, waiting: Callable[[], str]) -> None:
+    """Says with every heartbeat what the endpoints keep the judge waiting for; a pause says more, and stays."""
+    while True:
+        if status.state != "paused":
+            status.note = waiting()
+        await anyio.sleep(HEARTBEAT_S)
+
+
+def _prompts(config: JudgeConfig) -> "Prompts":
+    from judges.rubric.prompts import committed_prompts, load_prompts
+
+    return load_prompts(Path(config.prompts)) if config.prompts else committed_prompts(RUBRIC)

@@ -8,6 +8,7 @@ FILTERS: dict[str, tuple[str, ...]] = {
     "judgements": (
         "split", "outcome", "episode", "task", "website", "version", "min_reward", "max_reward", "verdict", "rubric",
     ),
+    "calls": ("rubric", "episode", "stage"),
     "checkpoints": ("version",),
     "observations": ("episode",),
     "steps": ("episode", "version"),
@@ -37,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser, run_dir: Path) -> None:
     some.add_argument("--outcome", action="append", help="may be repeated: answered, done, step_limit, failed, ...")
     some.add_argument("--verdict", action="append", help="may be repeated: success, failure, excluded, error")
     some.add_argument("--rubric", help="judge and version")
+    some.add_argument(
+        "--stage", action="append", help="may be repeated: blocking, keypoint, criterion_b, criterion_a, reference"
+    )
     some.add_argument("--min-reward", type=float, metavar="REWARD")
     some.add_argument("--max-reward", type=float, metavar="REWARD")
     some.add_argument("--website", metavar="PATTERN", help="where episodes start; may hold *")

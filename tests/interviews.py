@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import anyio.lowlevel
+
 from bus.ports import Bus
 from bus.presence import Status
 from bus.subjects import Subjects
@@ -40,6 +42,7 @@ class Model:
         text = "".join(part for part in question.content if isinstance(part, str))
         self.asked.append(text)
         self.max_tokens.append(max_completion_tokens)
+        await anyio.lowlevel.checkpoint()
         reply = self.reply(text)
         return reply if isinstance(reply, Answer) else await reply
 

@@ -28,6 +28,7 @@ from schemas.messages import (
     AnyMessage,
     Checkpoint,
     Heartbeat,
+    JudgeCall,
     Judgement,
     Observation,
     Outcome,
@@ -124,6 +125,20 @@ class Run:
         rubric_token = "*" if rubric is None else subject_token(rubric, what="rubric")
         subject_filter = f"{self.name}.judged.{_split_token(split)}.{rubric_token}.{_episode_token(episode)}"
         return self._stream(Judgement, [Source(self._subjects.judged, subject_filter)], accepts, **reading)
+
+    def calls(
+        self,
+        *,
+        rubric: str | None = None,
+        episode: str | None = None,
+        stage: str | Iterable[str] = (),
+        **reading: Unpack[Reading],
+    ) -> Stream[JudgeCall]:
+        """What the models of judges answered, as it came, verdict or not."""
+        stages = {stage} if isinstance(stage, str) else set(stage)
+        rubric_token = "*" if rubric is None else subject_token(rubric, what="rubric")
+        source = Source(self._subjects.calls, f"{self.name}.call.{rubric_token}.{_episode_token(episode)}.*.*")
+        return self._stream(JudgeCall, [source], lambda found: not stages or found.stage in stages, **reading)
 
     def checkpoints(self, *, version: int | range | None = None, **reading: Unpack[Reading]) -> Stream[Checkpoint]:
         """Weights as they are published."""

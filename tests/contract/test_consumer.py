@@ -14,7 +14,7 @@ from bus.consumer.position import DurablePlace
 from bus.ports import Bus
 from schemas.errors import BusUnavailable, ConfigurationError, PositionTaken, RecordGone
 from schemas.ids import PolicyVersion
-from schemas.messages import AnyMessage, Checkpoint, Outcome, Position, Split, Task
+from schemas.messages import AnyMessage, Checkpoint, JudgeCall, Outcome, Position, Split, Task
 from tests.builders import RUN, task
 from tests.contract.backends import SUBJECTS, Backend
 from tests.played import judge, play
@@ -108,6 +108,29 @@ class TestOrderAndFilters:
         assert await names(run.judgements(min_reward=0.5, follow=False)) == ["a"]
         assert await names(run.judgements(verdict="excluded", follow=False)) == ["c"]
         assert await names(run.judgements(rubric="another", follow=False)) == []
+
+    async def test_what_models_said_by_rubric_episode_and_stage(self, backend: Backend, run: Run) -> None:
+        for name, rubric, stage in (
+            ("a", "rubric_v1", "blocking"),
+            ("a", "rubric_v1", "criterion_b"),
+            ("b", "other", "blocking"),
+        ):
+            call = JudgeCall(
+                episode=task(name).episode,
+                rubric=rubric,
+                stage=stage,
+                question=stage,
+                answer=0,
+                model="m",
+                text="",
+                accepted=False,
+            )
+            subject = SUBJECTS.call(rubric, call.episode, stage, 0)
+            await backend.bus.append(SUBJECTS.calls, subject, call)
+        assert await names(run.calls(follow=False)) == ["a", "a", "b"]
+        assert await names(run.calls(rubric="other", follow=False)) == ["b"]
+        assert await names(run.calls(episode=task("a").episode, stage="blocking", follow=False)) == ["a"]
+        assert await names(run.calls(stage=["keypoint", "criterion_b"], follow=False)) == ["a"]
 
     async def test_checkpoints_by_version(self, backend: Backend, run: Run) -> None:
         for version in range(4):

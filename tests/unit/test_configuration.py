@@ -6,7 +6,7 @@ import pytest
 
 from ops.config_schema import known_keys
 from ops.configuration import RECIPES, dump_config, load_config, recipe_names
-from schemas.config import Config
+from schemas.config import Composite, Config, Price
 from schemas.errors import ConfigurationError
 
 
@@ -57,6 +57,27 @@ def test_a_dump_reads_back_equal(tmp_path: Path) -> None:
     assert load_config(stored) == config
 
 
+def test_tables_of_components_are_read_and_dumped(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("""
+defaults: [default]
+judge_config:
+  judge: both_v1
+  composites:
+    both_v1: {combine: weighted, parts: {environment_v1: 1, rubric_v1: 3}, threshold: 0.7}
+openai_config:
+  prices:
+    gemini-2.5-flash-lite: {input: 0.1, output: 0.4, cached_input: 0.025}
+""")
+    config = load_config(mine)
+    parts = {"environment_v1": 1.0, "rubric_v1": 3.0}
+    assert config.judge_config.composites == {"both_v1": Composite(combine="weighted", parts=parts, threshold=0.7)}
+    assert config.openai_config.prices == {"gemini-2.5-flash-lite": Price(input=0.1, output=0.4, cached_input=0.025)}
+    stored = tmp_path / "config.yaml"
+    stored.write_text(dump_config(config))
+    assert load_config(stored) == config
+
+
 def test_every_key_can_be_named_on_the_command_line() -> None:
     assert "env_config.train_difficulty_max_steps.easy" in known_keys()
     config = load_config("default", [f"env_config.{key}=5" for key in ("server_size", "max_retries", "task_timeout_minutes")])
@@ -83,6 +104,36 @@ def test_every_key_can_be_named_on_the_command_line() -> None:
         ("env_config.operation_timeout=0", "env_config.operation_timeout is 0: write a number above 0"),
         ("env_config.instance_lifetime_max=-1", "env_config.instance_lifetime_max is -1: write 0 or more"),
         ("env_config.max_retries=-1", "env_config.max_retries is -1: write 0 or more"),
+        ("openai_config.model=''", "openai_config.model is empty: write the name of a model"),
+        ("openai_config.patience_s=-1", "openai_config.patience_s is -1: write 0 or more"),
+        ("openai_config.keypoint_detection=m", "it is a group, .* openai_config.keypoint_detection.model"),
+        ("openai_config.structured_output=xml", "write one of auto, json_schema, json_object, text"),
+        ("openai_config.prices=1", "openai_config.prices is 1: write a name for each entry"),
+        (
+            "openai_config.prices={m: 1}",
+            r"openai_config.prices.m is 1: write its keys below it \(input, output, cached_input\)",
+        ),
+        ("openai_config.prices={m: {input: 1}}", "openai_config.prices.m has no output: write it"),
+        ("openai_config.prices={m: {input: -1, output: 1}}", "openai_config.prices: input is -1: write 0 or more"),
+        ("judge_config.num_votes=2", "judge_config.num_votes is 2: write 1, 3, 5"),
+        ("judge_config.prompts=mine", "judge_config.prompts is set: write a judge_config.label"),
+        ("judge_config.modules=mine.py", "judge_config.modules is 'mine.py': write a list"),
+        ("judge_config.label=a.b", "judge_config.label"),
+        ("judge_config.composites={a_v1: {parts: {}}}", "parts is empty"),
+        ("judge_config.composites={a_v1: {parts: {b_v1: 0}}}", "the weight of b_v1 is 0: write a number above 0"),
+        (
+            "judge_config.composites={a_v1: {parts: [b_v1]}}",
+            "composites.a_v1.parts is .'b_v1'.: write names, each with a number",
+        ),
+        (
+            "judge_config.composites={a_v1: {combin: all, parts: {b_v1: 1}}}",
+            "composites.a_v1.combin is .* did you mean combine",
+        ),
+        (
+            "judge_config.composites={a_v1: {combine: al, parts: {b_v1: 1}}}",
+            "a_v1.combine is 'al': write one of all, any, weighted",
+        ),
+        ("env_config.evaluation_workers=0", "env_config.evaluation_workers is 0: write a number above 0"),
         ("env_config.server_size", "cannot be read: write key=value"),
         ("save_path=a(b", "cannot be read: write key=value"),
         ("save_path='${nothing}'", "nothing"),

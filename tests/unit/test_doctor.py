@@ -56,6 +56,30 @@ async def test_a_missing_package_is_missing() -> None:
 
 
 @pytest.mark.anyio
+async def test_the_judges_packages_are_named_and_never_stop_the_quickstart(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (await checks.judge()).found == "openai 3.51.0, rapidfuzz 3.14.6"
+    monkeypatch.setattr(checks, "JUDGE_PACKAGES", ("openai", "no-such-distribution"))
+    check = await checks.judge()
+    assert check.health is Health.NOTE
+    assert check.found == "only judges that look at checks and rewards: no-such-distribution not installed"
+    assert ".[judge]" in check.remedy
+
+
+@pytest.mark.anyio
+async def test_the_judges_key_is_said_to_be_there_and_never_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "a-secret")
+    there = await checks.judge_key()
+    assert (there.health, there.found, there.remedy) == (Health.GOOD, "GEMINI_API_KEY is set", "")
+    for absent in ("", None):
+        if absent is None:
+            monkeypatch.delenv("GEMINI_API_KEY")
+        else:
+            monkeypatch.setenv("GEMINI_API_KEY", absent)
+        check = await checks.judge_key()
+        assert (check.health, check.found) == (Health.NOTE, "GEMINI_API_KEY is not set: rubric_v1 cannot ask")
+
+
+@pytest.mark.anyio
 @pytest.mark.integration
 async def test_the_real_server_and_the_real_chromium_pass() -> None:
     assert find_chromium().is_file()

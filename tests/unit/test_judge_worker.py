@@ -1,28 +1,43 @@
 """The judge worker: one judgement a trajectory, and never a reward where there was no verdict."""
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 
 import anyio
+import anyio.lowlevel
 import pytest
+import structlog
+from msgspec import structs
 
+from bus.blocklist import read_blocklist
 from bus.chain import publish_trajectory
 from bus.memory import MemoryBus
-from bus.ports import Inbox, WorkQueue
+from bus.ports import Delivery, Expect, Inbox, WorkQueue
 from bus.presence import Status
 from bus.subjects import Subjects
+from bus.topology import trajectory_queue
 from judges.episode import JudgedEpisode
-from judges.judge import Judge, Ruling
+from judges.judge import Judge, Ruling, excluded, scored
 from judges.programmatic.environment import EnvironmentJudge
+from judges.rubric.interview import RecordingInterviewer
 from judges.worker import JudgeWorker
-from schemas.config import BusConfig, EnvConfig, JudgeConfig
-from schemas.errors import JudgeError
+from schemas.config import BusConfig, EnvConfig, JudgeConfig, ShapingConfig
+from schemas.errors import BusUnavailable, ConfigurationError, JudgeError, MessageCorrupt, NoVerdict
 from schemas.ids import WorkerId
-from schemas.messages import Judgement, Outcome, Role, StageVerdict, Verdict
-from tests.builders import RUN, WORKER, task, trajectory
+from schemas.messages import Judgement, Outcome, Role, Split, StageUsage, StageVerdict, Trajectory, Verdict
+from tests.builders import RUN, WORKER, judgement, task, trajectory
+from tests.interviews import RUBRIC, YES, Model, inquiry, interviewing, recorded
 
 pytestmark = pytest.mark.anyio
 SUBJECTS = Subjects(RUN)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge that failed is asked again at once."""
+    monkeypatch.setattr("judges.attempts.retry_delay_s", lambda _: 0.0)
 
 
 class FailingJudge:
@@ -30,30 +45,59 @@ class FailingJudge:
 
     name = "failing_v1"
 
-    def __init__(self, num_failures: int) -> None:
+    def __init__(self, num_failures: int, error: BaseException | None = None) -> None:
         self.num_failures = num_failures
         self.num_calls = 0
+        self._error = error or JudgeError("the endpoint is away")
 
     async def judge(self, episode: JudgedEpisode) -> Ruling:
         self.num_calls += 1
         if self.num_calls <= self.num_failures:
-            raise JudgeError("the endpoint is away")
+            raise self._error
         return Ruling(verdict=Verdict.SUCCESS, reward=1.0)
 
 
-RUBRICS = (EnvironmentJudge.name, FailingJudge.name)
+class RulingJudge:
+    """Always finds the same."""
+
+    name = "ruling_v1"
+
+    def __init__(self, ruling: Ruling) -> None:
+        self.ruling = ruling
+
+    async def judge(self, episode: JudgedEpisode) -> Ruling:
+        return self.ruling
+
+
+class WaitingJudge:
+    """Waits for ever."""
+
+    name = "waiting_v1"
+
+    def __init__(self) -> None:
+        self.begun = anyio.Event()
+
+    async def judge(self, episode: JudgedEpisode) -> Ruling:
+        self.begun.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+RUBRICS = (EnvironmentJudge.name, FailingJudge.name, RulingJudge.name, WaitingJudge.name, RUBRIC)
 
 
 @asynccontextmanager
-async def judging(bus: MemoryBus, judge: Judge, *, max_attempts: int = 2) -> AsyncIterator[None]:
+async def judging(
+    bus: MemoryBus, judge: Judge, *, config: JudgeConfig | None = None, status: Status | None = None
+) -> AsyncIterator[None]:
     worker = JudgeWorker(
         bus=bus,
         subjects=SUBJECTS,
         worker=WorkerId("judge-1"),
-        status=Status(Role.JUDGE, WORKER),
+        status=status or Status(Role.JUDGE, WORKER),
         bus_config=BusConfig(),
         env_config=EnvConfig(),
-        judge_config=JudgeConfig(judge=judge.name, max_attempts=max_attempts),
+        judge_config=replace(config or JudgeConfig(), judge=judge.name),
         judge=judge,
     )
     async with anyio.create_task_group() as group:
@@ -99,10 +143,245 @@ async def test_a_judge_error_is_retried_then_succeeds() -> None:
 
 async def test_a_judge_that_never_answers_gives_an_error_without_a_reward() -> None:
     bus, judge = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), FailingJudge(num_failures=99)
-    async with judging(bus, judge, max_attempts=2):
+    async with judging(bus, judge, config=JudgeConfig(max_attempts=2)):
         await publish_trajectory(bus, SUBJECTS, trajectory(task()))
         judgement = await first_judgement(bus)
     assert (judgement.verdict, judgement.reward, judge.num_calls) == (Verdict.ERROR, None, 2)
+    assert judgement.error == "asked 2 times, the judge failed: the endpoint is away"
+
+
+async def judged_by(judge: Judge, of: Trajectory, *, config: JudgeConfig | None = None) -> Judgement:
+    bus = MemoryBus(SUBJECTS, BusConfig(), RUBRICS)
+    async with judging(bus, judge, config=config):
+        await publish_trajectory(bus, SUBJECTS, of)
+        return await first_judgement(bus)
+
+
+@pytest.mark.parametrize(
+    ("error", "num_calls", "words"),
+    [
+        (NoVerdict("every answer was empty"), 1, "every answer was empty"),
+        (MessageCorrupt("not MessagePack"), 1, "not MessagePack"),
+        (KeyError("price"), 3, "asked 3 times, the judge failed: KeyError: 'price'"),
+        (ExceptionGroup("together", [NoVerdict("none"), JudgeError("away")]), 1, "none"),
+        (ExceptionGroup("together", [ExceptionGroup("inner", [ValueError("odd")])]), 3, "ValueError: odd"),
+    ],
+)
+async def test_what_becomes_of_a_judges_errors(error: Exception, num_calls: int, words: str) -> None:
+    judge = FailingJudge(99, error)
+    given = await judged_by(judge, trajectory(task()), config=JudgeConfig(max_attempts=3))
+    assert (given.verdict, given.reward, judge.num_calls) == (Verdict.ERROR, None, num_calls)
+    assert given.error.endswith(words)
+
+
+async def test_an_unforeseen_error_is_logged_with_its_traceback() -> None:
+    with structlog.testing.capture_logs() as logs:
+        given = await judged_by(FailingJudge(1, KeyError("price")), trajectory(task()))
+    assert given.verdict is Verdict.SUCCESS
+    [raised] = [log for log in logs if log["event"] == "judge_raised"]
+    assert isinstance(raised["exc_info"], KeyError)
+    assert raised["exc_info"].__traceback__ is not None
+
+
+class ForgetfulJudge:
+    """As somebody may write it, who returns nothing."""
+
+    name = "ruling_v1"
+
+    async def judge(self, episode: JudgedEpisode) -> Ruling:
+        return None  # type: ignore[return-value]
+
+
+async def test_a_judge_that_returns_no_ruling_is_an_error_that_says_so() -> None:
+    given = await judged_by(ForgetfulJudge(), trajectory(task()), config=JudgeConfig(max_attempts=1))
+    assert given.verdict is Verdict.ERROR
+    assert "returned NoneType where a Ruling belongs" in given.error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConfigurationError("the key is refused"),
+        ExceptionGroup("together", [NoVerdict("none"), ConfigurationError("the key is refused")]),
+    ],
+)
+async def test_a_persons_mistake_ends_the_worker_and_hands_the_trajectory_back(error: Exception) -> None:
+    bus = MemoryBus(SUBJECTS, BusConfig(), RUBRICS)
+    await publish_trajectory(bus, SUBJECTS, trajectory(task()))
+    with anyio.fail_after(10), pytest.RaisesGroup(pytest.RaisesExc(ConfigurationError), flatten_subgroups=True):
+        async with judging(bus, FailingJudge(99, error)):
+            await anyio.sleep_forever()
+    assert not await bus.subjects(SUBJECTS.judged, SUBJECTS.judgements(None))
+    async with judging(bus, FailingJudge(0)):
+        assert (await first_judgement(bus)).verdict is Verdict.SUCCESS
+
+
+async def handed_back(bus: MemoryBus, rubric: str, num_times: int) -> None:
+    """Delivers the only trajectory so often, to workers that stop at once."""
+    async with bus.work(trajectory_queue(SUBJECTS, BusConfig(), rubric), prefetch=0) as inbox:
+        for _ in range(num_times):
+            with anyio.fail_after(10):
+                delivery: Delivery = await anext(inbox)
+            await delivery.nak()
+
+
+async def test_kills_and_hand_backs_are_no_attempts() -> None:
+    bus, judge = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), FailingJudge(num_failures=1)
+    await publish_trajectory(bus, SUBJECTS, trajectory(task()))
+    await handed_back(bus, judge.name, 20)
+    async with judging(bus, judge, config=JudgeConfig(max_attempts=2)):
+        assert (await first_judgement(bus)).verdict is Verdict.SUCCESS
+    assert judge.num_calls == 2
+
+
+async def test_a_trajectory_that_ends_its_workers_is_an_error() -> None:
+    bus, judge = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), FailingJudge(num_failures=0)
+    await publish_trajectory(bus, SUBJECTS, trajectory(task()))
+    await handed_back(bus, judge.name, 24)
+    async with judging(bus, judge):
+        given = await first_judgement(bus)
+    assert (given.verdict, given.reward, judge.num_calls) == (Verdict.ERROR, None, 0)
+    assert given.error.startswith("delivered 25 times and never judged")
+
+
+async def test_a_bus_that_is_away_is_no_failure_of_the_judge() -> None:
+    judge = FailingJudge(1, BusUnavailable("no server"))
+    given = await judged_by(judge, trajectory(task()), config=JudgeConfig(max_attempts=1))
+    assert (given.verdict, judge.num_calls) == (Verdict.SUCCESS, 2)
+
+
+async def test_what_is_judged_is_not_judged_again() -> None:
+    """A worker was killed between its judgement and the acknowledgement."""
+    bus, judge, status = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), FailingJudge(0), Status(Role.JUDGE, WORKER)
+    before, after = trajectory(task("before")), trajectory(task("after"))
+    subject = SUBJECTS.judgement(Split.TRAIN, judge.name, before.episode)
+    await bus.append(SUBJECTS.judged, subject, judgement(before, 0.0), expect=Expect(subject, 0))
+    await publish_trajectory(bus, SUBJECTS, before)
+    async with judging(bus, judge, status=status):
+        await publish_trajectory(bus, SUBJECTS, after)
+        await all_acknowledged(bus, judge.name)
+    assert judge.num_calls == 1
+    assert status.metrics["success"] == 1
+    assert set((await bus.subjects(SUBJECTS.judged, SUBJECTS.judgements(None))).values()) == {1}
+
+
+async def all_acknowledged(bus: MemoryBus, rubric: str) -> None:
+    queue = trajectory_queue(SUBJECTS, BusConfig(), rubric)
+    with anyio.fail_after(10):
+        while (depth := await bus.depth(queue)) is not None and depth.num_pending + depth.num_in_flight > 0:
+            await anyio.lowlevel.checkpoint()
+
+
+SHOP = "https://www.shop.example:8443/aisle"
+
+
+def on_site(of: Trajectory, split: Split = Split.TRAIN) -> Trajectory:
+    return structs.replace(of, task=structs.replace(of.task, website=SHOP, split=split))
+
+
+@pytest.mark.parametrize("split", Split)
+@pytest.mark.parametrize(
+    ("outcome", "ruling"),
+    [
+        (Outcome.BLOCKED, scored(passed=True)),
+        (Outcome.ANSWERED, replace(excluded("it was blocked"), blocked=True)),
+    ],
+)
+async def test_a_site_that_blocked_the_agent_is_listed_before_the_judgement_says_so(
+    outcome: Outcome, ruling: Ruling, split: Split
+) -> None:
+    bus, blocked_first = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), list[bool]()
+    append_bytes = bus.append_bytes
+
+    async def noted(stream: str, subject: str, data: bytes, *, expect: Expect | None = None) -> int:
+        if stream == SUBJECTS.judged:
+            blocked_first.append(bool((await read_blocklist(bus, SUBJECTS)).blocked(time.time())))
+        return await append_bytes(stream, subject, data, expect=expect)
+
+    bus.append_bytes = noted  # type: ignore[method-assign]
+    async with judging(bus, RulingJudge(ruling), config=JudgeConfig(blocklist_hours=2.0)):
+        await publish_trajectory(bus, SUBJECTS, on_site(trajectory(task(), outcome=outcome), split))
+        given = await first_judgement(bus)
+    assert (given.verdict, given.reward, given.blocked) == (Verdict.EXCLUDED, None, True)
+    assert blocked_first == [True]
+    entries = (await read_blocklist(bus, SUBJECTS)).blocked(time.time())
+    assert list(entries) == ["shop.example"]
+    assert entries["shop.example"].until == pytest.approx(time.time() + 2 * 3600, abs=60)
+    assert entries["shop.example"].episode == given.episode
+
+
+@pytest.mark.parametrize(
+    ("ruling", "hours"),
+    [(replace(excluded("it was blocked"), blocked=True), 0.0), (scored(passed=False), 12.0), (excluded("unreadable"), 12.0)],
+)
+async def test_no_other_site_is_listed(ruling: Ruling, hours: float) -> None:
+    bus = MemoryBus(SUBJECTS, BusConfig(), RUBRICS)
+    async with judging(bus, RulingJudge(ruling), config=JudgeConfig(blocklist_hours=hours)):
+        await publish_trajectory(bus, SUBJECTS, on_site(trajectory(task(), outcome=Outcome.ANSWERED)))
+        assert (await first_judgement(bus)).blocked is ruling.blocked
+    assert not (await read_blocklist(bus, SUBJECTS)).entries
+
+
+@pytest.mark.parametrize(("split", "reward"), [(Split.TRAIN, 0.5), (Split.EVAL, 1.0)])
+async def test_training_episodes_are_shaped(split: Split, reward: float) -> None:
+    played = on_site(trajectory(task(max_steps=4), num_steps=2), split)
+    config = JudgeConfig(shaping=ShapingConfig(length=1.0))
+    given = await judged_by(RulingJudge(scored(passed=True)), played, config=config)
+    assert (given.verdict, given.reward) == (Verdict.SUCCESS, reward)
+    assert sum(part.value for part in given.parts) == reward
+
+
+class InterviewingJudge:
+    """Asks one question an episode."""
+
+    name = RUBRIC
+
+    def __init__(self, interviewer: RecordingInterviewer) -> None:
+        self._interviewer = interviewer
+
+    async def judge(self, episode: JudgedEpisode) -> Ruling:
+        interview = await self._interviewer.begin(episode.trajectory)
+        finding = await interview.ask(inquiry())
+        return scored(passed=finding.passed, usage=interview.usage)
+
+
+async def test_a_paused_judge_keeps_its_trajectories_and_hands_them_back_unharmed() -> None:
+    bus, names, status = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), ("t1", "t2", "t3", "t4"), Status(Role.JUDGE, WORKER)
+    queue = trajectory_queue(SUBJECTS, BusConfig(), RUBRIC)
+    for name in names:
+        await publish_trajectory(bus, SUBJECTS, trajectory(task(name)))
+    model = Model(lambda _: YES)
+    async with (
+        interviewing(bus, model, judge=JudgeConfig(max_calls=2), status=status) as interviewer,
+        judging(bus, InterviewingJudge(interviewer), status=status),
+    ):
+        with anyio.fail_after(10):
+            while status.state != "paused" or len(await bus.subjects(SUBJECTS.judged, SUBJECTS.judgements(None))) < 2:
+                await anyio.lowlevel.checkpoint()
+        await anyio.wait_all_tasks_blocked()
+        depth = await bus.depth(queue)
+        assert depth is not None
+        assert (depth.num_pending, depth.num_in_flight) == (0, 2)
+        beat = status.heartbeat(0.0)
+        assert (beat.state, beat.note) == ("paused", status.note)
+        assert "raise judge_config.max_calls (2)" in beat.note
+
+    async with interviewing(bus, model) as interviewer, judging(bus, InterviewingJudge(interviewer)):
+        await all_acknowledged(bus, RUBRIC)
+    judged = await bus.history(SUBJECTS.judged, SUBJECTS.judgements(None))
+    assert [isinstance(record.message, Judgement) and record.message.verdict for record in judged] == [Verdict.SUCCESS] * 4
+    assert len(model.asked) == len(await recorded(bus)) == 4
+
+
+async def test_a_worker_that_stops_hands_back_what_it_judges() -> None:
+    bus, judge = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), WaitingJudge()
+    await publish_trajectory(bus, SUBJECTS, trajectory(task()))
+    with anyio.fail_after(10):
+        async with judging(bus, judge):
+            await judge.begun.wait()
+        again = WaitingJudge()
+        async with judging(bus, again):
+            await again.begun.wait()
 
 
 async def test_two_workers_judge_once() -> None:
@@ -136,6 +415,14 @@ async def test_a_judgement_that_no_message_holds_is_an_error_without_a_reward() 
         judgement = await first_judgement(bus)
     assert (judgement.verdict, judgement.reward) == (Verdict.ERROR, None)
     assert "exceed" in judgement.error
+
+
+async def test_a_judgement_that_cannot_be_encoded_is_an_error_that_keeps_its_accounts() -> None:
+    usage = (StageUsage(stage="criterion_a", model="m", num_calls=3),)
+    ruling = scored(passed=True, stages=(StageVerdict("criterion_a", True, "\ud800"),), usage=usage)
+    given = await judged_by(RulingJudge(ruling), trajectory(task()))
+    assert (given.verdict, given.reward, given.usage) == (Verdict.ERROR, None, usage)
+    assert "surrogates" in given.error
 
 
 async def test_nothing_waits_unbegun_at_a_busy_judge() -> None:

@@ -2,11 +2,15 @@
 
 import importlib
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
-SCRIPT = (Path(__file__).parents[2] / "ops" / "setup.sh").read_text(encoding="utf-8")
+from ops.checks import JUDGE_PACKAGES
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = (ROOT / "ops" / "setup.sh").read_text(encoding="utf-8")
 IMPORTS = re.findall(r"^from (\S+) import (\w+)$", SCRIPT, re.MULTILINE)
 
 
@@ -17,3 +21,12 @@ def test_the_script_imports_something() -> None:
 @pytest.mark.parametrize(("module", "name"), IMPORTS)
 def test_what_the_script_imports_exists(module: str, name: str) -> None:
     assert hasattr(importlib.import_module(module), name)
+
+
+def test_what_the_script_installs_has_the_judges_packages() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {pin.partition("==")[0] for pin in extras["judge"]} >= set(JUDGE_PACKAGES)
+    for extra in ("quickstart", "quickstart-gpu"):
+        assert extra in SCRIPT
+        (ours,) = (pin for pin in extras[extra] if pin.startswith("millrace["))
+        assert "judge" in ours.removeprefix("millrace[").removesuffix("]").split(",")

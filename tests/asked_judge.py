@@ -1,0 +1,123 @@
+"""A judge that is asked as in a run: on a real server, composed from a configuration, by its worker."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from bus import chain
+from bus.companions import companions
+from bus.jetstream import connect, create_topology
+from bus.ports import Bus
+from bus.presence import Status
+from bus.server import nats_server
+from bus.subjects import Subjects
+from bus.topology import shared_queues, streams
+from judges.judge import Judge
+from judges.worker import JudgeWorker
+from ops.judging import open_judge
+from ops.roles import Post
+from ops.run_folder import RunFolder
+from schemas.config import BusConfig, Config
+from schemas.ids import WorkerId
+from schemas.messages import Fact, JudgeCall, Judgement, Outcome, Role, Task, Trajectory
+from tests.builders import RUN, WORKER, observation, step_request, task
+
+SUBJECTS = Subjects(RUN)
+ANSWER = "The mug costs 12 euro."
+FACT = Fact("the price of the blue mug is shown", difficulty=2, group="the mug")
+
+
+def question(name: str, *, facts: Sequence[Fact] = (FACT,), reference: str | None = "12 euro") -> Task:
+    """A task that is answered in words; its name is part of its instruction."""
+    return msgspec.structs.replace(
+        task(name, max_steps=5),
+        instruction=f"What does the blue mug cost? ({name})",
+        website="https://www.shop.example/",
+        facts=tuple(facts),
+        reference_answer=reference,
+    )
+
+
+async def answered(bus: Bus, of: Task, *, num_steps: int = 2, answer: str = ANSWER) -> Trajectory:
+    """Plays an episode to its answer. No two pictures are equal."""
+    await chain.admit(bus, SUBJECTS, of)
+    owner = await chain.EpisodeChain.take(bus, SUBJECTS, of, WORKER)
+    assert isinstance(owner, chain.EpisodeChain)
+    for step in range(num_steps):
+        seen = await owner.observe(observation(of, step, data=b"%s %d" % (of.task.encode(), step)))
+        owner.answered(await chain.answer(bus, SUBJECTS, seen, step_request(of, step)))
+    ended = Trajectory(
+        task=of,
+        attempt=1,
+        outcome=Outcome.ANSWERED,
+        num_observations=num_steps,
+        num_steps=num_steps,
+        answer=answer,
+        worker=WORKER,
+    )
+    await owner.finish(ended)
+    await chain.publish_trajectory(bus, SUBJECTS, ended)
+    return ended
+
+
+def for_test(config: Config) -> Config:
+    """As part of the tests' run, whose only rubric is the configured one."""
+    bus = replace(config.bus_config, run=RUN, rubrics=(config.judge_config.rubric,))
+    return replace(config, bus_config=bus)
+
+
+@asynccontextmanager
+async def run_for(folder: Path, *rubrics: str) -> AsyncIterator[Bus]:
+    """A bus with the streams of the tests' run, and queues for these rubrics."""
+    config = BusConfig(run=RUN)
+    async with nats_server(folder) as address, connect(address, SUBJECTS, config, name="test") as bus:
+        await create_topology(bus, streams(SUBJECTS, config), shared_queues(SUBJECTS, config, rubrics))
+        yield bus
+
+
+def post_of(bus: Bus, config: Config, folder: Path, worker: str = "judge-1") -> Post:
+    name = WorkerId(worker)
+    return Post(RunFolder(folder), for_test(config), bus, SUBJECTS, name, Status(Role.JUDGE, name))
+
+
+def worker_of(post: Post, judge: Judge) -> JudgeWorker:
+    return JudgeWorker(
+        bus=post.bus,
+        subjects=post.subjects,
+        worker=post.worker,
+        status=post.status,
+        bus_config=post.config.bus_config,
+        env_config=post.config.env_config,
+        judge_config=post.config.judge_config,
+        judge=judge,
+    )
+
+
+@asynccontextmanager
+async def judging(bus: Bus, config: Config, folder: Path) -> AsyncIterator[Post]:
+    """The configured judge and its worker, at work."""
+    post = post_of(bus, config, folder)
+    async with open_judge(post) as judge, companions(worker_of(post, judge).run):
+        yield post
+
+
+async def judgements(bus: Bus, number: int, *, within_s: float = 20.0) -> dict[str, Judgement]:
+    """By the task's name, when there are so many."""
+    found: dict[str, Judgement] = {}
+    with anyio.fail_after(within_s):
+        async with bus.tail(SUBJECTS.judged, SUBJECTS.judgements(None)) as records:
+            while len(found) < number:
+                record = await anext(records)
+                assert isinstance(record.message, Judgement)
+                found[record.message.trajectory.task.task] = record.message
+    return found
+
+
+async def calls(bus: Bus) -> list[JudgeCall]:
+    """All that stand on CALLS, oldest first."""
+    records = await bus.history(SUBJECTS.calls, SUBJECTS.everything("call"))
+    return [record.message for record in records if isinstance(record.message, JudgeCall)]

@@ -1,0 +1,153 @@
+"""Every answer of a judge's endpoint at every stage: the judgement, or the error, that becomes of it.
+
+Through the real client, a real nats-server, and the judge as it is composed for a run.
+"""
+
+import json
+import re
+from collections import Counter
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from bus.companions import companions
+from judges.episode import JudgedEpisode
+from judges.judge import Judge, Ruling
+from ops.judging import open_judge
+from schemas.config import Config, EnvConfig, JudgeConfig, OpenAIConfig, QuestionConfig
+from schemas.messages import Judgement, Verdict
+from tests.asked_judge import answered, calls, judgements, post_of, question, run_for, worker_of
+from tests.endpoint_replies import Reply, says
+from tests.endpoint_requests import Asked
+from tests.judge_answers import CASES, MAX_ANSWERS, PAGE, UNHAPPY, WORDS, Asking, Case, cells, markdown
+from tests.scripted_endpoint import scripted_endpoint
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
+_KINDS = {"blocking-model": Asking.BLOCKING, "keypoint-model": Asking.KEYPOINT}
+_EVALUATION = (Asking.CRITERION_B, Asking.CRITERION_A, Asking.REFERENCE)
+_NAME = re.compile(r"\((\d+)-(\w+)\)")
+
+
+@dataclass
+class Script:
+    """Answers the question that an episode's name says as its case does, and every other one as is hoped for."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    """Requests about the question that an episode is about."""
+    evaluated: dict[str, list[str]] = field(default_factory=dict)
+    """Questions of each episode's evaluation in the order in which they came."""
+
+    def __call__(self, asked: Asked) -> Reply:
+        match = _NAME.search(asked.text)
+        assert match is not None, "a question that is about no episode"
+        case, about, asking = CASES[int(match[1])], Asking(match[2]), self._asking(match[0], asked)
+        if asking is not about:
+            return says(json.dumps({"reasoning": "it is so", "verdict": WORDS[asking].good}))
+        self.counts[match[0]] += 1
+        replies = case.replies(WORDS[asking])
+        return replies[min(self.counts[match[0]], len(replies)) - 1]
+
+    def _asking(self, episode: str, asked: Asked) -> Asking:
+        if asked.model in _KINDS:
+            return _KINDS[asked.model]
+        known = self.evaluated.setdefault(episode, [])
+        messages = json.dumps(asked.body["messages"])
+        if messages not in known:
+            known.append(messages)
+        return _EVALUATION[known.index(messages)]
+
+
+class ByCase:
+    """Asks each case's own judge, so that an endpoint which stalls delays no other case."""
+
+    name = "rubric_v1"
+
+    def __init__(self, judges: dict[str, Judge]) -> None:
+        self._judges = judges
+
+    async def judge(self, episode: JudgedEpisode) -> Ruling:
+        return await self._judges[_judge_of(episode.trajectory.task.task)].judge(episode)
+
+
+def _name(case: Case, asking: Asking) -> str:
+    return f"{CASES.index(case)}-{asking.value}"
+
+
+def _judge_of(name: str) -> str:
+    """A judge of its own for an episode whose case stalls; one for all others."""
+    return name if CASES[int(name.partition("-")[0])].stalls else "common"
+
+
+def _config(base_url: str, judge: str = "common") -> Config:
+    case = None if judge == "common" else CASES[int(judge.partition("-")[0])]
+    return Config(
+        judge_config=JudgeConfig(judge="rubric_v1"),
+        env_config=EnvConfig(evaluation_workers=48),
+        openai_config=OpenAIConfig(
+            model="evaluation-model",
+            base_url=base_url,
+            blocking_detection=QuestionConfig(model="blocking-model"),
+            keypoint_detection=QuestionConfig(model="keypoint-model"),
+            timeout_s=0.5 if case and case.hangs else 30.0,
+            patience_s=1.0 if case else 30.0,
+            max_answers=MAX_ANSWERS,
+            max_concurrent=64,
+        ),
+    )
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """For fixtures of a module."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def observed(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Judgement, int]]:
+    """The judgement of every cell, and the requests that its question took."""
+    script, folder = Script(), tmp_path_factory.mktemp("answers")
+    names = [_name(case, asking) for case, asking, _ in cells()]
+    async with AsyncExitStack() as stack:
+        endpoint = await stack.enter_async_context(scripted_endpoint(script))
+        bus = await stack.enter_async_context(run_for(folder, "rubric_v1"))
+        post = post_of(bus, _config(endpoint.base_url), folder)
+        judges = {
+            name: await stack.enter_async_context(open_judge(post))
+            for name in dict.fromkeys(_judge_of(name) for name in names)
+        }
+        for name in names:
+            await answered(bus, question(name))
+        async with companions(worker_of(post, ByCase(judges)).run):
+            found = await judgements(bus, len(names), within_s=60)
+        recorded = await calls(bus)
+    for name in names:
+        own = [call for call in recorded if call.episode == found[name].episode]
+        assert sum(usage.num_calls for usage in found[name].usage) == len(own), name
+    return {name: (judgement, script.counts[f"({name})"]) for name, judgement in found.items()}
+
+
+def test_every_answer_becomes_what_the_table_says(observed: dict[str, tuple[Judgement, int]]) -> None:
+    wrong = []
+    for case, asking, expected in cells():
+        judgement, num_requests = observed[_name(case, asking)]
+        stage = judgement.stages[-1].stage if judgement.stages else ""
+        error = judgement.error if judgement.verdict is Verdict.ERROR else ""
+        seen = replace(expected, verdict=judgement.verdict, reward=judgement.reward, stage=stage, error=error)
+        if expected.num_requests:
+            seen = replace(seen, num_requests=num_requests)
+        if seen != expected:
+            wrong.append(f"{case.name}, {asking}: {seen} instead of {expected}")
+        assert num_requests > 0, case.name
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_unhappy_answer_is_worth_anything(observed: dict[str, tuple[Judgement, int]]) -> None:
+    unhappy = [observed[_name(case, asking)][0] for case, asking, _ in cells() if case.name in UNHAPPY]
+    assert len(unhappy) > 100
+    assert {(judgement.verdict, judgement.reward) for judgement in unhappy} == {(Verdict.ERROR, None)}
+
+
+def test_the_page_says_what_was_seen() -> None:
+    assert PAGE.read_text() == markdown(), "python -m tests.judge_answers"

@@ -1,0 +1,214 @@
+"""The run's budget of model calls: exact for one worker, shared by all, and a pause instead of a failure."""
+
+from collections.abc import Callable
+
+import anyio
+import pytest
+import structlog
+
+from bus.memory import MemoryBus
+from bus.presence import Status
+from judges.endpoint.port import Answer
+from judges.rubric.accounts import cost_of
+from judges.rubric.asking import Interview
+from judges.rubric.budget import Spending
+from judges.rubric.interview import RecordingInterviewer
+from schemas.config import JudgeConfig, OpenAIConfig, Price
+from schemas.errors import NoVerdict
+from schemas.ids import EpisodeId, WorkerId
+from schemas.messages import JudgeCall, Role
+from tests.builders import task, trajectory
+from tests.interviews import SUBJECTS, YES, Model, inquiry, interviewing, recorded
+
+pytestmark = pytest.mark.anyio
+DEAR = Answer(text="yes", finish_reason="stop", prompt_tokens=1_000_000)
+PRICED = OpenAIConfig(prices={"model-a": Price(input=1.0, output=1.0)})
+
+
+def judge_status() -> Status:
+    return Status(Role.JUDGE, WorkerId("judge-1"))
+
+
+def call(cost: float = 0.0) -> JudgeCall:
+    return JudgeCall(
+        episode=EpisodeId("e"), rubric="r", stage="s", question="q", answer=0, model="m", text="", accepted=True, cost=cost
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "price", "cost"),
+    [
+        (Answer(text="", finish_reason="stop", prompt_tokens=3_000_000), Price(input=2.0, output=9.0), 6.0),
+        (Answer(text="", finish_reason="stop", completion_tokens=500_000), Price(input=2.0, output=9.0), 4.5),
+        (
+            Answer(text="", finish_reason="stop", prompt_tokens=3_000_000, cached_tokens=2_000_000),
+            Price(input=2.0, output=9.0, cached_input=0.5),
+            3.0,
+        ),
+        (
+            Answer(text="", finish_reason="stop", prompt_tokens=3_000_000, cached_tokens=2_000_000),
+            Price(input=2.0, output=9.0),
+            6.0,
+        ),
+        (Answer(text="", finish_reason="stop", prompt_tokens=3_000_000), None, 0.0),
+    ],
+)
+def test_the_cost_of_an_answer(answer: Answer, price: Price | None, cost: float) -> None:
+    assert cost_of(answer, price) == pytest.approx(cost)
+
+
+@pytest.mark.parametrize(
+    ("config", "costs", "num_under_way", "allowed"),
+    [
+        (JudgeConfig(), (1.0,) * 9, 9, True),
+        (JudgeConfig(max_calls=3), (0.0, 0.0), 0, True),
+        (JudgeConfig(max_calls=3), (0.0, 0.0), 1, False),
+        (JudgeConfig(max_calls=3), (0.0, 0.0, 0.0), 0, False),
+        (JudgeConfig(max_cost=3.0), (), 0, True),
+        (JudgeConfig(max_cost=3.0), (), 1, False),
+        (JudgeConfig(max_cost=3.0), (1.0,), 1, True),
+        (JudgeConfig(max_cost=3.0), (1.0,), 2, False),
+        (JudgeConfig(max_cost=3.0), (1.0, 1.0), 0, True),
+        (JudgeConfig(max_cost=3.0), (1.0, 1.0), 1, False),
+        (JudgeConfig(max_cost=3.0), (0.0,), 50, True),
+        (JudgeConfig(max_cost=3.0, max_calls=1), (0.0,), 0, False),
+    ],
+)
+def test_when_one_more_call_may_be_made(
+    config: JudgeConfig, costs: tuple[float, ...], num_under_way: int, allowed: bool
+) -> None:
+    spending = Spending()
+    for cost in costs:
+        spending.add(call(cost))
+    assert spending.allows_one_more(config, num_under_way) is allowed
+
+
+async def ask_all(interviewer: RecordingInterviewer, episode: str, num_questions: int) -> None:
+    interview = await interviewer.begin(trajectory(task(episode)))
+    async with anyio.create_task_group() as group:
+        for number in range(num_questions):
+            group.start_soon(interview.ask, inquiry(f"question {number}"))
+
+
+async def settled(is_settled: Callable[[], bool]) -> None:
+    with anyio.fail_after(10):
+        while not is_settled():
+            await anyio.wait_all_tasks_blocked()
+
+
+@pytest.mark.parametrize(
+    ("config", "answer", "num_calls", "words"),
+    [
+        (JudgeConfig(max_calls=7), YES, 7, "7 calls were made: raise judge_config.max_calls (7)"),
+        (JudgeConfig(max_cost=4.0), DEAR, 4, "calls cost 4: raise judge_config.max_cost (4)"),
+    ],
+)
+async def test_a_run_pauses_at_its_limit_and_goes_on_with_a_higher_one(
+    config: JudgeConfig, answer: Answer, num_calls: int, words: str
+) -> None:
+    bus, model, status = MemoryBus(SUBJECTS), Model(lambda _: answer), judge_status()
+    with structlog.testing.capture_logs() as logs:
+        async with (
+            interviewing(bus, model, judge=config, openai=PRICED, status=status) as interviewer,
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(ask_all, interviewer, "one", 20)
+            await settled(lambda: status.state == "paused")
+            await anyio.wait_all_tasks_blocked()
+            assert len(model.asked) == len(await recorded(bus)) == num_calls
+            group.cancel_scope.cancel()
+    assert status.note == f"{words} and start the judges again; nothing is lost"
+    assert [log["event"] for log in logs].count("judging_paused") == 1
+
+    more, again = Model(lambda _: answer), judge_status()
+    async with interviewing(bus, more, judge=JudgeConfig(max_calls=20), openai=PRICED, status=again) as interviewer:
+        with anyio.fail_after(10):
+            await ask_all(interviewer, "one", 20)
+    assert sorted(model.asked + more.asked) == sorted(f"question {number}" for number in range(20))
+    assert again.state != "paused"
+
+
+async def test_the_sum_is_over_rubrics_and_workers() -> None:
+    bus, config = MemoryBus(SUBJECTS), JudgeConfig(max_calls=10)
+    async with interviewing(bus, Model(lambda _: YES)) as interviewer:
+        await ask_all(interviewer, "before", 4)
+    one, two = Model(lambda _: YES), Model(lambda _: YES)
+    statuses = [judge_status(), judge_status()]
+    async with (
+        interviewing(bus, one, judge=config, status=statuses[0]) as first,
+        interviewing(bus, two, judge=config, status=statuses[1], rubric="other_v1", worker="judge-2") as second,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(ask_all, first, "one", 30)
+        group.start_soon(ask_all, second, "two", 30)
+        await settled(lambda: all(status.state == "paused" for status in statuses))
+        num_asked = len(one.asked) + len(two.asked)
+        group.cancel_scope.cancel()
+    # Each may pass the limit by what the other has under way: six at most.
+    assert 6 <= num_asked <= 12
+    assert len(await recorded(bus)) == num_asked + 4
+
+
+async def test_calls_one_after_the_other_come_to_the_limit_exactly_whoever_makes_them() -> None:
+    bus, config = MemoryBus(SUBJECTS), JudgeConfig(max_calls=10)
+    models = [Model(lambda _: YES), Model(lambda _: YES)]
+    statuses = [judge_status(), judge_status()]
+    async with (
+        interviewing(bus, models[0], judge=config, status=statuses[0]) as first,
+        interviewing(bus, models[1], judge=config, status=statuses[1], worker="judge-2") as second,
+    ):
+        interviews = [await first.begin(trajectory(task("one"))), await second.begin(trajectory(task("two")))]
+        for number in range(5):
+            for interview in interviews:
+                await interview.ask(inquiry(f"question {number}"))
+        async with anyio.create_task_group() as group:
+            for interview in interviews:
+                group.start_soon(interview.ask, inquiry("one too many"))
+            await settled(lambda: all(status.state == "paused" for status in statuses))
+            group.cancel_scope.cancel()
+    assert [len(model.asked) for model in models] == [5, 5]
+
+
+async def test_calls_under_way_count_and_one_without_an_answer_gives_its_place_back() -> None:
+    failed = anyio.Event()
+
+    async def fails() -> Answer:
+        await failed.wait()
+        raise NoVerdict("the endpoint is away")
+
+    bus, status = MemoryBus(SUBJECTS), judge_status()
+    model = Model(lambda text: fails() if text == "question 0" else YES)
+    async with interviewing(bus, model, judge=JudgeConfig(max_calls=1), status=status) as interviewer:
+        interview: Interview = await interviewer.begin(trajectory(task()))
+
+        async def ask_in_vain() -> None:
+            with pytest.raises(NoVerdict):
+                await interview.ask(inquiry("question 0"))
+
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask_in_vain)
+                await anyio.wait_all_tasks_blocked()
+                group.start_soon(interview.ask, inquiry("question 1"))
+                await anyio.wait_all_tasks_blocked()
+                assert model.asked == ["question 0"]
+                assert status.state != "paused"
+                failed.set()
+    assert model.asked == ["question 0", "question 1"]
+
+
+async def test_a_paused_judge_still_uses_what_was_answered() -> None:
+    bus, status = MemoryBus(SUBJECTS), judge_status()
+    async with interviewing(bus, Model(lambda _: YES)) as interviewer:
+        await ask_all(interviewer, "one", 3)
+    model = Model(lambda _: YES)
+    async with (
+        interviewing(bus, model, judge=JudgeConfig(max_calls=3), status=status) as interviewer,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(ask_all, interviewer, "two", 1)
+        await settled(lambda: status.state == "paused")
+        with anyio.fail_after(10):
+            await ask_all(interviewer, "one", 3)
+        group.cancel_scope.cancel()
+    assert model.asked == []
