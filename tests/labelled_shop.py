@@ -150,6 +150,13 @@ def _instead(number: int, changes: dict[Step, Step | None]) -> Labelled:
     return _near(number, *(done for step in solution if (done := changes.get(step, step)) is not None))
 
 
+def _ordered_twice(number: int, slug: str, colour: str) -> tuple[Step, ...]:
+    """The order of a task, and another of one more product, to the same address."""
+    *solution, answer = TASKS[number].solution
+    checkout = solution[solution.index(Go("/checkout/address")) :]
+    return (*solution, Go(f"/product/{slug}"), Choose("Colour", colour), Press("Add to cart"), *checkout, answer)
+
+
 def _near_misses() -> Iterator[Labelled]:
     done = Say("done")
     # Another product's price, another fact of the right page, another page, the search instead of the product.
@@ -183,6 +190,7 @@ def _near_misses() -> Iterator[Labelled]:
     yield _instead(47, {TASKS[47].solution[-2]: None})
     yield _instead(38, {Press("Express, next working day (€11.50)"): Press(_STANDARD)})
     yield _instead(39, {Press("Use the address in Porto"): Press("Use the address in Coimbra")})
+    yield Labelled("near-39-twice", 39, Kind.NEAR_MISS, _ordered_twice(39, "eider-mug", "Sea"))
     yield _instead(51, {Say("Tarn Teapot"): Say("Alder Teapot")})
 
 

@@ -1,7 +1,7 @@
 """How a careful reader judges by the text of pictures alone. Pure: it knows no labels and no checks.
 
 It reads facts as the shop's rubrics are written: what has to be seen stands within “ ”, `At the end` means the last picture,
-and any of what ` or ` parts will do.
+`No screenshot shows` all of them, and any of what ` or ` parts will do.
 """
 
 import re
@@ -15,6 +15,7 @@ _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _NAME = re.compile(r"[A-Z][\w&’'-]*(?: (?:& )?[A-Z][\w&’'-]*)+")
 _AMOUNT = re.compile(r"(\d+) products?\b")
 _AT_THE_END = "At the end"
+_NOWHERE = "No screenshot shows"
 _WALLS = ("verify that you are human", "denied access", "unusual traffic")
 _NOTHING_CLAIMED = ("", "done")
 _FEW_WORDS = 4
@@ -32,6 +33,8 @@ def needed(facts: str, text: str) -> bool:
 
 def proved(fact: str, texts: Sequence[str]) -> bool:
     """One picture shows everything that the fact, or one of its alternatives, quotes."""
+    if fact.startswith(_NOWHERE):
+        return bool(texts) and not any(_shows(text, phrase) for text in texts for phrase in _QUOTED.findall(fact))
     looked_at = texts[-1:] if fact.startswith(_AT_THE_END) else texts
     alternatives = [_QUOTED.findall(each) for each in _OR.split(fact)]
     return any(phrases and all(_shows(text, each) for each in phrases) for phrases in alternatives for text in looked_at)

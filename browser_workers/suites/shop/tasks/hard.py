@@ -7,7 +7,7 @@ from browser_workers.suites.shop.customers import customers
 from browser_workers.suites.shop.listing import Filters, found
 from browser_workers.suites.shop.steps import Choose, Fill, Go, Press, Say, Step
 from browser_workers.suites.shop.tasks.medium import account_of, sign_in
-from browser_workers.suites.shop.tasks.proofs import added, amount, one_line, reviewed, signed_in
+from browser_workers.suites.shop.tasks.proofs import ORDERED_ONCE, added, amount, one_line, reviewed, signed_in
 from browser_workers.suites.shop.tasks.task import (
     CART,
     DONE,
@@ -104,6 +104,7 @@ def order_as_guest(draw: Draw) -> ShopTask:
             ),
             f"{'Gift wrap is in' if wrap else 'No gift wrap is in'} the sums of the review, which come to “Total {total}”.",
             "The shop says “Your order has the number T-5001” and “We write to guest@millrace.test”.",
+            ORDERED_ONCE,
         ),
     )
 
@@ -137,6 +138,7 @@ def order_to_saved_address(draw: Draw) -> ShopTask:
             *reviewed(f"{quantity} × {product.name} ({colour})", person, _WAYS["express"], _PAYMENTS["invoice"][0]),
             f"The sums of the review come to “Total {money(product.price_cents * quantity + 1150)}”, without gift wrap.",
             "The shop says “Your order has the number T-5001”.",
+            ORDERED_ONCE,
         ),
     )
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from browser_workers.suites.shop.catalogue import Product
 from browser_workers.suites.shop.customers import Customer
 
+ORDERED_ONCE = "No screenshot shows “Your order has the number T-5002”: only one order was placed."
+
 
 def added(product: Product, colour: str, size: str = "", quantity: int = 1) -> tuple[str, ...]:
     """So many of a product, and nothing else, are in the cart."""

@@ -48,8 +48,8 @@ class ShopTask:
     solution: tuple[Step, ...]
     """Ends with a `Say`."""
     facts: tuple[str | FactGroup, ...] = field(kw_only=True)
-    """What pictures have to show as proof, in the page's own words within “ ”; `At the end` means the last picture, and any
-    of what `or` parts will do."""
+    """What pictures have to show as proof, in the page's own words within “ ”; `At the end` means the last picture, `No
+    screenshot shows` all of them, and any of what `or` parts will do."""
 
     @property
     def answer(self) -> str | None:
