@@ -43,7 +43,8 @@ def order_again(draw: Draw) -> ShopTask:
                 f"The cart holds what the order {order.number} held, and nothing else.",
                 (
                     *(
-                        f"At the end the cart lists “{line.product.name} {', '.join(filter(None, (line.colour, line.size)))}”."
+                        f"At the end the cart lists “{line.product.name} {', '.join(filter(None, (line.colour, line.size)))}” "
+                        f"with the sum “{money(line.cents)}”."
                         for line in order.lines
                     ),
                     f"At the end the header counts “Cart {sum(line.quantity for line in order.lines)}”.",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from browser_workers.suites.shop.catalogue import Product
+from browser_workers.suites.shop.catalogue import Product, money
 from browser_workers.suites.shop.customers import Customer
 
 ORDERED_ONCE = "No screenshot shows “Your order has the number T-5002”: only one order was placed."
@@ -14,7 +14,7 @@ def added(product: Product, colour: str, size: str = "", quantity: int = 1) -> t
     options = ", ".join(filter(None, (colour, size)))
     return (
         f"The product page “{product.name}” says “Added {quantity} to your cart” with {chosen} chosen, "
-        f"or the cart lists “{product.name} {options}”.",
+        f"or the cart lists “{product.name} {options}” with the sum “{money(product.price_cents * quantity)}”.",
         f"At the end the header counts “Cart {quantity}”: nothing else is in the cart.",
     )
 
