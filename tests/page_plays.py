@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
+from browser_workers.browser import Browser
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.suites.suite import Suite
 from browser_workers.worker import BrowserWorker
@@ -60,7 +61,10 @@ async def playing(
     num_slots: int = 4,
     context: ContextConfig | None = None,
     size: tuple[int, int] = SIZE,
+    watched: Callable[[Browser], Browser] = lambda browser: browser,
+    rubrics: Sequence[str] = (EnvironmentJudge.name,),
 ) -> AsyncIterator[Bus]:
+    """`rubrics` are the judges that have a queue; the environment's is the one that runs."""
     env, browser_config = EnvConfig(server_size=num_slots), BrowserConfig(viewport_width=size[0], viewport_height=size[1])
     name = WorkerId("browser-1")
     async with (
@@ -70,7 +74,7 @@ async def playing(
         connect(address, SUBJECTS, CONFIG, name="judge") as judge_bus,
         PlaywrightBrowser(browser_config, env, context) as browser,
     ):
-        await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG, (EnvironmentJudge.name,)))
+        await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG, tuple(rubrics)))
         worker = BrowserWorker(
             bus=bus,
             subjects=SUBJECTS,
@@ -79,7 +83,7 @@ async def playing(
             bus_config=CONFIG,
             env_config=env,
             browser_config=browser_config,
-            browser=browser,
+            browser=watched(browser),
             suites=suites,
         )
         judge = JudgeWorker(

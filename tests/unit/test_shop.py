@@ -20,11 +20,12 @@ from browser_workers.suites.shop.tasks.lines import task_lines
 from browser_workers.suites.shop.tasks.task import Difficulty
 from browser_workers.suites.suite import UnknownWebsite, resolve
 from ops import cli
-from schemas.messages import Action, ActionKind, CheckKind
-from trainer.task_files import read_tasks
+from schemas.messages import Action, ActionKind, CheckKind, Fact
+from trainer.task_files import normal_facts, read_tasks
 
 SHOP = catalogue()
 SITE = ShopSite()
+_QUOTED = re.compile("“[^”]+”")
 _LINK = re.compile(r'(?:href|src|action)="(/[^"]*)"')
 
 
@@ -127,9 +128,28 @@ def test_websites_of_the_suite() -> None:
     with pytest.raises(UnknownWebsite, match="has no page 'attic': write one such as home"):
         resolve("shop:attic", suites)
     assert resolve("shop:home", suites).solution is None
-    for unknown in ("0", "0.x", "0.999", "-1.0"):
+    for unknown in ("", "0", "0.x", "0.999", "-1.0"):
         with pytest.raises(UnknownWebsite, match=r"write a seed and the number of one of its tasks, as in 0\.12"):
             resolve(f"shop:home?solution={unknown}", suites)
+
+
+def test_a_blocked_visitor_gets_nothing_but_the_check() -> None:
+    suites = {"shop": ShopSuite()}
+    opening = resolve("shop:search?q=mug&blocked=1", suites)
+    assert opening.url == f"{ORIGIN}/search?q=mug"
+    assert opening.site is not None
+    for path in ("/", "/search", "/login", "/static/shop.js", "/attic"):
+        response = opening.site.respond(SiteRequest(path))
+        assert response.status == 403
+        assert "Verify that you are human" in response.body.decode()
+    site = resolve("shop:search?q=mug", suites).site
+    assert site is not None
+    assert site.respond(SiteRequest("/")).status == 200
+    with pytest.raises(UnknownWebsite, match="blocked=0: write blocked=1, or leave it out"):
+        resolve("shop:search?blocked=0", suites)
+    both = resolve("shop:home?blocked=1&solution=0.0", suites)
+    assert both.url == f"{ORIGIN}/"
+    assert both.solution is not None
 
 
 # tasks ----------------------------------------------------------------------------------------------------------------
@@ -151,7 +171,23 @@ def test_tasks_of_a_seed() -> None:
 
 @pytest.mark.parametrize("seed", range(1, 30))
 def test_every_seed_gives_tasks(seed: int) -> None:
-    assert len(shop_tasks(seed)) >= 40
+    tasks = shop_tasks(seed)
+    assert len(tasks) >= 40
+    for task, line in zip(tasks, task_lines(seed), strict=True):
+        facts = normal_facts(line["evaluator_reference"])
+        assert facts
+        assert {fact.difficulty for fact in facts} == {task.difficulty}
+        for fact in facts:
+            # What has to be seen stands within quotation marks, in every one of its alternatives.
+            assert all(_QUOTED.search(each) for each in re.split(" or (?=[^”]*(?:“|$))", fact.description)), fact
+
+
+def test_facts_of_a_group_keep_its_context() -> None:
+    (line,) = (each for each in task_lines() if each["subdomain"] == "heavier" and "Plover Planter" in each["task_name"])
+    assert normal_facts(line["evaluator_reference"]) == tuple(
+        Fact(f"The product page “{name}” gives “Weight {weight} g”.", 4, "Both weights were looked up on the product pages.")
+        for name, weight in (("Dunlin Desk Tray", "530"), ("Plover Planter", "2,820"))
+    )
 
 
 def test_no_customer_has_two_orders_of_one_date() -> None:

@@ -45,7 +45,7 @@ def help_page(catalogue: Catalogue, words: str) -> Markup:
         "form", field, element("button", "Search help", type="submit"), action="/help", class_="joined help-search"
     )
     cards = [
-        element("li", element("a", element("strong", each.title), element("span", _summary(each)), href=f"/help/{each.slug}"))
+        element("li", element("a", element("strong", each.title), element("span", summary(each)), href=f"/help/{each.slug}"))
         for each in shown
     ]
     none = element("p", "No article says that. Try another word.", class_="empty") if not cards else None
@@ -77,7 +77,8 @@ def _holds(article: Article, words: str) -> bool:
     return all(word in text for word in words.lower().split())
 
 
-def _summary(article: Article) -> str:
+def summary(article: Article) -> str:
+    """Its first sentence."""
     return _LINK.sub(r"\1", article.paragraphs[0]).split(". ")[0].rstrip(".") + "."
 
 

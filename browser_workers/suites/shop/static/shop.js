@@ -79,11 +79,18 @@ window.shop = (() => {
     document.getElementById("cart-link").setAttribute("aria-label", `Cart, ${count} item${count === 1 ? "" : "s"}`);
   }
 
+  /** Says something at the edge of the page, until the next page. */
+  function notice(text) {
+    document.querySelector(".notice")?.remove();
+    document.body.append(make("p", { class: "notice", role: "status" }, text));
+  }
+
   function askConsent() {
     const choose = (choice) => () => {
       change((now) => { now.consent = choice; });
       document.cookie = `consent=${choice}; path=/; max-age=31536000`;
       bar.remove();
+      notice(choice === "all" ? "All cookies are allowed." : "Only necessary cookies are allowed.");
     };
     const bar = make("section", { class: "consent", "aria-label": "Cookies" },
       make("p", {}, "We keep your cart in your browser. May we count visits as well? ",
@@ -93,7 +100,7 @@ window.shop = (() => {
     document.body.append(bar);
   }
 
-  /** Makes a newsletter form subscribe; `then` runs behind that. */
+  /** Makes a newsletter form subscribe; `then` runs behind that, with what the form said. */
   function subscribes(form, then = () => {}) {
     form.noValidate = true;
     form.addEventListener("submit", (event) => {
@@ -101,10 +108,11 @@ window.shop = (() => {
       const field = form.querySelector("input[type=email]"), email = field.value.trim();
       const right = /^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(email);
       field.setAttribute("aria-invalid", String(!right));
-      form.querySelector(".status").textContent = right ? `Thank you. We write to ${email}.` : "Please write an email address.";
+      const said = right ? `Thank you. We write to ${email}.` : "Please write an email address.";
+      form.querySelector(".status").textContent = said;
       if (right) {
         change((now) => { now.newsletter = email; });
-        then();
+        then(said);
       }
     });
   }
@@ -112,5 +120,5 @@ window.shop = (() => {
   document.querySelectorAll("form[data-newsletter]").forEach((form) => subscribes(form));
   show();
   if (!state().consent) askConsent();
-  return { NOTHING, state, change, customer, money, totals, optionsOf, add, make, go, subscribes, DELIVERY };
+  return { NOTHING, state, change, customer, money, totals, optionsOf, add, make, notice, go, subscribes, DELIVERY };
 })();

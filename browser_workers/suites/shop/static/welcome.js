@@ -16,7 +16,7 @@ if (!shop.state().newsletter) {
     shop.make("p", {}, "Twice a month: a maker, a recipe, and what came in with the tide."),
     form,
     shop.make("button", { type: "button", class: "link", onclick: close }, "No thanks"));
-  shop.subscribes(form, close);
+  shop.subscribes(form, (said) => { close(); shop.notice(said); });
   dialog.addEventListener("close", () => shop.change((now) => { now.newsletter ||= "declined"; }));
   document.body.append(dialog);
   dialog.showModal();

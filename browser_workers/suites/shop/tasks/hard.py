@@ -1,16 +1,19 @@
-"""Hard tasks: several pages that depend on each other, long forms, comparisons over many products."""
+"""Hard tasks: several pages that depend on each other, orders, comparisons over many products."""
 
 from urllib.parse import urlencode
 
-from browser_workers.suites.shop.catalogue import Product
+from browser_workers.suites.shop.catalogue import Product, money
 from browser_workers.suites.shop.customers import customers
 from browser_workers.suites.shop.listing import Filters, found
-from browser_workers.suites.shop.steps import Choose, Fill, Go, Press, Say, Step
+from browser_workers.suites.shop.steps import Choose, Fill, Go, Press, Say
 from browser_workers.suites.shop.tasks.medium import account_of, sign_in
+from browser_workers.suites.shop.tasks.orders import PEOPLE, order_as_guest, order_to_saved_address, write_address
+from browser_workers.suites.shop.tasks.proofs import added, amount, one_line, signed_in
 from browser_workers.suites.shop.tasks.task import (
     CART,
     DONE,
     Draw,
+    FactGroup,
     ShopTask,
     Template,
     euros,
@@ -19,106 +22,6 @@ from browser_workers.suites.shop.tasks.task import (
     says,
     says_number,
 )
-
-_PEOPLE = (
-    ("Ines Falk", "Havnegata 9", "7010", "Trondheim", "Norway"),
-    ("Bram Aerts", "Kaai 44", "2000", "Antwerp", "Belgium"),
-    ("Marta Pires", "Rua do Sol 7", "8000-150", "Faro", "Portugal"),
-    ("Oisin Daly", "21 Quay Street", "H91 K2X4", "Galway", "Ireland"),
-)
-_LABELS = ("Full name", "Street and number", "Postcode", "City")
-_PLACED = (
-    "shop.state().placed.map(order => [order.lines.map(line => [line.quantity, line.slug, line.colour, line.size]"
-    ".filter(Boolean).join(' ')).sort().join(', '), order.address.name, order.address.street, order.address.postcode, "
-    "order.address.city, order.address.country, order.delivery, order.payment, order.wrap ? 'wrapped' : 'plain']"
-    ".join(' / ')).join('; ')"
-)
-"""Every order of this visit as text."""
-_WAYS = {"standard": "Standard, 3 to 5 working days", "express": "Express, next working day"}
-_DELIVERY = {"standard": "standard delivery", "express": "express delivery"}
-_PAYMENTS = {"invoice": ("Invoice, 14 days", "by invoice"), "transfer": ("Bank transfer in advance", "by bank transfer")}
-
-
-def _write_address(person: tuple[str, ...]) -> tuple[Step, ...]:
-    fields = tuple(Fill(label, text) for label, text in zip(_LABELS, person, strict=False))
-    return *fields, Choose("Country", person[-1])
-
-
-def _way_label(way: str, goods_cents: int) -> str:
-    price = "€11.50" if way == "express" else "free" if goods_cents >= 8000 else "€4.90"
-    return f"{_WAYS[way]} ({price})"
-
-
-def _finish(way: str, payment: str, goods_cents: int, *, wrap: bool = False) -> tuple[Step, ...]:
-    """From the delivery step to the placed order."""
-    return (
-        Press(_way_label(way, goods_cents)),
-        *((Press("Gift wrap (€3.00)"),) if wrap else ()),
-        Press("Continue to payment"),
-        Press(_PAYMENTS[payment][0]),
-        Press("I agree to the terms"),
-        Press("Continue to review"),
-        Press("Place order"),
-        Say(DONE),
-    )
-
-
-def order_as_guest(draw: Draw) -> ShopTask:
-    product = draw.product(such=lambda each: each.in_stock and not each.sizes)
-    colour, person = draw.random.choice(product.colours), draw.random.choice(_PEOPLE)
-    way, payment = draw.random.choice(list(_WAYS)), draw.random.choice(list(_PAYMENTS))
-    wrap = draw.random.random() < 0.5
-    name, street, postcode, city, country = person
-    wrapped = " as a gift, wrapped" if wrap else ", without gift wrap"
-    return ShopTask(
-        "order_as_guest",
-        f"Order one {product.name} in {colour}{wrapped}, for {name}, {street}, {postcode} {city}, {country}, "
-        f"email guest@millrace.test, with {_DELIVERY[way]}, paid {_PAYMENTS[payment][1]}.",
-        f"product/{product.slug}",
-        8,
-        (
-            page_has(
-                _PLACED,
-                " / ".join([f"1 {product.slug} {colour}", *person, way, payment, "wrapped" if wrap else "plain"]),
-            ),
-        ),
-        (
-            Choose("Colour", colour),
-            Press("Add to cart"),
-            Go("/checkout/address"),
-            *_write_address(person),
-            Fill("Email", "guest@millrace.test"),
-            Press("Continue to delivery"),
-            *_finish(way, payment, product.price_cents, wrap=wrap),
-        ),
-    )
-
-
-def order_to_saved_address(draw: Draw) -> ShopTask:
-    customer = draw.random.choice([each for each in customers() if len(each.addresses) > 1])
-    address = draw.random.choice(customer.addresses)
-    product = draw.product(such=lambda each: each.in_stock and not each.sizes)
-    colour, quantity = product.colours[0], draw.random.randrange(1, 4)
-    person = tuple(address[key] for key in ("name", "street", "postcode", "city", "country"))
-    filled = urlencode({"add": f"{product.slug}:{colour}::{quantity}"})
-    return ShopTask(
-        "order_to_saved_address",
-        f"{account_of(customer)} and order what is in the cart, to the saved address in {address['city']}, with express "
-        "delivery and without gift wrap, paid by invoice.",
-        f"cart?{filled}",
-        8,
-        (
-            page_has(_PLACED, " / ".join([f"{quantity} {product.slug} {colour}", *person, "express", "invoice", "plain"])),
-            page_has("shop.state().user", customer.email),
-        ),
-        (
-            *sign_in(customer),
-            Go("/checkout/address"),
-            Press(f"Use the address in {address['city']}"),
-            Press("Continue to delivery"),
-            *_finish("express", "invoice", product.price_cents * quantity),
-        ),
-    )
 
 
 def order_again(draw: Draw) -> ShopTask:
@@ -134,6 +37,20 @@ def order_again(draw: Draw) -> ShopTask:
         7,
         (page_has(CART, "; ".join(lines)),),
         (*sign_in(customer), Press("Orders"), Press(order.number), Press("Order again"), Say(DONE)),
+        facts=(
+            signed_in(customer),
+            FactGroup(
+                f"The cart holds what the order {order.number} held, and nothing else.",
+                (
+                    *(
+                        f"At the end the cart lists “{line.product.name} {', '.join(filter(None, (line.colour, line.size)))}” "
+                        f"with the sum “{money(line.cents)}”."
+                        for line in order.lines
+                    ),
+                    f"At the end the header counts “Cart {sum(line.quantity for line in order.lines)}”.",
+                ),
+            ),
+        ),
     )
 
 
@@ -160,6 +77,7 @@ def best_of_colour(draw: Draw) -> ShopTask:
             Press("Add to cart"),
             Say(DONE),
         ),
+        facts=added(product, colour),
     )
 
 
@@ -176,11 +94,15 @@ def with_voucher(draw: Draw) -> ShopTask:
         7,
         (says_number(total / 100), page_has("shop.state().voucher", "HERRING10")),
         (Go("/help/vouchers"), Go("/cart"), Fill("Voucher", "HERRING10"), Press("Redeem"), Say(euros(total))),
+        facts=(
+            "The help centre says “HERRING10 10 % off everything”.",
+            f"At the end the cart takes “Voucher HERRING10 −{money(goods - left)}” off and comes to “Total {money(total)}”.",
+        ),
     )
 
 
 def address_book(draw: Draw) -> ShopTask:
-    customer, person = draw.random.choice(customers()), draw.random.choice(_PEOPLE)
+    customer, person = draw.random.choice(customers()), draw.random.choice(PEOPLE)
     name, street, postcode, city, country = person
     mine = f"shop.state().customers['{customer.email}']"
     return ShopTask(
@@ -196,10 +118,14 @@ def address_book(draw: Draw) -> ShopTask:
         (
             *sign_in(customer),
             Go("/account/addresses"),
-            *_write_address(person),
+            *write_address(person),
             Press("Save address"),
             Press(f"Make the address in {city} the default"),
             Say(DONE),
+        ),
+        facts=(
+            signed_in(customer),
+            f"At the end the address book shows “{one_line(person)} Default”.",
         ),
     )
 
@@ -220,6 +146,15 @@ def count_of_makers(draw: Draw) -> ShopTask:
             Go(f"/search?{urlencode({'maker': second, 'stock': 1})}"),
             Say(str(total)),
         ),
+        facts=(
+            FactGroup(
+                "What is in stock was counted maker by maker.",
+                tuple(
+                    f"A listing with “Maker {maker}” and “In stock only” counts “{amount(number)}”."
+                    for maker, number in numbers.items()
+                ),
+            ),
+        ),
     )
 
 
@@ -237,6 +172,12 @@ def lightest(draw: Draw) -> ShopTask:
         8,
         (says(name, f"The {name}"),),
         (*(Go(f"/product/{each.slug}") for each in products), Say(name)),
+        facts=(
+            FactGroup(
+                f"The weight of every {kind} was looked up.",
+                tuple(f"The product page “{each.name}” gives “Weight {each.weight_g:,} g”." for each in products),
+            ),
+        ),
     )
 
 
@@ -270,6 +211,14 @@ def in_the_outlet(draw: Draw) -> ShopTask:
             *((Choose("Size", size),) if size else ()),
             Press("Add to cart"),
             Say(DONE),
+        ),
+        facts=(
+            " or ".join(
+                f"The outlet offers “{each.name}” at “{money(each.price_cents)} {money(each.was_cents or 0)}”" for each in best
+            )
+            + ".",
+            " or ".join(f"the product page “{each.name}” says “Added 1 to your cart”" for each in best) + ".",
+            "At the end the header counts “Cart 1”: nothing else is in the cart.",
         ),
     )
 

@@ -2,14 +2,17 @@
 
 from urllib.parse import urlencode
 
+from browser_workers.suites.shop.catalogue import money
 from browser_workers.suites.shop.customers import Customer, customers
 from browser_workers.suites.shop.listing import Filters, found
 from browser_workers.suites.shop.steps import Choose, Fill, Go, Press, Say, Step
 from browser_workers.suites.shop.stores import stores
+from browser_workers.suites.shop.tasks.proofs import added, amount, signed_in
 from browser_workers.suites.shop.tasks.task import (
     CART,
     DONE,
     Draw,
+    FactGroup,
     ShopTask,
     Template,
     euros,
@@ -46,6 +49,10 @@ def count_filtered(draw: Draw) -> ShopTask:
         4,
         (says_number(number),),
         (Choose("Colour", colour), Fill("Highest price (€)", str(limit)), Press("Apply"), Say(str(number))),
+        facts=(
+            f"The listing of {category.name}, known by “{category.tagline}”, was filtered by “Colour {colour}” and "
+            f"“Highest price (€) {limit}” and counts “{amount(number)}”.",
+        ),
     )
 
 
@@ -63,6 +70,10 @@ def cheapest_of_maker(draw: Draw) -> ShopTask:
         4,
         (says(name, f"The {name}"),),
         (Press("No thanks"), Go(f"/search?{urlencode({'maker': maker, 'sort': 'price-low'})}"), Say(name)),
+        facts=(
+            f"A listing with “Maker {maker}”, sorted by “Price: low to high”, begins with “{name}” at "
+            f"“{money(products[0].price_cents)}”.",
+        ),
     )
 
 
@@ -87,6 +98,7 @@ def sized_into_the_cart(draw: Draw) -> ShopTask:
             Press("Add to cart"),
             Say(DONE),
         ),
+        facts=added(product, colour, size, quantity),
     )
 
 
@@ -110,6 +122,11 @@ def preference(draw: Draw) -> ShopTask:
             Press("Save preferences"),
             Say(DONE),
         ),
+        facts=(
+            signed_in(customer),
+            f"At the end the preferences show “Newsletter {letters}”, “Language {language}” and "
+            f"“Reach me by {customer.preferences['contact']}”, and the page says “Your preferences are saved”.",
+        ),
     )
 
 
@@ -124,6 +141,7 @@ def slow_hours(draw: Draw) -> ShopTask:
         4,
         (says(closes, f"0{closes}"),),
         (Press("Stores"), Say(closes)),
+        facts=(f"The page of the stores gives “{store.saturday}” for Saturdays in “{store.city}”.",),
     )
 
 
@@ -138,7 +156,11 @@ def outlet(draw: Draw) -> ShopTask:
         "search",
         4,
         (says_number(product.was_cents / 100),),
-        (Press("Outlet"), Press("Try again"), Say(euros(product.was_cents))),
+        (Press("Outlet"), Press("Try again"), Press(product.name), Say(euros(product.was_cents))),
+        facts=(
+            f"The shop offers “{product.name}” at “{money(product.price_cents)} {money(product.was_cents)}”, "
+            "the second price struck out.",
+        ),
     )
 
 
@@ -152,6 +174,10 @@ def order_total(draw: Draw) -> ShopTask:
         5,
         (says_number(order.total_cents / 100),),
         (Press("No thanks"), *sign_in(customer), Go("/account/orders"), Say(euros(order.total_cents))),
+        facts=(
+            signed_in(customer),
+            f"The account lists the order of “{order.date}” with the total “{money(order.total_cents)}”.",
+        ),
     )
 
 
@@ -165,6 +191,9 @@ def remove_from_cart(draw: Draw) -> ShopTask:
         4,
         (page_has(CART, f"2 {second.slug} {second.colours[0]}"),),
         (Choose(f"Quantity of {first.name}", "0 (remove)"), Say(DONE)),
+        facts=(
+            f"At the end the cart lists “{second.name}” and the header counts “Cart 2”: only the {first.name} was taken out.",
+        ),
     )
 
 
@@ -181,6 +210,7 @@ def newsletter(draw: Draw) -> ShopTask:
             page_has("String(document.querySelector('dialog[open]') === null)", "true"),
         ),
         (Fill("Your email", email), Press("Sign me up"), Say(DONE)),
+        facts=(f"After the dialog was sent the shop says “Thank you. We write to {email}”.",),
     )
 
 
@@ -193,6 +223,7 @@ def catalogue_desk(_: Draw) -> ShopTask:
         6,
         (says(_CATALOGUE_DESK.replace(" ", r"\W?"), match=CheckMatch.PATTERN),),
         (Press("Printed catalogue"), Go("/help/contact"), Say(_CATALOGUE_DESK)),
+        facts=(f"The help centre says “For the printed catalogue, ask by post or ring {_CATALOGUE_DESK}”.",),
     )
 
 
@@ -207,6 +238,12 @@ def heavier(draw: Draw) -> ShopTask:
         4,
         (says(heavy.name, f"The {heavy.name}"),),
         (Go(f"/product/{pair[1].slug}"), Say(heavy.name)),
+        facts=(
+            FactGroup(
+                "Both weights were looked up on the product pages.",
+                tuple(f"The product page “{each.name}” gives “Weight {each.weight_g:,} g”." for each in pair),
+            ),
+        ),
     )
 
 

@@ -1,8 +1,10 @@
-"""One task over the shop: what is asked, where it begins, what a success looks like, and how it is done."""
+"""One task over the shop: what is asked, where it begins, what a success looks like to checks and to a rubric, and how it is
+done.
+"""
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from browser_workers.suites.shop.catalogue import Catalogue, Product
@@ -27,6 +29,14 @@ class Difficulty(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class FactGroup:
+    """Facts that are to be read together."""
+
+    description: str
+    facts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ShopTask:
     template: str
     """Which template it was made from."""
@@ -37,6 +47,9 @@ class ShopTask:
     checks: tuple[Check, ...]
     solution: tuple[Step, ...]
     """Ends with a `Say`."""
+    facts: tuple[str | FactGroup, ...] = field(kw_only=True)
+    """What pictures have to show as proof, in the page's own words within “ ”; `At the end` means the last picture, `No
+    screenshot shows` all of them, and any of what `or` parts will do."""
 
     @property
     def answer(self) -> str | None:
