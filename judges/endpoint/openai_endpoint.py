@@ -115,7 +115,8 @@ class OpenAIEndpoint:
             return Retry("a reply that is no completion")
 
     async def _wait(self, fault: Retry, patience: "_Patience", num_failures: int) -> None:
-        delay_s = backoff_s(num_failures, self._rng) if fault.after_s is None else fault.after_s
+        # "At once" is no time to wait either: an endpoint that goes on saying so would be called without end.
+        delay_s = fault.after_s or backoff_s(num_failures, self._rng)
         log = _log.warning if fault.for_a_person else _log.info
         log("endpoint_failed", endpoint=str(self), reason=fault.reason, wait_s=round(delay_s, 3), num_failures=num_failures)
         patience.lost(fault.reason)

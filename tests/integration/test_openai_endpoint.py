@@ -220,7 +220,7 @@ async def test_no_temperature_is_sent_when_there_is_none() -> None:
     ids=["500", "429", "503", "reset", "hang", "html", "html as answer", "broken", "408", "409"],
 )  # fmt: skip
 async def test_what_may_yet_succeed_is_asked_again(failure: Reply) -> None:
-    async with _opened(in_turn(failure, says("yes")), timeout_s=0.3) as (scripted, endpoint):
+    async with _opened(in_turn(failure, says("yes")), timeout_s=1.0 if failure == HANG else 20.0) as (scripted, endpoint):
         answer = await _ask(endpoint)
         assert endpoint.waiting == ""
     assert (answer.text, answer.num_failures, len(scripted.requests)) == ("yes", 1, 2)
