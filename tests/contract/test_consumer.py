@@ -14,7 +14,7 @@ from bus.consumer.position import DurablePlace
 from bus.ports import Bus
 from schemas.errors import BusUnavailable, ConfigurationError, PositionTaken, RecordGone
 from schemas.ids import PolicyVersion
-from schemas.messages import AnyMessage, Checkpoint, Outcome, Position, Split, Task
+from schemas.messages import AnyMessage, Checkpoint, JudgeCall, Outcome, Position, Split, Task
 from tests.builders import RUN, task
 from tests.contract.backends import SUBJECTS, Backend
 from tests.played import judge, play
@@ -108,6 +108,22 @@ class TestOrderAndFilters:
         assert await names(run.judgements(min_reward=0.5, follow=False)) == ["a"]
         assert await names(run.judgements(verdict="excluded", follow=False)) == ["c"]
         assert await names(run.judgements(rubric="another", follow=False)) == []
+
+    async def test_what_models_answered_by_episode_rubric_and_stage(self, backend: Backend, run: Run) -> None:
+        for name, rubric, stage in (("a", "r_v1", "blocking"), ("a", "r_v1", "criterion_b"), ("b", "r_v2", "criterion_b")):
+            call = JudgeCall(
+                episode=task(name).episode, rubric=rubric, stage=stage, question=stage, answer=0, model="m", text="{}",
+                accepted=True,
+            )  # fmt: skip
+            await backend.bus.append(SUBJECTS.calls, SUBJECTS.call(rubric, call.episode, stage, 0), call)
+
+        async def calls(**filters: str) -> list[tuple[str, str]]:
+            return [(_name(item.message), item.message.stage) async for item in run.calls(follow=False, **filters)]  # type: ignore[arg-type]
+
+        assert await calls() == [("a", "blocking"), ("a", "criterion_b"), ("b", "criterion_b")]
+        assert await calls(rubric="r_v1") == [("a", "blocking"), ("a", "criterion_b")]
+        assert await calls(stage="criterion_b") == [("a", "criterion_b"), ("b", "criterion_b")]
+        assert await calls(episode=task("b").episode, stage="blocking") == []
 
     async def test_checkpoints_by_version(self, backend: Backend, run: Run) -> None:
         for version in range(4):

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import hashlib
 import itertools
 import os
 import time
@@ -13,6 +14,7 @@ from typing import Any
 
 import anyio
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 import structlog
 from hypothesis import given
@@ -23,7 +25,7 @@ from bus.codec import encode
 from bus.memory import MemoryBus
 from bus.ports import Record
 from bus.subjects import Subjects
-from ops.archive import archiver, disk_room, pictures
+from ops.archive import archiver, disk_room, pictures, tables
 from ops.archive.archive_source import ArchiveSource
 from ops.archive.archiver import Archived
 from ops.archive.episodes import StoredRecord
@@ -62,6 +64,10 @@ async def test_an_archive_holds_what_the_streams_held(tmp_path: Path) -> None:
     assert len(expected.episodes) == 8
     assert [len(episode.judgements) for episode in expected.episodes] == [2, 1, 1, 2, 1, 1, 1, 1]
     assert await world.contents(ArchiveSource(folder)) == expected
+    assert [ended async for ended in ArchiveSource(folder).trajectories()] == [one.trajectory for one in expected.episodes]
+    assert [ended async for ended in StreamSource(bus, SUBJECTS).trajectories()] == [
+        one.trajectory for one in expected.episodes
+    ]
     assert await ArchiveSource(folder).rubrics() == await StreamSource(bus, SUBJECTS).rubrics() == set(world.RUBRICS)
     found = verify(folder)
     assert (found.num_episodes, found.num_judgements, found.damaged, found.num_gaps) == (8, 10, [], 0)
@@ -277,6 +283,19 @@ async def test_damage_is_found_named_and_not_imported(tmp_path: Path, kind: str)
     if kind == "pictures":
         with pytest.raises(ArchiveDamaged, match=victim.name):
             await world.contents(ArchiveSource(folder))
+
+
+async def test_what_a_judgement_took_can_be_queried_and_older_parts_without_it_are_sound(tmp_path: Path) -> None:
+    folder = await world.archive(await filled(), SUBJECTS, tmp_path / "archive")
+    table = pq.read_table(folder.judgements.path)
+    assert set(zip(*(table[name].to_pylist() for name in ("num_calls", "cost")), strict=True)) == {(3, 0.25)}
+    blocked = dict(zip(table["episode"].to_pylist(), table["blocked"].to_pylist(), strict=True))
+    assert {episode for episode, is_blocked in blocked.items() if is_blocked} == {"train-r0000-t2-m0", "train-r0000-t4-m0"}
+    older = folder.judgements.parts()[0].path
+    rows = pq.read_table(older).drop_columns(["blocked", "num_calls", "cost"])
+    pq.write_table(rows, older, row_group_size=tables.ROWS_PER_GROUP, write_page_checksum=True)
+    older.with_name(f"{older.name}.sha256").write_text(f"{hashlib.sha256(older.read_bytes()).hexdigest()}  {older.name}\n")
+    assert verify(folder).damaged == []
 
 
 async def test_an_import_gives_the_same_records_under_the_same_identities(tmp_path: Path) -> None:

@@ -23,7 +23,21 @@ from schemas.messages import Role
 _ROLES = ("server", "feeder", "browser", "policy", "judge", "trainer")
 _FILES = ("archive", "import", "export", "replay")
 _LOOKS = ("audit", "watch", "schema", "dead-letters")
-_COMMANDS = ("quickstart", *_ROLES, *_FILES, *_LOOKS, "tasks", "site", "evaluate", "chaos", "doctor", "streams", "cluster")
+_JUDGES = ("rejudge", "calibrate")
+_COMMANDS = (
+    "quickstart",
+    *_ROLES,
+    *_FILES,
+    *_LOOKS,
+    *_JUDGES,
+    "tasks",
+    "site",
+    "evaluate",
+    "chaos",
+    "doctor",
+    "streams",
+    "cluster",
+)
 
 
 @pytest.mark.parametrize("command", _COMMANDS)

@@ -82,6 +82,12 @@ async def test_parquet_has_a_row_a_step_and_a_row_an_episode(tmp_path: Path) -> 
     assert outcomes["train-r0000-t2-m0"] == ("cancelled", "excluded", None)
     assert outcomes["train-r0000-t4-m0"] == ("failed", "excluded", None)
     assert outcomes["train-r0000-t6-m0"] == ("done", None, None)
+    parts = {row["episode"]: (row["reward_parts"], row["blocked"]) for row in episodes}
+    outcome, length = {"name": "outcome", "value": 1.0, "steps": []}, {"name": "length", "value": 0.0, "steps": [0.0] * 3}
+    assert parts["train-r0000-t1-m0"] == ([outcome, length], False)
+    assert parts["train-r0000-t2-m0"] == ([], True)
+    assert parts["train-r0000-t6-m0"] == (None, None)
+    assert [row["step_reward"] for row in taken_over] == [0.0, 0.0, 0.0]
 
 
 async def test_a_selection_leaves_out_other_splits_and_what_was_worth_less(tmp_path: Path) -> None:

@@ -1,0 +1,228 @@
+"""Judging again on real servers: beside the old judgements, while the run is up or down, interrupted and continued."""
+
+import json
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bus.companions import companion_group
+from bus.settlement import settle
+from bus.topology import trajectory_queue
+from judges.episode import JudgedEpisode
+from judges.judge import Judge, Ruling, scored
+from judges.programmatic.environment import EnvironmentJudge
+from ops.rejudging import command
+from ops.rejudging.admission import admit
+from ops.role_process import millrace_command, millrace_environment
+from ops.roles import Post, join
+from ops.run_folder import RunFolder
+from schemas.errors import ConfigurationError
+from schemas.ids import EpisodeId, WorkerId
+from tests.builders import task
+from tests.judged_run import AGAIN, OLD, RELABELLED, judged_run, opened, stored, verdicts
+from tests.played import play
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
+WORKER = WorkerId("rejudge-1")
+
+
+async def rejudge(run: RunFolder, *overrides: str) -> int:
+    with anyio.fail_after(30):
+        return await command.main(run.path, overrides or (RELABELLED,), WORKER)
+
+
+def figures(run: RunFolder) -> dict[str, object]:
+    found: dict[str, object] = json.loads(run.rejudged(AGAIN).read_text())
+    return found
+
+
+async def test_a_run_that_is_down_is_judged_beside_the_old_judgements(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, _ = await judged_run(tmp_path)
+    async with opened(run) as (bus, subjects):
+        before = await stored(bus, subjects, OLD)
+    assert await rejudge(run) == 0
+    async with opened(run) as (bus, subjects):
+        assert await stored(bus, subjects, OLD) == before
+        assert verdicts(await stored(bus, subjects, AGAIN)) == [
+            "success", "failure", "excluded", "failure", "success", "excluded",
+        ]  # fmt: skip
+    found = figures(run)
+    assert found["verdicts"] == {"success": 2, "failure": 2, "excluded": 2}
+    assert found["confusion"] == {
+        "success": {"success": 2, "failure": 1}, "failure": {"failure": 1}, "excluded": {"excluded": 1},
+        "unjudged": {"excluded": 1},
+    }  # fmt: skip
+    assert (found["num_episodes"], found["unjudged"], found["against"]) == (6, [], OLD)
+    printed = capsys.readouterr()
+    assert f"every trajectory has a judgement by {AGAIN}" in printed.out
+    assert "6 of 6 judged" in printed.err
+
+
+async def test_the_configuration_takes_the_rubric_on_once(tmp_path: Path) -> None:
+    run, _ = await judged_run(tmp_path, num_episodes=3)
+    config = run.load()
+    assert await rejudge(run, RELABELLED, "env_config.evaluation_workers=3") == 0
+    taken_on = run.config.read_bytes()
+    assert run.load().bus_config.rubrics == (OLD, AGAIN)
+    assert command.with_rubric(config, AGAIN) == run.load(), "overrides are of this process alone"
+    assert await rejudge(run) == 0
+    assert run.config.read_bytes() == taken_on
+
+
+async def test_a_run_that_is_up_goes_on_meanwhile(tmp_path: Path) -> None:
+    run, _ = await judged_run(tmp_path)
+    async with opened(run) as (bus, subjects):
+        config = run.load()
+        before = await stored(bus, subjects, OLD)
+        async with join(run, config, role="judge", name="judge-1") as own, companion_group() as group:
+            group.start_soon(_judge_by_the_old, own, run)
+            await _until_judged(bus, subjects, OLD, 6)
+            own_words = await stored(bus, subjects, OLD)
+            assert await rejudge(run) == 0
+            assert len(await stored(bus, subjects, AGAIN)) == 6
+            await play(bus, task("later", index=9), subjects=subjects)
+            await _until_judged(bus, subjects, OLD, 7)
+            after = await stored(bus, subjects, OLD)
+        assert {episode: after[episode] for episode in own_words} == own_words
+        assert {episode: after[episode] for episode in before} == before
+        assert len(await stored(bus, subjects, AGAIN)) == 6
+        assert await rejudge(run) == 0
+        assert len(await stored(bus, subjects, AGAIN)) == 7
+
+
+async def _judge_by_the_old(bus: object, run: RunFolder) -> None:
+    """The run's own judge, which joined before."""
+    from bus.presence import Status
+    from ops.roles import judge_worker, subjects_of
+    from schemas.messages import Role
+
+    config = run.load()
+    post = Post(run, config, bus, subjects_of(config), WorkerId("judge-1"), Status(Role.JUDGE, WorkerId("judge-1")))  # type: ignore[arg-type]
+    await judge_worker(post, EnvironmentJudge()).run()
+
+
+async def _until_judged(bus: object, subjects: object, rubric: str, number: int) -> None:
+    with anyio.fail_after(20):
+        async with bus.tail(subjects.judged, subjects.judgements_by(rubric)) as records:  # type: ignore[attr-defined]
+            seen = set[str]()
+            async for record in records:
+                seen.add(record.subject)
+                if len(seen) == number:
+                    return
+
+
+class PausingJudge:
+    """Judges so many episodes, then says so and waits for ever."""
+
+    name = "environment_v1"
+
+    def __init__(self, num_judged: int) -> None:
+        self.asked = list[EpisodeId]()
+        self.paused = anyio.Event()
+        self._num_judged = num_judged
+
+    async def judge(self, episode: JudgedEpisode) -> Ruling:
+        if len(self.asked) == self._num_judged:
+            self.paused.set()
+            await anyio.sleep_forever()
+        self.asked.append(episode.trajectory.episode)
+        return scored(passed=True)
+
+
+async def test_what_is_judged_before_an_interruption_stays_and_the_rest_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, ended = await judged_run(tmp_path)
+    finished = {trajectory.episode for trajectory in ended if trajectory.outcome.finished}
+    first, second = PausingJudge(2), PausingJudge(99)
+
+    @asynccontextmanager
+    async def given(_: Post) -> AsyncIterator[Judge]:
+        yield first if not first.paused.is_set() else second
+
+    monkeypatch.setattr(command, "open_judge", given)
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            group.start_soon(command.main, run.path, (RELABELLED, "env_config.evaluation_workers=1"), WORKER)
+            await first.paused.wait()
+            group.cancel_scope.cancel()
+    assert "the same command goes on" in capsys.readouterr().err
+    assert not run.rejudged(AGAIN).exists()
+    async with opened(run) as (bus, subjects):
+        halfway = await stored(bus, subjects, AGAIN)
+        assert set(first.asked) <= set(halfway)
+        assert len(halfway) < len(ended)
+    assert await rejudge(run) == 0
+    assert sorted([*first.asked, *second.asked]) == sorted(finished), "nobody is judged twice"
+    async with opened(run) as (bus, subjects):
+        whole = await stored(bus, subjects, AGAIN)
+    assert {episode: whole[episode] for episode in halfway} == halfway
+    assert len(whole) == len(ended)
+
+
+async def test_a_judge_that_cannot_be_had_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, _ = await judged_run(tmp_path, num_episodes=3)
+    untouched = run.config.read_bytes()
+
+    @asynccontextmanager
+    async def none(_: Post) -> AsyncIterator[Judge]:
+        raise ConfigurationError("there is no such judge")
+        yield
+
+    monkeypatch.setattr(command, "open_judge", none)
+    with pytest.raises(ConfigurationError, match="no such judge"):
+        await rejudge(run)
+    assert run.config.read_bytes() == untouched
+    async with opened(run) as (bus, subjects):
+        assert await bus.depth(trajectory_queue(subjects, run.load().bus_config, AGAIN)) is None
+
+
+async def test_the_command_waits_for_what_others_have_in_hand_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+    run, ended = await judged_run(tmp_path)
+    argv = millrace_command(["rejudge", "--run-dir", str(run.path), RELABELLED])
+    async with opened(run) as (bus, subjects):
+        await admit(run, AGAIN)
+        queue = trajectory_queue(subjects, run.load().bus_config, AGAIN)
+        async with bus.work(queue, prefetch=0) as inbox:
+            held = await anext(aiter(inbox))
+            async with await anyio.open_process(
+                argv, env=millrace_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            ) as process:
+                await _until_judged(bus, subjects, AGAIN, len(ended) - 1)
+                assert process.returncode is None
+                process.send_signal(signal.SIGINT)
+                with anyio.fail_after(20):
+                    assert await process.wait() == 130
+            async with settle(bus, held, WORKER):
+                pass
+        # Acknowledged by somebody who judged nothing: the queue is empty, and one trajectory has no judgement.
+        done = await anyio.run_process(argv, env=millrace_environment(), check=False)
+    assert done.returncode == 1
+    assert f"no judgement by {AGAIN}: {ended[0].episode}" in done.stdout.decode()
+    assert figures(run)["unjudged"] == [ended[0].episode]
+
+
+async def test_an_archive_is_judged_again_in_a_run_of_its_own(tmp_path: Path) -> None:
+    run, ended = await judged_run(tmp_path / "first")
+    for arguments in (
+        ["archive", "--once", "--run-dir", str(run.path)],
+        [
+            "import", str(run.path / "archive"), "--no-judgements", "--run-dir", str(tmp_path / "second"),
+            "--config", "default", "bus_config.run=second",
+        ],
+        ["rejudge", "--run-dir", str(tmp_path / "second"), RELABELLED],
+    ):  # fmt: skip
+        done = await anyio.run_process(millrace_command(arguments), env=millrace_environment(), check=False)
+        assert done.returncode == 0, done.stderr.decode()
+    second = RunFolder(tmp_path / "second")
+    async with opened(second) as (bus, subjects):
+        assert await stored(bus, subjects, OLD) == {}
+        assert len(await stored(bus, subjects, AGAIN)) == len(ended)
+    assert figures(second)["confusion"] == {"unjudged": {"success": 2, "failure": 2, "excluded": 2}}
