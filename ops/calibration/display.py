@@ -18,6 +18,7 @@ _NAMED = 5
 
 def show(calibration: Calibration, console: Console) -> None:
     console.print(_figures(calibration))
+    console.print(f"\n{calibration.truth} (rows) x {calibration.rubric}", markup=False, soft_wrap=True, highlight=False)
     console.print(_matrix(calibration))
     for disagreement in calibration.comparison.disagreements:
         console.print(_told(disagreement), soft_wrap=True)
@@ -56,8 +57,7 @@ def _share(share: Share) -> str:
 def _matrix(calibration: Calibration) -> Table:
     found = calibration.comparison
     columns = [word for word in _WORDS if word in found.verdicts]
-    title = f"\n{calibration.truth} (rows) x {calibration.rubric}"
-    table = Table(box=None, padding=(0, 2, 0, 0), title=title, title_justify="left")
+    table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("")
     for word in columns:
         table.add_column(word, justify="right")

@@ -46,8 +46,16 @@ async def _rejudge(options: argparse.Namespace) -> int:
     return await main(options.run_dir.resolve(), options.overrides, WorkerId(worker_name(options)))
 
 
+def _calibrate(options: argparse.Namespace) -> int:
+    if options.template is not None and (options.rubric is not None or options.json is not None):
+        options.parser.error("--template takes neither --rubric nor --json")
+    if options.template is None and options.rubric is None:
+        options.parser.error("--rubric is missing: name the judge that is in question")
+    return _calibrate_now(options)
+
+
 @interruptible
-async def _calibrate(options: argparse.Namespace) -> int:
+async def _calibrate_now(options: argparse.Namespace) -> int:
     from ops.extras import require_extra
 
     require_extra("pyarrow", "archive")
@@ -55,11 +63,7 @@ async def _calibrate(options: argparse.Namespace) -> int:
 
     source = options.source.resolve()
     if options.template is not None:
-        if options.rubric is not None or options.json is not None:
-            options.parser.error("--template takes neither --rubric nor --json")
         return await template(source, options.template.resolve())
-    if options.rubric is None:
-        options.parser.error("--rubric is missing: name the judge that is in question")
     out = options.json.resolve() if options.json else None
     if options.labels is not None:
         return await against_labels(source, options.rubric, options.labels, out)

@@ -20,12 +20,12 @@ def report_table(found: Rejudged) -> Group:
     for name, value in spending_rows(found.spending):
         figures.add_row(name, f"[bold]{value}[/]")
     figures.add_row("elapsed s", f"[bold]{found.elapsed_s:.1f}[/]")
-    return Group(figures, "", _confusion(found)) if found.against else Group(figures)
+    return Group(figures, f"\n{found.against} (rows) x {found.rubric}", _confusion(found)) if found.against else Group(figures)
 
 
 def _confusion(found: Rejudged) -> Table:
     columns = [word for word in _WORDS if word in found.verdicts]
-    table = Table(box=None, padding=(0, 2, 0, 0), title=f"{found.against} (rows) x {found.rubric}", title_justify="left")
+    table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("")
     for word in columns:
         table.add_column(word, justify="right")

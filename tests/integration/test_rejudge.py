@@ -11,18 +11,24 @@ import anyio
 import pytest
 
 from bus.companions import companion_group
+from bus.ports import Bus
+from bus.presence import Status
 from bus.settlement import settle
+from bus.subjects import Subjects
 from bus.topology import trajectory_queue
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, scored
 from judges.programmatic.environment import EnvironmentJudge
+from ops.archive import archive_command, import_command
+from ops.configuration import load_config
 from ops.rejudging import command
 from ops.rejudging.admission import admit
 from ops.role_process import millrace_command, millrace_environment
-from ops.roles import Post, join
+from ops.roles import Post, join, judge_worker, subjects_of
 from ops.run_folder import RunFolder
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId, WorkerId
+from schemas.messages import Role
 from tests.builders import task
 from tests.judged_run import AGAIN, OLD, RELABELLED, judged_run, opened, stored, verdicts
 from tests.played import play
@@ -97,20 +103,16 @@ async def test_a_run_that_is_up_goes_on_meanwhile(tmp_path: Path) -> None:
         assert len(await stored(bus, subjects, AGAIN)) == 7
 
 
-async def _judge_by_the_old(bus: object, run: RunFolder) -> None:
+async def _judge_by_the_old(bus: Bus, run: RunFolder) -> None:
     """The run's own judge, which joined before."""
-    from bus.presence import Status
-    from ops.roles import judge_worker, subjects_of
-    from schemas.messages import Role
-
     config = run.load()
-    post = Post(run, config, bus, subjects_of(config), WorkerId("judge-1"), Status(Role.JUDGE, WorkerId("judge-1")))  # type: ignore[arg-type]
+    post = Post(run, config, bus, subjects_of(config), WorkerId("judge-1"), Status(Role.JUDGE, WorkerId("judge-1")))
     await judge_worker(post, EnvironmentJudge()).run()
 
 
-async def _until_judged(bus: object, subjects: object, rubric: str, number: int) -> None:
+async def _until_judged(bus: Bus, subjects: Subjects, rubric: str, number: int) -> None:
     with anyio.fail_after(20):
-        async with bus.tail(subjects.judged, subjects.judgements_by(rubric)) as records:  # type: ignore[attr-defined]
+        async with bus.tail(subjects.judged, subjects.judgements_by(rubric)) as records:
             seen = set[str]()
             async for record in records:
                 seen.add(record.subject)
@@ -148,20 +150,19 @@ async def test_what_is_judged_before_an_interruption_stays_and_the_rest_follows(
         yield first if not first.paused.is_set() else second
 
     monkeypatch.setattr(command, "open_judge", given)
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as group:
-            group.start_soon(command.main, run.path, (RELABELLED, "env_config.evaluation_workers=1"), WORKER)
-            await first.paused.wait()
-            group.cancel_scope.cancel()
-    assert "the same command goes on" in capsys.readouterr().err
-    assert not run.rejudged(AGAIN).exists()
     async with opened(run) as (bus, subjects):
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as group:
+                group.start_soon(command.main, run.path, (RELABELLED, "env_config.evaluation_workers=1"), WORKER)
+                await first.paused.wait()
+                group.cancel_scope.cancel()
+        assert "the same command goes on" in capsys.readouterr().err
+        assert not run.rejudged(AGAIN).exists()
         halfway = await stored(bus, subjects, AGAIN)
         assert set(first.asked) <= set(halfway)
         assert len(halfway) < len(ended)
-    assert await rejudge(run) == 0
-    assert sorted([*first.asked, *second.asked]) == sorted(finished), "nobody is judged twice"
-    async with opened(run) as (bus, subjects):
+        assert await rejudge(run) == 0
+        assert sorted([*first.asked, *second.asked]) == sorted(finished), "nobody is judged twice"
         whole = await stored(bus, subjects, AGAIN)
     assert {episode: whole[episode] for episode in halfway} == halfway
     assert len(whole) == len(ended)
@@ -211,17 +212,11 @@ async def test_the_command_waits_for_what_others_have_in_hand_and_ctrl_c_ends_it
 
 async def test_an_archive_is_judged_again_in_a_run_of_its_own(tmp_path: Path) -> None:
     run, ended = await judged_run(tmp_path / "first")
-    for arguments in (
-        ["archive", "--once", "--run-dir", str(run.path)],
-        [
-            "import", str(run.path / "archive"), "--no-judgements", "--run-dir", str(tmp_path / "second"),
-            "--config", "default", "bus_config.run=second",
-        ],
-        ["rejudge", "--run-dir", str(tmp_path / "second"), RELABELLED],
-    ):  # fmt: skip
-        done = await anyio.run_process(millrace_command(arguments), env=millrace_environment(), check=False)
-        assert done.returncode == 0, done.stderr.decode()
+    assert await archive_command.once(run, run.load(), "archiver-1") == 0
     second = RunFolder(tmp_path / "second")
+    second.create(load_config("default", ["bus_config.run=second"]), needed_bytes=0)
+    assert await import_command.main(run.path / "archive", second, second.load(), judgements=False) == 0
+    assert await rejudge(second) == 0
     async with opened(second) as (bus, subjects):
         assert await stored(bus, subjects, OLD) == {}
         assert len(await stored(bus, subjects, AGAIN)) == len(ended)
