@@ -4,7 +4,7 @@ import json
 import signal
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -22,7 +22,7 @@ from judges.programmatic.environment import EnvironmentJudge
 from ops.archive import archive_command, import_command
 from ops.configuration import load_config
 from ops.rejudging import command
-from ops.rejudging.admission import admit
+from ops.rejudging.admission import admit, with_rubric
 from ops.role_process import millrace_command, millrace_environment
 from ops.roles import Post, join, judge_worker, subjects_of
 from ops.run_folder import RunFolder
@@ -77,7 +77,7 @@ async def test_the_configuration_takes_the_rubric_on_once(tmp_path: Path) -> Non
     assert await rejudge(run, RELABELLED, "env_config.evaluation_workers=3") == 0
     taken_on = run.config.read_bytes()
     assert run.load().bus_config.rubrics == (OLD, AGAIN)
-    assert command.with_rubric(config, AGAIN) == run.load(), "overrides are of this process alone"
+    assert with_rubric(config, AGAIN) == run.load(), "overrides are of this process alone"
     assert await rejudge(run) == 0
     assert run.config.read_bytes() == taken_on
 
@@ -172,10 +172,8 @@ async def test_a_judge_that_cannot_be_had_leaves_no_trace(tmp_path: Path, monkey
     run, _ = await judged_run(tmp_path, num_episodes=3)
     untouched = run.config.read_bytes()
 
-    @asynccontextmanager
-    async def none(_: Post) -> AsyncIterator[Judge]:
+    def none(_: Post) -> AbstractAsyncContextManager[Judge]:
         raise ConfigurationError("there is no such judge")
-        yield
 
     monkeypatch.setattr(command, "open_judge", none)
     with pytest.raises(ConfigurationError, match="no such judge"):

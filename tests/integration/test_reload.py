@@ -1,6 +1,6 @@
 """A running server takes new permissions on: at once, for clients that are connected, and without disturbing anyone."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from bus.settlement import settle
 from bus.topology import shared_queues, streams, trajectory_queue
 from schemas.config import BusConfig
 from schemas.errors import NotPermitted
+from schemas.ids import RunName
 from tests.builders import WORKER, judgement, task, trajectory
 from tests.contract.backends import SUBJECTS
 
@@ -67,9 +68,8 @@ async def test_connected_clients_go_on_and_may_more(tmp_path: Path) -> None:
         companion_group() as group,
     ):
         await create_topology(admin, streams(SUBJECTS, BEFORE), shared_queues(SUBJECTS, BEFORE, BEFORE.rubrics))
-        waiting: tuple[tuple[Callable[[Bus], Awaitable[None]], Bus], ...] = ((work, judge_bus), (tail, consumer))
-        for follow, bus in waiting:
-            group.start_soon(follow, bus)
+        group.start_soon(work, judge_bus)
+        group.start_soon(tail, consumer)
         await publish(admin, "a")
         await wait_for(lambda: worked == tailed == {1})
         for _ in range(2):
@@ -97,7 +97,7 @@ async def test_before_it_nothing_more_is_permitted(tmp_path: Path) -> None:
 
 async def test_what_a_start_would_write_is_what_a_reload_writes(tmp_path: Path) -> None:
     async with nats_server(tmp_path, [BEFORE]):
-        await reload_permissions(tmp_path, [AFTER, replace(AFTER, run=SUBJECTS.run.__class__("unserved"))])
+        await reload_permissions(tmp_path, [AFTER, replace(AFTER, run=RunName("unserved"))])
         reloaded = (tmp_path / "nats.conf").read_text()
     async with nats_server(tmp_path, [AFTER]):
         started = (tmp_path / "nats.conf").read_text()

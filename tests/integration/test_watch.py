@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from bus.jetstream import JetStreamBus
 from ops.role_process import millrace_command, millrace_environment
-from schemas.messages import Outcome, Split
+from schemas.messages import JudgeCall, Outcome, Split
 from tests.builders import task
+from tests.contract.backends import SUBJECTS
 from tests.played import judge, play
 from tests.running_run import running_run
 
@@ -66,6 +68,18 @@ async def test_records_are_chosen(bus: JetStreamBus, tmp_path: Path) -> None:
     assert await seen("judgements", "--from", "1", "--outcome", "answered", "--website", "demo:*", "--version", "0-4") == [3]
     assert await seen("trajectories", "--durable", "mine") == [1, 2, 3]
     assert await seen("trajectories", "--durable", "mine") == []
+
+
+async def test_what_judges_models_answered(bus: JetStreamBus, tmp_path: Path) -> None:
+    asked = JudgeCall(
+        episode=task("a").episode, rubric="rubric_v1", stage="blocking", question="d1", answer=0, model="m", text="{}",
+        accepted=True,
+    )  # fmt: skip
+    for call in (asked, replace(asked, stage="criterion_b", question="d2", text="not json", accepted=False)):
+        await bus.append(SUBJECTS.calls, SUBJECTS.call(call.rubric, call.episode, call.question, call.answer), call)
+    [line] = await watch(tmp_path, "calls", "--no-follow", "--stage", "criterion_b", "--rubric", "rubric_v1")
+    assert (line["message"]["text"], line["message"].get("accepted")) == ("not json", False)
+    assert line["subject"] == f"test.call.rubric_v1.{asked.episode}.d2.0"
 
 
 async def test_pictures_become_files_and_never_text(bus: JetStreamBus, tmp_path: Path) -> None:

@@ -287,7 +287,7 @@ async def test_damage_is_found_named_and_not_imported(tmp_path: Path, kind: str)
 
 async def test_what_a_judgement_took_can_be_queried_and_older_parts_without_it_are_sound(tmp_path: Path) -> None:
     folder = await world.archive(await filled(), SUBJECTS, tmp_path / "archive")
-    table = pq.read_table(folder.judgements.path)
+    table = pq.read_table([part.path for part in folder.judgements.parts()])
     assert set(zip(*(table[name].to_pylist() for name in ("num_calls", "cost")), strict=True)) == {(3, 0.25)}
     blocked = dict(zip(table["episode"].to_pylist(), table["blocked"].to_pylist(), strict=True))
     assert {episode for episode, is_blocked in blocked.items() if is_blocked} == {"train-r0000-t2-m0", "train-r0000-t4-m0"}
