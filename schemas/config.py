@@ -399,6 +399,10 @@ class Composite:
         _require(bool(self.parts), "judge_config.composites: parts is empty: write the names of judges, each with a weight")
         for name, weight in self.parts.items():
             _require(weight > 0, f"judge_config.composites: the weight of {name} is {weight:g}: write a number above 0")
+        _require(
+            0 < self.threshold <= 1,
+            f"judge_config.composites: threshold is {self.threshold:g}: write a mean reward above 0, at most 1",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

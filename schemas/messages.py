@@ -103,7 +103,9 @@ class CheckMatch(enum.Enum):
     NUMBER = "number"
     """The first number in the value equals the expected one, to a relative 1e-6."""
     PATTERN = "pattern"
-    """A regular expression (Python's) is found in the value."""
+    """A regular expression (Python's) is found in the value, within a second."""
+    FUZZY = "fuzzy"
+    """The words are nearly equal in any order, and the numbers and negations are the same; not of addresses."""
 
 
 class Check(Struct, frozen=True):

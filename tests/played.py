@@ -19,6 +19,7 @@ async def play(
     subjects: Subjects = SUBJECTS,
     num_steps: int = 1,
     outcome: Outcome = Outcome.DONE,
+    answer: str = "",
     reward: float | None = 1.0,
     store: bool = True,
     in_prompt: Callable[[int], tuple[int, ...]] = lambda step: (step,),
@@ -32,14 +33,15 @@ async def play(
         owner = taken
         for step in range(num_steps):
             seen = await owner.observe(observation(task, step, data=b"picture %d" % step))
-            answer = msgspec.structs.replace(step_request(task, step), pictures=in_prompt(step))
-            owner.answered(await chain.answer(bus, subjects, seen, answer))
+            request = msgspec.structs.replace(step_request(task, step), pictures=in_prompt(step))
+            owner.answered(await chain.answer(bus, subjects, seen, request))
     trajectory = Trajectory(
         task=task,
         attempt=1,
         outcome=outcome,
         num_observations=num_steps,
         num_steps=num_steps,
+        answer=answer,
         environment_reward=reward,
         worker=WORKER,
     )

@@ -1,10 +1,11 @@
 """The `checks` of a task file's line: a list of `{kind, expected, match, expression}`; a mistake says what to write."""
 
 import math
-import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import TypeVar
+
+import regex
 
 from schemas.messages import Check, CheckKind, CheckMatch
 
@@ -38,6 +39,8 @@ def _check(item: object) -> Check:
         raise InvalidCheck(f"unknown key {unknown[0]!r}; write only {', '.join(_KEYS)}")
     kind = _one_of(CheckKind, item.get("kind"), "kind")
     match = _one_of(CheckMatch, item.get("match", CheckMatch.EQUALS.value), "match")
+    if kind is CheckKind.URL and match is CheckMatch.FUZZY:
+        raise InvalidCheck("match 'fuzzy' is for words; write equals, contains or pattern for an address")
     check = Check(kind=kind, expected=_expected(item), match=match, expression=_expression(item, kind))
     for text in check.expected:
         _require_meaning(match, text)
@@ -87,10 +90,12 @@ def _require_meaning(match: CheckMatch, text: str) -> None:
             finite = False
         if not finite:
             raise InvalidCheck(f"expected {text!r} is not a number; write one such as 12.5")
+    if match is CheckMatch.FUZZY and not any(letter.isalnum() for letter in text):
+        raise InvalidCheck(f"expected {text!r} holds neither a word nor a number; write equals instead of fuzzy")
     if match is CheckMatch.PATTERN:
         try:
-            re.compile(text)
-        except re.error as error:
+            regex.compile(text)
+        except regex.error as error:
             raise InvalidCheck(
                 f"expected {text!r} is not a pattern ({error}); write a regular expression of Python's"
             ) from None

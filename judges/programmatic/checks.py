@@ -8,13 +8,16 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from judges.programmatic.fuzzy import alike
+from judges.programmatic.numbers import numbers_of
+from judges.programmatic.patterns import found
 from schemas.errors import JudgeError
+from schemas.ids import TaskId
 from schemas.messages import Check, CheckKind, CheckMatch, FinalState, StageVerdict
 
-_NUMBER = re.compile(r"(?<!\w)(?<!\d[.,])-?(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:[.,]\d+)?)")
-"""Commas in front of three digits part thousands; any other comma is a decimal one. Digits inside a word are no number."""
 _QUOTES = ('""', "''", "“”", "‘’", "«»", "``")
 _SHOWN = 120
 """Characters of a value that a verdict quotes."""
@@ -27,14 +30,24 @@ _VERBS = {
     CheckMatch.CONTAINS: ("contains", "does not contain"),
     CheckMatch.NUMBER: ("has the number", "does not have the number"),
     CheckMatch.PATTERN: ("matches", "does not match"),
+    CheckMatch.FUZZY: ("says the same as", "does not say the same as"),
 }
+
+
+@contextmanager
+def naming(task: TaskId) -> Iterator[None]:
+    """Puts the task's name in front of what is wrong with its checks."""
+    try:
+        yield
+    except JudgeError as error:
+        raise type(error)(f"task {task}: {error}") from error
 
 
 def evaluate(checks: Sequence[Check], answer: str, final_state: FinalState | None) -> tuple[StageVerdict, ...]:
     """One verdict a check, in their order.
 
     Raises:
-        JudgeError: an expected value is no number or no pattern although its check needs one.
+        JudgeError: an expected value is no number or no pattern although its check needs one, or a pattern takes too long.
     """
     values = _values(checks, answer, final_state)
     return tuple(
@@ -75,31 +88,30 @@ def matches(kind: CheckKind, match: CheckMatch, value: str, expected: str) -> bo
     """Whether one value is what was expected. Case and runs of white space never count.
 
     Raises:
-        JudgeError: `expected` is no number or no pattern although `match` needs one.
+        JudgeError: `expected` is no number or no pattern although `match` needs one, or the pattern takes too long.
+        ConfigurationError: `match` is fuzzy, and what it needs is not installed.
     """
     match match:
-        case CheckMatch.EQUALS if kind is CheckKind.URL:
-            return _same_address(value, expected)
-        case CheckMatch.EQUALS if kind is CheckKind.ANSWER:
-            return _bare(value) == _bare(expected)
         case CheckMatch.EQUALS:
-            return _plain(value) == _plain(expected)
+            return _equal(kind, value, expected)
         case CheckMatch.CONTAINS:
             return _contains(_plain(value), _plain(expected))
         case CheckMatch.NUMBER:
             return _same_number(value, expected)
         case CheckMatch.PATTERN:
-            return _found(value, expected)
+            return found(expected, " ".join(unicodedata.normalize("NFKC", value).split()))
+        case CheckMatch.FUZZY:
+            return alike(value, expected)
 
 
-def first_number(text: str) -> float | None:
-    """The first number that stands in a text by itself: `4.5` in `rated 4.5 of 5`, none in `B12`."""
-    found = _NUMBER.search(unicodedata.normalize("NFKC", text).replace("\N{MINUS SIGN}", "-"))
-    if found is None:
-        return None
-    digits = found.group()
-    parts_thousands = re.fullmatch(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?", digits)
-    return float(digits.replace(",", "" if parts_thousands else "."))
+def _equal(kind: CheckKind, value: str, expected: str) -> bool:
+    match kind:
+        case CheckKind.URL:
+            return _same_address(value, expected)
+        case CheckKind.ANSWER:
+            return _bare(value) == _bare(expected)
+        case CheckKind.PAGE:
+            return _plain(value) == _plain(expected)
 
 
 def _plain(text: str) -> str:
@@ -125,17 +137,8 @@ def _same_number(value: str, expected: str) -> bool:
         wanted = float(expected)
     except ValueError as error:
         raise JudgeError(f"a check expects the number {_quoted(expected)}, which is none: correct the task") from error
-    number = first_number(value)
-    return number is not None and math.isclose(number, wanted, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
-
-
-def _found(value: str, pattern: str) -> bool:
-    try:
-        return re.search(pattern, " ".join(unicodedata.normalize("NFKC", value).split()), re.IGNORECASE) is not None
-    except re.error as error:
-        raise JudgeError(
-            f"a check expects the pattern {_quoted(pattern)}, which is none ({error}): correct the task"
-        ) from error
+    numbers = numbers_of(value)
+    return bool(numbers) and math.isclose(numbers[0], wanted, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
 
 
 def _same_address(url: str, expected: str) -> bool:

@@ -2,7 +2,7 @@
 
 from judges.episode import JudgedEpisode
 from judges.judge import Ruling, undecided
-from judges.programmatic.checks import evaluate
+from judges.programmatic.checks import evaluate, naming
 from schemas.errors import JudgeError
 from schemas.messages import CheckKind, StageVerdict, Trajectory, Verdict
 
@@ -24,7 +24,8 @@ class EnvironmentJudge:
 
 def _by_checks(trajectory: Trajectory) -> Ruling:
     checks = trajectory.task.checks
-    stages = evaluate(checks, trajectory.answer, trajectory.final_state)
+    with naming(trajectory.task.task):
+        stages = evaluate(checks, trajectory.answer, trajectory.final_state)
     if trajectory.final_state is None:
         unread = [check.kind is not CheckKind.ANSWER for check in checks]
         # A wrong answer is a failure whatever the page was; a page that nobody could look at is none.

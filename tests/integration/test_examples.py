@@ -6,10 +6,19 @@ import sys
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
-from schemas.messages import Outcome, Split
+from bus.jetstream import JetStreamBus, create_topology
+from bus.presence import Status
+from bus.topology import shared_queues, streams
+from judges.registry import find
+from judges.worker import JudgeWorker
+from schemas.config import BusConfig, EnvConfig, JudgeConfig
+from schemas.ids import WorkerId
+from schemas.messages import Judgement, Outcome, Role, Split
 from tests.builders import task
+from tests.contract.backends import SUBJECTS
 from tests.played import judge, play
 from tests.running_run import running_run
 
@@ -66,6 +75,50 @@ async def test_any_language_reads_the_streams(tmp_path: Path) -> None:
             f"{first.episode}/1.jpg": b"picture 1",
             f"{second.episode}/0.jpg": b"picture 0",
         }
+
+
+async def test_judges_of_ones_own_judge_a_run(tmp_path: Path) -> None:
+    async with running_run(tmp_path / "run") as bus:
+        for name, reference, answer in [("right", "12", "12 rooms"), ("unsure", "12", "12 or 13"), ("open", None, "12")]:
+            asked = msgspec.structs.replace(task(name), reference_answer=reference)
+            await play(bus, asked, num_steps=2, outcome=Outcome.ANSWERED, answer=answer)
+        await play(bus, task("gone"), outcome=Outcome.FAILED)
+        done = await run_example("custom_judge.py", "--run-dir", str(tmp_path / "run"))
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines() == [
+            "train-r0000-right-m0: one_number_v1 success 1.0 | clean_steps_v1 success 1.0",
+            "train-r0000-unsure-m0: one_number_v1 failure 0.0 | clean_steps_v1 success 1.0",
+            "train-r0000-open-m0: one_number_v1 no verdict (task open has no reference answer) | clean_steps_v1 success 1.0",
+        ]
+        judged = await judged_by(bus, "one_number_v1", num_episodes=4)
+    assert {each.episode.removesuffix("-m0"): (each.verdict.value, each.reward) for each in judged} == {
+        "train-r0000-right": ("success", 1.0),
+        "train-r0000-unsure": ("failure", 0.0),
+        "train-r0000-open": ("error", None),
+        "train-r0000-gone": ("excluded", None),
+    }
+
+
+async def judged_by(bus: JetStreamBus, name: str, *, num_episodes: int) -> list[Judgement]:
+    """What a worker with the example's judge comes to."""
+    config, bus_config = JudgeConfig(judge=name, max_attempts=1), BusConfig(run=SUBJECTS.run, rubrics=(name,))
+    await create_topology(bus, streams(SUBJECTS, bus_config), shared_queues(SUBJECTS, bus_config, bus_config.rubrics))
+    worker = JudgeWorker(
+        bus=bus,
+        subjects=SUBJECTS,
+        worker=WorkerId("judge-1"),
+        status=Status(Role.JUDGE, WorkerId("judge-1")),
+        bus_config=bus_config,
+        env_config=EnvConfig(),
+        judge_config=config,
+        judge=find(name, (str(ROOT / "examples/custom_judge.py"),)),
+    )
+    async with anyio.create_task_group() as group, bus.tail(SUBJECTS.judged, SUBJECTS.judgements(None)) as records:
+        group.start_soon(worker.run)
+        with anyio.fail_after(20):
+            found = [(await anext(records)).message for _ in range(num_episodes)]
+        group.cancel_scope.cancel()
+    return [each for each in found if isinstance(each, Judgement)]
 
 
 def test_the_foreign_consumer_knows_nothing_of_ours() -> None:

@@ -162,6 +162,8 @@ def test_checks_are_read(tmp_path: Path) -> None:
         ([{"kind": "answer", "expected": True}], "expected holds True; write a text"),
         ([{"kind": "page", "expected": "a"}], "needs an expression; write JavaScript such as 'document.title'"),
         ([{"kind": "url", "expected": "a", "expression": "x"}], "leave it out, or write kind 'page'"),
+        ([{"kind": "url", "expected": "/cart", "match": "fuzzy"}], "match 'fuzzy' is for words; write equals, contains or"),
+        ([{"kind": "answer", "expected": "%", "match": "fuzzy"}], "'%' holds neither a word nor a number; write equals"),
         ([{"kind": "answer", "expected": "many", "match": "number"}], "'many' is not a number; write one such as 12.5"),
         ([{"kind": "answer", "expected": "(", "match": "pattern"}], "'(' is not a pattern"),
     ],

@@ -1,0 +1,120 @@
+"""Judges made of other judges. A success needs every verdict that it rests on: a part without one is never counted as passed.
+
+Parts are asked one after the other, as written (write the cheap ones first), until no further part could change the outcome:
+
+| | `all` | `any` | `weighted` |
+|---|---|---|---|
+| success | every part is a success | a part is a success | the mean reward reaches the threshold |
+| failure | a part is a failure, whatever became of the others | every part is a failure | it does not |
+| no verdict | else | else | a part has none |
+| excluded | a part is excluded (as when it finds the site blocked) before another decided | likewise | likewise |
+
+An error that another attempt may cure makes the whole be asked again, unless other parts decide. Rewards of `all` and `any`
+are 1 and 0; of `weighted` they are the weighted mean, with a part of the reward for each judge and its steps.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from judges.episode import JudgedEpisode
+from judges.judge import Judge, Ruling, scored, undecided
+from schemas.config import Composite
+from schemas.errors import JudgeError, NoVerdict
+from schemas.messages import RewardPart, StageUsage, StageVerdict, Verdict
+
+_TOLERANCE = 1e-9
+"""Of a mean that reaches the threshold but for the rounding of its sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one judge found; `curable`: another attempt may find more."""
+
+    judge: str
+    ruling: Ruling
+    curable: JudgeError | None = None
+
+
+class CompositeJudge:
+    """Asks its parts as the table above says.
+
+    `judges` are those of `composite.parts`, in that order.
+    """
+
+    def __init__(self, name: str, composite: Composite, judges: Sequence[Judge]) -> None:
+        assert [judge.name for judge in judges] == list(composite.parts), f"{name}: {judges} for {composite.parts}"
+        self.name = name
+        self._composite = composite
+        self._judges = tuple(judges)
+
+    async def judge(self, episode: JudgedEpisode) -> Ruling:
+        """Raises `JudgeError` when a part did, and another attempt may decide."""
+        asked: list[_Part] = []
+        for judge in self._judges:
+            asked.append(await _ask(judge, episode))
+            if self._is_decided_by(asked[-1].ruling.verdict):
+                break
+        return self._combined(asked)
+
+    def _is_decided_by(self, verdict: Verdict) -> bool:
+        match self._composite.combine:
+            case "all":
+                return verdict in (Verdict.FAILURE, Verdict.EXCLUDED)
+            case "any":
+                return verdict in (Verdict.SUCCESS, Verdict.EXCLUDED)
+            case "weighted":
+                return verdict in (Verdict.ERROR, Verdict.EXCLUDED)
+
+    def _combined(self, asked: Sequence[_Part]) -> Ruling:
+        last = asked[-1].ruling
+        stages = tuple(stage for part in asked for stage in _named(part))
+        usage = tuple(usage for part in asked for usage in part.ruling.usage)
+        if last.verdict is Verdict.EXCLUDED:
+            return replace(last, stages=stages, usage=usage, error=f"{asked[-1].judge}: {last.error}")
+        if last.reward is not None and self._is_decided_by(last.verdict):
+            return scored(passed=last.verdict is Verdict.SUCCESS, stages=stages, usage=usage)
+        if without := [part for part in asked if part.ruling.reward is None]:
+            return _without_verdict(without, stages, usage)
+        if self._composite.combine == "weighted":
+            return self._weighted(asked, stages, usage)
+        return scored(passed=last.verdict is Verdict.SUCCESS, stages=stages, usage=usage)
+
+    def _weighted(self, asked: Sequence[_Part], stages: tuple[StageVerdict, ...], usage: tuple[StageUsage, ...]) -> Ruling:
+        weights = self._composite.parts
+        total = sum(weights.values())
+        parts = tuple(_share(part, weights[part.judge] / total) for part in asked)
+        reward = sum(part.value for part in parts)
+        passed = reward >= self._composite.threshold - _TOLERANCE
+        verdict = Verdict.SUCCESS if passed else Verdict.FAILURE
+        return Ruling(verdict=verdict, reward=reward, stages=stages, parts=parts, usage=usage)
+
+
+async def _ask(judge: Judge, episode: JudgedEpisode) -> _Part:
+    try:
+        return _Part(judge.name, await judge.judge(episode))
+    except NoVerdict as error:
+        return _Part(judge.name, undecided(str(error)))
+    except JudgeError as error:
+        return _Part(judge.name, undecided(str(error)), curable=error)
+
+
+def _without_verdict(without: Sequence[_Part], stages: tuple[StageVerdict, ...], usage: tuple[StageUsage, ...]) -> Ruling:
+    reason = "; ".join(f"{part.judge}: {part.ruling.error}" for part in without)
+    curable = next((part.curable for part in without if part.curable is not None), None)
+    if curable is not None:
+        raise JudgeError(reason) from curable
+    return undecided(reason, stages=stages, usage=usage)
+
+
+def _named(part: _Part) -> tuple[StageVerdict, ...]:
+    """Its stages under the judge's name; its verdict, where it has no stages."""
+    if not part.ruling.stages and part.ruling.reward is not None:
+        return (StageVerdict(part.judge, passed=part.ruling.verdict is Verdict.SUCCESS),)
+    return tuple(msgspec.structs.replace(stage, stage=f"{part.judge}.{stage.stage}") for stage in part.ruling.stages)
+
+
+def _share(part: _Part, share: float) -> RewardPart:
+    assert part.ruling.reward is not None
+    return RewardPart(part.judge, share * part.ruling.reward, tuple(share * earned for earned in part.ruling.step_rewards))

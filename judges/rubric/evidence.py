@@ -1,0 +1,49 @@
+"""Which pictures a question shows. Pure; the last picture of the episode is among them always."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from schemas.messages import Observation, Picture
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One distinct picture of an episode."""
+
+    picture: Picture
+    steps: tuple[int, ...]
+    """All steps at which it was seen, ascending."""
+
+    @property
+    def step(self) -> int:
+        """The last of them, by which it is named."""
+        return self.steps[-1]
+
+
+def distinct(observations: Sequence[Observation]) -> tuple[Sight, ...]:
+    """Every picture once, in the order in which they were last seen: the state that the episode ended with comes last."""
+    steps = dict[bytes, list[int]]()
+    pictures = dict[bytes, Picture]()
+    data = b""
+    for position, observation in enumerate(observations):
+        if not (observation.same_picture and position > 0):
+            data = observation.picture.data
+        pictures.setdefault(data, observation.picture)
+        steps.setdefault(data, []).append(observation.step)
+    sights = (Sight(pictures[data], tuple(seen)) for data, seen in steps.items())
+    return tuple(sorted(sights, key=lambda sight: sight.step))
+
+
+def spread(sights: Sequence[Sight], limit: int) -> tuple[Sight, ...]:
+    """At most `limit` of them, evenly spread, the first and the last included; of one, the last."""
+    if len(sights) <= limit:
+        return tuple(sights)
+    if limit == 1:
+        return (sights[-1],)
+    return tuple(sights[round(index * (len(sights) - 1) / (limit - 1))] for index in range(limit))
+
+
+def evidence(sights: Sequence[Sight], needed: Collection[int], limit: int) -> tuple[Sight, ...]:
+    """The sights whose `step` is needed, and the last; thinned to `limit`."""
+    last = len(sights) - 1
+    return spread([sight for index, sight in enumerate(sights) if index == last or sight.step in needed], limit)
