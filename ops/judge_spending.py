@@ -59,16 +59,15 @@ def spent(judgements: Iterable[Judgement]) -> Spending:
 
 
 def spending_rows(spending: Spending) -> tuple[tuple[str, str], ...]:
-    """Names and figures for a table."""
+    """Names and figures for a table; of models only where one was asked."""
+    seconds = ("seconds of judging", f"{spending.judged_s:.2f}, {spending.seconds_each or 0.0:.4f} a trajectory")
+    if not spending.num_calls and not spending.num_failures:
+        return (seconds,)
     cached = spending.cached_share
+    of_them = "" if cached is None else f" ({cached:.0%} cached)"
     return (
         ("model calls", f"{spending.num_calls:,}, {spending.num_failures:,} requests without an answer"),
-        (
-            "tokens",
-            f"{spending.prompt_tokens:,} in"
-            + ("" if cached is None else f" ({cached:.0%} cached)")
-            + f", {spending.completion_tokens:,} out",
-        ),
+        ("tokens", f"{spending.prompt_tokens:,} in{of_them}, {spending.completion_tokens:,} out"),
         ("cost", f"{spending.cost:.4f}, {spending.cost_each or 0.0:.6f} a trajectory"),
-        ("seconds of judging", f"{spending.judged_s:.2f}, {spending.seconds_each or 0.0:.4f} a trajectory"),
+        seconds,
     )

@@ -20,6 +20,7 @@ class RunFolder:
     """Paths of one run.
 
     config.yaml     resolved configuration
+    config.lock     held by a process that changes it
     server/         data and credentials of the run's own nats-server
     logs/           a JSON-lines file and an output file a worker
     tasks/          task files made for this run

@@ -84,16 +84,18 @@ def _labelled(given: Mapping[EpisodeId, Label], episode: EpisodeId) -> Truth:
 
 
 async def _finish(calibration: Calibration, out: Path | None) -> int:
+    written = "" if out is None else await _written(calibration, out)
     console = Console()
     show(calibration, console)
-    if out is not None:
-        make_output(out.parent)
-        await anyio.Path(out).write_bytes(msgspec.json.format(msgspec.json.encode(calibration.as_json())) + b"\n")
-        console.print(f"\nwritten to {await _drawn(calibration, out)}", soft_wrap=True, highlight=False)
+    if written:
+        console.print(f"\nwritten to {written}", soft_wrap=True, highlight=False)
     return 0
 
 
-async def _drawn(calibration: Calibration, out: Path) -> str:
+async def _written(calibration: Calibration, out: Path) -> str:
+    """Names the files."""
+    make_output(out.parent)
+    await anyio.Path(out).write_bytes(msgspec.json.format(msgspec.json.encode(calibration.as_json())) + b"\n")
     if find_spec("matplotlib") is None:
         return f"{out}; there is no picture, which needs matplotlib"
     from ops.calibration.drawing import draw

@@ -1,4 +1,4 @@
-"""A calibration for a terminal: its figures, the matrix of verdicts, and every disagreement."""
+"""A calibration for a terminal: its figures, the matrix of verdicts, and the disagreements."""
 
 from collections.abc import Iterator
 
@@ -14,14 +14,18 @@ from schemas.messages import Verdict
 
 _WORDS = (*(verdict.value for verdict in Verdict), UNJUDGED, UNLABELLED)
 _NAMED = 5
+_TOLD = 40
 
 
 def show(calibration: Calibration, console: Console) -> None:
     console.print(_figures(calibration))
     console.print(f"\n{calibration.truth} (rows) x {calibration.rubric}", markup=False, soft_wrap=True, highlight=False)
     console.print(_matrix(calibration))
-    for disagreement in calibration.comparison.disagreements:
+    disagreements = calibration.comparison.disagreements
+    for disagreement in disagreements[:_TOLD]:
         console.print(_told(disagreement), soft_wrap=True)
+    if len(disagreements) > _TOLD:
+        console.print(f"\nand {len(disagreements) - _TOLD} more disagreements: --json writes all", highlight=False)
     if calibration.unknown:
         more = " ..." if len(calibration.unknown) > _NAMED else ""
         listed = ", ".join(calibration.unknown[:_NAMED])

@@ -15,7 +15,7 @@ from ops.calibration.drawing import draw
 from ops.calibration.labels import read_labels
 from ops.calibration.report import Calibration
 from ops.calibration.statistics import Confusion, Share
-from ops.judge_spending import Spending, spent
+from ops.judge_spending import Spending, spending_rows, spent
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId
 from schemas.messages import Judgement, StageUsage, StageVerdict, Verdict
@@ -112,6 +112,9 @@ def test_spending_adds_up() -> None:
         judged_s=4.0,
     )  # fmt: skip
     assert (total.cached_share, total.cost_each, total.seconds_each) == (0.25, 0.5, 2.0)
+    assert [name for name, _ in spending_rows(total)] == ["model calls", "tokens", "cost", "seconds of judging"]
+    assert dict(spending_rows(total))["tokens"] == "200 in (25% cached), 18 out"
+    assert [name for name, _ in spending_rows(spent((judged("b", Verdict.FAILURE),)))] == ["seconds of judging"]
     assert (Spending().cached_share, Spending().cost_each, Spending().seconds_each) == (None, None, None)
 
 
@@ -175,6 +178,14 @@ def test_what_is_shown() -> None:
     assert "train-r0000-b-m0: failure, should be success" in text
     assert "answer  answer b" in text
     assert "1 labels of episodes that are not there: zzz" in text
+
+
+def test_of_many_disagreements_some_are_told() -> None:
+    output = io.StringIO()
+    many = [(f"t{number}", True, judged(f"t{number}", Verdict.FAILURE)) for number in range(45)]
+    show(calibration(compared(*many)), Console(file=output, width=110))
+    assert output.getvalue().count("should be success") == 40
+    assert "and 5 more disagreements" in output.getvalue()
 
 
 def test_the_figures_are_json() -> None:
