@@ -26,7 +26,7 @@ from ops.checker.ledger import Ledger, read_ledger
 from ops.checker.promises import check
 from ops.checker.waits import Waiting, waits
 from ops.logs import quiet_logs
-from schemas.config import BusConfig
+from schemas.config import BusConfig, Config
 from schemas.messages import Role
 
 _LEASES = BusConfig()
@@ -93,7 +93,7 @@ async def measure(scenario: Scenario) -> Row:
         async with simulated_run(Path(name), (*_OVERRIDES, replicas), _CREW, num_servers=scenario.num_servers) as run:
             at = await _disturbed(run, scenario)
             ledger = await read_ledger(run.bus, run.subjects)
-    seconds = sorted(_stall(ledger, at) if scenario.waiting is None else _waited(ledger, scenario.waiting, at))
+    seconds = sorted(_stall(ledger, at) if scenario.waiting is None else _waited(ledger, run.config, scenario.waiting, at))
     found = check(ledger, feed=Feed.of(run.config))
     return Row(
         gone=scenario.gone,
@@ -148,12 +148,13 @@ async def _pid(run: SimulatedRun, gone: str) -> int:
     return pid
 
 
-def _waited(ledger: Ledger, what: Waiting, at: float) -> Iterable[float]:
+def _waited(ledger: Ledger, config: Config, what: Waiting, at: float) -> Iterable[float]:
     """How long the waits that were open went on after the fault.
 
     A takeover always is: the last answer to a dead worker may come after its end.
     """
-    found = (wait for wait in waits(ledger) if wait.what is what and wait.ended_s > at)
+    every = waits(ledger, config.bus_config.trained_rubric)
+    found = (wait for wait in every if wait.what is what and wait.ended_s > at)
     return (wait.ended_s - at for wait in found if what is Waiting.TAKEOVER or wait.began_s <= at)
 
 

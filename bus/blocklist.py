@@ -6,6 +6,7 @@ The newest word on a site counts, so whoever blocks it later, or lifts the block
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from bus.ports import Bus
@@ -13,17 +14,38 @@ from bus.subjects import Subjects
 from schemas.ids import EpisodeId
 from schemas.messages import SiteBlock
 
+_LAST_S = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
+
 
 def site_of(website: str) -> str:
-    """The host without `www.` of an address; of a suite's page `suite:page`, the suite.
+    """The host without `www.` of an address, in the DNS's letters; of a suite's page `suite:page`, the suite. Never raises.
 
     Example: `https://www.example.org:8443/a` and `http://example.org` are one site.
     """
-    head, _, rest = website.partition(":")
-    if rest and not rest.startswith("//") and "." not in head and "/" not in head:
+    website = website.strip()
+    head, colon, rest = website.partition(":")
+    if colon and rest[:1].isalpha() and head.replace("-", "_").isidentifier():
         return head.lower()
-    host = urlsplit(website if "://" in website else f"//{website}").hostname or website
-    return host.lower().removeprefix("www.")
+    try:
+        host = urlsplit(website if "://" in website else f"//{website}").hostname or website
+    except ValueError:
+        return website.lower()
+    host = _ascii(host.lower()).rstrip(".")
+    bare = host.removeprefix("www.")
+    return bare if "." in bare else host
+
+
+def _ascii(host: str) -> str:
+    """A name of other letters as the DNS writes it; what the DNS would not take stays as it is."""
+    try:
+        return host.encode("idna").decode()
+    except UnicodeError:
+        return host
+
+
+def end_of(entry: SiteBlock) -> datetime:
+    """When a block is over, in UTC; a date that no calendar has is the last one that it has."""
+    return datetime.fromtimestamp(min(entry.until, _LAST_S), UTC)
 
 
 async def block(

@@ -150,8 +150,11 @@ class Subjects:
         return f"{self.run}.call.{rubric}.{episode}.*.*"
 
     def blocked(self, site: str) -> str:
-        """A site is one token, in which everything but letters, digits and hyphens is written `_`."""
-        return f"{self.run}.blocked.{re.sub(r'[^A-Za-z0-9-]', '_', site)}"
+        """A site is one token: its dots are written `_`, and what is no letter, digit or hyphen as `=` and its number.
+
+        Example: `a_b.example.org` is `a=5Fb_example_org`, so that no two sites share a subject.
+        """
+        return f"{self.run}.blocked.{re.sub(r'[^A-Za-z0-9-]', _in_token, site)}"
 
     def checkpoint(self, version: PolicyVersion) -> str:
         return f"{self.run}.checkpoint.{version}"
@@ -179,6 +182,10 @@ class Subjects:
     def everything(self, *tokens: str) -> str:
         """Filter over all subjects that begin with these tokens."""
         return ".".join((self.run, *tokens, ">"))
+
+
+def _in_token(character: re.Match[str]) -> str:
+    return "_" if character[0] == "." else f"={ord(character[0]):02X}"
 
 
 def matches(subject_filter: str, subject: str) -> bool:

@@ -19,11 +19,12 @@ from schemas.messages import Judgement, Verdict
 _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 
 
-async def consume(run_dir: Path, failures: Path, *, follow: bool, durable: str | None) -> None:
+async def consume(run_dir: Path, failures: Path, *, rubric: str | None, follow: bool, durable: str | None) -> None:
     judged: Counter[str] = Counter()
     solved: Counter[str] = Counter()
     async with connect(run_dir, name="example") as run:
-        async for item in run.judgements(split="train", start=BEGINNING, follow=follow, durable=durable):
+        items = run.judgements(split="train", rubric=rubric, start=BEGINNING, follow=follow, durable=durable)
+        async for item in items:
             website = item.message.trajectory.task.website.partition("?")[0]
             judged[website] += 1
             solved[website] += item.message.verdict is Verdict.SUCCESS
@@ -51,8 +52,13 @@ def main() -> None:
     parser.add_argument("--failures", type=Path, default=Path("failures"), help="folder for the pictures")
     parser.add_argument("--no-follow", dest="follow", action="store_false", help="end with the newest judgement")
     parser.add_argument("--durable", metavar="NAME", help="keep the place under this name")
+    parser.add_argument("--rubric", help="whose judgements; without it, every rubric's count")
     options = parser.parse_args()
-    anyio.run(lambda: consume(options.run_dir, options.failures, follow=options.follow, durable=options.durable))
+    anyio.run(
+        lambda: consume(
+            options.run_dir, options.failures, rubric=options.rubric, follow=options.follow, durable=options.durable
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -34,4 +34,4 @@ async def audit(bus: Bus, config: Config) -> Audit:
     """Reads every record of the run that `config` describes."""
     ledger = await read_ledger(bus, Subjects(config.bus_config.run, config.bus_config.num_shards))
     findings = check(ledger, feed=Feed.of(config), rubrics=config.bus_config.rubrics)
-    return Audit(findings=findings, waits=tuple(waits(ledger)))
+    return Audit(findings=findings, waits=tuple(waits(ledger, config.bus_config.trained_rubric)))

@@ -9,18 +9,16 @@ import math
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
-from bus.ports import Bus
-from bus.subjects import Subjects
 from ops.configuration import load_config
 from ops.dashboard import dashboard
 from ops.local_roles import LocalRoles, local_roles
 from ops.logs import role_logs
-from ops.results import judged_trajectories
+from ops.results import judgements_of
 from ops.role_rows import role_rows
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
@@ -29,7 +27,8 @@ from ops.view import Progress, View
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.ids import PolicyVersion, RunName
-from schemas.messages import Role, Split, Verdict
+from schemas.messages import Judgement, Role, Split
+from trainer.scores import mean_reward, score
 
 _Z95 = 1.959963985
 _ROLES = (Role.FEEDER, Role.BROWSER, Role.POLICY, Role.JUDGE)
@@ -47,11 +46,13 @@ class EvaluationResult:
     low: float
     """Wilson's 95 % interval."""
     high: float
+    reward: float
+    """Mean of the scored ones."""
 
     @classmethod
-    def of(cls, checkpoint: Path, verdicts: Sequence[Verdict]) -> "EvaluationResult":
-        scored = [verdict for verdict in verdicts if verdict in (Verdict.SUCCESS, Verdict.FAILURE)]
-        hits, total = scored.count(Verdict.SUCCESS), len(scored)
+    def of(cls, checkpoint: Path, judgements: Sequence[Judgement]) -> "EvaluationResult":
+        scores = [scored for judgement in judgements if (scored := score(judgement)) is not None]
+        hits, total = sum(scored.success for scored in scores), len(scores)
         low, high = wilson_interval(hits, total)
         return cls(
             checkpoint=str(checkpoint),
@@ -60,6 +61,7 @@ class EvaluationResult:
             success=hits / total if total else 0.0,
             low=low,
             high=high,
+            reward=mean_reward(scores) or 0.0,
         )
 
     def sentence(self) -> str:
@@ -121,9 +123,9 @@ def _label(run: RunFolder, model: Path) -> str:
 
 
 def evaluation_config(run: RunFolder, model: Path, folder: RunFolder, overrides: Sequence[str]) -> Config:
-    """The run's own configuration in mode eval, as a run of its own."""
+    """The run's own configuration in mode eval, as a run of its own, in which only the judge of `judge_config` works."""
     name = RunName(f"{run.load().bus_config.run}-evaluation-{folder.path.name}"[:128])
-    return load_config(
+    config = load_config(
         run.config,
         [
             f"save_path={folder.path}",
@@ -135,6 +137,7 @@ def evaluation_config(run: RunFolder, model: Path, folder: RunFolder, overrides:
             *overrides,
         ],
     )
+    return replace(config, bus_config=replace(config.bus_config, rubrics=(config.judge_config.rubric,)))
 
 
 async def evaluate(folder: RunFolder, config: Config, model: Path) -> EvaluationResult:
@@ -151,12 +154,8 @@ async def evaluate(folder: RunFolder, config: Config, model: Path) -> Evaluation
                 roles.start(*_ROLES)
                 await roles.finished(Role.FEEDER)
                 await roles.stop(*_ROLES)
-            return await _counted(bus, subjects, model)
-
-
-async def _counted(bus: Bus, subjects: Subjects, model: Path) -> EvaluationResult:
-    judgements = await judged_trajectories(bus, subjects, Split.EVAL)
-    return EvaluationResult.of(model, [judgement.verdict for judgement in judgements])
+            judgements = await judgements_of(bus, subjects, config.bus_config.trained_rubric, Split.EVAL)
+            return EvaluationResult.of(model, judgements)
 
 
 def _view(model: Path, roles: LocalRoles, watch: RunWatch, elapsed_s: float) -> View:

@@ -157,7 +157,7 @@ class Quickstart:
 
     async def _conclude(self, roles: LocalRoles, watch: RunWatch, setup_seconds: float, loop_seconds: float) -> Result:
         await roles.stop(*_LOOP_ROLES)
-        subjects = subjects_of(self.config)
+        subjects, rubric = subjects_of(self.config), self.config.bus_config.trained_rubric
         async with join(self._folder, self.config, role=Role.MONITOR.value, name="results") as bus:
             outcome = result(
                 watch.state,
@@ -169,9 +169,9 @@ class Quickstart:
                 setup_seconds=setup_seconds,
                 loop_seconds=loop_seconds,
                 num_restarts=sum(status.num_restarts for status in roles.statuses.by_name.values()),
-                num_shared_pages=await count_shared_pages(bus, subjects),
+                num_shared_pages=await count_shared_pages(bus, subjects, rubric),
             )
-            strip = await solved_episode_strip(bus, subjects)
+            strip = await solved_episode_strip(bus, subjects, rubric)
         curve = watch.state.curve(bar=BAR, num_expected=self._num_train)
         plot_curve(curve, self._folder.path / "curve.png", title=f"Quickstart, seed {self._seed}: {self._family}")
         if strip is not None:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from ops.configuration import load_config
 from ops.run_folder import RunFolder
-from schemas.config import Config
+from schemas.config import BusConfig, Config
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName
 from schemas.messages import Checkpoint
 
 _UNKNOWN = -1
+_RUBRICS = "bus_config.rubrics="
 
 
 def copied_config(source: Path, folder: RunFolder, *, suffix: str, overrides: Sequence[str] = ()) -> Config:
@@ -21,8 +22,19 @@ def copied_config(source: Path, folder: RunFolder, *, suffix: str, overrides: Se
     return load_config(source, [f"save_path={folder.path}", f"bus_config.run={run}", "bus_config.guest_runs=[]", *overrides])
 
 
-def offline_config(source: Path, folder: RunFolder, checkpoints: Sequence[Checkpoint], overrides: Sequence[str]) -> Config:
-    """The same model and algorithm, trained offline. `with_dataset` completes it."""
+def offline_config(
+    source: Path,
+    folder: RunFolder,
+    checkpoints: Sequence[Checkpoint],
+    overrides: Sequence[str],
+    *,
+    rubric: str | None = None,
+) -> Config:
+    """The same model and algorithm, trained offline. `with_dataset` completes it.
+
+    Args:
+        rubric: whose stored judgements are trained on, and nobody else's are in the run; None: the run's own judges judge.
+    """
     config = copied_config(
         source,
         folder,
@@ -41,7 +53,8 @@ def offline_config(source: Path, folder: RunFolder, checkpoints: Sequence[Checkp
     )
     if config.feeder_config.mode != "offline":
         raise ConfigurationError(f"feeder_config.mode is {config.feeder_config.mode}: replay --train trains offline, leave it")
-    known = _num_stored(folder, config.bus_config.run)
+    config = _with_rubric(config, rubric or config.judge_config.rubric, overrides)
+    known = _num_stored(folder, config.bus_config)
     version = config.trainer_config.stored_version
     if version == _UNKNOWN:
         version = stored_version(Path(config.policy_config.base_model), checkpoints)
@@ -52,15 +65,32 @@ def offline_config(source: Path, folder: RunFolder, checkpoints: Sequence[Checkp
     )
 
 
-def _num_stored(folder: RunFolder, run: RunName) -> int:
+def _with_rubric(config: Config, rubric: str, overrides: Sequence[str]) -> Config:
+    """The trainer goes by the first rubric of the run, which therefore is the one that there will be judgements of."""
+    if not any(text.startswith(_RUBRICS) for text in overrides):
+        return dataclasses.replace(config, bus_config=dataclasses.replace(config.bus_config, rubrics=(rubric,)))
+    if config.bus_config.trained_rubric != rubric:
+        raise ConfigurationError(
+            f"the trainer would go by {config.bus_config.trained_rubric}, the first of bus_config.rubrics, and the judgements "
+            f"are those of {rubric}: leave bus_config.rubrics out, or choose judgements with --rubric"
+        )
+    return config
+
+
+def _num_stored(folder: RunFolder, bus: BusConfig) -> int:
     """Episodes of the data set that the folder's training was begun with; 0: it was not."""
     if not folder.config.is_file():
         return 0
     there = folder.load()
-    if there.bus_config.run != run:
+    if there.bus_config.run != bus.run:
         raise ConfigurationError(
             f"{folder.path} holds run {there.bus_config.run}, which is no offline training of this source: choose another "
             "folder with --into"
+        )
+    if there.bus_config.trained_rubric != bus.trained_rubric:
+        raise ConfigurationError(
+            f"{folder.path} was begun with the judgements of {there.bus_config.trained_rubric}, and these are those of "
+            f"{bus.trained_rubric}: choose another folder with --into"
         )
     return there.feeder_config.num_stored
 

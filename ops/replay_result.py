@@ -12,7 +12,7 @@ from ops.run_folder import RunFolder
 from schemas.messages import Checkpoint
 from trainer.checkpoints import folder_of
 
-_SHOWN = ("loss", "grad_norm", "success", "fresh_samples", "samples", "mismatch")
+_SHOWN = ("loss", "grad_norm", "success", "reward", "fresh_samples", "samples", "mismatch")
 """Figures of an iteration that the table compares."""
 
 

@@ -58,8 +58,10 @@ async def train_offline(
     if request.selection.split is not Split.TRAIN:
         raise ConfigurationError("offline training takes the training episodes: leave --split out")
     async with open_replay(request.source) as source:
-        request.selection.check(await source.episodes.rubrics(), one=not request.rejudge)
-        config = offline_config(source.config, folder, source.checkpoints, overrides)
+        rubrics = await source.episodes.rubrics()
+        request.selection.check(rubrics, one=not request.rejudge)
+        rubric = None if request.rejudge else request.selection.rubric or next(iter(rubrics), None)
+        config = offline_config(source.config, folder, source.checkpoints, overrides, rubric=rubric)
         folder.create(config)
         with (
             (folder.logs / "replay.out").open("a") as output,
@@ -123,7 +125,8 @@ class OfflineTraining:
         if self._request.rejudge:
             published = await bus.subjects(subjects.trajectories, subjects.everything("trajectory", Split.TRAIN.value))
         else:
-            published = await bus.subjects(subjects.judged, subjects.judgements(Split.TRAIN))
+            judged = subjects.judgements_by(config.bus_config.trained_rubric, Split.TRAIN)
+            published = await bus.subjects(subjects.judged, judged)
         versions = config.feeder_config.num_iterations
         if self._num_passes is not None:
             versions = num_iterations(len(published), config.env_config.train_tasks_rollout_size, self._num_passes)

@@ -22,7 +22,7 @@ from schemas.messages import Judgement, Observation, RecordRef, Split, StepReque
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """The figures of `result.json`. Success is a share of held-out pages, sampled at temperature 1."""
+    """The figures of `result.json`. Success is a share of the held-out pages that were scored, sampled at temperature 1."""
 
     seed: int
     mode: str
@@ -95,7 +95,7 @@ def result(
         family=family,
         warm_start_success=first.success,
         final_success=last.success,
-        num_held_out=last.num_judged,
+        num_held_out=last.num_scored,
         setup_seconds=round(setup_seconds, 1),
         loop_seconds=round(loop_seconds, 1),
         parse_rate=state.parse_rate or 0.0,
@@ -115,18 +115,19 @@ def result(
     )
 
 
-async def judged_trajectories(bus: Bus, subjects: Subjects, split: Split) -> list[Judgement]:
-    records = await bus.history(subjects.judged, subjects.judgements(split))
+async def judgements_of(bus: Bus, subjects: Subjects, rubric: str, split: Split) -> list[Judgement]:
+    """Each episode's once: what other rubrics say of it is another matter."""
+    records = await bus.history(subjects.judged, subjects.judgements_by(rubric, split))
     return [record.message for record in records if isinstance(record.message, Judgement)]
 
 
-async def count_shared_pages(bus: Bus, subjects: Subjects) -> int:
+async def count_shared_pages(bus: Bus, subjects: Subjects, rubric: str) -> int:
     """First pictures that occur in both splits, compared by content."""
     seen: dict[Split, set[bytes]] = {}
     for split in Split:
         refs = [
             judgement.trajectory.observations[0]
-            for judgement in await judged_trajectories(bus, subjects, split)
+            for judgement in await judgements_of(bus, subjects, rubric, split)
             if judgement.trajectory.observations
         ]
         seen[split] = {digest for ref in refs if (digest := await _digest(bus, subjects, ref))}
@@ -140,9 +141,9 @@ async def _digest(bus: Bus, subjects: Subjects, ref: RecordRef) -> bytes | None:
     return hashlib.sha256(record.message.picture.data).digest()
 
 
-async def solved_episode_strip(bus: Bus, subjects: Subjects) -> bytes | None:
+async def solved_episode_strip(bus: Bus, subjects: Subjects, rubric: str) -> bytes | None:
     """A picture of the latest held-out episode that was solved, with its clicks drawn in; None when none was."""
-    judgements = await judged_trajectories(bus, subjects, Split.EVAL)
+    judgements = await judgements_of(bus, subjects, rubric, Split.EVAL)
     solved = [judgement.trajectory for judgement in judgements if judgement.verdict is Verdict.SUCCESS]
     return await _strip(bus, subjects, solved[-1]) if solved else None
 

@@ -17,8 +17,10 @@ def role_rows(statuses: Mapping[str, RoleStatus], heartbeats: Mapping[WorkerId, 
     rows: list[RoleRow] = []
     for name, status in statuses.items():
         beat = heard.pop(name, None)
-        state = beat.state if beat and status.state is RoleState.RUNNING else status.state.value
-        rows.append(RoleRow(worker=name, state=state, note=status.note, num_restarts=status.num_restarts))
+        says = beat if status.state is RoleState.RUNNING else None
+        state = says.state if says else status.state.value
+        note = (says.note if says else "") or status.note
+        rows.append(RoleRow(worker=name, state=state, note=note, num_restarts=status.num_restarts))
     now = time.time()
     by_hand = [(worker, beat) for worker, beat in heard.items() if now - beat.at < _FRESH_S]
     rows.extend(RoleRow(worker=worker, state=beat.state, note="started by hand") for worker, beat in by_hand)

@@ -133,6 +133,7 @@ async def _feed(post: Post) -> None:
     feeder = Feeder(
         bus=post.bus,
         subjects=post.subjects,
+        rubric=config.bus_config.trained_rubric,
         worker=post.worker,
         status=post.status,
         feeder=config.feeder_config,

@@ -16,7 +16,8 @@ from ops.view import Curve, CurvePoint, Figures, VersionMark
 from schemas.config import BusConfig
 from schemas.errors import BusError
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, Split, Verdict
+from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, Split
+from trainer.scores import score
 
 _WINDOW = 256
 _POINT_EVERY = 32
@@ -30,18 +31,20 @@ class Evaluation:
     """One evaluation round."""
 
     num_judged: int = 0
+    num_scored: int = 0
+    """Those with a verdict."""
     num_successes: int = 0
     at_episode: int = 0
     """Training episodes judged before its first result."""
 
     @property
     def success(self) -> float:
-        return self.num_successes / self.num_judged if self.num_judged else 0.0
+        return self.num_successes / self.num_scored if self.num_scored else 0.0
 
 
 @dataclass
 class RunState:
-    """Folded from JUDGED, CHECKPOINTS and HEARTBEATS; pure."""
+    """Folded from one rubric's judgements, CHECKPOINTS and HEARTBEATS; pure."""
 
     num_episodes: int = 0
     num_steps: int = 0
@@ -82,19 +85,20 @@ class RunState:
         self.num_unparsed += trajectory.num_unparsed
         if trajectory.worker:  # an episode that was cancelled from outside was played by no one
             self.num_played_by[trajectory.worker] = self.num_played_by.get(trajectory.worker, 0) + 1
-        succeeded = judgement.verdict is Verdict.SUCCESS
+        scored = score(judgement)
         if judgement.split is Split.EVAL:
             version = trajectory.task.policy_version
             evaluation = self.evaluations.setdefault(version, Evaluation(at_episode=self.num_episodes))
             evaluation.num_judged += 1
-            evaluation.num_successes += succeeded
+            evaluation.num_scored += scored is not None
+            evaluation.num_successes += scored is not None and scored.success
             return
         self.num_episodes += 1
         self._judged_at.append(now)
-        if judgement.reward is None:
+        if scored is None:
             self.num_unscored += 1
             return
-        self._window.append(succeeded)
+        self._window.append(scored.success)
         if self.num_episodes % _POINT_EVERY == 0:
             self.points.append(CurvePoint(num_episodes=self.num_episodes, success=self.success or 0.0))
 
@@ -159,7 +163,7 @@ class RunWatch:
     async def run(self) -> None:
         names = self._subjects
         sources: Mapping[str, str] = {
-            names.judged: names.judgements(None),
+            names.judged: names.judgements_by(self._config.trained_rubric),
             names.checkpoints: names.everything("checkpoint"),
             names.heartbeats: names.everything("heartbeat"),
         }

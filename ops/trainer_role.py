@@ -19,6 +19,7 @@ async def train_with(post: "Post", open_engine: OpenEngine, open_builder: OpenBu
         trainer = Trainer(
             bus=post.bus,
             subjects=post.subjects,
+            rubric=config.bus_config.trained_rubric,
             worker=post.worker,
             status=post.status,
             algorithm=config.algorithm_config,

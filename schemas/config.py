@@ -284,6 +284,11 @@ class BusConfig:
             f"bus_config.sync_interval is {self.sync_interval!r}: write always, or a time such as 30s or 2m",
         )
 
+    @property
+    def trained_rubric(self) -> str:
+        """Whose judgements count: trainer, feeder, figures and audit go by them alone. It is the same as long as the run."""
+        return self.rubrics[0]
+
 
 @dataclass(frozen=True, kw_only=True)
 class FeederConfig:

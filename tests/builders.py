@@ -22,6 +22,8 @@ from schemas.messages import (
 
 RUN = RunName("test")
 WORKER = WorkerId("worker-1")
+RUBRIC = "environment"
+"""Of `judgement`."""
 
 
 def task(name: str = "t1", *, split: Split = Split.TRAIN, index: int = 0, max_steps: int = 3) -> Task:
@@ -88,13 +90,13 @@ def trajectory(
     )
 
 
-def judgement(of: Trajectory, reward: float | None = 1.0) -> Judgement:
+def judgement(of: Trajectory, reward: float | None = 1.0, *, rubric: str = RUBRIC) -> Judgement:
     """Without a reward, the episode is excluded."""
     return Judgement(
         episode=of.episode,
         group=of.task.group,
         split=of.task.split,
-        rubric="environment",
+        rubric=rubric,
         verdict=Verdict.EXCLUDED if reward is None else Verdict.SUCCESS if reward > 0 else Verdict.FAILURE,
         reward=reward,
         trajectory=of,

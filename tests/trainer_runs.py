@@ -11,7 +11,7 @@ from bus.memory import MemoryBus
 from bus.presence import Status
 from schemas.config import EnvConfig, FeederConfig, LogConfig, PolicyConfig, TrainerConfig
 from schemas.messages import Checkpoint, Role
-from tests.builders import RUN, WORKER
+from tests.builders import RUBRIC, RUN, WORKER
 from tests.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task
 from trainer.checkpoints import folder_of
 from trainer.engine import TrainEngine, open_engine
@@ -46,6 +46,7 @@ async def trainer(
         yield Trainer(
             bus=bus,
             subjects=SUBJECTS,
+            rubric=RUBRIC,
             worker=WORKER,
             status=Status(Role.TRAINER, WORKER),
             algorithm=ALGORITHM,

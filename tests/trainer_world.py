@@ -161,8 +161,8 @@ def _observation(task: Task, step: int, shot: Picture, same_picture: bool) -> Ob
     )
 
 
-async def judge(bus: Bus, trajectory: Trajectory, reward: float | None = 1.0) -> int:
-    given = builders.judgement(trajectory, reward)
+async def judge(bus: Bus, trajectory: Trajectory, reward: float | None = 1.0, *, rubric: str = builders.RUBRIC) -> int:
+    given = builders.judgement(trajectory, reward, rubric=rubric)
     return await bus.append(SUBJECTS.judged, SUBJECTS.judgement(given.split, given.rubric, given.episode), given)
 
 

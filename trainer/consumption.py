@@ -4,16 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from schemas.messages import Judgement, Trajectory, Verdict
+from schemas.messages import Judgement, Trajectory
+from trainer.scores import is_success, mean_reward, score, success_share
 
 
 def staleness(trajectory: Trajectory, version: int) -> int:
     """Versions between the oldest that played the episode and the one that trains on it; 0 without a step."""
     return max((version - played for played in trajectory.versions), default=0)
-
-
-def is_success(judgement: Judgement) -> bool:
-    return judgement.verdict is Verdict.SUCCESS and judgement.reward is not None and judgement.reward > 0
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,9 @@ class BatchPlan:
     histogram: Counter[int] | None
     """Episodes in `fresh` by staleness; None offline, where the versions are those of another run."""
     success: float
-    """Mean reward of everything that was scored."""
+    """Share of the successful ones among everything that was scored."""
+    reward: float
+    """Mean of the same."""
     parse_rate: float
     """Share of the steps whose output could be parsed."""
 
@@ -40,6 +39,7 @@ class BatchPlan:
     def metrics(self) -> dict[str, float]:
         return {
             "success": self.success,
+            "reward": self.reward,
             "parse_rate": self.parse_rate,
             "discarded_stale": float(self.num_stale),
             "unscored": float(self.num_unscored),
@@ -57,7 +57,8 @@ class BatchPlan:
 
 def plan_batch(batch: Sequence[Judgement], *, version: int, bound: int | None) -> BatchPlan:
     """Sorts the judgements that one iteration consumes, for a trainer that holds `version`; without a bound all are fresh."""
-    scored = [judgement for judgement in batch if judgement.reward is not None]
+    scored = [judgement for judgement in batch if score(judgement) is not None]
+    scores = [given for judgement in batch if (given := score(judgement)) is not None]
     fresh = tuple(judgement for judgement in scored if bound is None or staleness(judgement.trajectory, version) <= bound)
     ages = Counter(staleness(judgement.trajectory, version) for judgement in fresh)
     num_steps = sum(judgement.trajectory.num_steps for judgement in batch)
@@ -67,6 +68,7 @@ def plan_batch(batch: Sequence[Judgement], *, version: int, bound: int | None) -
         num_stale=len(scored) - len(fresh),
         num_unscored=len(batch) - len(scored),
         histogram=None if bound is None else ages,
-        success=sum(judgement.reward or 0.0 for judgement in scored) / len(scored) if scored else 0.0,
+        success=success_share(scores) or 0.0,
+        reward=mean_reward(scores) or 0.0,
         parse_rate=1.0 - num_unparsed / num_steps if num_steps else 1.0,
     )

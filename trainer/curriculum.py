@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from schemas.config import EnvConfig, FeederConfig
-from schemas.ids import PolicyVersion, RunName, episode_id, group_id
+from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, episode_id, group_id
 from schemas.messages import Split, Task
 from trainer.task_files import TaskSpec
 
@@ -66,15 +66,23 @@ def evaluation_versions(config: FeederConfig) -> tuple[PolicyVersion, ...]:
     return tuple(PolicyVersion(version) for version in sorted(chosen))
 
 
+def episode_of(slot: Slot, split: Split, *, demonstrate: bool) -> EpisodeId:
+    """Demonstrations have names of their own, so that they never pass for training."""
+    return episode_id(_group_of(slot, split, demonstrate), slot.member)
+
+
+def _group_of(slot: Slot, split: Split, demonstrate: bool) -> GroupId:
+    return group_id("demo" if demonstrate else split.value, slot.round, slot.spec.task)
+
+
 def task_of(slot: Slot, *, run: RunName, split: Split, env: EnvConfig, version: PolicyVersion, demonstrate: bool) -> Task:
-    """The message for one slot. Demonstrations have episode names of their own, so that they never pass for training."""
+    """The message for one slot."""
     spec = slot.spec
-    group = group_id("demo" if demonstrate else split.value, slot.round, spec.task)
     caps = env.train_difficulty_max_steps if split is Split.TRAIN else env.test_difficulty_max_steps
     return Task(
         run=run,
-        episode=episode_id(group, slot.member),
-        group=group,
+        episode=episode_of(slot, split, demonstrate=demonstrate),
+        group=_group_of(slot, split, demonstrate),
         task=spec.task,
         split=split,
         index=slot.index,

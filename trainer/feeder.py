@@ -1,15 +1,19 @@
 """The feeder: admits episodes within the staleness bound, runs evaluation rounds, and ends the run.
 
+Training tasks whose site is on the blocklist are not admitted; what was queued before is played, and evaluation goes on.
+
 One feeder is active (lease in the bus), any number stand by. Whoever takes over rebuilds everything from the streams: an
 episode is admitted by the first record of its chain, so nothing is admitted twice and nothing admitted is forgotten.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 import anyio
 import structlog
 
+from bus.blocklist import read_blocklist
 from bus.companions import companions
 from bus.ports import Bus, Lease
 from bus.presence import Status
@@ -19,18 +23,21 @@ from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId, PolicyVersion, WorkerId
 from schemas.messages import Checkpoint, EpisodeCancel, Outcome, Role, Split, Task
 from trainer.admission import Admitter
+from trainer.blocked_sites import TrainingSites
 from trainer.curriculum import (
     Admission,
     Slot,
     UniformSampler,
     evaluation_slots,
     evaluation_versions,
-    stragglers_due,
     task_of,
 )
 from trainer.feeder_state import FeederState
 from trainer.patience import patiently
+from trainer.scores import Score, mean_reward, success_share
+from trainer.stragglers import StragglerClock
 from trainer.task_files import TaskSpec
+from trainer.training_schedule import TrainingSchedule
 
 _TICK_S = 0.5
 _AUDIT_S = 60.0
@@ -46,13 +53,16 @@ class Feeder:
         *,
         bus: Bus,
         subjects: Subjects,
+        rubric: str,
         worker: WorkerId,
         status: Status,
         feeder: FeederConfig,
         env: EnvConfig,
         train_tasks: Sequence[TaskSpec],
         test_tasks: Sequence[TaskSpec],
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        """`rubric`: whose judgements count; `clock`: unix seconds, which blocks of sites end by."""
         if feeder.mode == "offline":
             raise ConfigurationError("feeder_config.mode is offline: stored episodes are trained on, and no feeder is needed")
         if feeder.mode != "eval" and not train_tasks:
@@ -61,12 +71,14 @@ class Feeder:
             raise ConfigurationError("there are no test tasks; name a task file in env_config.test_tasks")
         self._bus = bus
         self._subjects = subjects
+        self._rubric = rubric
+        self._clock = clock
         self._worker = worker
         self._status = status
         self._config = feeder
         self._env = env
         self._test_tasks = tuple(test_tasks)
-        self._sampler = UniformSampler(tuple(train_tasks), feeder.seed)
+        self._sites = TrainingSites(train_tasks)
         self._admission = Admission(
             batch=env.train_tasks_rollout_size,
             max_concurrent=feeder.max_concurrent,
@@ -74,19 +86,20 @@ class Feeder:
             total=feeder.num_iterations * env.train_tasks_rollout_size,
         )
         self._admitter = Admitter(bus, subjects)
+        sampler = UniformSampler(tuple(train_tasks), feeder.seed)
+        self._schedule = TrainingSchedule(sampler, self._sites.by_task, demonstrate=feeder.demonstrate)
         self._state = FeederState()
         self._changed = anyio.Event()
-        self._next_index = 0
         self._known: set[EpisodeId] = set()
         self._versions: tuple[PolicyVersion, ...] = ()
         self._rounds: dict[PolicyVersion, frozenset[EpisodeId]] = {}
         self._completed: set[PolicyVersion] = set()
-        self._threshold_at: float | None = None
+        self._stragglers = StragglerClock(env)
 
     async def run(self) -> None:
         finished = False
         while not finished:
-            self._status.state = "standby"
+            self._status.state, self._status.note = "standby", ""
             async with self._bus.lease("feeder", ttl_s=self._config.lease_s) as lease:
                 finished = await self._lead(lease)
         self._status.state = "finished"
@@ -107,17 +120,17 @@ class Feeder:
     def _begin(self) -> None:
         self._state = FeederState(demonstrate=self._config.demonstrate)
         self._changed = anyio.Event()
-        self._next_index = 0
         self._rounds = {}
         self._completed = set()
-        self._threshold_at = None
+        self._stragglers = StragglerClock(self._env)
 
     def _sources(self) -> tuple[tuple[str, str], ...]:
         names = self._subjects
         return (
             (names.checkpoints, names.everything("checkpoint")),
             (names.trajectories, names.everything("trajectory", Split.TRAIN.value)),
-            (names.judged, names.judgements(None)),
+            (names.judged, names.judgements_by(self._rubric)),
+            (names.blocklist, names.everything("blocked")),
             (names.heartbeats, names.everything("heartbeat", Role.POLICY.value)),
         )
 
@@ -134,7 +147,9 @@ class Feeder:
                 self._changed.set()
 
     async def _feed(self) -> None:
+        self._state.catch_up(await patiently(lambda: read_blocklist(self._bus, self._subjects)))
         await self._audit()
+        self._schedule.resume(self._state.admitted)
         self._versions = await self._versions_to_evaluate()
         audited_at, judged = anyio.current_time(), 0
         while not await self._advance():
@@ -207,24 +222,23 @@ class Feeder:
     # training ---------------------------------------------------------------------------------------------------------
 
     async def _train(self) -> None:
+        left_out = self._sites.left_out(self._state.blocklist, self._clock())
         while True:
             allowed = self._admission.allowed(
                 version=self._state.admitting_version(anyio.current_time()),
                 admitted=len(self._state.admitted),
                 running=self._state.running,
             )
-            if allowed == 0:
-                return
-            self._state.admitted.update(await self._admit(self._next_slots(min(allowed, _ADMIT_AT_ONCE)), Split.TRAIN))
-
-    def _next_slots(self, count: int) -> list[Slot]:
-        slots: list[Slot] = []
-        while len(slots) < count:
-            slot = self._sampler.slot(self._next_index)
-            if self._task(slot, Split.TRAIN).episode not in self._state.admitted:
-                slots.append(slot)
-            self._next_index += 1
-        return slots
+            if allowed == 0 or left_out.everything:
+                break
+            count = min(allowed, _ADMIT_AT_ONCE)
+            slots = self._schedule.take(count, admitted=self._state.admitted, blocked=left_out.blocks)
+            if not slots:
+                break
+            self._state.admitted.update(await self._admit(slots, Split.TRAIN))
+        waits = allowed > 0 and left_out.everything
+        self._status.state, self._status.note = ("waiting", left_out.sentence()) if waits else ("working", "")
+        self._status.metrics["blocked_sites"] = len(left_out.blocks)
 
     async def _admit(self, slots: Sequence[Slot], split: Split) -> list[EpisodeId]:
         tasks = [self._task(slot, split) for slot in slots]
@@ -247,22 +261,12 @@ class Feeder:
         )
 
     async def _cancel_stragglers(self) -> None:
-        batch, now = self._env.train_tasks_rollout_size, anyio.current_time()
-        ended = len(self._state.ended) - self._state.version * batch
-        if not batch * self._env.completion_threshold <= ended < batch:
-            self._threshold_at = None
-            return
-        if self._threshold_at is None:
-            self._threshold_at = now
-        if not stragglers_due(
-            ended=ended,
-            batch=batch,
-            threshold=self._env.completion_threshold,
-            since_s=now - self._threshold_at,
-            grace_s=self._env.completion_grace_period,
-        ):
+        ended = len(self._state.ended) - self._state.version * self._env.train_tasks_rollout_size
+        if not self._stragglers.due(ended, anyio.current_time()):
             return
         late = tuple(sorted(self._state.admitted - self._state.ended))
+        if not late:
+            return  # the rest of the batch is not admitted yet: its sites are blocked
         _log.info("stragglers_cancelled", episodes=len(late))
         reason = "its batch was complete and the grace period is over"
         await patiently(lambda: self._bus.tell(self._subjects.cancel, EpisodeCancel(episodes=late, reason=reason)))
@@ -280,12 +284,17 @@ class Feeder:
             version=state.version,
             limit=limit,
         )
-        if state.window:
-            self._status.metrics["success"] = sum(state.window) / len(state.window)
+        self._note_scores(state.window, "success", "reward")
 
     def _report_round(self, version: PolicyVersion) -> None:
         episodes = self._rounds[version]
-        success = self._state.success(episodes)
-        if success is not None:
-            self._status.metrics[f"eval_success_v{version}"] = success
-        _log.info("evaluation_finished", version=version, success=success, episodes=len(episodes))
+        scores = self._state.scores(episodes)
+        self._note_scores(scores, f"eval_success_v{version}", f"eval_reward_v{version}")
+        figures = {"success": success_share(scores), "reward": mean_reward(scores)}
+        _log.info("evaluation_finished", version=version, episodes=len(episodes), **figures)
+
+    def _note_scores(self, scores: Collection[Score], success: str, reward: str) -> None:
+        """Under these names; nothing when there is no score."""
+        for name, value in ((success, success_share(scores)), (reward, mean_reward(scores))):
+            if value is not None:
+                self._status.metrics[name] = value

@@ -1,14 +1,17 @@
 """What the feeder knows, folded from the streams. Every message may come twice and in any order across streams.
 
-Invariant: knowing too little only ever admits too little, so a feeder may act while it is still catching up.
+Invariant: knowing too little only ever admits too little, so a feeder may act while it is still catching up, once it has read
+the blocklist. Judgements are those of one rubric: the state takes an episode's first.
 """
 
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from bus.blocklist import Blocklist
 from schemas.ids import EpisodeId, WorkerId
-from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, Split, Trajectory, Verdict
+from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, SiteBlock, Split, Trajectory
+from trainer.scores import Score, score
 
 _POLICY_SILENT_S = 15.0
 _WINDOW = 256
@@ -26,10 +29,11 @@ class FeederState:
     ended: set[EpisodeId] = field(default_factory=set)
     accepted: set[EpisodeId] = field(default_factory=set)
     """Those that are judged."""
-    evaluated: dict[EpisodeId, float | None] = field(default_factory=dict)
-    """Reward of every judged evaluation episode."""
-    window: deque[float] = field(default_factory=lambda: deque(maxlen=_WINDOW))
-    """Rewards of the latest judged training episodes."""
+    evaluated: dict[EpisodeId, Score | None] = field(default_factory=dict)
+    """Every judged evaluation episode; None: without a verdict."""
+    window: deque[Score] = field(default_factory=lambda: deque(maxlen=_WINDOW))
+    """The latest training episodes with a verdict."""
+    blocklist: Blocklist = field(default_factory=Blocklist)
     policies: dict[WorkerId, tuple[int, float]] = field(default_factory=dict)
     """Served version and time of the last heartbeat."""
 
@@ -44,8 +48,15 @@ class FeederState:
                 self._judged(message)
             case Trajectory() if self._counts(message):
                 self.ended.add(message.episode)
+            case SiteBlock():
+                self.blocklist.apply(message)
             case _:
                 pass
+
+    def catch_up(self, blocklist: Blocklist) -> None:
+        """Adds what stood on the bus at some moment; what came by `apply` is as new, or is followed by what is newer."""
+        for site, entry in blocklist.entries.items():
+            self.blocklist.entries.setdefault(site, entry)
 
     def served(self, now: float) -> int | None:
         """The oldest version that a live policy worker serves; None when none has been heard lately."""
@@ -65,19 +76,18 @@ class FeederState:
         """How many of these evaluation episodes are not judged yet."""
         return sum(episode not in self.evaluated for episode in episodes)
 
-    def success(self, episodes: Collection[EpisodeId]) -> float | None:
-        """Mean reward of the judged ones among these evaluation episodes; None when none has a verdict."""
-        rewards = [reward for episode in episodes if (reward := self.evaluated.get(episode)) is not None]
-        return sum(rewards) / len(rewards) if rewards else None
+    def scores(self, episodes: Collection[EpisodeId]) -> list[Score]:
+        """Of those among these evaluation episodes that have a verdict."""
+        return [scored for episode in episodes if (scored := self.evaluated.get(episode)) is not None]
 
     def _counts(self, trajectory: Trajectory) -> bool:
         return trajectory.task.split is Split.TRAIN and trajectory.task.demonstrate == self.demonstrate
 
     def _judged(self, judgement: Judgement) -> None:
         if judgement.split is Split.EVAL:
-            self.evaluated.setdefault(judgement.episode, judgement.reward)
+            self.evaluated.setdefault(judgement.episode, score(judgement))
         elif self._counts(judgement.trajectory) and judgement.episode not in self.accepted:
             self.accepted.add(judgement.episode)
             self.ended.add(judgement.episode)
-            if judgement.reward is not None and judgement.verdict in (Verdict.SUCCESS, Verdict.FAILURE):
-                self.window.append(judgement.reward)
+            if (scored := score(judgement)) is not None:
+                self.window.append(scored)

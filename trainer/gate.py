@@ -9,9 +9,10 @@ import structlog
 from schemas.config import FeederConfig, TrainerConfig
 from schemas.ids import PolicyVersion
 from schemas.messages import RecordRef
-from trainer.consumption import BatchPlan, is_success
+from trainer.consumption import BatchPlan
 from trainer.mismatch import check_mismatch, comparable, mean_mismatch
 from trainer.samples import Sample
+from trainer.scores import is_success
 
 _log = structlog.get_logger()
 Fetch = Callable[[Sequence[RecordRef]], Coroutine[Any, Any, list[Sample]]]

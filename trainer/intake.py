@@ -1,7 +1,7 @@
-"""Judged training episodes in the stream's order, the successful ones fetched ahead of their turn.
+"""Training episodes as one rubric judged them, in the stream's order, the successful ones fetched ahead of their turn.
 
-Invariant: what comes out is a function of JUDGED and of the position it starts from, however often and wherever a trainer
-was stopped before.
+Invariant: what comes out is a function of JUDGED, of the rubric and of the position it starts from, however often and wherever
+a trainer was stopped before. What other rubrics say of the same episodes is passed over.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -17,8 +17,8 @@ from bus.companions import companions
 from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.messages import Judgement, Split, Trajectory
-from trainer.consumption import is_success
 from trainer.episode_steps import EpisodeSteps
+from trainer.scores import is_success
 
 _FETCH_AT_ONCE = 8
 Fetch = Callable[[Trajectory], Coroutine[Any, Any, EpisodeSteps]]
@@ -55,7 +55,7 @@ class Intake:
 
 @asynccontextmanager
 async def open_intake(
-    bus: Bus, subjects: Subjects, fetch: Fetch, *, after_seq: int, ahead: int, limit: int | None = None
+    bus: Bus, subjects: Subjects, fetch: Fetch, *, rubric: str, after_seq: int, ahead: int, limit: int | None = None
 ) -> AsyncIterator[Intake]:
     """Reads from behind `after_seq`, at most `ahead` judgements before their turn.
 
@@ -63,7 +63,7 @@ async def open_intake(
     """
     send, receive = anyio.create_memory_object_stream[Judged](ahead)
     to_fetch, fetching = anyio.create_memory_object_stream[Judged](ahead)
-    reader = partial(_read, bus, subjects, after_seq, limit, send, to_fetch)
+    reader = partial(_read, bus, subjects, rubric, after_seq, limit, send, to_fetch)
     fetchers = [partial(_fetch, fetch, fetching)] * _FETCH_AT_ONCE
     async with send, receive, to_fetch, fetching, companions(reader, *fetchers):
         yield Intake(receive)
@@ -72,13 +72,15 @@ async def open_intake(
 async def _read(
     bus: Bus,
     subjects: Subjects,
+    rubric: str,
     after_seq: int,
     limit: int | None,
     send: MemoryObjectSendStream[Judged],
     to_fetch: MemoryObjectSendStream[Judged],
 ) -> None:
     remaining = limit
-    async with send, bus.tail(subjects.judged, subjects.judgements(Split.TRAIN), after_seq=after_seq) as records:
+    judged = subjects.judgements_by(rubric, Split.TRAIN)
+    async with send, bus.tail(subjects.judged, judged, after_seq=after_seq) as records:
         while remaining is None or remaining > 0:
             record = await anext(records)
             judgement = record.message

@@ -64,6 +64,7 @@ class Trainer:
         *,
         bus: Bus,
         subjects: Subjects,
+        rubric: str,
         worker: WorkerId,
         status: Status,
         algorithm: AlgorithmConfig,
@@ -77,9 +78,10 @@ class Trainer:
         open_builder: OpenBuilder,
         metrics: MetricsLog,
     ) -> None:
-        """`base`: folder of the model that is version 0; `checkpoints`: where versions are written."""
+        """`rubric`: whose judgements are consumed; `base`: the model that is version 0; `checkpoints`: where versions go."""
         self._bus = bus
         self._subjects = subjects
+        self._rubric = rubric
         self._worker = worker
         self._status = status
         self._algorithm = algorithm
@@ -138,6 +140,7 @@ class Trainer:
             self._bus,
             self._subjects,
             now.store.episode,
+            rubric=self._rubric,
             after_seq=begun.seq,
             ahead=2 * size,
             limit=self._passes.remaining(begun),
@@ -158,6 +161,7 @@ class Trainer:
             "batch_collected",
             version=version,
             success=round(plan.success, 4),
+            reward=round(plan.reward, 4),
             staleness={str(age): count for age, count in sorted((plan.histogram or {}).items())},
             staleness_bound=self._feeder.staleness_bound,
             discarded_stale=plan.num_stale,

@@ -13,6 +13,8 @@ from trainer.passes import Passes, Position
 class Feed:
     """How a trainer is fed."""
 
+    rubric: str
+    """Whose judgements are consumed."""
     batch: int
     """Judgements that a version consumes; the last one of a pass takes what is left."""
     passes: Passes = Passes(None)
@@ -20,12 +22,20 @@ class Feed:
     @classmethod
     def of(cls, config: Config) -> "Feed":
         """Raises `ConfigurationError` for offline training on a data set of unknown size."""
-        return cls(batch=config.env_config.train_tasks_rollout_size, passes=Passes.of(config.feeder_config))
+        return cls(
+            rubric=config.bus_config.trained_rubric,
+            batch=config.env_config.train_tasks_rollout_size,
+            passes=Passes.of(config.feeder_config),
+        )
 
     def counted(self, ruled: Sequence[Ruled]) -> list[int]:
-        """Sequences of the training judgements; online, demonstrations are passed over."""
+        """Sequences of the rubric's training judgements; online, demonstrations are passed over."""
         offline = self.passes.num_stored is not None
-        return [record.seq for record in ruled if record.trains and (offline or not record.demonstrates)]
+        return [
+            record.seq
+            for record in ruled
+            if record.rubric == self.rubric and record.trains and (offline or not record.demonstrates)
+        ]
 
     def size(self, position: Position) -> int:
         remaining = self.passes.remaining(position)

@@ -18,7 +18,7 @@ class Waiting(Enum):
     END = "end"
     """An observation until its episode's end, without an answer: short after the last action, long when nobody answers."""
     JUDGEMENT = "judgement"
-    """The end of an episode until its first judgement."""
+    """The end of an episode until its judgement by the rubric that is trained by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +44,12 @@ class WaitFigures:
     max_s: float = 0.0
 
 
-def waits(ledger: Ledger) -> Iterator[Wait]:
+def waits(ledger: Ledger, rubric: str) -> Iterator[Wait]:
+    """`rubric`: whose judgements are waited for; another may judge whenever it likes."""
     ruled: dict[str, float] = {}
     for record in ledger.ruled:
-        ruled.setdefault(record.episode, record.time_s)
+        if record.rubric == rubric:
+            ruled.setdefault(record.episode, record.time_s)
     for episode, links in ledger.chains.items():
         for before, after in pairwise(links):
             what = None

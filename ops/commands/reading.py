@@ -1,8 +1,9 @@
-"""The commands that look into a run: audit, watch, schema, dead-letters."""
+"""The commands that look into a run: audit, watch, schema, dead-letters, blocklist."""
 
 import argparse
+from pathlib import Path
 
-from ops.commands.arguments import RUN_DIR, add_run_dir, count
+from ops.commands.arguments import RUN_DIR, above_zero, add_run_dir, count
 from ops.commands.execution import interruptible
 from ops.commands.listing import Commands, add_command
 from ops.watch_arguments import add_arguments as add_watch_arguments
@@ -10,6 +11,10 @@ from ops.watch_arguments import add_arguments as add_watch_arguments
 _WATCH_EXAMPLE = """\
 millrace watch judgements --run-dir runs/mine --verdict success
 millrace watch trajectories --from beginning --no-follow | jq .outcome"""
+_BLOCKLIST_EXAMPLE = """\
+millrace blocklist --run-dir runs/mine
+millrace blocklist add example.org --hours 48 --run-dir runs/mine
+millrace blocklist remove https://www.example.org/ --run-dir runs/mine"""
 
 
 def add_commands(commands: Commands) -> None:
@@ -33,6 +38,13 @@ def add_commands(commands: Commands) -> None:
         example="millrace dead-letters list --run-dir runs/mine\nmillrace dead-letters resend 3 --run-dir runs/mine",
     )
     _add_letter_actions(letters)
+    blocklist = commands.add(
+        "blocklist",
+        "list, add or remove sites that are left out of training",
+        _blocklist,
+        example=_BLOCKLIST_EXAMPLE,
+    )
+    _add_blocklist_actions(blocklist)
 
 
 def _add_letter_actions(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +60,21 @@ def _add_letter_actions(parser: argparse.ArgumentParser) -> None:
     resend.add_argument("--again", action="store_true", help="also when it was sent again before")
     for action in (listing, show, resend):
         add_run_dir(action)
+
+
+def _add_blocklist_actions(parser: argparse.ArgumentParser) -> None:
+    add_run_dir(parser)
+    parser.add_argument("--all", action="store_true", help="also those that are over or were removed")
+    parser.add_argument("--json", action="store_true", help="JSON lines in place of a table")
+    actions = parser.add_subparsers(dest="action", metavar="[add | remove]", help="change the list")
+    add = add_command(actions, "add", "leave a site out of training for a while", _blocklist)
+    add.add_argument("--hours", type=above_zero, metavar="H", help="how long (default: judge_config.blocklist_hours)")
+    add.add_argument("--reason", metavar="TEXT", help="for whoever reads the list")
+    remove = add_command(actions, "remove", "train on a site again", _blocklist)
+    for action in (add, remove):
+        action.add_argument("site", metavar="SITE", help="host, address of a page, or name of a suite")
+        # Without a default of its own: that would replace what was said before the action.
+        action.add_argument("--run-dir", type=Path, metavar="DIR", default=argparse.SUPPRESS, help="folder of the run")
 
 
 @interruptible
@@ -74,5 +101,12 @@ async def _schema(options: argparse.Namespace) -> int:
 @interruptible
 async def _letters(options: argparse.Namespace) -> int:
     from ops.dead_letters_command import main
+
+    return await main(options)
+
+
+@interruptible
+async def _blocklist(options: argparse.Namespace) -> int:
+    from ops.blocklist_command import main
 
     return await main(options)

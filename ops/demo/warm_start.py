@@ -34,7 +34,6 @@ from schemas.errors import TrainerError
 from schemas.ids import WorkerId
 from schemas.messages import Judgement, Observation, RecordRef, Role, Split
 from trainer.checkpoints import TrainerState, write_checkpoint
-from trainer.consumption import is_success
 from trainer.engine import TrainEngine, open_engine
 from trainer.episode_steps import StepStore
 from trainer.imitation import imitate
@@ -43,6 +42,7 @@ from trainer.model_folder import suppressed_tokens
 from trainer.sample_builder import PixelScale, SampleBuilder, pixel_scale
 from trainer.samples import Sample
 from trainer.sampling import sample_completions
+from trainer.scores import is_success
 
 _log = structlog.get_logger()
 _WORKER = WorkerId("warm-start")
@@ -73,17 +73,19 @@ async def warm_start(folder: RunFolder, config: Config, settings: WarmStart) -> 
         status.state = "loading"
         base = Path(config.policy_config.base_model)
         builder = await anyio.to_thread.run_sync(lambda: SampleBuilder(base, cutoff_len=config.algorithm_config.cutoff_len))
-        samples, targets = await _demonstrations(bus, subjects, builder)
+        samples, targets = await _demonstrations(bus, subjects, config.bus_config.trained_rubric, builder)
         if len(samples) <= settings.num_kept_out:
             raise TrainerError(f"{len(samples)} demonstrations are too few: {settings.num_kept_out} are kept for measuring")
         status.state = "training"
         await anyio.to_thread.run_sync(lambda: _train(folder, config, settings, samples, targets, status))
 
 
-async def _demonstrations(bus: Bus, subjects: Subjects, builder: SampleBuilder) -> tuple[list[Sample], list[Target]]:
+async def _demonstrations(
+    bus: Bus, subjects: Subjects, rubric: str, builder: SampleBuilder
+) -> tuple[list[Sample], list[Target]]:
     """All successful demonstrations, in the order of their tasks, so that a seed gives one result."""
     store = StepStore(bus, subjects, builder, cache_bytes=2**30, filter_same_screenshot=False)
-    records = await bus.history(subjects.judged, subjects.judgements(Split.TRAIN))
+    records = await bus.history(subjects.judged, subjects.judgements_by(rubric, Split.TRAIN))
     judgements = [record.message for record in records if isinstance(record.message, Judgement)]
     samples: list[Sample] = []
     targets: list[Target] = []

@@ -1,6 +1,7 @@
 """Offline training by one command, with a real nats-server and real DeepSpeed: through kills, and without a browser."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -157,6 +158,39 @@ def test_trajectories_are_judged_again_with_the_runs_own_rubric(source: Path, tm
     assert [checkpoint.num_trajectories for checkpoint in published] == [0, 4]
     assert {(judgement.rubric, judgement.judge) for judgement in judged} == {("environment_v1", "judge-1")}
     assert len(judged) == 4
+
+
+def test_of_two_rubrics_the_chosen_one_is_trained_by(source: Path, tmp_path: Path) -> None:
+    """The second rubric says the opposite of the first."""
+    twice, into = tmp_path / "twice", tmp_path / "strict"
+    shutil.copytree(source, twice)
+    anyio.run(_contradict, RunFolder(twice))
+    command = ["replay", str(twice), "--into", str(into), "--train"]
+    refused = subprocess.run(
+        millrace_command(command), env=millrace_environment(), capture_output=True, text=True, timeout=_LIMIT_S, check=False
+    )
+    assert refused.returncode == 78
+    assert "judged by environment, strict: choose one with --rubric" in refused.stderr
+    with running(*millrace_command([*command, "--rubric", "strict"])) as process:
+        assert process.wait(_LIMIT_S) == 0
+    published, judged = results(into)
+    assert {judgement.rubric for judgement in judged} == {"strict"}
+    assert [checkpoint.num_trajectories for checkpoint in published[1:]] == list(_PASS)
+    assert published[1].metrics["success"] == pytest.approx(0.2), "by the other rubric it was 0.8"
+    counted = subprocess.run(
+        millrace_command(["audit", "--run-dir", str(into)]), env=millrace_environment(), capture_output=True, timeout=_LIMIT_S,
+        check=False,
+    )  # fmt: skip
+    assert counted.returncode == 0, counted.stdout
+
+
+async def _contradict(folder: RunFolder) -> None:
+    config = folder.load()
+    async with served(folder, config), join(folder, config, role="admin", name="test") as bus:
+        for record in await bus.history(SUBJECTS.judged, SUBJECTS.judgements(None)):
+            assert isinstance(record.message, Judgement)
+            reward = None if record.message.reward is None else 1.0 - record.message.reward
+            await judge(bus, record.message.trajectory, reward, rubric="strict")
 
 
 def test_an_archive_is_replayed_like_a_run(source: Path, tmp_path: Path) -> None:

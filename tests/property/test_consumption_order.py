@@ -13,7 +13,7 @@ from bus.ports import Expect
 from schemas.errors import ChainConflict
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, Outcome, Role, Trajectory
-from tests.builders import RUN, judgement
+from tests.builders import RUBRIC, RUN, judgement
 from tests.trainer_world import SUBJECTS, judge, train_task
 from trainer.episode_steps import EpisodeSteps
 from trainer.feeder_state import FeederState
@@ -39,7 +39,8 @@ class OneTrainer:
 
     async def live(self, num_batches: int, *, begins_another: bool) -> None:
         """Announces so many batches, then dies: at once, or when it has worked on one more without announcing it."""
-        async with open_intake(self.bus, SUBJECTS, _steps_of, after_seq=self.position, ahead=2 * self.size) as intake:
+        ahead = 2 * self.size
+        async with open_intake(self.bus, SUBJECTS, _steps_of, rubric=RUBRIC, after_seq=self.position, ahead=ahead) as intake:
             for number in range(num_batches + begins_another):
                 batch = await intake.batch(self.size, lambda count: None)
                 for item in batch:
@@ -69,6 +70,8 @@ def test_restarts_consume_every_judgement_once(size: int, lives: list[tuple[int,
                 await judge(bus, ended(1000 + index, demonstrate=True))
             if shuffled.random() < 0.3:
                 await _judge_again(bus, index, reward)
+            if shuffled.random() < 0.3:
+                await judge(bus, ended(index), rubric="another")
         trainer = OneTrainer(bus, size)
         for count, begins_another in lives:
             await trainer.live(count, begins_another=begins_another)
@@ -114,7 +117,8 @@ def test_the_feeder_knows_the_same_in_any_order(messages: list[AnyMessage], repe
     assert len(state.accepted) == 8
     assert len(state.ended) == 9
     assert state.version == 2
-    assert sorted(state.window) == [0.0] * 4 + [1.0] * 4
+    assert sorted(scored.reward for scored in state.window) == [0.0] * 4 + [1.0] * 4
+    assert all(scored.success == (scored.reward > 0) for scored in state.window)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.floats(0, 100)), max_size=20), st.floats(0, 120))

@@ -138,7 +138,7 @@ def test_a_stop_that_expires_outlasts_every_lease_of_the_run() -> None:
 
 def test_a_drill_proves_only_what_it_was_asked_for() -> None:
     """However sound the streams are: a run that is not whole, or whose queues were never looked at, is no proof."""
-    findings = check(Ledger(), feed=Feed(batch=1))
+    findings = check(Ledger(), feed=Feed(rubric="r", batch=1))
     whole = Report(
         command="",
         seed=0,

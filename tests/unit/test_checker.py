@@ -13,7 +13,7 @@ from bus.subjects import Subjects
 from bus.topology import task_queue, trajectory_queue
 from ops.audit import audit
 from ops.checker.acknowledgements import AcknowledgementWatch
-from ops.checker.ledger import Kind, Ledger, Link
+from ops.checker.ledger import Kind, Ledger, Link, read_ledger
 from ops.checker.promises import Findings
 from ops.checker.waits import Waiting, figures, waits
 from schemas.config import BusConfig, Config, EnvConfig, FeederConfig
@@ -136,6 +136,35 @@ async def test_judgements_of_another_split_are_not_counted_against_a_checkpoint(
     await world.announce(2, parent=1, num_trajectories=4, judged_seq=world.judged_seqs[3])
 
     assert (await world.findings()).holds
+
+
+async def test_a_second_rubric_is_checked_and_never_counted(world: World) -> None:
+    """It says the opposite, and says it before the rubric that the run is trained by."""
+    world.config = replace(world.config, bus_config=replace(CONFIG, rubrics=("r1", "r2")))
+    ends = {record.episode: record for record in (await read_ledger(world.bus, SUBJECTS)).published}
+    first = list(world.judged_seqs)
+    for name in ("a", "b", "c", "d"):
+        record = await world.bus.last(SUBJECTS.trajectories, SUBJECTS.trajectory(Split.TRAIN, builders.task(name).episode))
+        assert record is not None
+        assert isinstance(record.message, Trajectory)
+        await world.judge(record.message, rubric="r2", verdict=Verdict.FAILURE)
+    for name in ("e", "f"):
+        done = await world.play(name)
+        await world.publish(done)
+        await world.judge(done, rubric="r2", verdict=Verdict.FAILURE)
+        assert f"{done.episode} by r1" in (await world.findings()).unjudged
+        await world.judge(done)
+    last = world.judged_seqs[-1]
+    await world.announce(2, parent=1, num_trajectories=4, judged_seq=first[3])
+    assert (await world.findings()).unused == ("2 judgements that no version consumed",)
+    await world.announce(3, parent=2, num_trajectories=6, judged_seq=last)
+    found = await audit(world.bus, world.config)
+    assert found.holds, found.findings
+    assert (found.findings.num_judgements, found.findings.num_trajectories) == (12, len(ends) + 2)
+    assert found.figures()[Waiting.JUDGEMENT].num_waits == 6, "one an episode"
+
+    await world.announce(4, parent=3, num_trajectories=8, judged_seq=last)
+    assert (await world.findings()).miscounted == (f"version 4 ends at judgement {last}; its last one stands at nowhere",)
 
 
 async def test_passes_over_stored_judgements_are_recounted(world: World) -> None:
@@ -444,7 +473,7 @@ def test_waits_are_read_from_the_times_of_the_records() -> None:
         link(Kind.ANSWER, 10, 2),
     ]
 
-    found = {(wait.what, wait.seconds) for wait in waits(Ledger(chains={EpisodeId("e"): chain_}))}
+    found = {(wait.what, wait.seconds) for wait in waits(Ledger(chains={EpisodeId("e"): chain_}), "r1")}
 
     assert found == {(Waiting.ANSWER, 0.5), (Waiting.ANSWER, 1.0), (Waiting.TAKEOVER, 5.0)}
 
@@ -452,7 +481,7 @@ def test_waits_are_read_from_the_times_of_the_records() -> None:
 def test_a_step_that_nobody_ever_answered_was_waited_for_until_the_end() -> None:
     chain_ = [link(Kind.TASK, 0, 0), link(Kind.START, 1), link(Kind.OBSERVATION, 2), link(Kind.DONE, 302)]
 
-    [found] = waits(Ledger(chains={EpisodeId("e"): chain_}))
+    [found] = waits(Ledger(chains={EpisodeId("e"): chain_}), "r1")
 
     assert (found.what, found.seconds) == (Waiting.END, 300.0)
 
@@ -462,6 +491,6 @@ def test_quantiles_are_values_that_occurred() -> None:
     for step in range(100):
         chain_ += [link(Kind.OBSERVATION, step * 1000.0), link(Kind.ANSWER, step * 1000.0 + step + 1)]
 
-    found = figures(waits(Ledger(chains={EpisodeId("e"): chain_})))
+    found = figures(waits(Ledger(chains={EpisodeId("e"): chain_}), "r1"))
 
     assert (found.num_waits, found.p50_s, found.p99_s, found.max_s) == (100, 50, 99, 100)

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from schemas.errors import MismatchExceeded
 from schemas.ids import PolicyVersion
-from schemas.messages import Judgement, Outcome, Trajectory
+from schemas.messages import Judgement, Outcome, Trajectory, Verdict
 from tests.builders import judgement
 from tests.trainer_world import ref, train_task
 from trainer.consumption import plan_batch, staleness
@@ -41,6 +42,7 @@ def test_a_batch_is_sorted_into_fresh_stale_and_unscored() -> None:
     assert plan.histogram == {0: 1, 1: 2}
     assert plan.metrics() == {
         "success": 0.75,
+        "reward": 0.75,
         "parse_rate": 0.8,
         "staleness_mean": pytest.approx(2 / 3),
         "staleness_max": 1.0,
@@ -49,6 +51,16 @@ def test_a_batch_is_sorted_into_fresh_stale_and_unscored() -> None:
         "staleness_0": 1.0,
         "staleness_1": 2.0,
     }
+
+
+def test_success_is_the_verdict_whatever_the_reward() -> None:
+    """Shaping took more than a success earned, partial credit was given for a failure, an error has nothing."""
+    partial = replace(judged(1, 0.0, 5), reward=0.75)
+    shaped = replace(judged(0, 1.0, 5), reward=-0.25)
+    error = replace(judged(2, None, 5), verdict=Verdict.ERROR)
+    plan = plan_batch([shaped, partial, error], version=5, bound=1)
+    assert [item.trajectory.task.index for item in plan.successes] == [0]
+    assert (plan.success, plan.reward, plan.num_unscored) == (0.5, 0.25, 1)
 
 
 def test_offline_every_age_is_fresh_and_none_is_reported() -> None:

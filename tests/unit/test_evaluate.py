@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ops.evaluate import EvaluationResult, checkpoint_folder, evaluation_config, wilson_interval
 from ops.run_folder import RunFolder
@@ -10,6 +11,7 @@ from schemas.config import BusConfig, Config, PolicyConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName
 from schemas.messages import Verdict
+from tests.builders import judgement, task, trajectory
 
 
 @pytest.mark.parametrize(
@@ -23,8 +25,14 @@ def test_the_interval_is_wilsons(successes: int, total: int, low: float, high: f
 
 def test_only_scored_episodes_count() -> None:
     verdicts = [Verdict.SUCCESS, Verdict.FAILURE, Verdict.EXCLUDED, Verdict.ERROR, Verdict.FAILURE, Verdict.FAILURE]
-    result = EvaluationResult.of(Path("/m"), verdicts)
+    rewards = [0.9, 0.5, None, None, 0.0, 0.0]
+    judgements = [
+        replace(judgement(trajectory(task(f"e{index}"))), verdict=verdict, reward=reward)
+        for index, (verdict, reward) in enumerate(zip(verdicts, rewards, strict=True))
+    ]
+    result = EvaluationResult.of(Path("/m"), judgements)
     assert (result.num_episodes, result.num_successes, result.success) == (4, 1, 0.25)
+    assert result.reward == pytest.approx(0.35), "a partial reward is no success"
     assert result.low < 0.25 < result.high
     assert "1 of 4" in result.sentence()
 
@@ -51,3 +59,11 @@ def test_a_checkpoint_is_a_version_or_a_folder(tmp_path: Path) -> None:
     assert (config.feeder_config.mode, config.env_config.server_size) == ("eval", 3)
     assert config.policy_config.base_model == str(third)
     assert config.bus_config.run != "r", "its episodes are not the run's own"
+
+
+def test_an_evaluation_is_judged_by_its_own_judge_alone(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run")
+    run.create(Config(bus_config=BusConfig(run=RunName("r"), rubrics=("environment_v1", "rubric_v1"))), needed_bytes=0)
+    folder = RunFolder(run.path / "evaluations" / "base")
+    config = evaluation_config(run, tmp_path, folder, ["judge_config.judge=rubric_v1"])
+    assert config.bus_config.rubrics == ("rubric_v1",)

@@ -17,7 +17,7 @@ from schemas.config import BusConfig, EnvConfig, FeederConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import PolicyVersion, TaskId, WorkerId
 from schemas.messages import Checkpoint, EpisodeCancel, Heartbeat, Outcome, Role, Split, Task, Trajectory
-from tests.builders import RUN, WORKER
+from tests.builders import RUBRIC, RUN, WORKER
 from tests.trainer_world import SUBJECTS, judge
 from trainer.feeder import Feeder
 from trainer.task_files import TaskSpec
@@ -48,6 +48,7 @@ def feeder(
     return Feeder(
         bus=bus,
         subjects=SUBJECTS,
+        rubric=RUBRIC,
         worker=WORKER,
         status=Status(Role.FEEDER, WORKER),
         feeder=config,

@@ -96,3 +96,24 @@ def test_the_folder_of_another_run_is_left_alone(source: RunFolder) -> None:
     with pytest.raises(ConfigurationError, match="holds run played, which is no offline training"):
         offline_config(source.config, source, VERSIONS, [])
     assert source.config.read_bytes() == before
+
+
+def test_the_trainer_goes_by_the_rubric_whose_judgements_are_taken(source: RunFolder, tmp_path: Path) -> None:
+    def rubrics(*overrides: str, rubric: str | None = None) -> tuple[str, ...]:
+        config = offline_config(source.config, RunFolder(tmp_path / "new"), VERSIONS, overrides, rubric=rubric)
+        return config.bus_config.rubrics
+
+    assert rubrics(rubric="strict") == ("strict",), "whatever the source was trained by"
+    assert rubrics("judge_config.judge=rubric_v1") == ("rubric_v1",), "judged again, by the run's own judge"
+    assert rubrics("judge_config.judge=rubric_v1", rubric="strict") == ("strict",), "nobody judges"
+    assert rubrics("bus_config.rubrics=[strict,other]", rubric="strict") == ("strict", "other")
+    with pytest.raises(ConfigurationError, match=r"the trainer would go by other, .* those of strict"):
+        rubrics("bus_config.rubrics=[other,strict]", rubric="strict")
+
+
+def test_a_folder_goes_on_with_the_rubric_that_it_was_begun_with(source: RunFolder, tmp_path: Path) -> None:
+    target = RunFolder(tmp_path / "new")
+    target.create(offline_config(source.config, target, (), (), rubric="strict"), needed_bytes=0)
+    assert offline_config(source.config, target, (), (), rubric="strict").bus_config.rubrics == ("strict",)
+    with pytest.raises(ConfigurationError, match="begun with the judgements of strict, and these are those of environment"):
+        offline_config(source.config, target, (), (), rubric="environment")

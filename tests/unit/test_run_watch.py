@@ -1,15 +1,30 @@
 """What the display and the result are folded from."""
 
+import anyio
 import msgspec
 import pytest
 
-from ops.run_watch import RunState
+from bus.memory import MemoryBus
+from bus.subjects import Subjects
+from ops.results import judgements_of
+from ops.run_watch import RunState, watching
+from schemas.config import BusConfig
 from schemas.ids import GroupId, PolicyVersion, WorkerId
 from schemas.messages import Checkpoint, Heartbeat, Judgement, Role, Split, Verdict
 from tests.builders import RUN, task, trajectory
 
+SUBJECTS = Subjects(RUN)
 
-def judgement(name: str, verdict: Verdict, *, split: Split = Split.TRAIN, version: int = 0, unparsed: int = 0) -> Judgement:
+
+def judgement(
+    name: str,
+    verdict: Verdict,
+    *,
+    split: Split = Split.TRAIN,
+    version: int = 0,
+    unparsed: int = 0,
+    rubric: str = "r",
+) -> Judgement:
     of = msgspec.structs.replace(task(name, split=split), policy_version=PolicyVersion(version))
     ended = msgspec.structs.replace(trajectory(of), num_unparsed=unparsed)
     reward = {Verdict.SUCCESS: 1.0, Verdict.FAILURE: 0.0}.get(verdict)
@@ -17,7 +32,7 @@ def judgement(name: str, verdict: Verdict, *, split: Split = Split.TRAIN, versio
         episode=of.episode,
         group=GroupId("g"),
         split=split,
-        rubric="r",
+        rubric=rubric,
         verdict=verdict,
         reward=reward,
         trajectory=ended,
@@ -55,6 +70,41 @@ def test_evaluations_are_kept_by_version() -> None:
     assert state.evaluations[PolicyVersion(0)].success == 0.0
     assert state.evaluations[PolicyVersion(2)].success == 0.5
     assert [point.num_episodes for point in state.curve(bar=None, num_expected=0).held_out] == [0, 3]
+
+
+def test_an_evaluation_counts_what_was_scored() -> None:
+    state = RunState()
+    for number, verdict in enumerate([Verdict.SUCCESS, Verdict.FAILURE, Verdict.EXCLUDED, Verdict.ERROR]):
+        state.apply(judgement(f"e{number}", verdict, split=Split.EVAL), now=0.0)
+    evaluation = state.evaluations[PolicyVersion(0)]
+    assert (evaluation.num_judged, evaluation.num_scored, evaluation.success) == (4, 2, 0.5)
+
+
+def test_success_is_the_verdict_and_not_the_reward() -> None:
+    state = RunState()
+    state.apply(msgspec.structs.replace(judgement("a", Verdict.SUCCESS), reward=-0.5), now=0.0)
+    state.apply(msgspec.structs.replace(judgement("b", Verdict.FAILURE), reward=0.9), now=0.0)
+    assert state.success == 0.5
+
+
+@pytest.mark.anyio
+async def test_one_rubric_is_shown_whatever_another_says() -> None:
+    """Four training episodes and two held-out ones, each judged twice: the second rubric says the opposite."""
+    bus, config = MemoryBus(SUBJECTS), BusConfig(run=RUN, rubrics=("r", "strict"))
+    verdicts = [("t0", Split.TRAIN, True), ("t1", Split.TRAIN, True), ("t2", Split.TRAIN, True), ("t3", Split.TRAIN, False)]
+    verdicts += [("e0", Split.EVAL, True), ("e1", Split.EVAL, True)]
+    for name, split, good in verdicts:
+        for rubric, says in (("strict", not good), ("r", good)):
+            given = judgement(name, Verdict.SUCCESS if says else Verdict.FAILURE, split=split, rubric=rubric)
+            await bus.append(SUBJECTS.judged, SUBJECTS.judgement(split, rubric, given.episode), given)
+    async with watching(bus, SUBJECTS, config) as watch:
+        with anyio.fail_after(10):
+            await watch.wait_until(lambda state: state.num_evaluated(PolicyVersion(0)) == 2)
+        state = watch.state
+        assert (state.num_episodes, state.success) == (4, 0.75)
+        assert state.evaluations[PolicyVersion(0)].success == 1.0
+        assert sum(state.num_played_by.values()) == 6
+    assert [given.rubric for given in await judgements_of(bus, SUBJECTS, "r", Split.EVAL)] == ["r", "r"]
 
 
 def test_the_largest_mismatch_and_staleness_are_remembered() -> None:

@@ -37,7 +37,7 @@ class Played:
     @property
     def is_success(self) -> bool:
         judgement = self.judgement
-        return judgement is not None and judgement.verdict is Verdict.SUCCESS and (judgement.reward or 0.0) > 0
+        return judgement is not None and judgement.verdict is Verdict.SUCCESS
 
 
 @dataclass(frozen=True, kw_only=True)
