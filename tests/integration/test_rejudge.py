@@ -191,16 +191,17 @@ async def test_the_command_waits_for_what_others_have_in_hand_and_ctrl_c_ends_it
         queue = trajectory_queue(subjects, run.load().bus_config, AGAIN)
         async with bus.work(queue, prefetch=0) as inbox:
             held = await anext(aiter(inbox))
-            async with await anyio.open_process(
-                argv, env=millrace_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-            ) as process:
+            async with (
+                settle(bus, held, WORKER),
+                await anyio.open_process(
+                    argv, env=millrace_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+                ) as process,
+            ):
                 await _until_judged(bus, subjects, AGAIN, len(ended) - 1)
                 assert process.returncode is None
                 process.send_signal(signal.SIGINT)
                 with anyio.fail_after(20):
                     assert await process.wait() == 130
-            async with settle(bus, held, WORKER):
-                pass
         # Acknowledged by somebody who judged nothing: the queue is empty, and one trajectory has no judgement.
         done = await anyio.run_process(argv, env=millrace_environment(), check=False)
     assert done.returncode == 1

@@ -24,20 +24,8 @@ _ROLES = ("server", "feeder", "browser", "policy", "judge", "trainer")
 _FILES = ("archive", "import", "export", "replay")
 _LOOKS = ("audit", "watch", "schema", "dead-letters", "blocklist")
 _JUDGES = ("rejudge", "calibrate")
-_COMMANDS = (
-    "quickstart",
-    *_ROLES,
-    *_FILES,
-    *_LOOKS,
-    *_JUDGES,
-    "tasks",
-    "site",
-    "evaluate",
-    "chaos",
-    "doctor",
-    "streams",
-    "cluster",
-)
+_REST = ("tasks", "site", "evaluate", "chaos", "doctor", "streams", "cluster")
+_COMMANDS = ("quickstart", *_ROLES, *_FILES, *_LOOKS, *_JUDGES, *_REST)
 
 
 @pytest.mark.parametrize("command", _COMMANDS)
