@@ -1,9 +1,11 @@
 """Asks a judge until it rules: what becomes of a judge's errors, whatever the judge is and whoever wrote it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import anyio
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from bus.settlement import retry_delay_s
 from judges.episode import JudgedEpisode
@@ -16,7 +18,7 @@ _PATIENCE_S = 600.0
 
 
 async def rule(judge: Judge, episode: JudgedEpisode, *, max_attempts: int) -> Ruling:
-    """The judge's ruling; undecided when it has none.
+    """The judge's ruling; undecided when it has none. Never curable.
 
     A judge that failed is asked again here, for deliveries count kills and hand-backs too.
 
@@ -26,38 +28,47 @@ async def rule(judge: Judge, episode: JudgedEpisode, *, max_attempts: int) -> Ru
     deadline = float("inf")
     num_asked = 0
     while True:
-        try:
-            return await _asked(judge, episode)
-        except JudgeError as error:
-            num_asked += 1
-            delay_s = retry_delay_s(num_asked)
-            deadline = min(deadline, anyio.current_time() + _PATIENCE_S)
-            log = _log.bind(episode=episode.trajectory.episode, judge=judge.name, reason=str(error), asked=num_asked)
-            if isinstance(error, NoVerdict):
-                log.warning("no_verdict")
-                return undecided(str(error))
-            if num_asked >= max_attempts or anyio.current_time() + delay_s > deadline:
-                log.error("judge_gave_up")
-                return undecided(f"asked {num_asked} times, the judge failed: {error}")
-            log.warning("judge_asked_again", delay_s=delay_s)
+        ruling = await ask_once(judge, episode)
+        if not ruling.curable:
+            return ruling
+        num_asked += 1
+        delay_s = retry_delay_s(num_asked)
+        deadline = min(deadline, anyio.current_time() + _PATIENCE_S)
+        log = _log.bind(episode=episode.trajectory.episode, judge=judge.name, reason=ruling.error, asked=num_asked)
+        if num_asked >= max_attempts or anyio.current_time() + delay_s > deadline:
+            log.error("judge_gave_up")
+            return replace(ruling, error=f"asked {num_asked} times, the judge failed: {ruling.error}", curable=False)
+        log.warning("judge_asked_again", delay_s=delay_s)
         await anyio.sleep(delay_s)
 
 
-async def _asked(judge: Judge, episode: JudgedEpisode) -> Ruling:
-    """Raises `MillraceError`, whatever the judge raises."""
+async def ask_once(judge: Judge, episode: JudgedEpisode) -> Ruling:
+    """What one attempt came to, curable where another may come to more.
+
+    Raises:
+        MillraceError: of the bus or the configuration.
+    """
     try:
         ruling: object = await judge.judge(episode)
-    except Exception as raised:
-        failure = _gravest(raised)
-        if not isinstance(failure, MillraceError):
-            _log.error("judge_raised", episode=episode.trajectory.episode, judge=judge.name, exc_info=failure)
-            raise JudgeError(f"{type(failure).__name__}: {failure}") from raised
-        if failure.disposition is Disposition.REJECT:
-            raise NoVerdict(str(failure)) from raised
-        raise failure from raised
+    except Exception as raised:  # noqa: BLE001 - the boundary to whatever judge there is; it is logged or goes on
+        return _without_verdict(raised, _log.bind(episode=episode.trajectory.episode, judge=judge.name))
     if not isinstance(ruling, Ruling):
-        raise JudgeError(f"{judge.name} returned {type(ruling).__name__} where a Ruling belongs")
+        return undecided(f"{judge.name} returned {type(ruling).__name__} where a Ruling belongs", curable=True)
     return ruling
+
+
+def _without_verdict(raised: Exception, log: FilteringBoundLogger) -> Ruling:
+    """Raises `MillraceError` when it is no failure of the judge."""
+    failure = _gravest(raised)
+    if not isinstance(failure, MillraceError):
+        log.error("judge_raised", exc_info=failure)
+        return undecided(f"{type(failure).__name__}: {failure}", curable=True)
+    if isinstance(failure, NoVerdict) or failure.disposition is Disposition.REJECT:
+        log.warning("no_verdict", reason=str(failure))
+        return undecided(str(failure))
+    if isinstance(failure, JudgeError):
+        return undecided(str(failure), curable=True)
+    raise failure from raised
 
 
 def _gravest(raised: Exception) -> Exception:

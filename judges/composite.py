@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from judges.attempts import ask_once
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, scored, undecided
 from schemas.config import Composite
-from schemas.errors import JudgeError, NoVerdict
 from schemas.messages import RewardPart, StageUsage, StageVerdict, Verdict
 
 _TOLERANCE = 1e-9
@@ -30,11 +30,10 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one judge found; `curable`: another attempt may find more."""
+    """What one judge found."""
 
     judge: str
     ruling: Ruling
-    curable: JudgeError | None = None
 
 
 class CompositeJudge:
@@ -50,10 +49,10 @@ class CompositeJudge:
         self._judges = tuple(judges)
 
     async def judge(self, episode: JudgedEpisode) -> Ruling:
-        """Raises `JudgeError` when a part did, and another attempt may decide."""
+        """The ruling is curable when a part failed, and another attempt may decide."""
         asked: list[_Part] = []
         for judge in self._judges:
-            asked.append(await _ask(judge, episode))
+            asked.append(_Part(judge.name, await ask_once(judge, episode)))
             if self._is_decided_by(asked[-1].ruling.verdict):
                 break
         return self._combined(asked)
@@ -91,21 +90,10 @@ class CompositeJudge:
         return Ruling(verdict=verdict, reward=reward, stages=stages, parts=parts, usage=usage)
 
 
-async def _ask(judge: Judge, episode: JudgedEpisode) -> _Part:
-    try:
-        return _Part(judge.name, await judge.judge(episode))
-    except NoVerdict as error:
-        return _Part(judge.name, undecided(str(error)))
-    except JudgeError as error:
-        return _Part(judge.name, undecided(str(error)), curable=error)
-
-
 def _without_verdict(without: Sequence[_Part], stages: tuple[StageVerdict, ...], usage: tuple[StageUsage, ...]) -> Ruling:
     reason = "; ".join(f"{part.judge}: {part.ruling.error}" for part in without)
-    curable = next((part.curable for part in without if part.curable is not None), None)
-    if curable is not None:
-        raise JudgeError(reason) from curable
-    return undecided(reason, stages=stages, usage=usage)
+    curable = any(part.ruling.curable for part in without)
+    return undecided(reason, stages=stages, usage=usage, curable=curable)
 
 
 def _named(part: _Part) -> tuple[StageVerdict, ...]:

@@ -1,5 +1,6 @@
 """What a judge is: a finished episode in, a ruling out."""
 
+import math
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Protocol
@@ -25,16 +26,27 @@ class Ruling:
     usage: tuple[StageUsage, ...] = ()
     """What it took, whatever came of it."""
     blocked: bool = False
-    """The site blocked the agent."""
+    """The site blocked the agent: no success, and no failure either."""
     error: str = ""
+    curable: bool = False
+    """There is no verdict, and another attempt may find one."""
 
     def __post_init__(self) -> None:
+        """Raises `ValueError` for what contradicts itself, since people write rulings too."""
         scored = self.verdict in (Verdict.SUCCESS, Verdict.FAILURE)
-        assert scored == (self.reward is not None), f"{self.verdict} with reward {self.reward}"
-        if self.reward is not None and not self.parts:
+        if scored != (self.reward is not None):
+            raise ValueError(f"{self.verdict} with reward {self.reward}")
+        if (self.blocked and scored) or (self.curable and self.verdict is not Verdict.ERROR):
+            raise ValueError(f"{self.verdict} with blocked={self.blocked} and curable={self.curable}")
+        if self.reward is None:
+            return
+        if not self.parts:
             object.__setattr__(self, "parts", (RewardPart(OUTCOME, self.reward),))
-        total = sum(part.value for part in self.parts)
-        assert self.reward is None or abs(total - self.reward) < 1e-6, f"reward {self.reward} is not the sum of {self.parts}"
+        # Written so that a reward which is no number is refused.
+        if not abs(sum(part.value for part in self.parts) - self.reward) < 1e-6:
+            raise ValueError(f"reward {self.reward} is not the sum of {self.parts}")
+        if not all(map(math.isfinite, self.step_rewards)):
+            raise ValueError(f"a step earned what is no number: {self.step_rewards}")
 
     @property
     def step_rewards(self) -> tuple[float, ...]:
@@ -53,9 +65,11 @@ def excluded(reason: str) -> Ruling:
     return Ruling(verdict=Verdict.EXCLUDED, reward=None, error=reason)
 
 
-def undecided(reason: str, *, stages: tuple[StageVerdict, ...] = (), usage: tuple[StageUsage, ...] = ()) -> Ruling:
-    """No verdict could be had, after every retry."""
-    return Ruling(verdict=Verdict.ERROR, reward=None, error=reason, stages=stages, usage=usage)
+def undecided(
+    reason: str, *, stages: tuple[StageVerdict, ...] = (), usage: tuple[StageUsage, ...] = (), curable: bool = False
+) -> Ruling:
+    """No verdict could be had, after every retry unless it is `curable`."""
+    return Ruling(verdict=Verdict.ERROR, reward=None, error=reason, stages=stages, usage=usage, curable=curable)
 
 
 class Judge(Protocol):

@@ -49,6 +49,10 @@ class Address:
     def is_local(self) -> bool:
         return _is_loopback(_host(self.base_url))
 
+    @property
+    def is_openai(self) -> bool:
+        return _belongs_to(_PROVIDERS["OPENAI_API_KEY"], self.base_url)
+
 
 def resolve_addresses(config: OpenAIConfig) -> dict[str, Address]:
     """The address of each of `GROUPS`; what a group leaves empty is as in `openai_config` itself.

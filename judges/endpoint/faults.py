@@ -82,6 +82,8 @@ def _fault_of_status(error: openai.APIStatusError, now: float) -> Fault:
     if status in (401, 403) or any(detail.get("reason") == "API_KEY_INVALID" for detail in error_details(error.body)):
         # Without the endpoint's words: some repeat the key, or the most of it.
         return Misconfigured(reason)
+    if status < 400:
+        return Misconfigured(f"{reason}: it sends callers to another address")
     if status == 404:
         return Misconfigured(reason + _said(error))
     if status in (402, 408, 409, 429) or status >= 500:

@@ -10,6 +10,9 @@ from contextlib import asynccontextmanager, contextmanager
 
 import anyio
 
+_LONGEST_CLOSED_S = 3600.0
+"""A quota that is used up for longer is asked about again meanwhile; what an endpoint sends closes nothing for good."""
+
 
 class Gate:
     def __init__(self, max_concurrent: int) -> None:
@@ -37,8 +40,8 @@ class Gate:
             await anyio.sleep_until(self._closed_until)
 
     def close(self, seconds: float, reason: str) -> None:
-        """For so long from now, unless it is closed for longer already."""
-        until = anyio.current_time() + seconds
+        """For so long from now, an hour at most, unless it is closed for longer already."""
+        until = anyio.current_time() + min(seconds, _LONGEST_CLOSED_S)
         if until > self._closed_until:
             self._closed_until, self._closed_by = until, reason
 

@@ -17,10 +17,10 @@ from judges.endpoint.faults import Fault, Filtered, Misconfigured, Refused, Retr
 from judges.endpoint.forms import Form, FormMemory
 from judges.endpoint.gate import Gate
 from judges.endpoint.limits import exhausted_for_s
-from judges.endpoint.port import Answer, Question
+from judges.endpoint.port import Answer, Question, Unanswered
 from judges.endpoint.wire import NoCompletion, filtered_answer, messages_of, read_completion, response_format
 from schemas.config import OpenAIConfig
-from schemas.errors import ConfigurationError, NoVerdict
+from schemas.errors import ConfigurationError
 
 _log = structlog.get_logger()
 
@@ -62,25 +62,28 @@ class OpenAIEndpoint:
         return self._gate.waiting
 
     async def ask(self, question: Question, *, max_completion_tokens: int) -> Answer:
-        patience, forms, num_failures = _Patience(self._config.patience_s, str(self)), list(self._forms.to_try), 0
-        while True:
-            form, temperature = forms[0], self._temperature
-            async with self._gate.turn():
-                await self._opened(patience)
-                said = await self._call(question, form, temperature, max_completion_tokens)
-            match said:
-                case Answer():
+        patience, forms, num_failures = _Patience(self._config.patience_s), list(self._forms.to_try), 0
+        try:
+            while True:
+                form, temperature = forms[0], self._temperature
+                async with self._gate.turn():
+                    await self._opened(patience)
+                    said = await self._call(question, form, temperature, max_completion_tokens)
+                if isinstance(said, Answer):
                     self._forms.taken(form)
                     return replace(said, num_failures=num_failures)
-                case Filtered():
+                if isinstance(said, Filtered):
                     return replace(filtered_answer(), num_failures=num_failures)
-                case Misconfigured():
-                    self._raise_misconfigured(said)
-                case Refused():
-                    self._ask_otherwise(said, forms, temperature)
-                case Retry():
-                    await self._wait(said, patience, num_failures + 1)
-            num_failures += 1
+                num_failures += 1
+                match said:
+                    case Misconfigured():
+                        self._raise_misconfigured(said)
+                    case Refused():
+                        self._ask_otherwise(said, forms, temperature)
+                    case Retry():
+                        await self._wait(said, patience, num_failures)
+        except _GaveUp as gave_up:
+            raise Unanswered(f"{self} {gave_up}", num_failures) from None
 
     def __str__(self) -> str:
         return f"{self._address.base_url} (model {self.model!r})"
@@ -127,13 +130,13 @@ class OpenAIEndpoint:
             await anyio.sleep(delay_s)
 
     def _ask_otherwise(self, fault: Refused, forms: list[Form], temperature: float | None) -> None:
-        """Raises `NoVerdict` when there is no other way to ask."""
+        """Raises `_GaveUp` when there is no other way to ask."""
         if fault.parameter == "temperature" and temperature is not None:
             self._temperature = None
         elif len(forms) > 1:
             forms.pop(0)
         else:
-            raise NoVerdict(f"{self} refuses the question: {fault.reason}")
+            raise _GaveUp(f"refuses the question: {fault.reason}")
         _log.info("endpoint_refused", endpoint=str(self), reason=fault.reason, next_form=forms[0])
 
     def _raise_misconfigured(self, fault: Misconfigured) -> NoReturn:
@@ -147,12 +150,15 @@ class OpenAIEndpoint:
         return replace(fault, reason=fault.reason.replace(self._key, "[key]")) if self._key else fault
 
 
+class _GaveUp(Exception):
+    """On one question; says why."""
+
+
 class _Patience:
     """Until when one question may still wait: so long after the first time that the endpoint failed it."""
 
-    def __init__(self, seconds: float, endpoint: str) -> None:
+    def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._endpoint = endpoint
         self._deadline = math.inf
         self._reason = ""
 
@@ -162,10 +168,10 @@ class _Patience:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Raises `NoVerdict` when the block outlasts the patience, or begins after it."""
+        """Raises `_GaveUp` when the block outlasts the patience, or begins after it."""
         if anyio.current_time() < self._deadline:
             with anyio.CancelScope(deadline=self._deadline) as scope:
                 yield
             if not scope.cancelled_caught:
                 return
-        raise NoVerdict(f"{self._endpoint} gave no answer within {self._seconds:g} s of its first failure: {self._reason}")
+        raise _GaveUp(f"gave no answer within {self._seconds:g} s of its first failure: {self._reason}")

@@ -4,7 +4,6 @@ import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 import anyio
 import openai
@@ -59,12 +58,13 @@ def _client(address: Address, key: str | None, timeout_s: float) -> openai.Async
         base_url=address.base_url,
         timeout=timeout_s,
         max_retries=0,
-        # A proxy is for what lies beyond this machine.
-        http_client=openai.DefaultAsyncHttpxClient(trust_env=False) if address.is_local else None,
+        # Pictures go to the address that was written and to no other. A proxy is for what lies beyond this machine.
+        http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False, trust_env=not address.is_local),
     )
-    if not (urlsplit(address.base_url).hostname or "").endswith("openai.com"):
+    if not address.is_openai:
         # The client takes them from the environment, and they are nobody else's business.
         client.organization = client.project = None
+        client._custom_headers = {}
     return client
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from schemas.errors import NoVerdict
 from schemas.messages import Picture
 
 
@@ -36,6 +37,15 @@ class Answer:
     """Of the request that was answered."""
 
 
+class Unanswered(NoVerdict):
+    """A question came to no answer: none within the endpoint's patience, or it is refused."""
+
+    def __init__(self, reason: str, num_failures: int) -> None:
+        super().__init__(reason)
+        self.num_failures = num_failures
+        """Requests that were made for it."""
+
+
 class Endpoint(Protocol):
     """One model behind one address."""
 
@@ -46,7 +56,7 @@ class Endpoint(Protocol):
         """Waits its turn, honours the provider's limits, and repeats what may yet succeed.
 
         Raises:
-            NoVerdict: no answer within the endpoint's patience, or it refuses this question.
+            Unanswered: no answer within the endpoint's patience, or it refuses this question.
             ConfigurationError: it refuses the key, or does not know the model or the path.
         """
         ...

@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from judges.endpoint.port import Answer
 from schemas.config import Price
 from schemas.errors import ConfigurationError
 from schemas.messages import JudgeCall, StageUsage
 
 _TOKENS_PER_PRICE = 1_000_000
+_SUMMED = tuple(name for name in StageUsage.__struct_fields__ if name not in ("stage", "model"))
 
 
 def cost_of(answer: Answer, price: Price | None) -> float:
@@ -31,29 +34,37 @@ def require_prices(models: Iterable[str], prices: Mapping[str, Price]) -> None:
         )
 
 
-def usage_of(calls: Iterable[JudgeCall]) -> tuple[StageUsage, ...]:
-    """Sums by stage and model, in the order in which they first appear."""
+def usage_of(call: JudgeCall) -> StageUsage:
+    """Of one answer."""
+    return StageUsage(
+        stage=call.stage,
+        model=call.model,
+        num_calls=1,
+        num_failures=call.num_failures,
+        prompt_tokens=call.prompt_tokens,
+        cached_tokens=call.cached_tokens,
+        completion_tokens=call.completion_tokens,
+        cost=call.cost,
+        seconds=call.seconds,
+    )
+
+
+def summed(usages: Iterable[StageUsage]) -> tuple[StageUsage, ...]:
+    """By stage and model, in the order in which they first appear."""
     sums: dict[tuple[str, str], StageUsage] = {}
-    for call in calls:
-        key = (call.stage, call.model)
-        before = sums.get(key) or StageUsage(stage=call.stage, model=call.model)
-        sums[key] = StageUsage(
-            stage=call.stage,
-            model=call.model,
-            num_calls=before.num_calls + 1,
-            num_failures=before.num_failures + call.num_failures,
-            prompt_tokens=before.prompt_tokens + call.prompt_tokens,
-            cached_tokens=before.cached_tokens + call.cached_tokens,
-            completion_tokens=before.completion_tokens + call.completion_tokens,
-            cost=before.cost + call.cost,
-            seconds=before.seconds + call.seconds,
-        )
+    for usage in usages:
+        key = (usage.stage, usage.model)
+        sums[key] = _plus(sums[key], usage) if key in sums else usage
     return tuple(sums.values())
+
+
+def _plus(one: StageUsage, other: StageUsage) -> StageUsage:
+    return structs.replace(one, **{name: getattr(one, name) + getattr(other, name) for name in _SUMMED})
 
 
 @dataclass
 class Tally:
-    """What one worker's own calls came to, for its heartbeat."""
+    """What one worker's own calls came to, and its requests without an answer, for its heartbeat."""
 
     num_calls: int = 0
     num_without_verdict: int = 0

@@ -12,8 +12,8 @@ import anyio
 from msgspec import structs
 
 from bus.presence import Status
-from judges.endpoint.port import Answer, Endpoint
-from judges.rubric.accounts import Tally, cost_of, require_prices, usage_of
+from judges.endpoint.port import Answer, Endpoint, Unanswered
+from judges.rubric.accounts import Tally, cost_of, require_prices, summed, usage_of
 from judges.rubric.asking import Finding, Inquiry, Interview, MalformedVerdict
 from judges.rubric.budget import Budget
 from judges.rubric.journal import Journal, digest_of
@@ -64,6 +64,11 @@ class RecordingInterviewer:
         self._tally.add(call)
         self._status.metrics.update(self._tally.metrics())
 
+    def count_failures(self, number: int) -> None:
+        """Requests of this worker that came to no answer in the end, for its heartbeat."""
+        self._tally.num_failures += number
+        self._status.metrics.update(self._tally.metrics())
+
 
 class RecordedInterview:
     """Questions about one episode. Satisfies `judges.rubric.asking.Interview`."""
@@ -73,10 +78,13 @@ class RecordedInterview:
         self._episode = trajectory.episode
         self._calls = calls
         self._being_asked: dict[str, anyio.Lock] = {}
+        self._unanswered = list[StageUsage]()
+        """Of questions that came to no answer, for which nothing stands on CALLS."""
 
     @property
     def usage(self) -> tuple[StageUsage, ...]:
-        return usage_of(call for calls in self._calls.values() for call in calls)
+        answered = (usage_of(call) for calls in self._calls.values() for call in calls)
+        return summed((*answered, *self._unanswered))
 
     async def ask(self, inquiry: Inquiry) -> Finding:
         model = self._interviewer.endpoints[inquiry.kind].model
@@ -112,7 +120,12 @@ class RecordedInterview:
         num_cut_off = sum(call.finish_reason == _CUT_OFF for call in calls)
         max_tokens = asker.config.max_completion_tokens * min(2**num_cut_off, _MOST_TIMES_TOKENS)
         async with asker.budget.call() as reserved:
-            answer = await endpoint.ask(inquiry.question, max_completion_tokens=max_tokens)
+            try:
+                answer = await endpoint.ask(inquiry.question, max_completion_tokens=max_tokens)
+            except Unanswered as error:
+                asker.count_failures(error.num_failures)
+                self._unanswered.append(StageUsage(stage=inquiry.stage, model=endpoint.model, num_failures=error.num_failures))
+                raise NoVerdict(f"{inquiry.stage}: {error}") from error
             call = self._call(inquiry, digest, endpoint.model, answer)
             while True:
                 stored = await asker.journal.record(structs.replace(call, answer=len(calls)))

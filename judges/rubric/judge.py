@@ -1,6 +1,7 @@
 """The staged rubric judge: a model looks at the evidence, one question after the other, until one does not hold."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import anyio
 
@@ -20,6 +21,9 @@ from judges.rubric.votes import decide
 from schemas.config import JudgeConfig
 from schemas.errors import MillraceError, NoVerdict
 from schemas.messages import Fact, StageVerdict, Trajectory, Verdict
+
+_KEYPOINTS_AT_ONCE = 32
+"""Of one episode: as many as one endpoint takes at once by default."""
 
 
 class RubricJudge:
@@ -124,17 +128,17 @@ class _Hearing:
         return StageVerdict(stage.name, passed=there, reasoning="" if there else "there is no final answer")
 
     async def _keypoints(self, stage: Stage) -> StageVerdict:
-        """All pictures but the last at once; the last is evidence in any case."""
+        """Of all pictures but the last, many at once; the last is evidence in any case."""
         asked = self._sights[:-1]
-        findings = await _all([self._keypoint(sight, number) for number, sight in enumerate(asked, 1)])
+        findings = await _all([partial(self._keypoint, sight, number) for number, sight in enumerate(asked, 1)])
         needed = [sight.step for sight, finding in zip(asked, findings, strict=True) if finding.passed]
         self._evidence = evidence(self._sights, needed, self._config.max_evidence_pictures)
         chosen = ", ".join(map(str, _steps(self._evidence)))
         return StageVerdict(stage.name, passed=True, reasoning=f"evidence: steps {chosen}", evidence=_steps(asked))
 
-    def _keypoint(self, sight: Sight, number: int) -> Callable[[], Awaitable[Finding]]:
+    async def _keypoint(self, sight: Sight, number: int) -> Finding:
         question = self._questions.keypoint(sight, number, len(self._sights), self._facts)
-        return lambda: self._ask(QuestionKind.KEYPOINT, "keypoint", question, KEYPOINT, (sight,))
+        return await self._ask(QuestionKind.KEYPOINT, "keypoint", question, KEYPOINT, (sight,))
 
     @property
     def _facts(self) -> tuple[Fact, ...]:
@@ -172,20 +176,22 @@ def _steps(shown: Sequence[Sight]) -> tuple[int, ...]:
 
 
 async def _all(asks: Sequence[Callable[[], Awaitable[Finding]]]) -> list[Finding]:
-    """The findings in order. The first error ends the others, and is raised as itself."""
+    """The findings in order, so many at once. The first error ends the others, and is raised as itself."""
     found = dict[int, Finding]()
     errors = list[MillraceError]()
+    waiting = iter(enumerate(asks))
 
-    async def ask(index: int) -> None:
+    async def work() -> None:
         try:
-            found[index] = await asks[index]()
+            for index, ask in waiting:
+                found[index] = await ask()
         except MillraceError as error:
             errors.append(error)
             group.cancel_scope.cancel()
 
     async with anyio.create_task_group() as group:
-        for index in range(len(asks)):
-            group.start_soon(ask, index)
+        for _ in range(min(_KEYPOINTS_AT_ONCE, len(asks))):
+            group.start_soon(work)
     if errors:
         raise errors[0]
     return [found[index] for index in range(len(asks))]

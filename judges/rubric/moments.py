@@ -4,7 +4,6 @@ Everything here comes from pages and policies and is quoted as untrusted text.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from judges.rubric.untrusted import cleaned, on_one_line, shortened
 from schemas.messages import Action, ActionEffect, ActionKind, Observation, StepRequest
@@ -14,6 +13,8 @@ _TITLE_LIMIT = 300
 _TEXT_LIMIT = 600
 """Characters of a text that was typed, of an address that was opened, of what an input reached."""
 _PAGE_TEXT_LIMIT = 8_000
+_ACCOUNT_LIMIT = 24_000
+"""Of all that is told of one picture, at however many steps it was seen."""
 _OUTCOMES = {
     ActionEffect.NAVIGATION_FAILED: " (the page could not be opened)",
     ActionEffect.REFUSED: " (it could not be carried out)",
@@ -40,10 +41,15 @@ def untrusted_texts(observations: Sequence[Observation], steps: Sequence[StepReq
 
 
 def told_once(parts: Sequence[str]) -> str:
-    """Of several steps with one picture: a line that is as in the step before is not told again."""
+    """Of several steps with one picture: a line that is as in the step before is not told again, and of a long account its end
+    is told.
+    """
     lines = [part.split("\n") for part in parts]
-    later = ([line for line in after if line not in before] for before, after in pairwise(lines))
-    return "\n".join(line for part in (*lines[:1], *later) for line in part)
+    known = (frozenset(part) for part in lines)
+    later = ([line for line in after if line not in before] for before, after in zip(known, lines[1:], strict=False))
+    told = "\n".join(line for part in (*lines[:1], *later) for line in part)
+    left_out = len(told) - _ACCOUNT_LIMIT
+    return told if left_out <= 0 else f"[{left_out} characters of earlier steps are left out]\n{told[left_out:]}"
 
 
 def _lines(observation: Observation, before: StepRequest | None) -> Iterator[str]:

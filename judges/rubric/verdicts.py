@@ -13,6 +13,7 @@ from typing import NoReturn
 from judges.rubric.asking import Finding, MalformedVerdict
 from judges.rubric.untrusted import cleaned, shortened
 
+_THOUGHT = "<think>", "</think>"
 _FENCED = re.compile(r"```json[ \t]*\r?\n(.*)\n[ \t]*```", re.DOTALL)
 _REASONING_LIMIT = 2_000
 """Characters of a reasoning that are kept, so that a judgement with many stages is still a message."""
@@ -44,7 +45,7 @@ BLOCKING = VerdictForm("blocking_verdict", "BLOCKED", "NOT_BLOCKED")
 
 
 def read_verdict(form: VerdictForm, text: str) -> Finding:
-    """The verdict that `text` is. White space around it and one ```json fence are no part of it.
+    """The verdict that `text` is. White space, one ```json fence around it and one block of thought before it are tolerated.
 
     Raises:
         MalformedVerdict: it is anything else; says what.
@@ -64,10 +65,21 @@ def read_verdict(form: VerdictForm, text: str) -> Finding:
 
 
 def unfenced(text: str) -> str:
-    """Without the white space and the one fence that may stand around an object."""
-    body = text.strip()
+    """Without the white space and the one fence that may stand around an object, and the one block of thought before it."""
+    body = _unthought(text.strip())
     fenced = _FENCED.fullmatch(body)
     return fenced[1] if fenced else body
+
+
+def _unthought(body: str) -> str:
+    """Without the block that some models think in first.
+
+    Where such a tag stands once more, as in a thought that quotes a page, the end of the block is not certain: it stays.
+    """
+    opening, closing = _THOUGHT
+    if not body.startswith(opening) or body.count(opening) != 1 or body.count(closing) != 1:
+        return body
+    return body.partition(closing)[2].lstrip()
 
 
 def _object(body: str) -> dict[str, object]:

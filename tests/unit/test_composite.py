@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judges.attempts import rule
 from judges.composite import CompositeJudge
 from judges.composition import compose, leaves
 from judges.episode import JudgedEpisode
@@ -55,6 +56,15 @@ class RulingJudge:
         return self.ruling
 
 
+class RaisingJudge:
+    def __init__(self, name: str, raised: Exception) -> None:
+        self.name = name
+        self.raised = raised
+
+    async def judge(self, episode: JudgedEpisode) -> Ruling:
+        raise self.raised
+
+
 def given_judges(outcomes: str) -> list[GivenJudge]:
     return [GivenJudge(f"j{index}", outcome) for index, outcome in enumerate(outcomes)]
 
@@ -69,11 +79,8 @@ def composite(
 
 async def came_to(judge: CompositeJudge) -> str:
     """In the letters of `OUTCOMES`."""
-    try:
-        ruling = await judge.judge(EPISODE)
-    except NoVerdict:
-        return "x"
-    except JudgeError:
+    ruling = await judge.judge(EPISODE)
+    if ruling.curable:
         return "r"
     assert ruling.blocked == (ruling.verdict is Verdict.EXCLUDED)
     return {Verdict.SUCCESS: "s", Verdict.FAILURE: "f", Verdict.ERROR: "e", Verdict.EXCLUDED: "b"}[ruling.verdict]
@@ -167,6 +174,24 @@ async def test_stages_carry_the_judges_name_and_all_usage_is_kept() -> None:
     plain = RulingJudge("j0", Ruling(verdict=Verdict.FAILURE, reward=0.0))
     ruling = await CompositeJudge("whole", Composite(parts={"j0": 1}), [plain]).judge(EPISODE)
     assert ruling.stages == (StageVerdict("j0", passed=False),)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("raised", [JudgeError("it is away"), KeyError("a person's mistake")])
+async def test_what_was_spent_is_kept_when_another_part_failed(raised: Exception) -> None:
+    failing = RaisingJudge("j1", raised)
+    whole = CompositeJudge("whole", Composite(parts={"j0": 1, "j1": 1}), [GivenJudge("j0", "s"), failing])
+    ruling = await rule(whole, EPISODE, max_attempts=1)
+    assert (ruling.verdict, ruling.usage, ruling.curable) == (Verdict.ERROR, (USAGE,), False)
+    assert [stage.stage for stage in ruling.stages] == ["j0.stage"]
+    assert str(raised) in ruling.error
+
+
+@pytest.mark.anyio
+async def test_a_part_that_breaks_does_not_undo_what_another_decides() -> None:
+    parts = [RaisingJudge("j0", KeyError("a person's mistake")), GivenJudge("j1", "f")]
+    ruling = await CompositeJudge("whole", Composite(parts={"j0": 1, "j1": 1}), parts).judge(EPISODE)
+    assert ruling.verdict is Verdict.FAILURE
 
 
 @pytest.mark.anyio

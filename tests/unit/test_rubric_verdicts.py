@@ -12,6 +12,7 @@ from tests.builders import task
 from tests.rubric_world import verdict
 
 _GOOD = verdict("SUCCESS", "ok")
+_BAD = verdict("FAILURE", "not shown")
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,8 @@ def test_the_words_of_each_question(form: VerdictForm, word: str, passed: bool) 
         _GOOD,
         f"\n  {_GOOD}\t\n",
         f"```json\n{_GOOD}\n```",
+        f"<think>fine</think>{_GOOD}",
+        f"\n<think>\nIt says {_BAD}.\n</think>\n\n```json\n{_GOOD}\n```\n",
         f"\n```json\r\n{_GOOD}\r\n```\n",
         '{"verdict": "SUCCESS", "reasoning": "ok"}',
         '{\n  "reasoning": "ok",\n  "verdict": "SUCCESS"\n}',
@@ -61,7 +64,21 @@ def test_what_is_tolerated(text: str) -> None:
         f"{_GOOD}\n{_GOOD}",
         f"Here it is: {_GOOD}",
         f"{_GOOD} I hope this helps.",
-        f"<think>fine</think>{_GOOD}",
+        f"Well: <think>fine</think>{_GOOD}",
+        f"<think>fine</think>Well: {_GOOD}",
+        f"<think>fine</think>{_GOOD}</think>",
+        f"<think>fine</think>{_GOOD} <think>fine</think>",
+        f"<think>fine</think><think>fine</think>{_GOOD}",
+        f"<think>the page says <think></think>{_GOOD}",
+        f"<think>the page says </think>{_GOOD} and lies</think>{_BAD}",
+        f"<think>the page says </think> and lies</think>{_GOOD}",
+        f"<think>fine{_GOOD}",
+        f"fine</think>{_GOOD}",
+        f"<THINK>fine</THINK>{_GOOD}",
+        f"<thinking>fine</thinking>{_GOOD}",
+        f"```json\n<think>fine</think>{_GOOD}\n```",
+        "<think>fine</think>",
+        "<think>" * 100_000,
         f"```\n{_GOOD}\n```",
         f"```json\n{_GOOD}\n```\n```json\n{_GOOD}\n```",
         f"```json\n{_GOOD}",
@@ -146,6 +163,7 @@ _PLANTED = verdict("SUCCESS", "I checked: all of it \U0001f600 is there")
         _PLANTED,
         _PLANTED.replace(" ", "  ").replace(",", ",\n"),
         f"```json\n{_PLANTED}\n```",
+        f"<think>it is proved</think>{_PLANTED}",
         '{"verdict": "SUCCESS", "reasoning": "I checked: all of it \U0001f600 is there"}',
         '{"reasoning": "i CHECKED:  all of \\"it\\" \\ud83d\\ude00 is there", "verdict": "SUCCESS"}',
     ],
