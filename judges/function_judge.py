@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable, iscoroutinefunction
 
+import anyio
 import anyio.to_thread
 
 from judges.episode import JudgedEpisode
@@ -11,6 +12,8 @@ from schemas.errors import JudgeError, MillraceError, NoVerdict
 from schemas.ids import subject_token
 from schemas.messages import Verdict
 
+_LIMIT_S = 600.0
+"""For one episode."""
 Found = bool | float | Ruling
 """Success or failure; a reward from 0 to 1, of which only 1 is a success; or everything that a judge may say."""
 JudgingFunction = Callable[[JudgedEpisode], Found | Awaitable[Found]]
@@ -19,7 +22,8 @@ JudgingFunction = Callable[[JudgedEpisode], Found | Awaitable[Found]]
 class FunctionJudge:
     """Rules as its function says. What the function raises is a judge error, and so is what it may not return.
 
-    A plain function runs in a thread, where it holds nobody up; one that reads the chain is `async`.
+    A plain function runs in a thread, where it holds nobody up; one that reads the chain is `async`. Neither is waited for
+    longer than ten minutes.
     """
 
     def __init__(self, name: str, function: JudgingFunction) -> None:
@@ -29,11 +33,14 @@ class FunctionJudge:
 
     async def judge(self, episode: JudgedEpisode) -> Ruling:
         try:
-            found = await self._call(episode)
+            with anyio.move_on_after(_LIMIT_S) as scope:
+                found = await self._call(episode)
         except MillraceError:
             raise
         except Exception as error:
             raise JudgeError(f"{self.name} failed: {type(error).__name__}: {error}") from error
+        if scope.cancelled_caught:
+            raise JudgeError(f"{self.name} came to no end within {_LIMIT_S:g} s")
         return self._ruling(found)
 
     async def _call(self, episode: JudgedEpisode) -> object:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import anyio
 import structlog
+from msgspec import MsgspecError, msgpack
 
 from bus.blocklist import block, site_of
 from bus.evidence import Evidence
@@ -26,6 +27,9 @@ from schemas.messages import Judgement, Outcome, Trajectory, Verdict
 _log = structlog.get_logger()
 _MOST_DELIVERIES = 25
 """A trajectory that was delivered so often ends the workers that judge it: stops and kills alone do not come to that."""
+
+
+_ERROR_LIMIT = 1_000
 
 
 class JudgeWorker:
@@ -86,12 +90,16 @@ class JudgeWorker:
         ruling = await self._rule(trajectory, delivery.num_delivered)
         if ruling.blocked:
             await self._block(trajectory)
+        seconds = time.monotonic() - started
         try:
-            await self._publish(trajectory, ruling, time.monotonic() - started)
-        except (MessageTooLarge, UnicodeEncodeError) as error:
+            await self._publish(trajectory, ruling, seconds)
+        except (MessageTooLarge, MessageCorrupt) as error:
             _log.error("judgement_unwritable", episode=trajectory.episode, reason=str(error))
-            plain = replace(undecided(str(error), usage=ruling.usage), blocked=ruling.blocked)
-            await self._publish(trajectory, plain, time.monotonic() - started)
+            plain = replace(undecided(str(error)[:_ERROR_LIMIT]), blocked=ruling.blocked)
+            try:
+                await self._publish(trajectory, replace(plain, usage=ruling.usage), seconds)
+            except (MessageTooLarge, MessageCorrupt):
+                await self._publish(trajectory, plain, seconds)
 
     async def _rule(self, trajectory: Trajectory, num_delivered: int) -> Ruling:
         if not trajectory.outcome.finished:
@@ -113,6 +121,7 @@ class JudgeWorker:
             _log.warning("site_blocked", site=site, hours=hours, episode=trajectory.episode)
 
     async def _publish(self, trajectory: Trajectory, ruling: Ruling, seconds: float) -> None:
+        """Raises `MessageTooLarge` or `MessageCorrupt` when no reader could read it."""
         task = trajectory.task
         judgement = Judgement(
             episode=task.episode,
@@ -131,6 +140,7 @@ class JudgeWorker:
             usage=ruling.usage,
             blocked=ruling.blocked,
         )
+        _require_readable(judgement)
         subject = self._subject(trajectory)
         try:
             await append_when_room(self._bus, self._subjects.judged, subject, judgement, expect=Expect(subject, 0))
@@ -142,3 +152,11 @@ class JudgeWorker:
 
     def _subject(self, trajectory: Trajectory) -> str:
         return self._subjects.judgement(trajectory.task.split, self._rubric, trajectory.episode)
+
+
+def _require_readable(judgement: Judgement) -> None:
+    """Raises `MessageCorrupt` when a judge put in what does not belong there: people's rulings are checked by nobody else."""
+    try:
+        msgpack.decode(msgpack.encode(judgement), type=Judgement)
+    except (MsgspecError, TypeError, ValueError, OverflowError) as error:
+        raise MessageCorrupt(f"the ruling cannot be written: {error}") from error

@@ -34,6 +34,15 @@ def require_prices(models: Iterable[str], prices: Mapping[str, Price]) -> None:
         )
 
 
+def require_tokens(answer: Answer, model: str) -> None:
+    """Raises `ConfigurationError` for an answer that says not what it took, as its cost cannot be limited."""
+    if answer.text and not answer.prompt_tokens:
+        raise ConfigurationError(
+            f"judge_config.max_cost limits what models cost, and the endpoint of {model} does not say how many tokens its "
+            "answers took: use judge_config.max_calls"
+        )
+
+
 def usage_of(call: JudgeCall) -> StageUsage:
     """Of one answer."""
     return StageUsage(

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from bus.presence import Status
 from judges.endpoint.port import Answer, Endpoint, Unanswered
-from judges.rubric.accounts import Tally, cost_of, require_prices, summed, usage_of
+from judges.rubric.accounts import Tally, cost_of, require_prices, require_tokens, summed, usage_of
 from judges.rubric.asking import Finding, Inquiry, Interview, MalformedVerdict
 from judges.rubric.budget import Budget
 from judges.rubric.journal import Journal, digest_of
@@ -134,7 +134,9 @@ class RecordedInterview:
                 if stored.is_own:
                     asker.count(call)
                 if stored.is_own or stored.call.accepted:
-                    return
+                    break
+        if asker.budget.limits_cost:
+            require_tokens(answer, endpoint.model)
 
     def _call(self, inquiry: Inquiry, digest: str, model: str, answer: Answer) -> JudgeCall:
         asker = self._interviewer

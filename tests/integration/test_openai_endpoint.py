@@ -3,18 +3,20 @@
 import io
 import logging
 import random
+import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import anyio
+import openai
 import pytest
 import structlog
 from structlog.testing import capture_logs
 
 from judges.endpoint.openai_endpoint import OpenAIEndpoint
 from judges.endpoint.opening import open_endpoints
-from judges.endpoint.port import Answer, Endpoint, Question
+from judges.endpoint.port import Answer, Endpoint, Question, Unanswered
 from schemas.config import OpenAIConfig, QuestionConfig
 from schemas.errors import ConfigurationError, NoVerdict
 from schemas.messages import Picture
@@ -264,6 +266,24 @@ async def test_a_question_does_not_wait_longer_at_a_closed_endpoint_than_at_a_fa
     assert len(scripted.requests) == 1
 
 
+async def test_nothing_that_an_endpoint_says_closes_it_for_good() -> None:
+    async with _opened(lambda _: rate_limited("1e12"), patience_s=0.05) as (_, endpoint):
+        with pytest.raises(NoVerdict, match="429"):
+            await _ask(endpoint)
+        assert re.search(r"closed for (3600|3599) s", endpoint.waiting)
+
+
+async def test_requests_without_an_answer_are_counted_in_the_end() -> None:
+    async with _opened(in_turn(failed(400), failed(400), failed(400)), patience_s=5.0) as (scripted, endpoint):
+        with pytest.raises(Unanswered, match="refuses the question: 400") as refused:
+            await _ask(endpoint)
+    assert refused.value.num_failures == len(scripted.requests) == 3
+    async with _opened(lambda _: server_error(), patience_s=1.0) as (scripted, endpoint):
+        with pytest.raises(Unanswered, match="gave no answer") as silent:
+            await _ask(endpoint)
+    assert silent.value.num_failures == len(scripted.requests) > 0
+
+
 async def test_used_up_quota_is_said_clearly() -> None:
     with capture_logs() as logs:
         async with _opened(lambda _: out_of_quota(), patience_s=0.1) as (_, endpoint):
@@ -281,6 +301,41 @@ async def test_a_wrong_key_or_model_is_the_users_to_mend(status: int) -> None:
             await _ask(endpoint)
     assert KEY not in repr(raised.value)
     assert len(scripted.requests) == 1
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_pictures_go_to_no_other_address_than_the_one_that_was_written(status: int) -> None:
+    async with scripted_endpoint(lambda _: says("from elsewhere")) as elsewhere:
+        moved = Sent(status, b"", {"location": f"{elsewhere.base_url}/chat/completions"})
+        async with _opened(lambda _: moved) as (scripted, endpoint):
+            with pytest.raises(ConfigurationError, match=rf"{status}: it sends callers to another address; check"):
+                await _ask(endpoint)
+    assert (len(scripted.requests), elsewhere.requests) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("base_url", "is_told"),
+    [
+        ("https://api.openai.com/v1", True),
+        ("https://eu.api.openai.com/v1", True),
+        ("https://notopenai.com/v1", False),
+        ("https://openai.com.example.org/v1", False),
+        ("http://127.0.0.1:8000/v1", False),
+    ],
+)
+async def test_what_the_environment_says_of_openai_is_told_to_nobody_else(
+    base_url: str, is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY"):
+        monkeypatch.setenv(variable, "sesame")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Account: sesame\nAuthorization: Bearer sesame")
+    clients: list[openai.AsyncOpenAI] = []
+    monkeypatch.setattr("judges.endpoint.opening.OpenAIEndpoint", lambda **given: clients.append(given["client"]))
+    async with open_endpoints(OpenAIConfig(base_url=base_url, openai_api_key_env_var="TEST_KEY", model="m"), ENVIRON):
+        headers = clients[0].default_headers
+    told = [name for name in ("X-Account", "OpenAI-Organization", "OpenAI-Project") if headers.get(name) == "sesame"]
+    assert len(told) == (3 if is_told else 0)
+    assert is_told or "sesame" not in str(headers)
 
 
 class Turnstile:

@@ -12,7 +12,7 @@ from judges.attempts import rule
 from judges.composite import CompositeJudge
 from judges.composition import compose, leaves
 from judges.episode import JudgedEpisode
-from judges.judge import Ruling, scored, undecided
+from judges.judge import Judge, Ruling, scored, undecided
 from schemas.config import Composite
 from schemas.errors import ConfigurationError, JudgeError, NoVerdict
 from schemas.messages import RewardPart, StageUsage, StageVerdict, Verdict
@@ -189,7 +189,7 @@ async def test_what_was_spent_is_kept_when_another_part_failed(raised: Exception
 
 @pytest.mark.anyio
 async def test_a_part_that_breaks_does_not_undo_what_another_decides() -> None:
-    parts = [RaisingJudge("j0", KeyError("a person's mistake")), GivenJudge("j1", "f")]
+    parts: list[Judge] = [RaisingJudge("j0", KeyError("a person's mistake")), GivenJudge("j1", "f")]
     ruling = await CompositeJudge("whole", Composite(parts={"j0": 1, "j1": 1}), parts).judge(EPISODE)
     assert ruling.verdict is Verdict.FAILURE
 

@@ -38,6 +38,7 @@ def _google(code: int, *details: dict[str, str]) -> list[dict[str, object]]:
         (_error(400, _openai("invalid_value", "response_format")), Refused("400 invalid_value (no way)", "response_format")),
         (_error(400, _openai(param="temperature")), Refused("400 (no way)", "temperature")),
         (_error(400, "<html>"), Refused("400")),
+        (_error(301, "<html>"), Misconfigured("301: it sends callers to another address")),
         (_error(413, _openai()), Refused("413 (no way)")),
         (_error(422, _openai()), Refused("422 (no way)")),
         (_error(400, _openai("content_filter")), Filtered("400 content_filter")),

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from bus.memory import MemoryBus
 from bus.presence import Status
-from judges.endpoint.port import Answer, Question
+from judges.endpoint.port import Answer, Question, Unanswered
 from judges.rubric.journal import Journal, digest_of
 from schemas.config import JudgeConfig, OpenAIConfig, Price
 from schemas.errors import BusUnavailable, ConfigurationError, NoVerdict
@@ -62,6 +62,26 @@ async def test_who_takes_over_asks_nothing_again() -> None:
         assert [await interview.ask(inquiry(text)) for text in texts] == before
         assert interview.usage == usage
         assert sum(stage.num_calls for stage in usage) == 3
+
+
+async def test_a_question_without_any_answer_is_named_and_accounted_for() -> None:
+    def away(text: str) -> Answer:
+        if text == "seen?":
+            return YES
+        raise Unanswered("http://127.0.0.1/v1 (model 'm') gave no answer", 7)
+
+    bus, status = MemoryBus(SUBJECTS), Status(Role.JUDGE, WorkerId("judge-1"))
+    async with interviewing(bus, Model(away), status=status) as interviewer:
+        interview = await interviewer.begin(EPISODE)
+        await interview.ask(inquiry("seen?"))
+        for stage in ("criterion_a", "blocking"):
+            with pytest.raises(NoVerdict, match=rf"^{stage}: http://127.0.0.1/v1 \(model 'm'\) gave no answer$"):
+                await interview.ask(inquiry("did it?", stage=stage))
+    assert [(usage.stage, usage.model, usage.num_calls, usage.num_failures) for usage in interview.usage] == [
+        ("criterion_a", "model-a", 1, 7),
+        ("blocking", "model-a", 0, 7),
+    ]
+    assert status.metrics["failed_requests"] == 14
 
 
 async def test_another_episode_or_rubric_is_asked_for_itself() -> None:

@@ -16,7 +16,7 @@ from judges.rubric.asking import Interview
 from judges.rubric.budget import Spending
 from judges.rubric.interview import RecordingInterviewer
 from schemas.config import JudgeConfig, OpenAIConfig, Price
-from schemas.errors import BusUnavailable, NoVerdict
+from schemas.errors import BusUnavailable, ConfigurationError, NoVerdict
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import JudgeCall, Role
 from tests.builders import task, trajectory
@@ -35,6 +35,14 @@ def call(cost: float = 0.0) -> JudgeCall:
     return JudgeCall(
         episode=EpisodeId("e"), rubric="r", stage="s", question="q", answer=0, model="m", text="", accepted=True, cost=cost
     )
+
+
+async def test_a_cost_that_no_endpoint_tells_cannot_be_limited() -> None:
+    bus = MemoryBus(SUBJECTS)
+    async with interviewing(bus, Model(lambda _: YES), judge=JudgeConfig(max_cost=1.0), openai=PRICED) as interviewer:
+        with pytest.raises(ConfigurationError, match=r"endpoint of model-a does not say .* use judge_config.max_calls"):
+            await (await interviewer.begin(trajectory(task()))).ask(inquiry())
+    assert len(await recorded(bus)) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """The judge worker: one judgement a trajectory, and never a reward where there was no verdict."""
 
+import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -26,7 +28,7 @@ from judges.worker import JudgeWorker
 from schemas.config import BusConfig, EnvConfig, JudgeConfig, ShapingConfig
 from schemas.errors import BusUnavailable, ConfigurationError, JudgeError, MessageCorrupt, NoVerdict
 from schemas.ids import WorkerId
-from schemas.messages import Judgement, Outcome, Role, Split, StageUsage, StageVerdict, Trajectory, Verdict
+from schemas.messages import Judgement, Outcome, RewardPart, Role, Split, StageUsage, StageVerdict, Trajectory, Verdict
 from tests.builders import RUN, WORKER, judgement, task, trajectory
 from tests.interviews import RUBRIC, YES, Model, inquiry, interviewing, recorded
 
@@ -423,6 +425,47 @@ async def test_a_judgement_that_cannot_be_encoded_is_an_error_that_keeps_its_acc
     given = await judged_by(RulingJudge(ruling), trajectory(task()))
     assert (given.verdict, given.reward, given.usage) == (Verdict.ERROR, None, usage)
     assert "surrogates" in given.error
+
+
+@pytest.mark.parametrize(
+    "ruling",
+    [
+        Ruling(verdict=Verdict.SUCCESS, reward=True),
+        Ruling(verdict=Verdict.SUCCESS, reward=1.0, stages=(StageVerdict("seen", passed=1),)),  # type: ignore[arg-type]
+        Ruling(verdict=Verdict.SUCCESS, reward=1.0, stages=(object(),)),  # type: ignore[arg-type]
+        Ruling(verdict=Verdict.SUCCESS, reward=1.0, error=2**70),  # type: ignore[arg-type]
+        scored(passed=True, usage=(StageUsage(stage="seen", model="m", num_calls="3"),)),  # type: ignore[arg-type]
+        scored(passed=True, usage=(StageUsage(stage="seen", model="m" * 200_000),)),
+    ],
+)
+async def test_what_a_person_wrote_wrongly_is_an_error_that_everybody_can_read(ruling: Ruling) -> None:
+    bus = MemoryBus(SUBJECTS, BusConfig(max_payload_bytes=100_000), RUBRICS)
+    async with judging(bus, RulingJudge(ruling)):
+        await publish_trajectory(bus, SUBJECTS, trajectory(task()))
+        given = await first_judgement(bus)
+        await all_acknowledged(bus, RulingJudge.name)
+    assert (given.verdict, given.reward) == (Verdict.ERROR, None)
+    assert given.error
+
+
+@pytest.mark.parametrize(
+    "contradiction",
+    [
+        {"verdict": Verdict.ERROR, "reward": 1.0},
+        {"verdict": Verdict.EXCLUDED, "reward": 0.0},
+        {"verdict": Verdict.SUCCESS, "reward": None},
+        {"verdict": "success", "reward": 1.0},
+        {"verdict": Verdict.SUCCESS, "reward": math.nan},
+        {"verdict": Verdict.SUCCESS, "reward": math.inf},
+        {"verdict": Verdict.SUCCESS, "reward": 1.0, "blocked": True},
+        {"verdict": Verdict.SUCCESS, "reward": 1.0, "curable": True},
+        {"verdict": Verdict.SUCCESS, "reward": 1.0, "parts": (RewardPart("outcome", 0.5),)},
+        {"verdict": Verdict.SUCCESS, "reward": 1.0, "parts": (RewardPart("outcome", 1.0, (math.nan,)),)},
+    ],
+)
+def test_a_ruling_does_not_contradict_itself(contradiction: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        Ruling(**contradiction)
 
 
 async def test_nothing_waits_unbegun_at_a_busy_judge() -> None:

@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
+import anyio
 import pytest
 
 from judges import registry
 from judges.episode import JudgedEpisode
-from judges.function_judge import Found
+from judges.function_judge import Found, FunctionJudge
 from judges.judge import Ruling, scored
 from judges.registry import find, judge
 from schemas.errors import ConfigurationError, JudgeError, NoVerdict
@@ -105,6 +106,22 @@ async def test_what_a_function_raises_is_a_judge_error(raised: Exception, expect
     with pytest.raises(expected, match=says) as caught:
         await own.judge(EPISODE)
     assert type(caught.value) is expected
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_function_without_an_end_is_not_waited_for(is_async: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judges.function_judge._LIMIT_S", 0.05)
+    ends = threading.Event()
+
+    async def waits(_: JudgedEpisode) -> bool:
+        await anyio.sleep_forever()
+        return True
+
+    endless = FunctionJudge("endless_v1", waits if is_async else lambda _: ends.wait(20))
+    with anyio.fail_after(10), pytest.raises(JudgeError, match=r"endless_v1 came to no end within 0.05 s"):
+        await endless.judge(EPISODE)
+    ends.set()
 
 
 def test_a_name_that_no_subject_holds_is_refused() -> None:

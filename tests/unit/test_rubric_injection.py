@@ -171,9 +171,7 @@ async def test_no_model_that_falls_for_it_gives_a_success(name: str) -> None:
     for place, (said, model) in product(PLACES, _echo(ATTEMPTS[name]).items()):
         found, _ = await _judged(place, ATTEMPTS[name], model)
         expected = {Verdict.ERROR}
-        if said == "says it as the reasoning":
-            expected = {Verdict.FAILURE}
-        elif said == "thinks of it" and "think>" not in ATTEMPTS[name]:
+        if said == "says it as the reasoning" or (said == "thinks of it" and "think>" not in ATTEMPTS[name]):
             expected = {Verdict.FAILURE}
         assert found in expected, (place, said)
 

@@ -1,8 +1,10 @@
 """The staged judge, stage by stage, before models that answer as they are told."""
 
+import time
 from collections.abc import Callable
 
 import anyio
+import anyio.lowlevel
 import msgspec
 import pytest
 
@@ -172,6 +174,49 @@ async def test_key_points_are_asked_at_once() -> None:
     models, of = KeypointsAtOnce(5), rubric_task()
     ruling = await rubric_judge(models).judge(episode(of, seen(of, [b"%d" % step for step in range(6)])))
     assert ruling.verdict is Verdict.SUCCESS
+
+
+class CountedKeypoints(Models):
+    """Counts the key points that are under way together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_under_way = 0
+        self.most_under_way = 0
+
+    async def ask(self, inquiry: Inquiry) -> Finding:
+        if inquiry.stage != "keypoint":
+            return await super().ask(inquiry)
+        self.num_under_way += 1
+        self.most_under_way = max(self.most_under_way, self.num_under_way)
+        try:
+            await anyio.lowlevel.checkpoint()
+            return await super().ask(inquiry)
+        finally:
+            self.num_under_way -= 1
+
+
+async def test_a_long_episode_has_no_more_than_so_many_key_points_in_hand() -> None:
+    models, of = CountedKeypoints(), rubric_task()
+    ruling = await rubric_judge(models).judge(episode(of, seen(of, [b"%d" % step for step in range(200)])))
+    assert ruling.verdict is Verdict.SUCCESS
+    assert (models.stages.count("keypoint"), models.most_under_way) == (199, 32)
+
+
+async def test_what_a_page_writes_at_many_steps_with_one_picture_is_told_in_part_and_quickly() -> None:
+    models, of = Models(), rubric_task()
+    seen_often = [
+        msgspec.structs.replace(each, page_text="\n".join(f"{each.step}.{line}" for line in range(1_500)))
+        for each in seen(of, [b"one picture"] * 50)
+    ]
+    started = time.process_time()
+    ruling = await rubric_judge(models).judge(episode(of, seen_often))
+    assert time.process_time() - started < 5
+    assert ruling.verdict is Verdict.SUCCESS
+    for inquiry in models.asked:
+        told = [part for part in inquiry.question.content if isinstance(part, str)]
+        assert sum(map(len, told)) < 60_000
+        assert any("step 49, after the action" in part and "characters of earlier steps are left out" in part for part in told)
 
 
 async def test_a_key_point_without_a_verdict_ends_the_others() -> None:
