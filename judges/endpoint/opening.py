@@ -9,6 +9,7 @@ import anyio
 import openai
 
 from judges.endpoint.addresses import PLACEHOLDER_KEY, Address, key_of, resolve_addresses
+from judges.endpoint.bounded import bound
 from judges.endpoint.gate import Gate
 from judges.endpoint.openai_endpoint import OpenAIEndpoint
 from schemas.config import OpenAIConfig
@@ -59,7 +60,9 @@ def _client(address: Address, key: str | None, timeout_s: float) -> openai.Async
         timeout=timeout_s,
         max_retries=0,
         # Pictures go to the address that was written and to no other. A proxy is for what lies beyond this machine.
-        http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False, trust_env=not address.is_local),
+        http_client=openai.DefaultAsyncHttpxClient(
+            follow_redirects=False, trust_env=not address.is_local, event_hooks={"response": [bound]}
+        ),
     )
     if not address.is_openai:
         # The client takes them from the environment, and they are nobody else's business.

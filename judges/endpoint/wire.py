@@ -13,6 +13,7 @@ from judges.endpoint.port import Answer, Question
 from schemas.messages import Picture
 
 _FILTERED: Final = "content_filter"
+_MOST_TOKENS: Final = 10**9
 
 
 class NoCompletion(ValueError):
@@ -80,15 +81,20 @@ def read_completion(body: bytes) -> Answer:
         # JSON can spell lone surrogates, which no message can carry.
         text=str(content).encode("utf-8", "replace").decode("utf-8") if is_text else "",
         finish_reason=choice.finish_reason or "",
-        prompt_tokens=usage.prompt_tokens or 0,
-        cached_tokens=cached.cached_tokens or 0,
-        completion_tokens=usage.completion_tokens or 0,
+        prompt_tokens=_count(usage.prompt_tokens),
+        cached_tokens=_count(cached.cached_tokens),
+        completion_tokens=_count(usage.completion_tokens),
     )
 
 
 def filtered_answer() -> Answer:
     """Of a question at which the endpoint's filter took offence."""
     return Answer(text="", finish_reason=_FILTERED)
+
+
+def _count(stated: int | None) -> int:
+    """What an endpoint states, kept within what tokens can be: nothing gives a budget back or outgrows a message."""
+    return min(max(stated or 0, 0), _MOST_TOKENS)
 
 
 def _part(part: str | Picture) -> dict[str, object]:

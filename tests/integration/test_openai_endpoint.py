@@ -273,6 +273,17 @@ async def test_nothing_that_an_endpoint_says_closes_it_for_good() -> None:
         assert re.search(r"closed for (3600|3599) s", endpoint.waiting)
 
 
+async def test_a_reply_without_bounds_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judges.endpoint.bounded.MAX_REPLY_BYTES", 100_000)
+    for status in (200, 404):
+        huge = Sent(status, b" " * 100_001)
+        async with _opened(lambda _, huge=huge: huge, patience_s=0.1) as (_, endpoint):  # type: ignore[misc]
+            with pytest.raises(NoVerdict, match="ReplyTooLarge"):
+                await _ask(endpoint)
+    async with _opened(lambda _: says("x" * 90_000)) as (_, endpoint):
+        assert len((await _ask(endpoint)).text) == 90_000
+
+
 async def test_requests_without_an_answer_are_counted_in_the_end() -> None:
     async with _opened(in_turn(failed(400), failed(400), failed(400)), patience_s=5.0) as (scripted, endpoint):
         with pytest.raises(Unanswered, match="refuses the question: 400") as refused:

@@ -186,3 +186,14 @@ def test_what_is_no_completion(body: bytes) -> None:
 def test_a_completion_that_says_nothing(body: dict[str, object]) -> None:
     answer = read_completion(json.dumps(body).encode())
     assert (answer.text, answer.finish_reason, answer.prompt_tokens) == ("", "", 0)
+
+
+@pytest.mark.parametrize(("stated", "counted"), [(-5, 0), (10**30, 10**9), (None, 0), (7, 7)])
+def test_token_counts_are_counts(stated: int | None, counted: int) -> None:
+    usage = {
+        "prompt_tokens": stated,
+        "completion_tokens": stated,
+        "prompt_tokens_details": {"cached_tokens": stated},
+    }
+    answer = read_completion(json.dumps({"choices": [], "usage": usage}).encode())
+    assert (answer.prompt_tokens, answer.cached_tokens, answer.completion_tokens) == (counted, counted, counted)
