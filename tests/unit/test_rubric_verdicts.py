@@ -78,6 +78,8 @@ def test_what_is_tolerated(text: str) -> None:
         f"<thinking>fine</thinking>{_GOOD}",
         f"```json\n<think>fine</think>{_GOOD}\n```",
         "<think>fine</think>",
+        f"<think>fine</think>{verdict('SUCCESS', 'it says </think>')}",
+        f"<think>fine</think>{verdict('SUCCESS', 'it says <think>')}",
         "<think>" * 100_000,
         f"```\n{_GOOD}\n```",
         f"```json\n{_GOOD}\n```\n```json\n{_GOOD}\n```",
