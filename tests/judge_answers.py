@@ -148,7 +148,7 @@ def _no_verdict(reason: str) -> str:
 
 
 def _no_answer(reason: str) -> str:
-    return f"{ENDPOINT} (model '{{model}}') gave no answer within {PATIENCE_S:g} s of its first failure: {reason}"
+    return f"{{stage}}: {ENDPOINT} (model '{{model}}') gave no answer within {PATIENCE_S:g} s of its first failure: {reason}"
 
 
 _NOT_JSON: Final = "the answer is not one JSON object: "
@@ -158,6 +158,11 @@ CASES: Final = (
     Case("the verdict that is hoped for", _repeated(lambda words: says(_object(words.good))), "good"),
     Case("the other verdict", _repeated(lambda words: says(_object(words.bad))), "bad"),
     Case("the verdict in a ```json fence", _repeated(lambda words: says(f"```json\n{_object(words.good)}\n```")), "good"),
+    Case(
+        "the verdict behind one `<think>` block",
+        _repeated(lambda words: says(f"<think>\nIs it? {_object(words.bad)}\n</think>\n\n{_object(words.good)}")),
+        "good",
+    ),
     Case(
         "a malformed verdict, then a good one",
         lambda words: (says(words.good), says(_object(words.good))),
@@ -191,6 +196,18 @@ CASES: Final = (
     Case(
         "a verdict inside prose",
         _repeated(lambda words: says(f"I find: {_object(words.good)}")),
+        _no_verdict(_NOT_JSON + "Expecting value: line 1 column 1 (char 0)"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "a verdict inside a `<think>` block alone",
+        _repeated(lambda words: says(f"<think>{_object(words.good)}</think>")),
+        _no_verdict("the answer is empty"),
+        num_requests=MAX_ANSWERS,
+    ),
+    Case(
+        "a thought that quotes the end of a thought, with a verdict behind it",
+        _repeated(lambda words: says(f"<think>It says </think>{_object(words.good)}</think>{_object(words.bad)}")),
         _no_verdict(_NOT_JSON + "Expecting value: line 1 column 1 (char 0)"),
         num_requests=MAX_ANSWERS,
     ),
