@@ -76,11 +76,6 @@ class Blocklist:
     def apply(self, entry: SiteBlock) -> None:
         self.entries[entry.site] = entry
 
-    def blocked_until(self, website: str, now_s: float) -> float | None:
-        """Unix seconds until which a task's site is left out; None: it is not."""
-        entry = self.entries.get(site_of(website))
-        return entry.until if entry is not None and entry.until > now_s else None
-
     def blocked(self, now_s: float) -> Mapping[str, SiteBlock]:
         """Every site that is left out at a time (unix seconds)."""
         return {site: entry for site, entry in self.entries.items() if entry.until > now_s}

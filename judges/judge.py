@@ -42,8 +42,8 @@ class Ruling:
             return
         if not self.parts:
             object.__setattr__(self, "parts", (RewardPart(OUTCOME, self.reward),))
-        # Written so that a reward which is no number is refused.
-        if not abs(sum(part.value for part in self.parts) - self.reward) < 1e-6:
+        total = sum(part.value for part in self.parts)
+        if not math.isfinite(self.reward) or not math.isclose(total, self.reward, rel_tol=1e-6, abs_tol=1e-6):
             raise ValueError(f"reward {self.reward} is not the sum of {self.parts}")
         if not all(map(math.isfinite, self.step_rewards)):
             raise ValueError(f"a step earned what is no number: {self.step_rewards}")
@@ -83,7 +83,8 @@ class Judge(Protocol):
     async def judge(self, episode: JudgedEpisode) -> Ruling:
         """Rules on an episode whose outcome is finished.
 
-        A judge that knows what it took although there is no verdict returns `undecided` instead of raising.
+        A judge that knows what it took although there is no verdict returns `undecided` instead of raising,
+        `curable` where it would raise `JudgeError`.
 
         Raises:
             JudgeError: it failed; the worker asks again. Never a reward of zero instead.

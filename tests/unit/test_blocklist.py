@@ -70,9 +70,8 @@ def test_the_newest_word_on_a_site_counts_until_it_is_over() -> None:
         found.apply(given_)
     assert set(found.blocked(49.9)) == {"a.org", "b.org"}
     assert set(found.blocked(50.0)) == {"a.org"}
-    assert found.blocked_until("https://www.a.org/x", 69.9) == 70.0
-    assert found.blocked_until("https://www.a.org/x", 70.0) is None
-    assert found.blocked_until("https://c.org", 0.0) is None
+    assert found.blocked(69.9) == {"a.org": entry("a.org", 70.0)}
+    assert found.blocked(70.0) == {}
 
 
 @pytest.mark.anyio

@@ -75,6 +75,16 @@ def test_where_there_is_no_reward_nothing_is_taken_off(ruling: Ruling) -> None:
     assert shaped(ruling, played(num_unparsed=4), ShapingConfig(format=1, length=1)) is ruling
 
 
+@pytest.mark.parametrize("reward", [1e12 / 3, -1e300, 1e-300])
+def test_a_reward_of_any_size_can_be_shaped(reward: float) -> None:
+    """Whatever a page gave: the rounding of a sum ends no worker."""
+    ruling = Ruling(verdict=Verdict.FAILURE, reward=reward)
+    config = ShapingConfig(format=0.1, length=0.2)
+    for num_unparsed in range(4):
+        found = shaped(ruling, played(num_steps=3, num_unparsed=num_unparsed, max_steps=7), config)
+        assert [part.name for part in found.parts] == [OUTCOME, FORMAT, LENGTH]
+
+
 def test_evaluation_is_never_shaped() -> None:
     ruling = scored(passed=True)
     assert shaped(ruling, played(num_unparsed=4, split=Split.EVAL), ShapingConfig(format=1, length=1)) is ruling
