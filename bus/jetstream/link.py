@@ -337,7 +337,7 @@ class Link:
     # subscriptions ----------------------------------------------------------------------------------------------------
 
     def new_inbox(self) -> str:
-        """A subject of our own that nobody hears but its subscriber: once he has left, the server knows that nobody is there."""
+        """A subject that nobody hears but its subscriber, not even `_replies`: the server notices when he has left."""
         return f"{self._inbox}.inbox.{next(self._numbers)}"
 
     async def subscribe(self, subject: str, handler: Handler) -> Feed:
@@ -377,7 +377,7 @@ class Link:
                     # The ping with which `drain` finds out that nothing more can come overtakes its own UNSUB: what the server
                     # sent in between would be dropped. So the server is told before, and `drain` tells it again.
                     await self._client._send_unsubscribe(carried._id)
-                    await self._client.flush(timeout=1)
+                    await self._client.flush()
                     await carried.drain()  # type: ignore[no-untyped-call]
                 else:
                     await carried.unsubscribe()

@@ -18,7 +18,7 @@ from tests.contract.backends import CONFIG, RUBRIC, SUBJECTS, Backend
 pytestmark = pytest.mark.anyio
 QUEUE = trajectory_queue(SUBJECTS, CONFIG, RUBRIC)
 SOON_S = 5.0
-assert SOON_S < QUEUE.ack_wait_s / 10
+assert QUEUE.ack_wait_s > 10 * SOON_S
 NUM_SLOTS = 8
 
 
@@ -66,8 +66,8 @@ async def holding_one(bus: Bus) -> AsyncIterator[Slots]:
             with anyio.fail_after(SOON_S):
                 await slots.holds.wait()
             yield slots
-    except* ConfigurationError as errors:
-        assert all(isinstance(error, ConfigurationError) for error in errors.exceptions)
+    except* ConfigurationError:
+        pass
 
 
 async def num_waiting(bus: Bus) -> int:
