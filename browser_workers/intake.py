@@ -33,16 +33,22 @@ class Intake:
         with anyio.move_on_after(_PATIENCE_S):
             return await anext(preferred)
         won: list[Delivery] = []
-        async with anyio.create_task_group() as group:
 
-            async def ask(inbox: Inbox) -> None:
-                delivery = await anext(inbox)
-                if won:
-                    await hand_back(delivery)
-                    return
-                won.append(delivery)
-                group.cancel_scope.cancel()
+        async def ask(inbox: Inbox) -> None:
+            delivery = await anext(inbox)
+            if won:
+                await hand_back(delivery)
+                return
+            won.append(delivery)
+            group.cancel_scope.cancel()
 
-            group.start_soon(ask, preferred)
-            group.start_soon(ask, other)
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask, preferred)
+                group.start_soon(ask, other)
+        except BaseException:
+            # Stopped in the very moment in which something came.
+            for delivery in won:
+                await hand_back(delivery)
+            raise
         return won[0]

@@ -35,9 +35,7 @@ async def opened(run: RunFolder) -> AsyncIterator[tuple[Bus, Subjects]]:
 async def judged_run(path: Path, *, num_episodes: int = 6) -> tuple[RunFolder, tuple[Trajectory, ...]]:
     """Every third episode fails; rewards alternate. Episode 1 was judged wrongly, episode 2 not at all."""
     run = RunFolder(path)
-    run.create(
-        replace(load_config("default"), bus_config=BusConfig(run=RunName("test"), judge_ack_wait_s=5.0)), needed_bytes=0
-    )
+    run.create(replace(load_config("default"), bus_config=BusConfig(run=RunName("test"))), needed_bytes=0)
     ended = []
     async with opened(run) as (bus, subjects):
         for index in range(num_episodes):

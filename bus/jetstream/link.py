@@ -337,8 +337,8 @@ class Link:
     # subscriptions ----------------------------------------------------------------------------------------------------
 
     def new_inbox(self) -> str:
-        """A subject of our own; a subscriber takes `<inbox>.*`."""
-        return f"{self._inbox}.{next(self._numbers)}"
+        """A subject that nobody hears but its subscriber, not even `_replies`: the server notices when he has left."""
+        return f"{self._inbox}.inbox.{next(self._numbers)}"
 
     async def subscribe(self, subject: str, handler: Handler) -> Feed:
         feed = Feed(subject, handler)
@@ -374,6 +374,10 @@ class Link:
         with anyio.move_on_after(_CLOSING_S, shield=True):
             try:
                 if self.is_up:
+                    # The ping with which `drain` finds out that nothing more can come overtakes its own UNSUB: what the server
+                    # sent in between would be dropped. So the server is told before, and `drain` tells it again.
+                    await self._client._send_unsubscribe(carried._id)
+                    await self._client.flush()
                     await carried.drain()  # type: ignore[no-untyped-call]
                 else:
                     await carried.unsubscribe()

@@ -12,12 +12,13 @@ from functools import partial
 import anyio
 import structlog
 
+from bus.codec import record_of
 from bus.companions import companions
-from bus.ports import Bus
+from bus.ports import Bus, Record
 from bus.presence import Status
 from bus.subjects import Subjects
 from schemas.config import JudgeConfig
-from schemas.errors import BusUnavailable
+from schemas.errors import BusUnavailable, MessageCorrupt
 from schemas.messages import JudgeCall
 
 _log = structlog.get_logger()
@@ -77,8 +78,6 @@ class Budget:
         self._unread = set[int]()
         """Sequences of own answers that are recorded and were not read back yet."""
         self._read_seq = 0
-        self._begins_at_seq = 0
-        """CALLS has to be read so far before anything can be said."""
         self._changed = anyio.Event()
 
     @asynccontextmanager
@@ -100,10 +99,9 @@ class Budget:
 
     async def _wait(self) -> None:
         while True:
-            is_read = self._read_seq >= self._begins_at_seq
-            if is_read and self._spending.allows_one_more(self._config, self._num_under_way + len(self._unread)):
+            if self._spending.allows_one_more(self._config, self._num_under_way + len(self._unread)):
                 return
-            if is_read and (reached := self._spending.reached(self._config)):
+            if reached := self._spending.reached(self._config):
                 self._pause(reached)
             await self._changed.wait()
 
@@ -117,21 +115,29 @@ class Budget:
         self._changed.set()
         self._changed = anyio.Event()
 
+    def _count(self, record: Record) -> None:
+        if isinstance(record.message, JudgeCall):
+            self._spending.add(record.message)
+        self._read_seq = record.seq
+        self._unread = {seq for seq in self._unread if seq > record.seq}
+
     async def read_up(self, bus: Bus, subjects: Subjects) -> None:
-        """Finds how far CALLS has to be read before the first call."""
-        newest = await bus.last(subjects.calls, subjects.everything("call"))
-        self._begins_at_seq = newest.seq if newest else 0
+        """Counts the calls that are on CALLS already; what cannot be read there is passed over, as a tail does."""
+        while page := await bus.read_bytes(subjects.calls, subjects.everything("call"), after_seq=self._read_seq):
+            for stored in page:
+                try:
+                    self._count(record_of(stored))
+                except MessageCorrupt as error:
+                    _log.error("record_skipped", stream=stored.stream, seq=stored.seq, reason=str(error))
+            self._read_seq = page[-1].seq
 
     async def follow(self, bus: Bus, subjects: Subjects) -> None:
-        """Reads CALLS, for ever."""
+        """Reads CALLS on, for ever."""
         while True:
             try:
                 async with bus.tail(subjects.calls, subjects.everything("call"), after_seq=self._read_seq) as records:
                     async for record in records:
-                        if isinstance(record.message, JudgeCall):
-                            self._spending.add(record.message)
-                        self._read_seq = record.seq
-                        self._unread = {seq for seq in self._unread if seq > record.seq}
+                        self._count(record)
                         self._wake()
             except BusUnavailable as error:
                 _log.warning("budget_unread", reason=str(error))

@@ -224,6 +224,24 @@ async def test_a_paused_judge_still_uses_what_was_answered() -> None:
     assert model.asked == []
 
 
+async def test_a_record_that_cannot_be_read_stops_nobody() -> None:
+    bus, model, status = MemoryBus(SUBJECTS), Model(lambda _: YES), judge_status()
+    async with interviewing(bus, model) as interviewer:
+        await ask_all(interviewer, "before", 2)
+    newest = (await bus.history(SUBJECTS.calls, SUBJECTS.everything("call")))[-1]
+    bus.store(SUBJECTS.calls, f"{newest.subject.rpartition('.')[0]}.99", b"\xc1")
+    with structlog.testing.capture_logs() as logs:
+        async with (
+            interviewing(bus, model, judge=JudgeConfig(max_calls=5), status=status) as interviewer,
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(ask_all, interviewer, "one", 20)
+            await settled(lambda: status.state == "paused")
+            group.cancel_scope.cancel()
+    assert len(model.asked) == 5
+    assert [log["seq"] for log in logs if log["event"] == "record_skipped"] == [newest.seq + 1]
+
+
 async def test_a_bus_that_is_away_for_a_while_does_not_end_the_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judges.rubric.budget._FOLLOW_AGAIN_S", 0.0)
     bus, model, status = MemoryBus(SUBJECTS), Model(lambda _: YES), judge_status()
