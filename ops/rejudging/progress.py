@@ -32,7 +32,7 @@ async def shown(remaining: Remaining, status: Status) -> AsyncIterator[None]:
 
 
 def line(remaining: Remaining, status: Status) -> str:
-    told = f"{remaining.done} of {remaining.total} judged"
+    told = f"{remaining.done} of {remaining.total} judged" if remaining.total else "nothing is left to judge"
     return "; ".join(filter(None, (told, remark(remaining, status))))
 
 

@@ -58,6 +58,7 @@ def test_what_is_waited_for_is_told_while_something_is_left() -> None:
     assert progress.line(Remaining(left=2, total=5), _status(1, _PAUSED)) == f"3 of 5 judged; 1 errors; {_PAUSED}"
     assert progress.line(Remaining(left=0, total=5), _status(1, _PAUSED)) == "5 of 5 judged; 1 errors"
     assert progress.line(Remaining(left=2, total=5), _status()) == "3 of 5 judged"
+    assert progress.line(Remaining(), _status()) == "nothing is left to judge"
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
