@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Output(io.FileIO):
-    def write(self, data: "ReadableBuffer", /) -> int | None:
+    def write(self, data: "ReadableBuffer", /) -> int:
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -30,16 +30,15 @@ class _Output(io.FileIO):
 def readers_may_leave() -> Iterator[None]:
     """Streams that somebody has put in place of the process's own are left alone."""
     before = sys.stdout, sys.stderr
-    if sys.stdout is not None and sys.stdout is sys.__stdout__:
-        sys.stdout = _forgiving(sys.stdout)
-    if sys.stderr is not None and sys.stderr is sys.__stderr__:
-        sys.stderr = _forgiving(sys.stderr)
+    if sys.__stdout__ is not None and sys.stdout is sys.__stdout__:
+        sys.stdout = _forgiving(sys.__stdout__)
+    if sys.__stderr__ is not None and sys.stderr is sys.__stderr__:
+        sys.stderr = _forgiving(sys.__stderr__)
     try:
         yield
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
         sys.stdout, sys.stderr = before
 
 

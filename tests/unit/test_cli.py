@@ -36,6 +36,17 @@ def test_every_subcommand_has_help(command: str, capsys: pytest.CaptureFixture[s
     assert f"millrace {command}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", _COMMANDS)
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_help_of_a_command_fits_the_terminal(
+    command: str, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > width] == []
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_help_lists_every_command_once_in_the_width_of_the_terminal(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
