@@ -35,10 +35,10 @@ def judge(name: str) -> Callable[[JudgingFunction], FunctionJudge]:
     return lambda function: FunctionJudge(name, function)
 
 
-def find(name: str, modules: Iterable[str], taken: Iterable[str] = ()) -> Judge:
+def find(name: str, modules: Iterable[str], taken: Iterable[str] = (), setting: str = "judge_config.judge") -> Judge:
     """The judge of that name among those of `modules` (names, or paths of .py files) and of installed packages.
 
-    `taken` are the names that stand for other judges: Millrace's own, and composites.
+    `taken` are the names that stand for other judges: Millrace's own, and composites. `setting` is where the name was written.
 
     Raises:
         ConfigurationError: there is none, a name stands for two, or a module cannot be imported.
@@ -56,7 +56,7 @@ def find(name: str, modules: Iterable[str], taken: Iterable[str] = ()) -> Judge:
         return declared[name][0]
     if name in offered:
         return _loaded(offered[name])
-    raise ConfigurationError(_no_such(name, sorted({*taken, *declared, *offered})))
+    raise ConfigurationError(f"{setting}: {_no_such(name, sorted({*taken, *declared, *offered}))}")
 
 
 def _declared(modules: Iterable[str]) -> dict[str, tuple[Judge, str]]:
@@ -106,8 +106,8 @@ def _loaded(entry_point: EntryPoint) -> Judge:
 
 def _no_such(name: str, known: list[str]) -> str:
     near = get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
+    hint = f"; did you mean {near[0]}? " if near else ". "
     return (
-        f"there is no judge {name}: {hint}There are {', '.join(known) or 'none'}; one of your own stands in a module that "
-        "judge_config.modules names"
+        f"there is no judge {name}{hint}Write one of {', '.join(known) or 'your own'}; judge_config.modules names the modules "
+        "of your own"
     )

@@ -113,12 +113,17 @@ class JudgeWorker:
         return await shape(ruling, episode, self._config.shaping)
 
     async def _block(self, trajectory: Trajectory) -> None:
-        """May be done again by a worker that takes the trajectory over: the newest word on a site counts."""
+        """May be done again by a worker that takes the trajectory over: the newest word on a site counts.
+
+        The time begins with the episode's end: who judges an old one says nothing about the site today.
+        """
         site, hours = site_of(trajectory.task.website), self._config.blocklist_hours
+        if trajectory.ended_at:
+            hours -= max(0.0, time.time() - trajectory.ended_at) / 3600.0
         if hours > 0:
             reason = trajectory.error or f"{self._rubric} found that it blocked the agent"
             await block(self._bus, self._subjects, site, hours=hours, reason=reason, episode=trajectory.episode)
-            _log.warning("site_blocked", site=site, hours=hours, episode=trajectory.episode)
+            _log.warning("site_blocked", site=site, hours=round(hours, 2), episode=trajectory.episode)
 
     async def _publish(self, trajectory: Trajectory, ruling: Ruling, seconds: float) -> None:
         """Raises `MessageTooLarge` or `MessageCorrupt` when no reader could read it."""

@@ -76,10 +76,10 @@ async def _list(found: Blocklist, options: argparse.Namespace) -> None:
                 await lines.write(_fields(entry, now_s))
         return
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in ("site", "until", "in", "reason", "episode"):
-        table.add_column(heading, overflow="fold")
+    for heading in ("site", "until (UTC)", "in", "reason", "episode"):
+        table.add_column(heading, overflow="fold", no_wrap=heading in ("until (UTC)", "in"))
     for entry in shown:
-        table.add_row(entry.site, f"{end_of(entry):%Y-%m-%d %H:%M:%S}", time_left(entry, now_s), entry.reason, entry.episode)
+        table.add_row(entry.site, f"{end_of(entry):%Y-%m-%d %H:%M}", time_left(entry, now_s), entry.reason, entry.episode)
     Console().print(table if shown else "no site is blocked")
 
 

@@ -6,17 +6,19 @@ from collections.abc import Sequence
 
 from ops.commands import administration, judging, reading, roles, stored, tasks, whole_runs
 from ops.commands.listing import Commands, Handler
+from ops.standard_streams import readers_may_leave
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code: 0 done, 78 a mistake that only a person can mend (its sentence is on stderr), 130 Ctrl-C."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    options = _parsed(given)
-    command: Handler = options.run
-    try:
-        return command(options)
-    except KeyboardInterrupt:
-        return 130
+    with readers_may_leave():
+        options = _parsed(given)
+        command: Handler = options.run
+        try:
+            return command(options)
+        except KeyboardInterrupt:
+            return 130
 
 
 def _parsed(given: list[str]) -> argparse.Namespace:

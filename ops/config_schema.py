@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import msgspec
 
-from schemas.config import Config, QuestionConfig
+from schemas.config import Config
 from schemas.errors import ConfigurationError
 
 _Component = TypeVar("_Component")
@@ -25,24 +25,13 @@ _WORDS = {
 
 def build_config(tree: Mapping[str, object]) -> Config:
     """Raises `ConfigurationError` for an unknown key, a wrong type, or a value out of its range."""
-    config = _build(_defaults(tree), tree, "")
+    config = _build(Config(), tree, "")
     bus = tree.get("bus_config")
     if isinstance(bus, Mapping) and "rubrics" in bus:
         return config
     return dataclasses.replace(
         config, bus_config=dataclasses.replace(config.bus_config, rubrics=(config.judge_config.rubric,))
     )
-
-
-def _defaults(tree: Mapping[str, object]) -> Config:
-    """What a tree leaves out: the models of single questions are those of the default endpoint, and fall away with it."""
-    config, named = Config(), tree.get("openai_config")
-    usual = config.openai_config
-    endpoint = ("model", "openai_api_key_env_var", "base_url")
-    if not isinstance(named, Mapping) or all(named.get(key, getattr(usual, key)) == getattr(usual, key) for key in endpoint):
-        return config
-    plain = dataclasses.replace(usual, keypoint_detection=QuestionConfig(), blocking_detection=QuestionConfig())
-    return dataclasses.replace(config, openai_config=plain)
 
 
 def known_keys() -> tuple[str, ...]:

@@ -25,6 +25,7 @@ _CHART_LEAST, _CHART_MOST = 7, 26
 _GOOD = {"running", "working", "training"}
 _BAD = {"fatal"}
 _OVER = {"finished", "stopped"}
+_PAUSED = "paused"
 
 
 def render(view: View, width: int, height: int) -> RenderableType:
@@ -36,6 +37,8 @@ def render(view: View, width: int, height: int) -> RenderableType:
     ]
     figures = [(label, value) for label, value in figure_texts(view) if value]
     if width >= _WIDE:
+        # Beside the chart there is no room for a sentence that somebody has to act on.
+        head.extend(_line(f"{row.worker} is paused: {row.note}", "yellow") for row in view.roles if row.state == _PAUSED)
         rows = height - len(head)
         side = Group(_panel(_figure_list(figures), "figures"), _panel(_roles(view.roles), "roles"))
         body = Table.grid(expand=True, padding=(0, 1, 0, 0))
@@ -72,6 +75,7 @@ def summary_line(view: View) -> str:
     working = [f"{p.label} {_percent(p.share) or f'{p.done:,.0f}'}" for p in view.progress]
     figures = [f"{label} {value}" for label, value in figure_texts(view) if value]
     troubled = [f"{r.worker} restarted {r.num_restarts}x" for r in view.roles if r.num_restarts]
+    troubled += [f"{r.worker} paused: {r.note}" for r in view.roles if r.state == _PAUSED]
     return " | ".join([f"{_clock(view.elapsed_s)} {phase}", *working, *figures, *troubled])
 
 

@@ -37,18 +37,21 @@ async def open_judge(post: "Post") -> AsyncIterator[Judge]:
             package, a key, a prompt, a price) is missing.
     """
     config = post.config.judge_config
-    _require_queue(config.rubric, post.config.bus_config.rubrics)
     _require_names(config)
+    names = leaves(config.judge, config.composites)
+    # First of all: who misspelt a judge need not hear of its queue.
+    own = {name: _own(name, config) for name in names if name not in OWN_NAMES}
+    _require_queue(config.rubric, post.config.bus_config.rubrics)
     async with AsyncExitStack() as stack:
-        judges = {name: await stack.enter_async_context(_open(name, post)) for name in leaves(config.judge, config.composites)}
+        judges = {name: own[name] if name in own else await stack.enter_async_context(_open(name, post)) for name in names}
         yield compose(config.judge, config.composites, judges)
 
 
 def _require_queue(rubric: str, rubrics: tuple[str, ...]) -> None:
     if rubric not in rubrics:
         raise ConfigurationError(
-            f"judge_config names {rubric}, which has no queue and no permission in this run: "
-            f"add it to bus_config.rubrics ({', '.join(rubrics)})"
+            f"this run has no queue for {rubric}, only for {', '.join(rubrics)}: millrace rejudge with the same judge_config "
+            "gives it one; a new run has those that bus_config.rubrics lists as its server is started"
         )
 
 
@@ -62,14 +65,19 @@ def _require_names(config: JudgeConfig) -> None:
 
 @asynccontextmanager
 async def _open(name: str, post: "Post") -> AsyncIterator[Judge]:
-    config = post.config.judge_config
+    """One of `OWN_NAMES`."""
     if name == RUBRIC:
         async with _open_rubric(post) as judge:
             yield judge
-    elif name in OWN_NAMES:
-        yield _programmatic(name)
     else:
-        yield find(name, config.modules, taken=(*OWN_NAMES, *config.composites))
+        yield _programmatic(name)
+
+
+def _own(name: str, config: JudgeConfig) -> Judge:
+    """A judge of a person's own. Raises `ConfigurationError`."""
+    within = next((f"composites.{each}.parts" for each, made in config.composites.items() if name in made.parts), "judge")
+    setting = "judge_config.judge" if name == config.judge else f"judge_config.{within}"
+    return find(name, config.modules, taken=(*OWN_NAMES, *config.composites), setting=setting)
 
 
 def _programmatic(name: str) -> Judge:

@@ -23,5 +23,5 @@ def role_rows(statuses: Mapping[str, RoleStatus], heartbeats: Mapping[WorkerId, 
         rows.append(RoleRow(worker=name, state=state, note=note, num_restarts=status.num_restarts))
     now = time.time()
     by_hand = [(worker, beat) for worker, beat in heard.items() if now - beat.at < _FRESH_S]
-    rows.extend(RoleRow(worker=worker, state=beat.state, note="started by hand") for worker, beat in by_hand)
+    rows.extend(RoleRow(worker=worker, state=beat.state, note=beat.note or "started by hand") for worker, beat in by_hand)
     return tuple(rows)

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser, run_dir: Path) -> None:
     some.add_argument("--outcome", action="append", help="may be repeated: answered, done, step_limit, failed, ...")
     some.add_argument("--verdict", action="append", help="may be repeated: success, failure, excluded, error")
     some.add_argument("--rubric", help="judge and version")
-    some.add_argument("--stage", help="of a judge's question: keypoint, blocking, criterion_a, ...")
+    some.add_argument("--stage", help="of a judge's question: blocking, keypoint, criterion_b, criterion_a or reference")
     some.add_argument("--min-reward", type=float, metavar="REWARD")
     some.add_argument("--max-reward", type=float, metavar="REWARD")
     some.add_argument("--website", metavar="PATTERN", help="where episodes start; may hold *")

@@ -510,11 +510,11 @@ class OpenAIConfig:
     """Environment variable that holds the key; an endpoint on this machine needs none."""
     base_url: str = ""
     """Empty: that of the provider whose usual variable holds the key (GEMINI_API_KEY, OPENAI_API_KEY)."""
-    keypoint_detection: QuestionConfig = QuestionConfig(model="gemini-2.5-flash-lite")
-    """Which screenshots are evidence: a call for each but the last. The default model goes with the default endpoint: where
-    `model`, `openai_api_key_env_var` or `base_url` is another, a question that names no model asks that one."""
-    blocking_detection: QuestionConfig = QuestionConfig(model="gemini-2.5-flash-lite")
-    """Whether the site blocked the agent: one call. Its default model as above."""
+    keypoint_detection: QuestionConfig = QuestionConfig()
+    """Which screenshots are evidence: a call for each but the last. Where this names no model and would ask Gemini for
+    gemini-3-flash-preview, it asks the lighter gemini-2.5-flash-lite."""
+    blocking_detection: QuestionConfig = QuestionConfig()
+    """Whether the site blocked the agent: one call. Lighter as above."""
     evaluation: QuestionConfig = QuestionConfig()
     """Criterion B, criterion A for every fact, and the reference answer."""
     timeout_s: float = 120.0

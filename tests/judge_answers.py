@@ -90,7 +90,7 @@ class Expected:
 _LAST_BEFORE: Final[Mapping[Asking, str]] = {
     Asking.BLOCKING: "",
     Asking.KEYPOINT: "answer",
-    Asking.CRITERION_B: "keypoints",
+    Asking.CRITERION_B: "keypoint",
     Asking.CRITERION_A: "criterion_b",
     Asking.REFERENCE: "criterion_a_1",
 }

@@ -5,7 +5,7 @@ Invariant: a key goes to the endpoint that it was named for and to no other, and
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -33,6 +33,10 @@ _PROVIDERS: Final = {
 
 _DEFAULT_VARIABLE: Final = next(field.default for field in fields(OpenAIConfig) if field.name == "openai_api_key_env_var")
 
+_MANY_SMALL: Final = ("keypoint_detection", "blocking_detection")
+_LIGHTER: Final = {("generativelanguage.googleapis.com", "gemini-3-flash-preview"): "gemini-2.5-flash-lite"}
+"""By host and model: who answers `_MANY_SMALL` where no model is named for them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
@@ -55,12 +59,17 @@ class Address:
 
 
 def resolve_addresses(config: OpenAIConfig) -> dict[str, Address]:
-    """The address of each of `GROUPS`; what a group leaves empty is as in `openai_config` itself.
+    """The address of each of `GROUPS`; what a group leaves empty is as in `openai_config` itself, or lighter (`_LIGHTER`).
 
     Raises:
         ConfigurationError: an address is missing, is no URL, is readable by others, or has no key of its own.
     """
-    return {group: _resolve_group(config, group, getattr(config, group)) for group in GROUPS}
+    found = {group: _resolve_group(config, group, getattr(config, group)) for group in GROUPS}
+    for group in _MANY_SMALL:
+        lighter = _LIGHTER.get((_host(found[group].base_url), found[group].model))
+        if lighter is not None and not getattr(config, group).model:
+            found[group] = replace(found[group], model=lighter)
+    return found
 
 
 def key_of(address: Address, environ: Mapping[str, str]) -> str | None:

@@ -106,7 +106,7 @@ class _Hearing:
                 return await self._blocking(stage)
             case StageKind.ANSWER:
                 return self._final_answer(stage)
-            case StageKind.KEYPOINTS:
+            case StageKind.KEYPOINT:
                 return await self._keypoints(stage)
             case StageKind.CRITERION_B:
                 return await self._criterion(stage, self._questions.criterion_b(self._evidence))

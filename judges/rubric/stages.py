@@ -16,7 +16,7 @@ class StageKind(enum.Enum):
     """The site did not block the agent."""
     ANSWER = "answer"
     """There is a final answer."""
-    KEYPOINTS = "keypoints"
+    KEYPOINT = "keypoint"
     """The evidence has been chosen; it never fails."""
     CRITERION_B = "criterion_b"
     """Every claim of the final answer can be seen in the evidence."""
@@ -45,7 +45,7 @@ def required_stages(task: Task) -> tuple[Stage, ...]:
     referenced = bool((task.reference_answer or "").strip())
     if not facts and not referenced:
         facts = (Fact(task.instruction, difficulty=task.difficulty),)
-    always = (StageKind.BLOCKING, StageKind.ANSWER, StageKind.KEYPOINTS, StageKind.CRITERION_B)
+    always = (StageKind.BLOCKING, StageKind.ANSWER, StageKind.KEYPOINT, StageKind.CRITERION_B)
     return (
         *(Stage(kind.value, kind) for kind in always),
         *(

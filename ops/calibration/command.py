@@ -42,6 +42,8 @@ async def against_labels(source: Path, rubric: str, labels: Path, out: Path | No
 
 
 async def against_rubric(source: Path, rubric: str, other: str, out: Path | None) -> int:
+    if rubric == other:
+        raise ConfigurationError(f"--rubric and --against are both {rubric}: name two rubrics")
     async with open_source(source, name="calibrate") as opened:
         judged = await _judgements(opened.source, (rubric, other))
         episodes = [trajectory.episode async for trajectory in opened.source.trajectories()]

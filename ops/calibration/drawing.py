@@ -51,9 +51,10 @@ def _difficulties(axes: Axes, agreements: dict[int, Share]) -> None:
         low, high = share.interval
         error = [[share.value - low], [high - share.value]]
         axes.errorbar([place], [share.value], yerr=error, fmt="o", color=_POINT, capsize=4)
-        axes.annotate(f"{share.count}/{share.number}", (place, share.value), (8, 0), textcoords="offset points", va="center")
+        axes.text(place, 1.04, f"{share.count}/{share.number}", ha="center", va="bottom", fontsize=8)
     axes.set_xticks(range(len(agreements)), [str(level) for level in agreements])
-    axes.set(xlabel="difficulty (bars: 95 % intervals)", ylabel="agreement", ylim=(0.0, 1.05))
-    axes.set_xlim(-0.5, max(len(agreements), 1) - 0.3)
+    axes.set(xlabel="difficulty (bars: 95 % intervals)", ylabel="agreement", ylim=(0.0, 1.12))
+    axes.set_xlim(-0.5, max(len(agreements), 1) - 0.5)
+    axes.set_yticks([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
     axes.grid(axis="y", color="#e8e8e8", linewidth=0.8)
     axes.set_axisbelow(True)

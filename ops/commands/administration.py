@@ -9,7 +9,7 @@ from ops.commands.listing import Commands
 
 _CLUSTER_EXAMPLE = """\
 millrace cluster --out cluster --server nats.lan --run mine
-millrace cluster --out cluster --server nats-1.lan --server nats-2.lan --server nats-3.lan"""
+millrace cluster --out cluster --server a.lan --server b.lan --server c.lan"""
 
 
 def add_commands(commands: Commands) -> None:
@@ -18,7 +18,7 @@ def add_commands(commands: Commands) -> None:
         "streams",
         "create or change a run's streams, as its administrator",
         _streams,
-        example="millrace streams --config RECIPE bus_config.run=mine bus_config.url=tls://nats-1.lan:4222",
+        example="millrace streams --config RECIPE bus_config.url=tls://nats-1.lan:4222",
     )
     add_joining(streams)
     cluster = commands.add(

@@ -9,10 +9,12 @@ from ops.commands.listing import Commands
 
 _REJUDGE_EXAMPLE = """\
 millrace rejudge --run-dir runs/mine judge_config.judge=rubric_v1
-millrace rejudge --run-dir runs/mine judge_config.judge=rubric_v1 judge_config.label=large openai_config.model=large"""
+millrace rejudge --run-dir runs/mine judge_config.judge=rubric_v1 \\
+    judge_config.label=large openai_config.model=large-model"""
 _CALIBRATE_EXAMPLE = """\
 millrace calibrate runs/mine --template labels.jsonl
-millrace calibrate runs/mine --rubric rubric_v1 --labels labels.jsonl --json out/rubric_v1.json
+millrace calibrate runs/mine --rubric rubric_v1 --labels labels.jsonl \\
+    --json out/rubric_v1.json
 millrace calibrate runs/mine --rubric rubric_v1-large --against rubric_v1"""
 
 

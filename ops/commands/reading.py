@@ -10,6 +10,7 @@ from ops.watch_arguments import add_arguments as add_watch_arguments
 
 _WATCH_EXAMPLE = """\
 millrace watch judgements --run-dir runs/mine --verdict success
+millrace watch calls --stage criterion_b | jq .message.text
 millrace watch trajectories --from beginning --no-follow | jq .outcome"""
 _BLOCKLIST_EXAMPLE = """\
 millrace blocklist --run-dir runs/mine

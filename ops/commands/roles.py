@@ -16,9 +16,14 @@ _SUMMARIES = {
 }
 
 
+_MORE = {"judge": "\nmillrace judge --run-dir runs/mine judge_config.max_calls=20000"}
+"""Further examples."""
+
+
 def add_commands(commands: Commands) -> None:
     for role, summary in _SUMMARIES.items():
-        parser = commands.add(role, summary, serve, example=f"millrace {role} --run-dir runs/mine --name {role}-2")
+        example = f"millrace {role} --run-dir runs/mine --name {role}-2{_MORE.get(role, '')}"
+        parser = commands.add(role, summary, serve, example=example)
         add_worker(parser)
         parser.set_defaults(role=role)
 

@@ -10,7 +10,7 @@ from ops.replay_arguments import add_replay_arguments, request_of
 
 _CHAOS_EXAMPLE = """\
 millrace chaos --out runs/chaos --episodes 2000 --servers 3
-millrace chaos --out runs/chaos --kinds kill stop --set env_config.server_size=8
+millrace chaos --kinds kill stop --set env_config.server_size=8
 millrace chaos --run-dir runs/mine --duration 120"""
 _REPLAY_EXAMPLE = """\
 millrace replay runs/quickstart --into runs/copy --speed 10

@@ -45,7 +45,7 @@ async def main(run_dir: Path, overrides: Sequence[str], worker: WorkerId) -> int
     await anyio.Path(folder.rejudged(rubric)).write_bytes(msgspec.json.format(msgspec.json.encode(found)))
     console = Console()
     console.print(report_table(found))
-    console.print(summary(found), style="bold red" if found.unjudged else "bold green", soft_wrap=True, highlight=False)
+    console.print(summary(found), soft_wrap=True)
     return 1 if found.unjudged else 0
 
 

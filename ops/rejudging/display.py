@@ -2,6 +2,7 @@
 
 from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from ops.judge_spending import spending_rows
 from ops.rejudging.report import UNJUDGED, Rejudged
@@ -34,8 +35,13 @@ def _confusion(found: Rejudged) -> Table:
     return table
 
 
-def summary(found: Rejudged) -> str:
-    if not found.unjudged:
-        return f"every trajectory has a judgement by {found.rubric}"
-    more = f" and {len(found.unjudged) - _NAMED} more" if len(found.unjudged) > _NAMED else ""
-    return f"no judgement by {found.rubric}: {', '.join(found.unjudged[:_NAMED])}{more}"
+def summary(found: Rejudged) -> Text:
+    """Says in one sentence what became of the trajectories, and what to do about those without a verdict."""
+    if found.unjudged:
+        more = f" and {len(found.unjudged) - _NAMED} more" if len(found.unjudged) > _NAMED else ""
+        return Text(f"no judgement by {found.rubric}: {', '.join(found.unjudged[:_NAMED])}{more}", "bold red")
+    if errors := found.verdicts.get(Verdict.ERROR.value, 0):
+        told = f"every trajectory has a judgement by {found.rubric}, {errors:,} of them an error: for the reasons,"
+        told += f" millrace watch judgements --no-follow --rubric {found.rubric} --verdict error;"
+        return Text(f"{told} to judge again, another judge_config.label", "bold yellow")
+    return Text(f"every trajectory has a judgement by {found.rubric}", "bold green")

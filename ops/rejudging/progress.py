@@ -2,16 +2,19 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.text import Text
 
 from bus.companions import companions
 from bus.presence import Status
 from ops.rejudging.draining import Remaining
 
-_REDRAW_S = 0.25
+_REDRAWS_A_SECOND = 4
 _LINE_S = 10.0
 
 
@@ -29,22 +32,33 @@ async def shown(remaining: Remaining, status: Status) -> AsyncIterator[None]:
 
 
 def line(remaining: Remaining, status: Status) -> str:
-    return f"{remaining.done} of {remaining.total} judged{_remark(status)}"
+    told = f"{remaining.done} of {remaining.total} judged" if remaining.total else "nothing is left to judge"
+    return "; ".join(filter(None, (told, remark(remaining, status))))
 
 
-def _remark(status: Status) -> str:
+def remark(remaining: Remaining, status: Status) -> str:
+    """Errors so far, and what the judge waits for while anything is left to judge; empty: nothing of this."""
     errors = int(status.metrics.get("error", 0))
-    counted = f", {errors} errors" if errors else ""
-    return f"{counted}; {status.note}" if status.note else counted
+    return "; ".join(filter(None, (f"{errors} errors" if errors else "", status.note if remaining.left else "")))
+
+
+def empty_bar() -> Progress:
+    bar = Progress(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar.add_task("")
+    return bar
+
+
+def drawn(bar: Progress, remaining: Remaining, status: Status) -> Group:
+    """The remark stands on lines of its own: beside it a narrow terminal has no room for the bar."""
+    bar.update(bar.task_ids[0], completed=remaining.done, total=remaining.total)
+    return Group(bar, Text(remark(remaining, status)))
 
 
 async def _bar(console: Console, remaining: Remaining, status: Status) -> None:
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("")
-        while True:
-            progress.update(task, completed=remaining.done, total=remaining.total, description=_remark(status).lstrip(",; "))
-            await anyio.sleep(_REDRAW_S)
+    bar = empty_bar()
+    draw = partial(drawn, bar, remaining, status)
+    with Live(console=console, transient=True, get_renderable=draw, refresh_per_second=_REDRAWS_A_SECOND):
+        await anyio.sleep_forever()
 
 
 async def _lines(console: Console, remaining: Remaining, status: Status) -> None:

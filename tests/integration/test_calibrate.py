@@ -85,6 +85,7 @@ def test_against_another_rubric(run: RunFolder, tmp_path: Path, capsys: pytest.C
     [
         (("--rubric", "rubric_v9", "--against", OLD), 78, f"nothing is judged by rubric_v9 there, only by {OLD}, {AGAIN}"),
         (("--rubric", OLD, "--labels", "wrong.jsonl"), 78, "wrong.jsonl:1: Expected `bool | null`"),
+        (("--rubric", OLD, "--against", OLD), 78, f"--rubric and --against are both {OLD}: name two rubrics"),
         (("--against", OLD), 2, "--rubric is missing"),
         (("--rubric", OLD), 2, "one of the arguments --labels --against --template is required"),
         (("--template", "t.jsonl", "--rubric", OLD), 2, "--template takes neither"),

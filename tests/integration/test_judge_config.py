@@ -254,12 +254,15 @@ class TestComposition:
     @pytest.mark.parametrize(
         ("overrides", "sentence"),
         [
-            (["judge=rubrik_v1"], "there is no judge rubrik_v1: did you mean rubric_v1"),
+            (["judge=rubrik_v1"], "judge_config.judge: there is no judge rubrik_v1; did you mean rubric_v1"),
             (
                 ["judge=rubrik_v1"],
                 "answer_exact_v1, answer_fuzzy_v1, answer_numeric_v1, environment_v1, milestones_v1, rubric_v1",
             ),
-            (["judge=a_v1", "composites={a_v1: {parts: {b_v1: 1}}}"], "there is no judge b_v1"),
+            (
+                ["judge=a_v1", "composites={a_v1: {parts: {b_v1: 1}}}"],
+                "judge_config.composites.a_v1.parts: there is no judge b_v1",
+            ),
             (["judge=a_v1", "composites={a_v1: {parts: {a_v1: 1}}}"], "a_v1 is made of itself"),
             (["composites={environment_v1: {parts: {rubric_v1: 1}}}"], "environment_v1 is a judge of Millrace"),
             (["judge=mine_v1", "modules=[no_such_module]"], "no_such_module cannot be imported"),
@@ -273,9 +276,16 @@ class TestComposition:
             async with open_judge(post_of(MemoryBus(SUBJECTS), config, tmp_path)):
                 pass
 
+    async def test_who_misspelt_a_judge_hears_of_its_name_and_not_of_its_queue(self, tmp_path: Path) -> None:
+        post = post_of(MemoryBus(SUBJECTS), of_file(tmp_path, "", "judge_config.judge=rubrik_v1"), tmp_path)
+        config = replace(post.config, bus_config=replace(post.config.bus_config, rubrics=("environment_v1",)))
+        with pytest.raises(ConfigurationError, match="there is no judge rubrik_v1; did you mean rubric_v1"):
+            async with open_judge(replace(post, config=config)):
+                pass
+
     async def test_a_rubric_without_a_queue_is_refused(self, tmp_path: Path) -> None:
         post = post_of(MemoryBus(SUBJECTS), of_file(tmp_path, ""), tmp_path)
         config = replace(post.config, bus_config=replace(post.config.bus_config, rubrics=("environment_v1",)))
-        with pytest.raises(ConfigurationError, match=r"rubric_v1, which has no queue .* add it to bus_config.rubrics"):
+        with pytest.raises(ConfigurationError, match="no queue for rubric_v1, only for environment_v1: millrace rejudge"):
             async with open_judge(replace(post, config=config)):
                 pass

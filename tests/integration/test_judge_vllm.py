@@ -14,7 +14,7 @@ import pytest
 from judges.endpoint.opening import open_endpoints
 from judges.endpoint.port import Answer, Question
 from judges.rubric.prompts import committed_prompts
-from schemas.config import Config, JudgeConfig, OpenAIConfig, Price, QuestionConfig
+from schemas.config import Config, JudgeConfig, OpenAIConfig, Price
 from schemas.errors import ConfigurationError, NoVerdict
 from schemas.messages import Verdict
 from tests import tiny_models
@@ -129,8 +129,6 @@ async def test_the_rubric_judge_judges_with_it(server: VllmServer, tmp_path: Pat
             base_url=server.base_url,
             openai_api_key_env_var="TEST_KEY",
             model=MODEL,
-            keypoint_detection=QuestionConfig(),
-            blocking_detection=QuestionConfig(),
             temperature=1.0,
             max_completion_tokens=1024,
             prices={MODEL: Price(input=1.0, output=2.0)},

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from judges.endpoint.addresses import resolve_addresses
-from ops.configuration import load_config
+from ops.configuration import dump_config, load_config
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.messages import Verdict
@@ -20,6 +20,12 @@ pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
 OPENAI = "https://api.openai.com/v1"
+LIGHT = ("gemini-2.5-flash-lite", GEMINI, "GEMINI_API_KEY")
+DEFAULT = ("gemini-3-flash-preview", GEMINI, "GEMINI_API_KEY")
+PRO = ("gemini-3-pro", GEMINI, "GEMINI_API_KEY")
+MINE, MINE_LIGHT = (DEFAULT[0], GEMINI, "MY_GEMINI_KEY"), (LIGHT[0], GEMINI, "MY_GEMINI_KEY")
+OTHER = ("gpt-4o-mini", OPENAI, "OPENAI_API_KEY")
+LOCAL = ("gemini-3-flash-preview", "http://127.0.0.1:8000/v1", None)
 KINDS = ("keypoint_detection", "blocking_detection", "evaluation")
 # The examples of WebGym's configuration reference, as they stand there.
 ONE_PROVIDER = """
@@ -76,23 +82,55 @@ def asked_of(endpoint: ScriptedEndpoint, seen: list[Asked]) -> dict[str, set[tup
 
 class TestAddresses:
     def test_the_example_with_one_provider(self, tmp_path: Path) -> None:
-        light = ("gemini-2.5-flash-lite", GEMINI, "GEMINI_API_KEY")
         assert addresses(of_file(tmp_path, ONE_PROVIDER)) == {
-            "keypoint_detection": light,
-            "blocking_detection": light,
-            "evaluation": ("gemini-3-flash-preview", GEMINI, "GEMINI_API_KEY"),
+            "keypoint_detection": LIGHT,
+            "blocking_detection": LIGHT,
+            "evaluation": DEFAULT,
         }
 
     def test_the_recipes_are_that_example(self, tmp_path: Path) -> None:
         assert addresses(of_file(tmp_path, "")) == addresses(of_file(tmp_path, ONE_PROVIDER))
 
     def test_the_example_with_two_providers(self, tmp_path: Path) -> None:
-        default = ("gpt-4o-mini", OPENAI, "OPENAI_API_KEY")
         assert addresses(of_file(tmp_path, TWO_PROVIDERS)) == {
             "keypoint_detection": ("gemini-3-flash-preview", GEMINI, "GEMINI_API_KEY"),
-            "blocking_detection": default,
-            "evaluation": default,
+            "blocking_detection": OTHER,
+            "evaluation": OTHER,
         }
+
+    @pytest.mark.parametrize(
+        ("overrides", "keypoint", "blocking", "evaluation"),
+        [
+            ([], LIGHT, LIGHT, DEFAULT),
+            (["model=gpt-4o-mini", "openai_api_key_env_var=OPENAI_API_KEY"], OTHER, OTHER, OTHER),
+            (["model=gemini-3-pro"], PRO, PRO, PRO),
+            (["evaluation.model=gemini-3-pro"], LIGHT, LIGHT, PRO),
+            (["keypoint_detection.model=gemini-3-flash-preview"], DEFAULT, LIGHT, DEFAULT),
+            ([f"base_url={GEMINI}"], LIGHT, LIGHT, DEFAULT),
+            (["openai_api_key_env_var=MY_GEMINI_KEY", f"base_url={GEMINI}"], MINE_LIGHT, MINE_LIGHT, MINE),
+            (["base_url=http://127.0.0.1:8000/v1"], LOCAL, LOCAL, LOCAL),
+        ],
+    )
+    @pytest.mark.parametrize("is_stored", [False, True], ids=["recipe", "stored run"])
+    def test_the_light_model_is_asked_only_in_place_of_the_default_one_at_gemini(
+        self,
+        tmp_path: Path,
+        overrides: list[str],
+        keypoint: tuple[str, str, str | None],
+        blocking: tuple[str, str, str | None],
+        evaluation: tuple[str, str, str | None],
+        is_stored: bool,
+    ) -> None:
+        named = [f"openai_config.{override}" for override in overrides]
+        stored = tmp_path / "config.yaml"
+        stored.write_text(dump_config(load_config("update_online")))
+        config = load_config(stored if is_stored else "update_online", named)
+        found = {"keypoint_detection": keypoint, "blocking_detection": blocking, "evaluation": evaluation}
+        assert addresses(config) == found
+        # What was not named is not stored as if it had been: a later override finds it open.
+        stored.write_text(dump_config(config))
+        assert addresses(load_config(stored)) == found
+        assert load_config(stored) == config
 
     async def test_both_examples_at_endpoints_on_loopback(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GEMINI_API_KEY", "key-g")

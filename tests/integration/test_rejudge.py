@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -24,14 +25,16 @@ from ops.configuration import load_config
 from ops.rejudging import command
 from ops.rejudging.admission import admit, with_rubric
 from ops.role_process import millrace_command, millrace_environment
-from ops.roles import Post, join, judge_worker, subjects_of
+from ops.roles import Post, join, judge_worker, run_role, subjects_of
 from ops.run_folder import RunFolder
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId, WorkerId
-from schemas.messages import Role
+from schemas.messages import Heartbeat, Role
 from tests.builders import task
 from tests.judged_run import AGAIN, OLD, RELABELLED, judged_run, opened, stored, verdicts
 from tests.played import play
+from tests.scripted_endpoint import scripted_endpoint
+from tests.scripted_judging import SUBJECTS, calls, judgements, judging_run, say, write_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 WORKER = WorkerId("rejudge-1")
@@ -220,3 +223,46 @@ async def test_an_archive_is_judged_again_in_a_run_of_its_own(tmp_path: Path) ->
         assert await stored(bus, subjects, OLD) == {}
         assert len(await stored(bus, subjects, AGAIN)) == len(ended)
     assert figures(second)["confusion"] == {"unjudged": {"success": 2, "failure": 2, "excluded": 2}}
+
+
+async def test_the_rubric_judge_asks_by_its_new_name_pauses_at_the_runs_limit_and_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the first rubric asked counts to the run's limit, and is asked again: every rubric has answers of its own."""
+    label = "judge_config.label=again"
+    async with (
+        scripted_endpoint(say) as endpoint,
+        judging_run(tmp_path / "run", endpoint.base_url, "bus_config.judge_ack_wait_s=2.0") as (run, bus),
+    ):
+        await write_all(bus, 4)
+        with anyio.fail_after(30):
+            async with companion_group() as group:
+                group.start_soon(run_role, Role.JUDGE, run.path, run.load(), WORKER)
+                before = await judgements(bus, 4)
+        num_before = len(endpoint.requests)
+
+        limit = num_before + 3
+        with anyio.fail_after(30):
+            async with companion_group() as group:
+                group.start_soon(command.main, run.path, (label, f"judge_config.max_calls={limit}"), WORKER)
+                await _paused(bus)
+        assert len(endpoint.requests) == limit
+
+        assert await rejudge(run, label) == 0
+        by_rubric = Counter(call.rubric for call in await calls(bus))
+        again = await bus.subjects(SUBJECTS.judged, SUBJECTS.judgements_by("rubric_v1-again"))
+    assert by_rubric == {"rubric_v1": num_before, "rubric_v1-again": num_before}
+    assert len(endpoint.requests) == 2 * num_before
+    assert len(again) == len(before) == 4
+    assert "every trajectory has a judgement by rubric_v1-again" in capsys.readouterr().out
+    assert run.load().bus_config.rubrics == ("rubric_v1", "rubric_v1-again")
+    figures = json.loads(run.rejudged("rubric_v1-again").read_text())
+    assert figures["confusion"] == {"success": {"success": 2}, "failure": {"failure": 2}}
+    assert figures["spending"]["num_calls"] == num_before
+
+
+async def _paused(bus: Bus) -> None:
+    async with bus.tail(SUBJECTS.heartbeats, SUBJECTS.everything("heartbeat", "judge")) as records:
+        async for record in records:
+            if isinstance(record.message, Heartbeat) and record.message.state == "paused":
+                return

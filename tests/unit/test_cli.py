@@ -36,6 +36,17 @@ def test_every_subcommand_has_help(command: str, capsys: pytest.CaptureFixture[s
     assert f"millrace {command}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", _COMMANDS)
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_help_of_a_command_fits_the_terminal(
+    command: str, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > width] == []
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_help_lists_every_command_once_in_the_width_of_the_terminal(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -221,3 +232,49 @@ def test_an_end_is_described_by_the_last_line(tmp_path: Path) -> None:
         output.write(b"Traceback\nRuntimeError: it broke\n\n")
     assert describe_end(1, path) == "RuntimeError: it broke"
     assert describe_end(137, path) == "killed by SIGKILL"
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("--help", 0), ("schema", 0), ("blocklist add --help", 0), ("dead-letters list --run-dir none", 78)],
+)
+def test_a_reader_who_leaves_ends_no_command(command: str, code: int, tmp_path: Path) -> None:
+    """As in `millrace schema 2>&1 | head -0`: what nobody reads is dropped, and the exit code stays."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            millrace_command(command.split()),
+            stdout=writing,
+            stderr=writing,
+            env=millrace_environment(),
+            cwd=tmp_path,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert done.returncode == code
+
+
+def test_what_a_reader_who_leaves_has_read_is_whole(tmp_path: Path) -> None:
+    script = """
+        from ops.standard_streams import readers_may_leave
+        import os, sys
+        with readers_may_leave():
+            from rich.console import Console
+            print("first", flush=True)
+            os.read(0, 1)  # until the reader has left
+            Console().print("second")
+            print("third", flush=True)
+            print("done", file=sys.stderr)
+        """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=millrace_environment(), cwd=tmp_path) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"first\n"
+        child.stdout.close()
+        child.stdout = None
+        _, told = child.communicate(b"x", timeout=60)
+    assert (child.returncode, told) == (0, b"done\n")

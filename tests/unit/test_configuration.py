@@ -82,28 +82,6 @@ openai_config:
     assert load_config(stored) == config
 
 
-@pytest.mark.parametrize(
-    ("overrides", "models"),
-    [
-        ([], ("gemini-2.5-flash-lite", "gemini-2.5-flash-lite", "")),
-        (["openai_config.evaluation.model=big"], ("gemini-2.5-flash-lite", "gemini-2.5-flash-lite", "big")),
-        (["openai_config.model=mine"], ("", "", "")),
-        (["openai_config.openai_api_key_env_var=OPENAI_API_KEY"], ("", "", "")),
-        (["openai_config.base_url='http://127.0.0.1:8000/v1'"], ("", "", "")),
-        (["openai_config.model=mine", "openai_config.keypoint_detection.model=small"], ("small", "", "")),
-    ],
-)
-def test_the_light_model_of_some_questions_goes_with_the_default_endpoint(
-    tmp_path: Path, overrides: list[str], models: tuple[str, str, str]
-) -> None:
-    config = load_config("update_online", overrides)
-    asked = config.openai_config
-    assert (asked.keypoint_detection.model, asked.blocking_detection.model, asked.evaluation.model) == models
-    stored = tmp_path / "config.yaml"
-    stored.write_text(dump_config(config))
-    assert load_config(stored) == config
-
-
 def test_every_key_can_be_named_on_the_command_line() -> None:
     assert "env_config.train_difficulty_max_steps.easy" in known_keys()
     config = load_config("default", [f"env_config.{key}=5" for key in ("server_size", "max_retries", "task_timeout_minutes")])

@@ -1,6 +1,7 @@
 """The terminal display: fits every size, shows every figure, and degrades to lines."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -52,6 +53,16 @@ def test_every_size_shows_every_figure(width: int, height: int) -> None:
         assert shown in text
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (119, 30), (120, 30), (200, 60)])
+def test_a_pause_says_what_to_do_at_every_size(width: int, height: int) -> None:
+    note = "2,000 calls were made: raise judge_config.max_calls (2,000) and start the judges again; nothing is lost"
+    view = replace(_VIEW, roles=(*_VIEW.roles, RoleRow(worker="judge-1", state="paused", note=note)))
+    lines = _drawn(view, width, height)
+    assert any("judge-1" in line and "paused" in line and "raise judge_config.max_calls" in line for line in lines)
+    assert len(lines) <= height
+    assert summary_line(view).endswith(f"judge-1 paused: {note}")
 
 
 @pytest.mark.parametrize("size", [(20, 5), (1, 1), (80, 24), (200, 60)])

@@ -312,6 +312,19 @@ async def test_a_site_that_blocked_the_agent_is_listed_before_the_judgement_says
     assert entries["shop.example"].episode == given.episode
 
 
+@pytest.mark.parametrize(("age_h", "left_h"), [(0.5, 1.5), (3.0, None), (-1.0, 2.0)])
+async def test_a_site_is_listed_from_the_episodes_end_on(age_h: float, left_h: float | None) -> None:
+    """Judged again after days, an episode says nothing about its site today; another machine's clock may be ahead."""
+    bus = MemoryBus(SUBJECTS, BusConfig(), RUBRICS)
+    played = structs.replace(on_site(trajectory(task(), outcome=Outcome.BLOCKED)), ended_at=time.time() - age_h * 3600)
+    async with judging(bus, RulingJudge(scored(passed=True)), config=JudgeConfig(blocklist_hours=2.0)):
+        await publish_trajectory(bus, SUBJECTS, played)
+        assert (await first_judgement(bus)).blocked
+    entries = (await read_blocklist(bus, SUBJECTS)).blocked(time.time())
+    left = [(entry.until - time.time()) / 3600 for entry in entries.values()]
+    assert left == ([] if left_h is None else [pytest.approx(left_h, abs=0.02)])
+
+
 @pytest.mark.parametrize(
     ("ruling", "hours"),
     [(replace(excluded("it was blocked"), blocked=True), 0.0), (scored(passed=False), 12.0), (excluded("unreadable"), 12.0)],

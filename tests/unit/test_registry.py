@@ -182,10 +182,10 @@ def test_an_unknown_name_gets_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         find("right_prize_v1", (file,), taken=("environment_v1",))
     assert str(caught.value) == (
-        "there is no judge right_prize_v1: did you mean right_price_v1? There are environment_v1, right_price_v1; "
-        "one of your own stands in a module that judge_config.modules names"
+        "judge_config.judge: there is no judge right_prize_v1; did you mean right_price_v1? "
+        "Write one of environment_v1, right_price_v1; judge_config.modules names the modules of your own"
     )
-    with pytest.raises(ConfigurationError, match=r"^there is no judge xyz: There are none; one of your own"):
+    with pytest.raises(ConfigurationError, match=r"^judge_config.judge: there is no judge xyz. Write one of your own;"):
         find("xyz", ())
 
 

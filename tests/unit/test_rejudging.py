@@ -1,13 +1,23 @@
 """How far a queue has come, and which rubrics a run may take on."""
 
+import io
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
+from rich.text import Text
 
+from bus.presence import Status
+from ops.judge_spending import Spending
+from ops.rejudging import progress
 from ops.rejudging.admission import require_admissible, with_rubric
+from ops.rejudging.display import report_table, summary
 from ops.rejudging.draining import Remaining
+from ops.rejudging.report import Rejudged
 from schemas.config import BusConfig, Config
 from schemas.errors import ConfigurationError
+from schemas.ids import EpisodeId, WorkerId
+from schemas.messages import Role
 
 
 def test_what_joins_the_queue_counts_to_the_total() -> None:
@@ -33,3 +43,57 @@ def test_servers_of_others_are_asked_for_first() -> None:
     require_admissible(BusConfig(rubrics=("a",)), "c")
     with pytest.raises(ConfigurationError, match=r"bus_config.rubrics=\[a,b,c\].*millrace cluster.*millrace streams"):
         require_admissible(elsewhere, "c")
+
+
+_PAUSED = "2,000 calls were made: raise judge_config.max_calls (2,000) and start the judges again; nothing is lost"
+
+
+def _status(num_errors: int = 0, note: str = "") -> Status:
+    status = Status(Role.JUDGE, WorkerId("rejudge-1"))
+    status.metrics, status.note = {"error": float(num_errors)}, note
+    return status
+
+
+def test_what_is_waited_for_is_told_while_something_is_left() -> None:
+    assert progress.line(Remaining(left=2, total=5), _status(1, _PAUSED)) == f"3 of 5 judged; 1 errors; {_PAUSED}"
+    assert progress.line(Remaining(left=0, total=5), _status(1, _PAUSED)) == "5 of 5 judged; 1 errors"
+    assert progress.line(Remaining(left=2, total=5), _status()) == "3 of 5 judged"
+    assert progress.line(Remaining(), _status()) == "nothing is left to judge"
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_a_pause_leaves_room_for_the_bar(width: int) -> None:
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, width=width)
+    console.print(progress.drawn(progress.empty_bar(), Remaining(left=12, total=60), _status(note=_PAUSED)))
+    bar, *told = (Text.from_ansi(line).plain for line in written.getvalue().splitlines())
+    assert "48/60" in bar
+    assert "━" in bar
+    assert " ".join(line.strip() for line in told) == _PAUSED
+
+
+def _rejudged(*, unjudged: tuple[str, ...] = (), **verdicts: int) -> Rejudged:
+    return Rejudged(
+        rubric="rubric_v1-large",
+        against="environment_v1",
+        num_episodes=sum(verdicts.values()),
+        verdicts=verdicts,
+        confusion={"success": verdicts},
+        unjudged=tuple(map(EpisodeId, unjudged)),
+        spending=Spending(num_judgements=1, num_calls=2_000_000, prompt_tokens=2**40, cached_tokens=2**39, cost=1234.5),
+        elapsed_s=1.0,
+    )
+
+
+def test_errors_are_told_apart_from_a_full_success() -> None:
+    assert summary(_rejudged(success=3)).plain == "every trajectory has a judgement by rubric_v1-large"
+    told = summary(_rejudged(success=3, error=2)).plain
+    assert "2 of them an error" in told
+    assert "millrace watch judgements --no-follow --rubric rubric_v1-large --verdict error" in told
+    assert summary(_rejudged(success=3, unjudged=("a", "b"))).plain == "no judgement by rubric_v1-large: a, b"
+
+
+def test_the_report_fits_a_terminal_of_80_columns() -> None:
+    written = io.StringIO()
+    Console(file=written, width=200).print(report_table(_rejudged(success=1, failure=1, excluded=1, error=1, unjudged=("a",))))
+    assert max(len(line.rstrip()) for line in written.getvalue().splitlines()) <= 80

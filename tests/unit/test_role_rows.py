@@ -1,6 +1,9 @@
 """What a display says of each role: what a running worker says itself, else why it last ended."""
 
+import time
 from dataclasses import replace
+
+import msgspec
 
 from ops.role_rows import role_rows
 from ops.supervisor import RoleState, RoleStatus
@@ -20,3 +23,12 @@ def test_a_worker_that_waits_says_what_for() -> None:
     assert (row.state, row.note) == ("fatal", "ended by signal 9"), "what it said last is over"
     [row] = role_rows({FEEDER: status}, {})
     assert row.note == "ended by signal 9"
+
+
+def test_a_worker_that_was_started_by_hand_says_what_for_too() -> None:
+    judge = WorkerId("judge-2")
+    beat = Heartbeat(role=Role.JUDGE, worker=judge, state="paused", at=time.time(), note="raise judge_config.max_calls")
+    [row] = role_rows({}, {judge: beat})
+    assert (row.worker, row.state, row.note) == (judge, "paused", "raise judge_config.max_calls")
+    [row] = role_rows({}, {judge: msgspec.structs.replace(beat, note="")})
+    assert row.note == "started by hand"

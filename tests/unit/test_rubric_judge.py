@@ -35,7 +35,7 @@ async def test_a_success_goes_through_every_stage_in_order() -> None:
     assert [(stage.stage, stage.passed, stage.evidence) for stage in ruling.stages] == [
         ("blocking", True, (0, 2, 3)),
         ("answer", True, ()),
-        ("keypoints", True, (0, 2)),
+        ("keypoint", True, (0, 2)),
         ("criterion_b", True, (0, 2, 3)),
         ("criterion_a_1", True, (0, 2, 3)),
         ("criterion_a_2", True, (0, 2, 3)),
@@ -110,7 +110,7 @@ async def test_no_verdict_says_what_was_found_and_what_it_took() -> None:
     ruling = await rubric_judge(models).judge(episode(of, seen(of, _PICTURES)))
     assert (ruling.verdict, ruling.reward) == (Verdict.ERROR, None)
     assert "criterion_a: no verdict: the answer is not one JSON object" in ruling.error
-    assert [stage.stage for stage in ruling.stages] == ["blocking", "answer", "keypoints", "criterion_b"]
+    assert [stage.stage for stage in ruling.stages] == ["blocking", "answer", "keypoint", "criterion_b"]
     assert [usage.num_calls for usage in ruling.usage] == [6]
 
 

@@ -7,7 +7,7 @@ from judges.rubric.stages import StageKind, next_stage, required_stages, succeed
 from schemas.messages import Fact, StageVerdict
 from tests.rubric_world import rubric_task
 
-_ALWAYS = ["blocking", "answer", "keypoints", "criterion_b"]
+_ALWAYS = ["blocking", "answer", "keypoint", "criterion_b"]
 
 
 @pytest.mark.parametrize(
