@@ -30,6 +30,7 @@ class Kind(enum.StrEnum):
     """All but the last fact can be proved."""
     HALLUCINATED = "hallucinated"
     """The answer claims what no picture shows."""
+    NO_ANSWER = "no answer"
     BLOCKED = "blocked"
 
 
@@ -37,6 +38,7 @@ VERDICTS: Final = {
     Kind.SUCCESS: Verdict.SUCCESS,
     Kind.NEAR_MISS: Verdict.FAILURE,
     Kind.HALLUCINATED: Verdict.FAILURE,
+    Kind.NO_ANSWER: Verdict.FAILURE,
     Kind.BLOCKED: Verdict.EXCLUDED,
 }
 NUM_FACTS: Final = 3
@@ -91,13 +93,14 @@ def ended(kind: Kind, number: int, num_steps: int, picture: Callable[[int], Pict
         reference_answer=f"Lamp {number}, 12.90 euro, shelf {number % 7}",
         difficulty=4,
     )
+    answer = f"The cheapest lamp that can be dimmed is lamp {number}: it costs 12.90 euro and stands on shelf {number % 7}."
     trajectory = Trajectory(
         task=of,
         attempt=1,
-        outcome=Outcome.ANSWERED,
+        outcome=Outcome.STEP_LIMIT if kind is Kind.NO_ANSWER else Outcome.ANSWERED,
         num_observations=num_steps,
         num_steps=num_steps,
-        answer=f"The cheapest lamp that can be dimmed is lamp {number}: it costs 12.90 euro and stands on shelf {number % 7}.",
+        answer="" if kind is Kind.NO_ANSWER else answer,
     )
     seen = (
         msgspec.structs.replace(
@@ -142,7 +145,7 @@ def _holds(schema_name: str, text: str) -> bool:
         return int(number[1]) % 2 == 0
     if fact := _FACT.search(text):
         return not (kind is Kind.NEAR_MISS and int(fact[1]) == NUM_FACTS)
-    return not (kind is Kind.HALLUCINATED and _CLAIMS in text)
+    return not (kind in (Kind.HALLUCINATED, Kind.NO_ANSWER) and _CLAIMS in text)
 
 
 def schema_name_of(body: Mapping[str, object]) -> str:

@@ -71,6 +71,8 @@ def report(rows: Sequence[Row]) -> Report:
             f"means over trajectories of {', '.join(map(str, _STEPS))} distinct pictures; every second picture is evidence",
             f"tokens are counted by rule: {PICTURE_TOKENS} a picture, {TOKEN_CHARACTERS} characters of text each; "
             "cached is the longest beginning that any earlier request had",
+            "WebGym's order: the same questions, key points first, then blocking, and no look for an answer; "
+            "question first: what is asked stands before the pictures",
             f"cost is an example, not anybody's price list: {_sheet()}, a million tokens",
         ),
     )
