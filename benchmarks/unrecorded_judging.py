@@ -89,12 +89,14 @@ async def _by_judge(config: OpenAIConfig, num_at_once: int, number: int) -> Spen
 async def _by_client(config: OpenAIConfig, num_at_once: int, number: int) -> Spent:
     rounds = [await _rounds(config, each) for each in range(NUM_DIFFERENT)]
     http_client = openai.DefaultAsyncHttpxClient(trust_env=False)
+    turns = anyio.Semaphore(config.max_concurrent)
     async with openai.AsyncOpenAI(
-        api_key=PLACEHOLDER_KEY, base_url=config.base_url, max_retries=0, http_client=http_client
+        api_key=PLACEHOLDER_KEY, base_url=config.base_url, timeout=config.timeout_s, max_retries=0, http_client=http_client
     ) as client:
 
         async def ask(request: dict[str, Any]) -> None:
-            completion = await client.chat.completions.create(**request)
+            async with turns:
+                completion = await client.chat.completions.create(**request)
             json.loads(completion.choices[0].message.content or "")
 
         async def judge(each: int) -> None:
