@@ -1,14 +1,13 @@
-"""Two other ways to put the judge's questions, as baselines, and an interviewer without bus, journal and budget."""
+"""Two other ways to put the judge's questions, as baselines."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
 from judges.endpoint.port import Answer, Endpoint, Question
-from judges.rubric.asking import Finding, Inquiry
 from judges.rubric.stages import Stage, StageKind, required_stages
-from schemas.messages import StageUsage, Task, Trajectory
+from schemas.messages import Task
 
 
 class QuestionFirst:
@@ -42,40 +41,3 @@ def _webgym_stages(task: Task) -> tuple[Stage, ...]:
     kinds = (blocking.kind, answer.kind, keypoints.kind)
     assert kinds == (StageKind.BLOCKING, StageKind.ANSWER, StageKind.KEYPOINTS), kinds
     return (keypoints, blocking, *evaluation)
-
-
-class Unrecorded:
-    """Puts each question once, records nothing. An interviewer, and its interview about every trajectory.
-
-    `finding` says what an answer is taken for; by default it is what the judge reads in it.
-    """
-
-    def __init__(
-        self,
-        endpoints: Mapping[str, Endpoint],
-        *,
-        max_completion_tokens: int,
-        finding: Callable[[Inquiry, Answer], Finding] = lambda inquiry, answer: inquiry.read(answer.text),
-    ) -> None:
-        self._endpoints = endpoints
-        self._max_completion_tokens = max_completion_tokens
-        self._finding = finding
-        self.answers: list[tuple[Inquiry, Answer]] = []
-
-    async def begin(self, trajectory: Trajectory) -> "Unrecorded":
-        return self
-
-    async def ask(self, inquiry: Inquiry) -> Finding:
-        endpoint = self._endpoints[inquiry.kind]
-        answer = await endpoint.ask(inquiry.question, max_completion_tokens=self._max_completion_tokens)
-        self.answers.append((inquiry, answer))
-        return self._finding(inquiry, answer)
-
-    @property
-    def usage(self) -> tuple[StageUsage, ...]:
-        return ()
-
-
-def hoped_for(inquiry: Inquiry, _: Answer) -> Finding:
-    """As if everything held, whatever the model said."""
-    return Finding(passed=inquiry.stage != "blocking", reasoning="")

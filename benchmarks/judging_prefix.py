@@ -2,20 +2,20 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import anyio
-import anyio.to_thread
 
-from benchmarks.judge_questions import QuestionFirst, Unrecorded, hoped_for
+from benchmarks.judge_questions import QuestionFirst
 from benchmarks.judged_episodes import Kind, ended
 from benchmarks.report import Report
+from benchmarks.unrecorded_interview import Unrecorded, hoped_for
 from judges.endpoint.openai_endpoint import OpenAIEndpoint
 from judges.endpoint.opening import open_endpoints
-from judges.endpoint.port import Endpoint
+from judges.endpoint.port import Answer, Endpoint
 from judges.rubric.judge import RubricJudge
 from judges.rubric.prompts import committed_prompts
 from ops.demo.tiny_model import TinyShape
@@ -30,6 +30,7 @@ _MAX_TOKENS: Final = 8
 _SHAPE: Final = TinyShape(max_vocabulary=2048, max_picture_pixels=300_000)
 _WIDTH, _HEIGHT = 640, 448
 _BLOCK_TOKENS: Final = 32
+_KEY_VARIABLE: Final = "BENCHMARK_KEY"
 _LIMIT_S: Final = 120.0
 QUESTION_FIRST, STAGED = "question first", "staged"
 _STAGES: Final = {
@@ -50,33 +51,27 @@ class Row:
     cached_tokens: float
     cached_share: float
     seconds: float
-    """Of its calls together."""
+    """Of the calls of a stage together, some of them at once; in the end, of the whole."""
 
 
 async def measure() -> list[Row]:
-    prompts = committed_prompts(RUBRIC)
-    with tempfile.TemporaryDirectory() as name:
-        server = vllm_server(
-            Path(name),
-            list(prompts.texts.values()),
-            shape=_SHAPE,
-            options=("--enable-prefix-caching", "--enable-prompt-tokens-details", "--block-size", str(_BLOCK_TOKENS)),
+    model = QuestionConfig(model=MODEL)
+    options = ("--enable-prefix-caching", "--enable-prompt-tokens-details", "--block-size", str(_BLOCK_TOKENS))
+    # Blocks while it starts, and nothing else is to be done meanwhile.
+    with (
+        tempfile.TemporaryDirectory() as name,
+        vllm_server(Path(name), list(committed_prompts(RUBRIC).texts.values()), shape=_SHAPE, options=options) as server,
+    ):
+        config = OpenAIConfig(
+            base_url=server.base_url,
+            openai_api_key_env_var=_KEY_VARIABLE,
+            model=MODEL,
+            keypoint_detection=model,
+            blocking_detection=model,
+            structured_output="text",
         )
-        started = await anyio.to_thread.run_sync(server.__enter__)
-        try:
-            model = QuestionConfig(model=MODEL)
-            config = OpenAIConfig(
-                base_url=started.base_url,
-                openai_api_key_env_var="BENCHMARK_KEY",
-                model=MODEL,
-                keypoint_detection=model,
-                blocking_detection=model,
-                structured_output="text",
-            )
-            async with open_endpoints(config, {"BENCHMARK_KEY": KEY}) as endpoints:
-                return await _measured(endpoints["evaluation"])
-        finally:
-            await anyio.to_thread.run_sync(server.__exit__, None, None, None)
+        async with open_endpoints(config, {_KEY_VARIABLE: KEY}) as endpoints:
+            return await _measured(endpoints["evaluation"])
 
 
 def report(rows: Sequence[Row]) -> Report:
@@ -118,22 +113,19 @@ async def _judge(interviewer: Unrecorded, number: int) -> None:
     await judge.judge(await episode.before_a_judge())
 
 
-def _rows(way: str, interviewer: Unrecorded, seconds: float) -> list[Row]:
-    rows = []
+def _rows(way: str, interviewer: Unrecorded, seconds: float) -> Iterator[Row]:
     for stage, stages in _STAGES.items():
         answers = [answer for inquiry, answer in interviewer.answers if inquiry.stage in stages]
-        prompt_tokens, cached_tokens = sum(one.prompt_tokens for one in answers), sum(one.cached_tokens for one in answers)
-        rows.append(_row(way, stage, len(answers), prompt_tokens, cached_tokens, sum(one.seconds for one in answers)))
-    answers = [answer for _, answer in interviewer.answers]
+        yield _row(way, stage, answers, sum(answer.seconds for answer in answers))
+    yield _row(way, "all, in wall time", [answer for _, answer in interviewer.answers], seconds)
+
+
+def _row(way: str, stage: str, answers: Sequence[Answer], seconds: float) -> Row:
     prompt_tokens, cached_tokens = sum(one.prompt_tokens for one in answers), sum(one.cached_tokens for one in answers)
-    return [*rows, _row(way, "all, in wall time", len(answers), prompt_tokens, cached_tokens, seconds)]
-
-
-def _row(way: str, stage: str, num_calls: int, prompt_tokens: int, cached_tokens: int, seconds: float) -> Row:
     return Row(
         way=way,
         stage=stage,
-        calls=num_calls / _NUM_TRAJECTORIES,
+        calls=len(answers) / _NUM_TRAJECTORIES,
         prompt_tokens=prompt_tokens / _NUM_TRAJECTORIES,
         cached_tokens=cached_tokens / _NUM_TRAJECTORIES,
         cached_share=cached_tokens / prompt_tokens,

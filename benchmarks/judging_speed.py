@@ -69,7 +69,7 @@ def report(rows: Sequence[Row]) -> Report:
 
 
 def _overheads(rows: Sequence[Row]) -> Iterator[str]:
-    """What the worker takes more than the judge alone: of time where one trajectory waits for itself only, else of processor."""
+    """What the worker takes more than the judge alone: of time for one trajectory at once, else of processor."""
     for at_once in _NUM_TRAJECTORIES:
         of = {row.path: row for row in rows if row.at_once == at_once}
         worker, alone = of[_WORKER], of[_JUDGE]
@@ -79,7 +79,7 @@ def _overheads(rows: Sequence[Row]) -> Iterator[str]:
             yield f"at 1: bus, journal and budget take {1000 * more_s:.1f} ms a call"
         else:
             share = more_ms / worker.cpu_ms_per_call
-            yield f"at {at_once}: bus, journal and budget take {more_ms:.2f} ms of processor a call, {share:.0%} of the worker's"
+            yield f"at {at_once}: bus, journal and budget take {more_ms:.2f} ms of processor a call, {share:.0%} of all"
 
 
 async def _alone(path: str, at_once: int, number: int) -> Row:

@@ -17,8 +17,8 @@ from typing import Any
 import anyio
 import openai
 
-from benchmarks.judge_questions import Unrecorded
 from benchmarks.judged_episodes import Kind, ended, noise, verdict_word
+from benchmarks.unrecorded_interview import Unrecorded
 from judges.endpoint.addresses import PLACEHOLDER_KEY
 from judges.endpoint.opening import open_endpoints
 from judges.endpoint.port import Answer, Endpoint, Question
