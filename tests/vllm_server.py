@@ -20,6 +20,7 @@ from ops.demo.tiny_model import TinyShape, build_tiny_model
 MODEL = "tiny"
 KEY = "sesame"
 MAX_PICTURES = 8
+_SHAPE = TinyShape(max_vocabulary=2048)
 _READY = "Application startup complete"
 _START_S = 240.0
 _STOP_S = 20.0
@@ -43,21 +44,24 @@ class VllmServer:
 
 
 @contextmanager
-def vllm_server(folder: Path, texts: Sequence[str], *, max_model_len: int = 16_384) -> Iterator[VllmServer]:
+def vllm_server(
+    folder: Path, texts: Sequence[str], *, max_model_len: int = 16_384, shape: TinyShape = _SHAPE, options: Sequence[str] = ()
+) -> Iterator[VllmServer]:
     """`texts` are the prompts that it will be asked: they become few tokens. Answers follow a JSON schema if one is asked for.
+    `options` are further arguments of the server's.
 
     Raises:
         RuntimeError: the server did not start; with the end of its log.
     """
     model = folder / "model"
-    build_tiny_model(model, texts, seed=1, shape=TinyShape(max_vocabulary=2048))
+    build_tiny_model(model, texts, seed=1, shape=shape)
     _allow_length(model, max_model_len)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     server = VllmServer(f"http://127.0.0.1:{port}/v1", folder / "server.log")
     child = subprocess.Popen(
-        [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *_arguments(model, port, max_model_len)],
+        [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *_arguments(model, port, max_model_len), *options],
         env=os.environ | _ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -1,7 +1,8 @@
 """One episode's questions, word for word.
 
 Invariant: the questions of the evaluation begin with the same bytes (system, task, answer, pictures in order) and differ in
-their last text only, so that a provider reads the pictures once. Nothing untrusted stands outside the fence's markers.
+their last text only, so that a provider reads the pictures once; those about key points differ from their picture on.
+Nothing untrusted stands outside the fence's markers.
 """
 
 from collections.abc import Sequence

@@ -262,6 +262,22 @@ async def test_the_same_episode_is_asked_the_same_questions() -> None:
     assert [inquiry.question for inquiry in first.asked] == [inquiry.question for inquiry in second.asked]
 
 
+async def test_questions_about_the_same_begin_with_the_same() -> None:
+    """Providers read a beginning once: in the evaluation the last text differs, of key points the picture and its label."""
+    models, of = Models(), rubric_task(num_facts=2, reference="20 euros")
+    await rubric_judge(models).judge(episode(of, seen(of, _PICTURES)))
+    evaluation = [inquiry.question for inquiry in models.asked if inquiry.kind is QuestionKind.EVALUATION]
+    assert len({(question.system, question.content[:-1]) for question in evaluation}) == 1
+    assert len({question.content[-1] for question in evaluation}) == len(evaluation) == 4
+    keypoints = [inquiry.question for inquiry in models.asked if inquiry.kind is QuestionKind.KEYPOINT]
+    assert len(keypoints) == 2
+    assert len({(question.system, question.content[:-3], question.content[-1]) for question in keypoints}) == 1
+    picture, asked = keypoints[0].content[-2:]
+    assert isinstance(picture, Picture)
+    assert isinstance(asked, str)
+    assert len(asked) < 200, "what can be said before the picture is"
+
+
 async def _texts(of: Task, observations: tuple[Observation, ...], steps: list[StepRequest] | None = None) -> dict[str, str]:
     """The text of the last question of each stage."""
     models = Models()
