@@ -25,9 +25,13 @@ pytestmark = [pytest.mark.integration, pytest.mark.anyio, pytest.mark.timeout(40
 
 SYSTEM = "You judge whether a screenshot proves a fact. Answer with one JSON object."
 QUESTION = "Fact: the box is blue. Is it proven?"
+# An untrained model would go on for ever in a text without bounds.
 SCHEMA: dict[str, object] = {
     "type": "object",
-    "properties": {"reasoning": {"type": "string"}, "verdict": {"type": "string", "enum": ["SUCCESS", "FAILURE"]}},
+    "properties": {
+        "reasoning": {"type": "string", "pattern": "^[a-z ]{0,60}$"},
+        "verdict": {"type": "string", "enum": ["SUCCESS", "FAILURE"]},
+    },
     "required": ["reasoning", "verdict"],
     "additionalProperties": False,
 }
