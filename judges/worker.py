@@ -27,9 +27,8 @@ from schemas.messages import Judgement, Outcome, Trajectory, Verdict
 _log = structlog.get_logger()
 _MOST_DELIVERIES = 25
 """A trajectory that was delivered so often ends the workers that judge it: stops and kills alone do not come to that."""
-
-
 _ERROR_LIMIT = 1_000
+"""Characters of an error that has to fit into any message."""
 
 
 class JudgeWorker:

@@ -192,7 +192,9 @@ class Link:
     async def _note_error(self, error: Exception) -> None:
         # The library's read loop dies silently when this raises.
         self._last_error = str(error) or type(error).__name__
-        self._key_refused = _KEY_REFUSED in self._last_error.lower()
+        # A server that refuses a key hangs up at once: that may overtake its word, and takes back none said before.
+        if not isinstance(error, ConnectionResetError):
+            self._key_refused = _KEY_REFUSED in self._last_error.lower()
         refusal = _REFUSED.search(self._last_error)
         if refusal is not None:
             self._refuse(refusal[1].lower(), refusal[2].lower())

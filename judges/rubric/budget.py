@@ -12,13 +12,13 @@ from functools import partial
 import anyio
 import structlog
 
-from bus.codec import record_of
+from bus.backlog import backlog
 from bus.companions import companions
 from bus.ports import Bus, Record
 from bus.presence import Status
 from bus.subjects import Subjects
 from schemas.config import JudgeConfig
-from schemas.errors import BusUnavailable, MessageCorrupt
+from schemas.errors import BusUnavailable
 from schemas.messages import JudgeCall
 
 _log = structlog.get_logger()
@@ -122,14 +122,9 @@ class Budget:
         self._unread = {seq for seq in self._unread if seq > record.seq}
 
     async def read_up(self, bus: Bus, subjects: Subjects) -> None:
-        """Counts the calls that are on CALLS already; what cannot be read there is passed over, as a tail does."""
-        while page := await bus.read_bytes(subjects.calls, subjects.everything("call"), after_seq=self._read_seq):
-            for stored in page:
-                try:
-                    self._count(record_of(stored))
-                except MessageCorrupt as error:
-                    _log.error("record_skipped", stream=stored.stream, seq=stored.seq, reason=str(error))
-            self._read_seq = page[-1].seq
+        """Counts the calls that are on CALLS already."""
+        async for record in backlog(bus, subjects.calls, subjects.everything("call")):
+            self._count(record)
 
     async def follow(self, bus: Bus, subjects: Subjects) -> None:
         """Reads CALLS on, for ever."""

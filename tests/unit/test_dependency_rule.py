@@ -27,6 +27,7 @@ _PORTS = {
         "room",
         "evidence",
         "blocklist",
+        "backlog",
     )
 }
 """What the domain packages may know of the bus: never an adapter, a server or an encoding."""

@@ -1,11 +1,16 @@
-"""A connection that never comes about leaves nothing behind."""
+"""A connection that never comes about leaves nothing behind, and says why."""
+
+import socket
+import struct
 
 import anyio
 import anyio.abc
 import pytest
 
 from bus.address import ServerAddress
+from bus.jetstream import link
 from bus.jetstream.link import open_link
+from schemas.errors import NotPermitted
 
 pytestmark = pytest.mark.anyio
 
@@ -34,3 +39,32 @@ async def test_a_cancelled_attempt_closes_its_socket() -> None:
                 attempt.cancel_scope.cancel()
             await closed.wait()
             group.cancel_scope.cancel()
+
+
+async def test_a_refused_key_is_said_even_when_later_attempts_are_only_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "_CONNECT_S", 1.5)
+    num_accepted = 0
+
+    async def refuse(stream: anyio.abc.SocketStream) -> None:
+        nonlocal num_accepted
+        num_accepted += 1
+        async with stream:
+            await stream.send(
+                b'INFO {"server_id":"x","version":"2.15.1","max_payload":1000,"auth_required":true,"nonce":"n"}\r\n'
+            )
+            await stream.receive()
+            if num_accepted == 1:
+                await stream.send(b"-ERR 'Authorization Violation'\r\n")
+            else:
+                raw = stream.extra(anyio.abc.SocketAttribute.raw_socket)
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with anyio.fail_after(20):
+        async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as group:
+            port = listener.extra(anyio.abc.SocketAttribute.local_port)
+            group.start_soon(listener.serve, refuse)
+            with pytest.raises(NotPermitted, match="refuses the key"):
+                async with open_link(ServerAddress(f"nats://127.0.0.1:{port}"), "stranger"):
+                    pytest.fail("we were let in")
+            group.cancel_scope.cancel()
+    assert num_accepted > 1
