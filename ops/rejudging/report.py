@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 
-from bus.codec import decode
+from bus.backlog import backlog
 from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.judge_spending import Spending, spending_of
-from schemas.errors import MessageCorrupt
 from schemas.ids import EpisodeId
 from schemas.messages import Judgement, Verdict
 
@@ -69,13 +68,6 @@ async def ended_episodes(bus: Bus, subjects: Subjects) -> frozenset[EpisodeId]:
 
 async def _judgements(bus: Bus, subjects: Subjects, rubric: str) -> AsyncIterator[Judgement]:
     """By direct reads: a judge's key may not follow JUDGED."""
-    after_seq = 0
-    while page := await bus.read_bytes(subjects.judged, subjects.judgements_by(rubric), after_seq=after_seq):
-        after_seq = page[-1].seq
-        for stored in page:
-            try:
-                message = decode(stored.data)
-            except MessageCorrupt:
-                continue
-            if isinstance(message, Judgement):
-                yield message
+    async for record in backlog(bus, subjects.judged, subjects.judgements_by(rubric)):
+        if isinstance(record.message, Judgement):
+            yield record.message
