@@ -18,8 +18,8 @@ from judges.rubric.interview import RecordingInterviewer
 from judges.rubric.journal import Journal
 from judges.rubric.judge import RubricJudge
 from judges.rubric.prompts import committed_prompts
-from schemas.config import JudgeConfig, OpenAIConfig, Price, QuestionConfig
 from schemas.ids import WorkerId
+from schemas.judge_config import JudgeConfig, OpenAIConfig, Price, QuestionConfig
 from schemas.messages import Role
 from tests.endpoint_replies import Said, verdict
 from tests.endpoint_requests import PICTURE_TOKENS, TOKEN_CHARACTERS, Asked

@@ -19,7 +19,7 @@ from judges.endpoint.port import Answer, Endpoint
 from judges.rubric.judge import RubricJudge
 from judges.rubric.prompts import committed_prompts
 from ops.demo.tiny_model import TinyShape
-from schemas.config import JudgeConfig, OpenAIConfig, QuestionConfig
+from schemas.judge_config import JudgeConfig, OpenAIConfig, QuestionConfig
 from tests import tiny_models
 from tests.scripted_judging import RUBRIC
 from tests.vllm_server import KEY, MAX_PICTURES, MODEL, vllm_server

@@ -26,7 +26,7 @@ from judges.endpoint.wire import messages_of, response_format
 from judges.episode import JudgedEpisode
 from judges.rubric.judge import RubricJudge
 from judges.rubric.prompts import committed_prompts
-from schemas.config import JudgeConfig, OpenAIConfig, QuestionConfig
+from schemas.judge_config import JudgeConfig, OpenAIConfig, QuestionConfig
 from schemas.messages import Verdict
 from tests.scripted_judging import RUBRIC
 

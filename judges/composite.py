@@ -21,7 +21,7 @@ import msgspec
 from judges.attempts import ask_once
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, scored, undecided
-from schemas.config import Composite
+from schemas.judge_config import Composite
 from schemas.messages import RewardPart, StageUsage, StageVerdict, Verdict
 
 _TOLERANCE = 1e-9

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from judges.composite import CompositeJudge
 from judges.judge import Judge
-from schemas.config import Composite
 from schemas.errors import ConfigurationError
+from schemas.judge_config import Composite
 
 
 def leaves(name: str, composites: Mapping[str, Composite]) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from judges.episode import JudgedEpisode
 from judges.judge import Ruling
-from schemas.config import ShapingConfig
 from schemas.errors import NoVerdict
+from schemas.judge_config import ShapingConfig
 from schemas.messages import RewardPart, Split, Trajectory
 
 FORMAT = "format"

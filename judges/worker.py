@@ -19,9 +19,10 @@ from judges.attempts import rule
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, excluded, undecided
 from judges.shaping import shape
-from schemas.config import BusConfig, EnvConfig, JudgeConfig
+from schemas.config import BusConfig, EnvConfig
 from schemas.errors import ChainConflict, MessageCorrupt, MessageTooLarge
 from schemas.ids import WorkerId
+from schemas.judge_config import JudgeConfig
 from schemas.messages import Judgement, Outcome, Trajectory, Verdict
 
 _log = structlog.get_logger()

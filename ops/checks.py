@@ -19,8 +19,8 @@ import psutil
 from browser_workers.chromium.process.executable import find_chromium
 from bus.server import nats_server
 from bus.server_binary import find_binary
-from schemas.config import OpenAIConfig
 from schemas.errors import MillraceError
+from schemas.judge_config import OpenAIConfig
 
 _GIB = 1024**3
 _SETUP = "make setup, or: uv pip install -e '.[quickstart]'"

@@ -15,8 +15,8 @@ from judges.composition import compose, leaves
 from judges.judge import Judge
 from judges.registry import find
 from ops.extras import require_extra
-from schemas.config import JudgeConfig
 from schemas.errors import ConfigurationError
+from schemas.judge_config import JudgeConfig
 
 if TYPE_CHECKING:
     from judges.rubric.prompts import Prompts

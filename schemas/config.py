@@ -1,4 +1,4 @@
-"""The configuration, one frozen dataclass a component; ranges are checked once, when it is built.
+"""The configuration, one frozen dataclass a component (those of judging: `schemas.judge_config`); ranges are checked once.
 
 Groups and keys that WebGym's users know keep their names, units and defaults (its configuration reference); new groups hold
 what is new. `ops.configuration` composes YAML files and overrides into a `Config`; nothing else travels further.
@@ -10,14 +10,9 @@ from ipaddress import ip_address
 from typing import Literal
 from urllib.parse import urlsplit
 
-from schemas.errors import ConfigurationError
 from schemas.ids import RunName, subject_token
-
-
-def _require(holds: bool, sentence: str) -> None:
-    if not holds:
-        raise ConfigurationError(sentence)
-
+from schemas.judge_config import JudgeConfig, OpenAIConfig
+from schemas.requirement import require
 
 _HOST = re.compile(r"(?!.*\.\.)[\w.-]+", re.UNICODE)
 
@@ -29,7 +24,7 @@ def _require_hosts(key: str, hosts: tuple[str, ...]) -> None:
             is_host = _HOST.fullmatch(host.strip()) is not None or bool(ip_address(host.strip("[]")))
         except ValueError:
             is_host = False
-        _require(
+        require(
             is_host and not host.startswith("."),
             f"{key} has {host!r}, which is no host: write a name such as example.org (its subdomains are meant too) "
             "or an address, without scheme, port, path or wildcard",
@@ -43,7 +38,7 @@ def _require_devtools_address(url: str) -> None:
         is_web = parts.scheme in ("http", "https", "ws", "wss") and bool(host) and parts.port != 0
     except ValueError:
         is_web = False
-    _require(
+    require(
         is_web,
         f"browser_config.cdp_url is {url!r}: write the browser's DevTools address, as in http://127.0.0.1:9222 or wss://host/path",
     )
@@ -51,7 +46,7 @@ def _require_devtools_address(url: str) -> None:
         local = ip_address(host).is_loopback
     except ValueError:
         local = host == "localhost"
-    _require(
+    require(
         local or parts.scheme in ("https", "wss"),
         f"browser_config.cdp_url leads to {host} unencrypted: write https:// or wss:// for a browser on another machine "
         "(http and ws are for this machine, also for the near end of a tunnel)",
@@ -93,10 +88,10 @@ class PolicyConfig:
     """Seconds one answer may take."""
 
     def __post_init__(self) -> None:
-        _require(self.max_new_tokens > 0, f"policy_config.max_new_tokens is {self.max_new_tokens}: write a number above 0")
-        _require(self.temperature >= 0, f"policy_config.temperature is {self.temperature}: write 0 or more")
-        _require(0 < self.top_p <= 1, f"policy_config.top_p is {self.top_p}: write a number above 0 and at most 1")
-        _require(self.max_num_seqs > 0, f"policy_config.max_num_seqs is {self.max_num_seqs}: write a number above 0")
+        require(self.max_new_tokens > 0, f"policy_config.max_new_tokens is {self.max_new_tokens}: write a number above 0")
+        require(self.temperature >= 0, f"policy_config.temperature is {self.temperature}: write 0 or more")
+        require(0 < self.top_p <= 1, f"policy_config.top_p is {self.top_p}: write a number above 0 and at most 1")
+        require(self.max_num_seqs > 0, f"policy_config.max_num_seqs is {self.max_num_seqs}: write a number above 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +106,7 @@ class ContextConfig:
     """Latest rounds kept with their pictures; older ones become one line of text each."""
 
     def __post_init__(self) -> None:
-        _require(self.num_rounds >= 0, f"context_config.num_rounds is {self.num_rounds}: write 0 or more")
+        require(self.num_rounds >= 0, f"context_config.num_rounds is {self.num_rounds}: write 0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +118,7 @@ class DifficultySteps:
     hard: int
 
     def __post_init__(self) -> None:
-        _require(min(self.easy, self.medium, self.hard) > 0, "difficulty_max_steps: easy, medium and hard must be above 0")
+        require(min(self.easy, self.medium, self.hard) > 0, "difficulty_max_steps: easy, medium and hard must be above 0")
 
     def cap(self, difficulty: int) -> int:
         return self.easy if difficulty <= 3 else self.medium if difficulty <= 6 else self.hard
@@ -148,7 +143,7 @@ class HttpPools:
 
     def __post_init__(self) -> None:
         for name, size in vars(self).items():
-            _require(size > 0, f"env_config.http_pools.{name} is {size}: write a number above 0")
+            require(size > 0, f"env_config.http_pools.{name} is {size}: write a number above 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,11 +180,11 @@ class EnvConfig:
 
     def __post_init__(self) -> None:
         for name in ("server_size", "evaluation_workers", "operation_timeout", "task_timeout_minutes"):
-            _require(getattr(self, name) > 0, f"env_config.{name} is {getattr(self, name):g}: write a number above 0")
+            require(getattr(self, name) > 0, f"env_config.{name} is {getattr(self, name):g}: write a number above 0")
         for name in ("max_retries", "instance_lifetime_max"):
-            _require(getattr(self, name) >= 0, f"env_config.{name} is {getattr(self, name):g}: write 0 or more")
-        _require(self.train_tasks_rollout_size > 0, "env_config.train_tasks_rollout_size must be above 0")
-        _require(0 < self.completion_threshold <= 1, "env_config.completion_threshold must be above 0 and at most 1")
+            require(getattr(self, name) >= 0, f"env_config.{name} is {getattr(self, name):g}: write 0 or more")
+        require(self.train_tasks_rollout_size > 0, "env_config.train_tasks_rollout_size must be above 0")
+        require(0 < self.completion_threshold <= 1, "env_config.completion_threshold must be above 0 and at most 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,9 +215,9 @@ class AlgorithmConfig:
 
     def __post_init__(self) -> None:
         for name in ("positive_samples_to_train", "replay_iterations", "cutoff_len", "per_device_train_batch_size"):
-            _require(getattr(self, name) > 0, f"algorithm_config.{name} is {getattr(self, name)}: write a number above 0")
-        _require(self.gradient_accumulation_steps > 0, "algorithm_config.gradient_accumulation_steps must be above 0")
-        _require(self.learning_rate > 0, "algorithm_config.learning_rate must be above 0")
+            require(getattr(self, name) > 0, f"algorithm_config.{name} is {getattr(self, name)}: write a number above 0")
+        require(self.gradient_accumulation_steps > 0, "algorithm_config.gradient_accumulation_steps must be above 0")
+        require(self.learning_rate > 0, "algorithm_config.learning_rate must be above 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,17 +264,17 @@ class BusConfig:
     after three times as long."""
 
     def __post_init__(self) -> None:
-        _require(1 <= self.num_shards <= 64, f"bus_config.num_shards is {self.num_shards}: write 1 to 64")
-        _require(self.replicas in (1, 3, 5), f"bus_config.replicas is {self.replicas}: write 1, 3 or 5")
+        require(1 <= self.num_shards <= 64, f"bus_config.num_shards is {self.num_shards}: write 1 to 64")
+        require(self.replicas in (1, 3, 5), f"bus_config.replicas is {self.replicas}: write 1, 3 or 5")
         for name in ("episodes_max_gb", "results_max_gb", "max_queued_tasks"):
-            _require(getattr(self, name) >= 0, f"bus_config.{name} is {getattr(self, name)}: write 0 (no limit) or more")
-        _require(
+            require(getattr(self, name) >= 0, f"bus_config.{name} is {getattr(self, name)}: write 0 (no limit) or more")
+        require(
             not (self.keys and self.credentials_file), "bus_config.keys and bus_config.credentials_file exclude each other"
         )
-        _require(self.rubrics != (), "bus_config.rubrics is empty: write the rubric of the run's judges")
+        require(self.rubrics != (), "bus_config.rubrics is empty: write the rubric of the run's judges")
         for rubric in self.rubrics:
             subject_token(rubric, what="bus_config.rubrics")
-        _require(
+        require(
             re.fullmatch(r"always|[1-9][0-9]*(ms|s|m)", self.sync_interval) is not None,
             f"bus_config.sync_interval is {self.sync_interval!r}: write always, or a time such as 30s or 2m",
         )
@@ -318,12 +313,12 @@ class FeederConfig:
     """A standby feeder takes over so long after the active one falls silent."""
 
     def __post_init__(self) -> None:
-        _require(self.max_staleness >= 0, f"feeder_config.max_staleness is {self.max_staleness}: write 0 or more")
-        _require(self.max_concurrent > 0, "feeder_config.max_concurrent must be above 0")
-        _require(self.num_iterations > 0, "feeder_config.num_iterations must be above 0")
-        _require(self.eval_every >= 0, f"feeder_config.eval_every is {self.eval_every}: write 0 or more")
-        _require(self.seed >= 0, f"feeder_config.seed is {self.seed}: write 0 or more")
-        _require(self.num_stored >= 0, f"feeder_config.num_stored is {self.num_stored}: write 0 or more")
+        require(self.max_staleness >= 0, f"feeder_config.max_staleness is {self.max_staleness}: write 0 or more")
+        require(self.max_concurrent > 0, "feeder_config.max_concurrent must be above 0")
+        require(self.num_iterations > 0, "feeder_config.num_iterations must be above 0")
+        require(self.eval_every >= 0, f"feeder_config.eval_every is {self.eval_every}: write 0 or more")
+        require(self.seed >= 0, f"feeder_config.seed is {self.seed}: write 0 or more")
+        require(self.num_stored >= 0, f"feeder_config.num_stored is {self.num_stored}: write 0 or more")
 
     @property
     def tests(self) -> bool:
@@ -377,167 +372,15 @@ class BrowserConfig:
     or any other when that one is gone."""
 
     def __post_init__(self) -> None:
-        _require(self.viewport_width > 0 and self.viewport_height > 0, "browser_config.viewport_* must be above 0")
-        _require(1 <= self.jpeg_quality <= 100, f"browser_config.jpeg_quality is {self.jpeg_quality}: write 1 to 100")
+        require(self.viewport_width > 0 and self.viewport_height > 0, "browser_config.viewport_* must be above 0")
+        require(1 <= self.jpeg_quality <= 100, f"browser_config.jpeg_quality is {self.jpeg_quality}: write 1 to 100")
         _require_hosts("browser_config.allowed_hosts", self.allowed_hosts)
         _require_hosts("browser_config.denied_hosts", self.denied_hosts)
         if self.cdp_url:
             _require_devtools_address(self.cdp_url)
         for name in ("max_episodes", "max_memory_mb", "page_memory_mb"):
             value = getattr(self, name)
-            _require(value >= 0, f"browser_config.{name} is {value}: write 0 or a number above it")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Composite:
-    """A judge made of others."""
-
-    combine: Literal["all", "any", "weighted"] = "all"
-    """`all` and `any` of the verdicts, or a success when the `weighted` mean of the rewards reaches `threshold`."""
-    parts: dict[str, float] = field(default_factory=dict)
-    """Names of judges, with their weights (which `all` and `any` do not need: write 1). Cheap ones first: `all` stops at the
-    first failure, `any` at the first success."""
-    threshold: float = 0.5
-    """Of `weighted`: mean reward from which on an episode is a success."""
-
-    def __post_init__(self) -> None:
-        _require(bool(self.parts), "judge_config.composites: parts is empty: write the names of judges, each with a weight")
-        for name, weight in self.parts.items():
-            _require(weight > 0, f"judge_config.composites: the weight of {name} is {weight:g}: write a number above 0")
-        _require(
-            0 < self.threshold <= 1,
-            f"judge_config.composites: threshold is {self.threshold:g}: write a mean reward above 0, at most 1",
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShapingConfig:
-    """Terms that are taken off the reward of training episodes, each a named part of it; verdicts stay as they are."""
-
-    format: float = 0.0
-    """Times the share of steps whose output could not be parsed; borne by those steps."""
-    length: float = 0.0
-    """Times the share of the step cap that was used; borne by all steps alike."""
-
-    def __post_init__(self) -> None:
-        for name, weight in vars(self).items():
-            _require(weight >= 0, f"judge_config.shaping.{name} is {weight:g}: write 0 or more, it is taken off")
-
-
-@dataclass(frozen=True, kw_only=True)
-class JudgeConfig:
-    judge: str = "environment_v1"
-    """Name and version of the judge, which its judgements carry as their rubric: `environment_v1` (a task's checks, else the
-    reward that the page itself gave), `rubric_v1` (a model looks at the evidence, see `openai_config`), `answer_exact_v1`,
-    `answer_numeric_v1`, `answer_fuzzy_v1`, `milestones_v1`, one of `composites`, or one of your own from `modules`."""
-    label: str = ""
-    """Added to the rubric, so that one judge with two settings can judge one run: `rubric_v1-large`."""
-    modules: tuple[str, ...] = ()
-    """Python modules, or paths of .py files, that define judges of your own."""
-    composites: dict[str, Composite] = field(default_factory=dict)
-    """Judges made of others, by name."""
-    shaping: ShapingConfig = ShapingConfig()
-    prompts: str = ""
-    """Folder of prompt files to use instead of those of the rubric judge's version; needs a `label`."""
-    num_votes: int = 1
-    """Times that each question of the evaluation is asked; the majority decides. An odd number."""
-    max_evidence_pictures: int = 48
-    """Pictures that one question of the evaluation shows."""
-    max_blocking_pictures: int = 20
-    """Pictures that blocking detection shows."""
-    max_attempts: int = 5
-    """Times that a judge which raises an error is asked, before the error is recorded."""
-    max_calls: int = 0
-    """Model calls after which the run's judges pause; 0: no limit."""
-    max_cost: float = 0.0
-    """Cost (in the currency of `openai_config.prices`) at which the run's judges pause; 0: no limit."""
-    blocklist_hours: float = 12.0
-    """Time that a site which blocked the agent is left out of training; 0: it is not."""
-
-    def __post_init__(self) -> None:
-        subject_token(self.judge, what="judge_config.judge")
-        if self.label:
-            subject_token(self.label, what="judge_config.label")
-        _require(
-            not self.prompts or bool(self.label), "judge_config.prompts is set: write a judge_config.label for its judgements"
-        )
-        _require(
-            self.num_votes % 2 == 1 and self.num_votes > 0, f"judge_config.num_votes is {self.num_votes}: write 1, 3, 5 ..."
-        )
-        for name in ("max_evidence_pictures", "max_blocking_pictures", "max_attempts"):
-            _require(getattr(self, name) > 0, f"judge_config.{name} is {getattr(self, name)}: write a number above 0")
-        for name in ("max_calls", "max_cost", "blocklist_hours"):
-            _require(getattr(self, name) >= 0, f"judge_config.{name} is {getattr(self, name):g}: write 0 or more")
-        for name in self.composites:
-            subject_token(name, what="judge_config.composites")
-
-    @property
-    def rubric(self) -> str:
-        """What the judgements are stored under."""
-        return f"{self.judge}-{self.label}" if self.label else self.judge
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuestionConfig:
-    """Who answers one kind of question; what is left empty is as in `openai_config` itself."""
-
-    model: str = ""
-    openai_api_key_env_var: str = ""
-    base_url: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Price:
-    """Of a million tokens, in any one currency."""
-
-    input: float
-    output: float
-    cached_input: float | None = None
-    """Of input tokens that the provider had cached; None: as `input`."""
-
-    def __post_init__(self) -> None:
-        for name, price in vars(self).items():
-            if price is not None:
-                _require(price >= 0, f"openai_config.prices: {name} is {price:g}: write 0 or more")
-
-
-@dataclass(frozen=True, kw_only=True)
-class OpenAIConfig:
-    """The rubric judge's OpenAI-compatible endpoints."""
-
-    model: str = "gemini-3-flash-preview"
-    openai_api_key_env_var: str = "GEMINI_API_KEY"
-    """Environment variable that holds the key; an endpoint on this machine needs none."""
-    base_url: str = ""
-    """Empty: that of the provider whose usual variable holds the key (GEMINI_API_KEY, OPENAI_API_KEY)."""
-    keypoint_detection: QuestionConfig = QuestionConfig()
-    """Which screenshots are evidence: a call for each but the last. Where this names no model and would ask Gemini for
-    gemini-3-flash-preview, it asks the lighter gemini-2.5-flash-lite."""
-    blocking_detection: QuestionConfig = QuestionConfig()
-    """Whether the site blocked the agent: one call. Lighter as above."""
-    evaluation: QuestionConfig = QuestionConfig()
-    """Criterion B, criterion A for every fact, and the reference answer."""
-    timeout_s: float = 120.0
-    """Seconds one call may take."""
-    patience_s: float = 600.0
-    """Seconds that a question waits for an endpoint that is away, overloaded or failing; then there is a judge error."""
-    max_answers: int = 4
-    """Answers without a verdict (malformed, cut off, filtered, empty) after which its trajectory is a judge error."""
-    max_concurrent: int = 32
-    """Calls that one judge worker has under way at one endpoint."""
-    structured_output: Literal["auto", "json_schema", "json_object", "text"] = "auto"
-    """`auto`: the strictest form that the endpoint takes."""
-    temperature: float | None = 0.0
-    """null: the endpoint's own, for models that take no other."""
-    max_completion_tokens: int = 4096
-    prices: dict[str, Price] = field(default_factory=dict)
-    """By model, for accounting and `judge_config.max_cost`."""
-
-    def __post_init__(self) -> None:
-        _require(self.model != "", "openai_config.model is empty: write the name of a model")
-        for name in ("timeout_s", "max_answers", "max_concurrent", "max_completion_tokens"):
-            _require(getattr(self, name) > 0, f"openai_config.{name} is {getattr(self, name):g}: write a number above 0")
-        _require(self.patience_s >= 0, f"openai_config.patience_s is {self.patience_s:g}: write 0 or more")
+            require(value >= 0, f"browser_config.{name} is {value}: write 0 or a number above it")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -581,8 +424,8 @@ class ArchiveConfig:
     """A file is written at the latest so long after its first episode was read."""
 
     def __post_init__(self) -> None:
-        _require(self.episodes_per_part > 0, f"archive_config.episodes_per_part is {self.episodes_per_part}: write 1 or more")
-        _require(self.seconds_per_part > 0, "archive_config.seconds_per_part must be above 0")
+        require(self.episodes_per_part > 0, f"archive_config.episodes_per_part is {self.episodes_per_part}: write 1 or more")
+        require(self.seconds_per_part > 0, "archive_config.seconds_per_part must be above 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -610,13 +453,13 @@ class SimulationConfig:
     """Share of the tasks that end with the full reward."""
 
     def __post_init__(self) -> None:
-        _require(self.picture_kb >= 1, f"simulation_config.picture_kb is {self.picture_kb}: write 1 or more")
-        _require(self.mean_steps >= 1, f"simulation_config.mean_steps is {self.mean_steps}: write 1 or more")
-        _require(self.max_steps >= 1, f"simulation_config.max_steps is {self.max_steps}: write 1 or more")
+        require(self.picture_kb >= 1, f"simulation_config.picture_kb is {self.picture_kb}: write 1 or more")
+        require(self.mean_steps >= 1, f"simulation_config.mean_steps is {self.mean_steps}: write 1 or more")
+        require(self.max_steps >= 1, f"simulation_config.max_steps is {self.max_steps}: write 1 or more")
         for name in ("step_latency_ms", "policy_latency_ms", "train_latency_ms"):
-            _require(getattr(self, name) >= 0, f"simulation_config.{name} is {getattr(self, name)}: write 0 or more")
+            require(getattr(self, name) >= 0, f"simulation_config.{name} is {getattr(self, name)}: write 0 or more")
         for name in ("failure_share", "success_share"):
-            _require(0 <= getattr(self, name) <= 1, f"simulation_config.{name} is {getattr(self, name)}: write 0 to 1")
+            require(0 <= getattr(self, name) <= 1, f"simulation_config.{name} is {getattr(self, name)}: write 0 to 1")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,8 @@ from judges.rubric.asking import Finding, Inquiry, MalformedVerdict, QuestionKin
 from judges.rubric.budget import open_budget
 from judges.rubric.interview import RecordingInterviewer
 from judges.rubric.journal import Journal
-from schemas.config import JudgeConfig, OpenAIConfig
 from schemas.ids import WorkerId
+from schemas.judge_config import JudgeConfig, OpenAIConfig
 from schemas.messages import JudgeCall, Role
 from tests.builders import RUN
 

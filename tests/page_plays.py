@@ -21,8 +21,9 @@ from bus.subjects import Subjects
 from bus.topology import shared_queues, step_queue, streams
 from judges.programmatic.environment import EnvironmentJudge
 from judges.worker import JudgeWorker
-from schemas.config import BrowserConfig, BusConfig, ContextConfig, EnvConfig, JudgeConfig
+from schemas.config import BrowserConfig, BusConfig, ContextConfig, EnvConfig
 from schemas.ids import WorkerId
+from schemas.judge_config import JudgeConfig
 from schemas.messages import Action, AnyMessage, Judgement, Observation, Role, Split, StepWake, Task, Trajectory
 from tests import builders
 

@@ -13,8 +13,8 @@ from judges.episode import JudgedEpisode
 from judges.rubric.asking import Finding, Inquiry, MalformedVerdict
 from judges.rubric.judge import RubricJudge
 from judges.rubric.prompts import committed_prompts
-from schemas.config import JudgeConfig
 from schemas.errors import NoVerdict
+from schemas.judge_config import JudgeConfig
 from schemas.messages import Fact, Observation, Outcome, StageUsage, StepRequest, Task, Trajectory
 from tests.builders import RUN, observation, step_request, task
 

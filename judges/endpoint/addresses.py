@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Final
 from urllib.parse import urlsplit
 
-from schemas.config import OpenAIConfig, QuestionConfig
 from schemas.errors import ConfigurationError
+from schemas.judge_config import OpenAIConfig, QuestionConfig
 
 GROUPS: Final = ("keypoint_detection", "blocking_detection", "evaluation")
 """The kinds of question, by their keys in `openai_config`."""

@@ -19,8 +19,8 @@ from judges.endpoint.gate import Gate
 from judges.endpoint.limits import exhausted_for_s
 from judges.endpoint.port import Answer, Question, Unanswered
 from judges.endpoint.wire import NoCompletion, filtered_answer, messages_of, read_completion, response_format
-from schemas.config import OpenAIConfig
 from schemas.errors import ConfigurationError
+from schemas.judge_config import OpenAIConfig
 
 _log = structlog.get_logger()
 

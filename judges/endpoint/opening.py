@@ -12,7 +12,7 @@ from judges.endpoint.addresses import PLACEHOLDER_KEY, Address, key_of, resolve_
 from judges.endpoint.bounded import bound
 from judges.endpoint.gate import Gate
 from judges.endpoint.openai_endpoint import OpenAIEndpoint
-from schemas.config import OpenAIConfig
+from schemas.judge_config import OpenAIConfig
 
 _CLOSING_S = 5.0
 

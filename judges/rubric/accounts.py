@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from judges.endpoint.port import Answer
-from schemas.config import Price
 from schemas.errors import ConfigurationError
+from schemas.judge_config import Price
 from schemas.messages import JudgeCall, StageUsage
 
 _TOKENS_PER_PRICE = 1_000_000

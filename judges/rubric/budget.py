@@ -17,8 +17,8 @@ from bus.companions import companions
 from bus.ports import Bus, Record
 from bus.presence import Status
 from bus.subjects import Subjects
-from schemas.config import JudgeConfig
 from schemas.errors import BusUnavailable
+from schemas.judge_config import JudgeConfig
 from schemas.messages import JudgeCall
 
 _log = structlog.get_logger()

@@ -17,8 +17,8 @@ from judges.rubric.accounts import Tally, cost_of, require_prices, require_token
 from judges.rubric.asking import Finding, Inquiry, Interview, MalformedVerdict
 from judges.rubric.budget import Budget
 from judges.rubric.journal import Journal, digest_of
-from schemas.config import OpenAIConfig
 from schemas.errors import NoVerdict
+from schemas.judge_config import OpenAIConfig
 from schemas.messages import JudgeCall, StageUsage, Trajectory
 
 _CUT_OFF = "length"

@@ -18,8 +18,8 @@ from judges.rubric.stages import Stage, StageKind, next_stage, required_stages, 
 from judges.rubric.untrusted import cleaned, fence
 from judges.rubric.verdicts import BLOCKING, CRITERION, KEYPOINT, VerdictForm, read_verdict, unfenced
 from judges.rubric.votes import decide
-from schemas.config import JudgeConfig
 from schemas.errors import MillraceError, NoVerdict
+from schemas.judge_config import JudgeConfig
 from schemas.messages import Fact, StageVerdict, Trajectory, Verdict
 
 _KEYPOINTS_AT_ONCE = 32

@@ -14,8 +14,9 @@ from bus.presence import Status
 from bus.topology import shared_queues, streams
 from judges.registry import find
 from judges.worker import JudgeWorker
-from schemas.config import BusConfig, EnvConfig, JudgeConfig
+from schemas.config import BusConfig, EnvConfig
 from schemas.ids import WorkerId
+from schemas.judge_config import JudgeConfig
 from schemas.messages import Judgement, Outcome, Role, Split
 from tests.builders import task
 from tests.contract.backends import SUBJECTS

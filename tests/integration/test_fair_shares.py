@@ -20,15 +20,7 @@ from bus.server import nats_server
 from bus.topology import shared_queues, streams
 from ops.simulation.browser import SimulatedBrowser, SimulatedSuite
 from ops.simulation.engine import SimulatedEngine
-from schemas.config import (
-    BrowserConfig,
-    BusConfig,
-    ContextConfig,
-    EnvConfig,
-    ModelConfig,
-    PolicyConfig,
-    SimulationConfig,
-)
+from schemas.config import BrowserConfig, BusConfig, ContextConfig, EnvConfig, ModelConfig, PolicyConfig, SimulationConfig
 from schemas.ids import WorkerId
 from schemas.messages import Role, Split, Task, Trajectory
 from tests.builders import RUN, task

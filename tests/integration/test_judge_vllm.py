@@ -14,8 +14,9 @@ import pytest
 from judges.endpoint.opening import open_endpoints
 from judges.endpoint.port import Answer, Question
 from judges.rubric.prompts import committed_prompts
-from schemas.config import Config, JudgeConfig, OpenAIConfig, Price
+from schemas.config import Config
 from schemas.errors import ConfigurationError, NoVerdict
+from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
 from schemas.messages import Verdict
 from tests import tiny_models
 from tests.asked_judge import answered, calls, judgements, judging, question, run_for

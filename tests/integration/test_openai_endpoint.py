@@ -17,8 +17,8 @@ from structlog.testing import capture_logs
 from judges.endpoint.openai_endpoint import OpenAIEndpoint
 from judges.endpoint.opening import open_endpoints
 from judges.endpoint.port import Answer, Endpoint, Question, Unanswered
-from schemas.config import OpenAIConfig, QuestionConfig
 from schemas.errors import ConfigurationError, NoVerdict
+from schemas.judge_config import OpenAIConfig, QuestionConfig
 from schemas.messages import Picture
 from tests.endpoint_replies import (
     HANG,

@@ -13,8 +13,8 @@ from judges.composite import CompositeJudge
 from judges.composition import compose, leaves
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, scored, undecided
-from schemas.config import Composite
 from schemas.errors import ConfigurationError, JudgeError, NoVerdict
+from schemas.judge_config import Composite
 from schemas.messages import RewardPart, StageUsage, StageVerdict, Verdict
 from tests import builders
 

@@ -6,8 +6,9 @@ import pytest
 
 from ops.config_schema import known_keys
 from ops.configuration import RECIPES, dump_config, load_config, recipe_names
-from schemas.config import Composite, Config, Price
+from schemas.config import Config
 from schemas.errors import ConfigurationError
+from schemas.judge_config import Composite, Price
 
 
 @pytest.mark.parametrize("name", recipe_names())

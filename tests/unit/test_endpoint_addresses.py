@@ -4,8 +4,8 @@ import pytest
 
 from judges.endpoint.addresses import GROUPS, Address, key_of, resolve_addresses
 from judges.rubric.asking import QuestionKind
-from schemas.config import OpenAIConfig, QuestionConfig
 from schemas.errors import ConfigurationError
+from schemas.judge_config import OpenAIConfig, QuestionConfig
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
 OPENAI = "https://api.openai.com/v1"

@@ -10,9 +10,9 @@ from bus.memory import MemoryBus
 from bus.presence import Status
 from judges.endpoint.port import Answer, Question, Unanswered
 from judges.rubric.journal import Journal, digest_of
-from schemas.config import JudgeConfig, OpenAIConfig, Price
 from schemas.errors import BusUnavailable, ConfigurationError, NoVerdict
 from schemas.ids import WorkerId
+from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
 from schemas.messages import JudgeCall, Picture, Role
 from tests.builders import task, trajectory
 from tests.interviews import NEITHER, NO, RUBRIC, SUBJECTS, YES, Model, in_turn, inquiry, interviewing, recorded

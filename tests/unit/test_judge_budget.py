@@ -15,9 +15,9 @@ from judges.rubric.accounts import cost_of
 from judges.rubric.asking import Interview
 from judges.rubric.budget import Spending
 from judges.rubric.interview import RecordingInterviewer
-from schemas.config import JudgeConfig, OpenAIConfig, Price
 from schemas.errors import BusUnavailable, ConfigurationError, NoVerdict
 from schemas.ids import EpisodeId, WorkerId
+from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
 from schemas.messages import JudgeCall, Role
 from tests.builders import task, trajectory
 from tests.interviews import SUBJECTS, YES, Model, inquiry, interviewing, recorded

@@ -25,9 +25,10 @@ from judges.judge import Judge, Ruling, excluded, scored
 from judges.programmatic.environment import EnvironmentJudge
 from judges.rubric.interview import RecordingInterviewer
 from judges.worker import JudgeWorker
-from schemas.config import BusConfig, EnvConfig, JudgeConfig, ShapingConfig
+from schemas.config import BusConfig, EnvConfig
 from schemas.errors import BusUnavailable, ConfigurationError, JudgeError, MessageCorrupt, NoVerdict
 from schemas.ids import WorkerId
+from schemas.judge_config import JudgeConfig, ShapingConfig
 from schemas.messages import Judgement, Outcome, RewardPart, Role, Split, StageUsage, StageVerdict, Trajectory, Verdict
 from tests.builders import RUN, WORKER, judgement, task, trajectory
 from tests.interviews import RUBRIC, YES, Model, inquiry, interviewing, recorded

@@ -13,8 +13,8 @@ from bus.subjects import Subjects
 from judges.episode import JudgedEpisode
 from judges.judge import OUTCOME, Ruling, excluded, scored, undecided
 from judges.shaping import FORMAT, LENGTH, shape, shaped
-from schemas.config import ShapingConfig
 from schemas.errors import NoVerdict
+from schemas.judge_config import ShapingConfig
 from schemas.messages import RewardPart, Split, StepRequest, Trajectory, Verdict
 from tests import builders
 

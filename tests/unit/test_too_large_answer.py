@@ -14,15 +14,7 @@ from bus.memory import MemoryBus
 from bus.presence import Status
 from ops.simulation.browser import SimulatedBrowser, SimulatedSuite
 from ops.simulation.engine import SimulatedEngine
-from schemas.config import (
-    BrowserConfig,
-    BusConfig,
-    ContextConfig,
-    EnvConfig,
-    ModelConfig,
-    PolicyConfig,
-    SimulationConfig,
-)
+from schemas.config import BrowserConfig, BusConfig, ContextConfig, EnvConfig, ModelConfig, PolicyConfig, SimulationConfig
 from schemas.ids import WorkerId
 from schemas.messages import DeadLetter, Outcome, Role, Trajectory
 from tests.builders import RUN, task

@@ -1,0 +1,9 @@
+"""What a configuration has to keep to, said to a person."""
+
+from schemas.errors import ConfigurationError
+
+
+def require(holds: bool, sentence: str) -> None:
+    """Raises `ConfigurationError` with the sentence, which says what to write, when it does not hold."""
+    if not holds:
+        raise ConfigurationError(sentence)
