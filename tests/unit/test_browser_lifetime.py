@@ -1,6 +1,7 @@
 """When a browser is replaced, what its processes are, and which of them is at fault: by value."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import psutil
@@ -120,6 +121,21 @@ def test_a_tree_does_not_follow_a_number_to_another_process() -> None:
     known = tree._known[os.getpid()]
     tree._known[os.getpid()] = type(known)(known.process, known.part, known.born + 1)
     assert tree.look() == {}
+
+
+def test_what_a_process_is_is_said_once_it_has_its_own_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Right after its fork it shows none, or that of the browser."""
+    network = ["chrome", "--type=utility", "--utility-sub-type=network.mojom.NetworkService"]
+    browser = ["chrome", "--user-data-dir=/tmp/x"]
+    with subprocess.Popen(["sleep", "60"]) as child:
+        shown: dict[int, list[str]] = {}
+        monkeypatch.setattr(psutil.Process, "cmdline", lambda process: shown.get(process.pid, browser))
+        tree = ProcessTree(psutil.Process())
+        for command_line, part in (([], None), (browser, None), (network, Part.NETWORK), ([], Part.NETWORK)):
+            shown[child.pid] = command_line
+            seen = tree.look(full=True).get(child.pid)
+            assert (seen and seen.part) is part
+        child.kill()
 
 
 def test_the_sandbox_is_on_unless_root_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:

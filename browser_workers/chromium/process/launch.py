@@ -24,7 +24,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api._context_manager import PlaywrightContextManager
 
 from browser_workers.chromium.process.executable import sandboxed
-from browser_workers.chromium.process.processes import ProcessTree
+from browser_workers.chromium.process.processes import Part, ProcessTree
 from schemas.errors import BrowserError, BrowserLost, ConfigurationError, PageFailed
 
 T = TypeVar("T")
@@ -32,6 +32,8 @@ T = TypeVar("T")
 _log = structlog.get_logger()
 _CLOSING_S = 2.0
 _ANSWER_S = 10.0
+_COMPLETE_S = 2.0
+_COMPLETE_LOOK_S = 0.02
 _HEAP_LIMIT = 2
 """Times the bound of a page's memory."""
 _CRASH_S = 2.0
@@ -244,7 +246,10 @@ def processes_of(driver: PlaywrightContextManager) -> ProcessTree | None:
 
 
 def _profiles(processes: ProcessTree) -> set[str]:
-    processes.look()
+    """Blocks until the process is known that comes last: the end of one that was never seen would not be noticed."""
+    until = time.monotonic() + _COMPLETE_S
+    while all(seen.part is not Part.NETWORK for seen in processes.look(full=True).values()) and time.monotonic() < until:
+        time.sleep(_COMPLETE_LOOK_S)
     return processes.profiles()
 
 

@@ -85,9 +85,9 @@ class ProcessTree:
         self._known = {driver.pid: _Known(driver, Part.DRIVER, stat.born if stat else 0)}
         self._num_looks = 0
 
-    def look(self) -> dict[int, Seen]:
-        """All that live, by number. A page's process is found at once, any other within a few looks."""
-        is_full = self._num_looks % _FULL_EVERY == 0
+    def look(self, *, full: bool = False) -> dict[int, Seen]:
+        """All that live, by number. A page's process is found at once, any other within a few looks or by a `full` one."""
+        is_full = full or self._num_looks % _FULL_EVERY == 0
         self._num_looks += 1
         spawning = _SPAWN_PAGES | _SPAWN_OTHERS if is_full else _SPAWN_PAGES
         seen: dict[int, Seen] = {}
@@ -99,13 +99,13 @@ class ProcessTree:
                 continue
             seen[pid] = Seen(known.part, stat.resident_mib, stat.stopped)
             if known.part in spawning:
-                waiting += [child for child in _children(pid) if self._knows(child, known.part)]
+                waiting += [child for child in _children(pid) if self._knows(child, known)]
         for pid in self._known.keys() - seen.keys():
             del self._known[pid]
         return seen
 
-    def _knows(self, pid: int, parent: Part) -> bool:
-        """Whether it could be told what it is."""
+    def _knows(self, pid: int, parent: _Known) -> bool:
+        """Whether it could be told what it is: one that has not become its own program yet is left to the next look."""
         known, stat = self._known.get(pid), _read_stat(pid)
         if stat is None:
             return False
@@ -113,8 +113,10 @@ class ProcessTree:
             return True
         with suppress(psutil.Error):
             process = psutil.Process(pid)
-            self._known[pid] = _Known(process, part_of(process.cmdline(), parent), stat.born)
-            return True
+            command_line = process.cmdline()
+            if command_line and (parent.part in _SPAWN_PAGES or command_line != parent.process.cmdline()):
+                self._known[pid] = _Known(process, part_of(command_line, parent.part), stat.born)
+                return True
         return False
 
     def memory_mib(self) -> float:
