@@ -37,6 +37,7 @@ from ops.supervisor import RoleSpec
 from schemas.config import Config
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Role
+from schemas.training_config import ObjectiveConfig
 
 _CATCH_UP_S = 30.0
 _PLAYING_ROLES = (Role.FEEDER, Role.BROWSER, Role.POLICY, Role.JUDGE)
@@ -241,4 +242,5 @@ def _demonstrations_config(config: Config, model: Path) -> Config:
             evaluate_last=False,
         ),
         algorithm_config=dataclasses.replace(config.algorithm_config, learning_rate=WARM_START_LEARNING_RATE),
+        objective_config=ObjectiveConfig(),
     )

@@ -23,6 +23,7 @@ async def train_with(post: "Post", open_engine: OpenEngine, open_builder: OpenBu
             worker=post.worker,
             status=post.status,
             algorithm=config.algorithm_config,
+            objective=config.objective_config,
             trainer=config.trainer_config,
             feeder=config.feeder_config,
             env=config.env_config,

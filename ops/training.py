@@ -11,7 +11,6 @@ from ops.trainer_role import train_with
 from schemas.config import Config
 from trainer.deepspeed_config import read_deepspeed_config
 from trainer.engine import EngineSettings, TrainEngine, follow, open_engine
-from trainer.losses.behaviour_cloning import behaviour_cloning
 from trainer.sample_builder import SampleBuilder
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def engine_settings(config: Config) -> EngineSettings:
     """A DeepSpeed file is named relative to the shipped ones, or by a path of the user's own."""
     name = config.algorithm_config.deepspeed_config_filename
     file = _DEEPSPEED / name if (_DEEPSPEED / name).is_file() else Path(name)
-    return EngineSettings(read_deepspeed_config(file), config.algorithm_config, config.trainer_config)
+    return EngineSettings(read_deepspeed_config(file), config.algorithm_config, config.trainer_config, config.objective_config)
 
 
 async def train(post: "Post") -> None:
@@ -33,7 +32,7 @@ async def train(post: "Post") -> None:
 
     @contextmanager
     def open_(folder: Path, resume: bool) -> Iterator[TrainEngine]:
-        with open_engine(folder, settings=settings, objective=behaviour_cloning, resume=resume) as engine:
+        with open_engine(folder, settings=settings, resume=resume) as engine:
             yield engine
 
     def open_builder(folder: Path) -> SampleBuilder:
@@ -45,4 +44,4 @@ async def train(post: "Post") -> None:
 async def follow_rank_0(config: Config) -> None:
     """The life of a rank other than 0: it never speaks to the bus."""
     settings = engine_settings(config)
-    await anyio.to_thread.run_sync(lambda: follow(settings=settings, objective=behaviour_cloning), abandon_on_cancel=True)
+    await anyio.to_thread.run_sync(lambda: follow(settings=settings), abandon_on_cancel=True)

@@ -1,4 +1,5 @@
-"""The configuration, one frozen dataclass a component (those of judging: `schemas.judge_config`); ranges are checked once.
+"""The configuration, one frozen dataclass a component (those of judging: `schemas.judge_config`,
+those of training: `schemas.training_config`); ranges are checked once.
 
 Groups and keys that WebGym's users know keep their names, units and defaults (its configuration reference); new groups hold
 what is new. `ops.configuration` composes YAML files and overrides into a `Config`; nothing else travels further.
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 from schemas.ids import RunName, subject_token
 from schemas.judge_config import JudgeConfig, OpenAIConfig
 from schemas.requirement import require
+from schemas.training_config import AlgorithmConfig, LogConfig, ObjectiveConfig, TrainerConfig
 
 _HOST = re.compile(r"(?!.*\.\.)[\w.-]+", re.UNICODE)
 
@@ -188,39 +190,6 @@ class EnvConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlgorithmConfig:
-    positive_samples_to_train: int = 1800
-    """Steps of successful trajectories drawn for one iteration, without replacement; all when there are fewer."""
-    recency_bias_power: float = 2.0
-    """A sample of iteration i is drawn with weight (i + 1) ** power."""
-    replay_iterations: int = 4
-    """Latest iterations that samples are drawn from."""
-    filter_same_screenshot: bool = True
-    """Leave out steps that did not change the picture."""
-    cutoff_len: int = 16384
-    """Longest sequence in tokens."""
-    per_device_train_batch_size: int = 3
-    gradient_accumulation_steps: int = 4
-    learning_rate: float = 1e-6
-    weight_decay: float = 0.01
-    adam_beta2: float = 0.999
-    max_grad_norm: float = 1.0
-    num_train_epochs: int = 2
-    warmup_steps: int = 30
-    """Optimizer steps, once a run."""
-    lr_scheduler_type: Literal["constant_with_warmup"] = "constant_with_warmup"
-    deepspeed_config_filename: str = "ds_config_b200_zero1.json"
-    report_to: Literal["none", "wandb"] = "none"
-    """Where metrics go besides the run folder's metrics.jsonl."""
-
-    def __post_init__(self) -> None:
-        for name in ("positive_samples_to_train", "replay_iterations", "cutoff_len", "per_device_train_batch_size"):
-            require(getattr(self, name) > 0, f"algorithm_config.{name} is {getattr(self, name)}: write a number above 0")
-        require(self.gradient_accumulation_steps > 0, "algorithm_config.gradient_accumulation_steps must be above 0")
-        require(self.learning_rate > 0, "algorithm_config.learning_rate must be above 0")
-
-
-@dataclass(frozen=True, kw_only=True)
 class BusConfig:
     run: RunName = RunName("millrace")
     """Names the run's streams and subjects."""
@@ -384,37 +353,6 @@ class BrowserConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogConfig:
-    run_name: str = ""
-    """Of the wandb run; empty: the run's name on the bus."""
-    wandb_key_env_var: str = "WANDB_API_KEY"
-    """Environment variable that holds the key; without it wandb writes its files offline."""
-    entity_name: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainerConfig:
-    engine: Literal["deepspeed", "simulated"] = "deepspeed"
-    """`simulated`: nothing is learnt and checkpoints hold a counter, see `simulation_config`."""
-    max_mismatch: float = 0.05
-    """Mean absolute difference, in nats, of sampler and trainer log-probabilities at which the run stops."""
-    mismatch_samples: int = 32
-    """Samples of the current version that each iteration compares."""
-    stored_version: int = -1
-    """Offline: the policy version of the stored episodes that `policy_config.base_model` is; only its samples are compared,
-    before the first update. -1: none. `millrace replay` finds it by the hashes of the weights."""
-    keep_checkpoints: int = 3
-    """Latest checkpoints kept on disk; older ones are deleted."""
-    seed: int = 0
-    torch_threads: int = 0
-    """CPU threads of one training process; 0: one on machines of up to four cores (others need them), else torch's choice."""
-    picture_cache_mb: int = 512
-    """Memory for decoded pictures that are kept between iterations."""
-    fast_patch_embedding: bool = True
-    """Compute the vision tower's patch embedding as one matrix product: equal, and faster on CPU."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class ArchiveConfig:
     folder: str = ""
     """Where the archiver writes; empty: `archive/` in the run's folder."""
@@ -473,6 +411,7 @@ class Config:
     context_config: ContextConfig = field(default_factory=ContextConfig)
     env_config: EnvConfig = field(default_factory=EnvConfig)
     algorithm_config: AlgorithmConfig = field(default_factory=AlgorithmConfig)
+    objective_config: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     bus_config: BusConfig = field(default_factory=BusConfig)
     feeder_config: FeederConfig = field(default_factory=FeederConfig)
     browser_config: BrowserConfig = field(default_factory=BrowserConfig)

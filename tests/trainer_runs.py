@@ -9,14 +9,14 @@ import torch
 
 from bus.memory import MemoryBus
 from bus.presence import Status
-from schemas.config import EnvConfig, FeederConfig, LogConfig, PolicyConfig, TrainerConfig
+from schemas.config import EnvConfig, FeederConfig, PolicyConfig
 from schemas.messages import Checkpoint, Role
+from schemas.training_config import LogConfig, ObjectiveConfig, TrainerConfig
 from tests.builders import RUBRIC, RUN, WORKER
 from tests.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task
 from trainer.checkpoints import folder_of
 from trainer.engine import TrainEngine, open_engine
 from trainer.loop import Trainer
-from trainer.losses.behaviour_cloning import behaviour_cloning
 from trainer.metrics import open_metrics
 from trainer.model_folder import suppressed_tokens
 from trainer.sample_builder import SampleBuilder
@@ -27,7 +27,7 @@ REWARDS = (1.0, 1.0, 0.0, 1.0, None, 1.0)
 
 
 def engines(folder: Path, resume: bool) -> AbstractContextManager[TrainEngine]:
-    return open_engine(folder, settings=settings(), objective=behaviour_cloning, resume=resume)
+    return open_engine(folder, settings=settings(), resume=resume)
 
 
 @asynccontextmanager
@@ -50,6 +50,7 @@ async def trainer(
             worker=WORKER,
             status=Status(Role.TRAINER, WORKER),
             algorithm=ALGORITHM,
+            objective=ObjectiveConfig(),
             trainer=TrainerConfig(torch_threads=1, keep_checkpoints=2, stored_version=version),
             feeder=FeederConfig(
                 mode="offline" if num_stored else "async",

@@ -13,7 +13,6 @@ from transformers import AutoImageProcessor, AutoModelForImageTextToText
 from bus import chain
 from bus.ports import Bus
 from bus.subjects import Subjects
-from schemas.config import AlgorithmConfig, TrainerConfig
 from schemas.ids import EpisodeId, GroupId, PolicyVersion, TaskId, WorkerId
 from schemas.messages import (
     Action,
@@ -28,6 +27,7 @@ from schemas.messages import (
     Trajectory,
     VersionSpan,
 )
+from schemas.training_config import AlgorithmConfig, TrainerConfig
 from tests import builders
 from tests.tiny_models import picture
 from trainer.deepspeed_config import read_deepspeed_config

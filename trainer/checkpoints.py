@@ -38,7 +38,10 @@ class TrainerState(msgspec.Struct, frozen=True, kw_only=True):
     num_trajectories: int
     """Training episodes consumed, trained on or not; once a pass."""
     num_updates: int
-    replay: tuple[ReplayEntry, ...]
+    replay: tuple[ReplayEntry, ...] = ()
+
+    def with_replay(self, replay: tuple[ReplayEntry, ...]) -> "TrainerState":
+        return msgspec.structs.replace(self, replay=replay)
 
 
 def write_checkpoint(root: Path, *, base: Path, engine: EngineFiles, state: TrainerState) -> tuple[Path, tuple[FileHash, ...]]:

@@ -1,6 +1,6 @@
 """What rank 0 tells the other ranks, as MessagePack: numbers and raw arrays, never pickled objects."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import msgspec
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from schemas.ids import PolicyVersion
 from schemas.messages import RecordRef
 from trainer.batches import Share
+from trainer.items import NUM_TARGETS, Item, Targets
 from trainer.samples import Patches, Sample
 from trainer.truncation import Truncation
 
@@ -25,8 +26,6 @@ class TrainCommand:
     """Make one optimizer step."""
 
     share: Share
-    normaliser: float
-    """Global number of completion tokens."""
     learning_rate: float
 
 
@@ -63,7 +62,8 @@ class _Sample(msgspec.Struct):
     temperature: float
     pictures: list[_Picture]
     versions: list[int]
-    weight: float = 1.0
+    targets: bytes = b""
+    """float32, (targets, completion)."""
 
 
 class _Wire(msgspec.Struct):
@@ -81,11 +81,12 @@ def encode(command: Command) -> bytes:
     match command:
         case OpenCommand(folder, resume):
             wire = _Wire("open", numbers=[float(resume)], text=folder)
-        case TrainCommand(share, normaliser, rate):
-            parts = [[_pack(sample, weight) for sample, weight in part] for part in share]
-            wire = _Wire("train", parts=parts, numbers=[normaliser, rate])
+        case TrainCommand(share, rate):
+            wire = _Wire(
+                "train", parts=[[_pack(item.sample, item.targets) for item in part] for part in share], numbers=[rate]
+            )
         case LogprobsCommand(samples, cut):
-            parts = [[_pack(sample, 0.0) for sample in samples]]
+            parts = [[_pack(sample) for sample in samples]]
             wire = _Wire("logprobs", parts=parts, numbers=[float(cut.top_k), cut.top_p, cut.min_p])
         case StateCommand():
             wire = _Wire("state")
@@ -100,8 +101,7 @@ def decode(data: bytes) -> Command:
         case "open":
             return OpenCommand(wire.text, bool(wire.numbers[0]))
         case "train":
-            share = [[(_unpack(sample), sample.weight) for sample in part] for part in wire.parts]
-            return TrainCommand(share, wire.numbers[0], wire.numbers[1])
+            return TrainCommand([[_unpack_item(sample) for sample in part] for part in wire.parts], wire.numbers[0])
         case "logprobs":
             top_k, top_p, min_p = wire.numbers
             return LogprobsCommand([_unpack(sample) for sample in wire.parts[0]], Truncation(int(top_k), top_p, min_p))
@@ -111,7 +111,7 @@ def decode(data: bytes) -> Command:
             return StopCommand()
 
 
-def _pack(sample: Sample, weight: float) -> _Sample:
+def _pack(sample: Sample, targets: Targets | None = None) -> _Sample:
     return _Sample(
         ref=sample.ref,
         tokens=sample.tokens.tobytes(),
@@ -121,8 +121,12 @@ def _pack(sample: Sample, weight: float) -> _Sample:
         temperature=sample.temperature,
         pictures=[_Picture(picture.raw.tobytes(), picture.grid) for picture in sample.pictures],
         versions=list(sample.versions),
-        weight=weight,
+        targets=np.stack([getattr(targets, field.name) for field in fields(targets)]).tobytes() if targets else b"",
     )
+
+
+def _unpack_item(wire: _Sample) -> Item:
+    return Item(_unpack(wire), Targets(*np.frombuffer(wire.targets, dtype=np.float32).reshape(NUM_TARGETS, -1)))
 
 
 def _unpack(wire: _Sample) -> Sample:

@@ -6,6 +6,7 @@ other rank sits in `follow`, which runs the same commands on its share of the sa
 
 import os
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,23 +17,26 @@ import numpy as np
 import torch
 from transformers import AutoModelForImageTextToText, PreTrainedModel
 
-from schemas.config import AlgorithmConfig, TrainerConfig
 from schemas.errors import CheckpointCorrupt
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
+from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
 from trainer.batches import collate, deal
 from trainer.commands import Command, LogprobsCommand, OpenCommand, StateCommand, StopCommand, TrainCommand, decode, encode
 from trainer.deepspeed_config import DeepSpeedConfig
 from trainer.engine_state import EngineState, read_optimizer_state, read_state, restore_state
+from trainer.items import Item, targets_of
 from trainer.logprobs import CompletionModel
-from trainer.losses import Objective
 from trainer.model_folder import suppressed_tokens
+from trainer.objective import Objective, PolicyObjective
 from trainer.patch_embedding import fast_patch_embedding
 from trainer.ports import StepResult
 from trainer.ranks import Ranks
 from trainer.sample_builder import pixel_scale
 from trainer.samples import Patches, Sample
 from trainer.truncation import Truncation
+
+_LOSS = "loss"
 
 
 def learning_rate(algorithm: AlgorithmConfig, num_updates: int) -> float:
@@ -41,9 +45,7 @@ def learning_rate(algorithm: AlgorithmConfig, num_updates: int) -> float:
 
 
 @contextmanager
-def open_engine(
-    folder: Path, *, settings: "EngineSettings", objective: Objective, resume: bool = False
-) -> Iterator["TrainEngine"]:
+def open_engine(folder: Path, *, settings: "EngineSettings", resume: bool = False) -> Iterator["TrainEngine"]:
     """Loads the model in `folder` for training, on all ranks; with `resume`, its saved optimizer state too. For rank 0.
 
     Raises:
@@ -51,19 +53,19 @@ def open_engine(
     """
     ranks = Ranks()
     ranks.scatter([encode(OpenCommand(str(folder), resume))] * ranks.size)
-    engine = TrainEngine(folder, ranks=ranks, settings=settings, objective=objective, resume=resume)
+    engine = TrainEngine(folder, ranks=ranks, settings=settings, resume=resume)
     try:
         yield engine
     finally:
         engine.close()
 
 
-def follow(*, settings: "EngineSettings", objective: Objective) -> None:
+def follow(*, settings: "EngineSettings") -> None:
     """The whole life of a rank other than 0: opens what rank 0 opens and runs its commands until it stops."""
     ranks = Ranks()
     command = decode(ranks.scatter(None))
     assert isinstance(command, OpenCommand)
-    engine = TrainEngine(Path(command.folder), ranks=ranks, settings=settings, objective=objective, resume=command.resume)
+    engine = TrainEngine(Path(command.folder), ranks=ranks, settings=settings, resume=command.resume)
     engine.follow()
 
 
@@ -72,17 +74,18 @@ class EngineSettings:
     deepspeed: DeepSpeedConfig
     algorithm: AlgorithmConfig
     trainer: TrainerConfig
+    objective: ObjectiveConfig = ObjectiveConfig()
 
 
 class TrainEngine:
     """Built by `open_engine` on every rank."""
 
-    def __init__(self, folder: Path, *, ranks: Ranks, settings: EngineSettings, objective: Objective, resume: bool) -> None:
+    def __init__(self, folder: Path, *, ranks: Ranks, settings: EngineSettings, resume: bool) -> None:
         self.num_updates = 0
         """Optimizer steps so far, over the whole run."""
         self._ranks = ranks
         self._algorithm = algorithm = settings.algorithm
-        self._objective = objective
+        self._objective: Objective = PolicyObjective(settings.objective)
         self._scale = pixel_scale(folder)
         threads = settings.trainer.torch_threads
         if threads or (os.cpu_count() or 1) <= 4:
@@ -113,15 +116,17 @@ class TrainEngine:
         """Samples of one optimizer step, all ranks."""
         return self._algorithm.per_device_train_batch_size * self._algorithm.gradient_accumulation_steps * self._ranks.size
 
-    def train(self, samples: Sequence[Sample]) -> StepResult:
-        """Makes one optimizer step over all `samples`, however many."""
-        shares = deal(samples, num_ranks=self._ranks.size, micro_batch=self._algorithm.per_device_train_batch_size)
-        num_tokens = sum(sample.num_completion for sample in samples)
+    def train(self, items: Sequence[Item]) -> StepResult:
+        """Makes one optimizer step over all `items`, however many; their weights say what each token counts."""
+        shares = deal(items, num_ranks=self._ranks.size, micro_batch=self._algorithm.per_device_train_batch_size)
+        num_tokens = sum(int((item.targets.weights != 0).sum()) for item in items)
         rate = learning_rate(self._algorithm, self.num_updates)
-        command = self._send([TrainCommand(share, float(num_tokens), rate) for share in shares])
+        command = self._send([TrainCommand(share, rate) for share in shares])
         assert isinstance(command, TrainCommand)
-        loss, norm = self._train(command)
-        return StepResult(loss, norm, rate, num_tokens)
+        sums, norm = self._train(command)
+        loss = sums.pop(_LOSS)
+        figures = {name: total / max(1, num_tokens) for name, total in sums.items()}
+        return StepResult(loss, norm, rate, num_tokens, figures)
 
     def completion_logprobs(self, samples: Sequence[Sample], truncation: Truncation | None = None) -> list[np.ndarray]:
         """Log-probabilities of every sample's completion tokens, float32, under the present weights."""
@@ -159,7 +164,8 @@ class TrainEngine:
         if num_updates == 0:
             return
         # A step of rate zero makes the optimizer allocate its state in every ZeRO stage, and changes no weight.
-        self._train(TrainCommand([[(_smallest_sample(self.model), 0.0)]], 1.0, 0.0))
+        sample = _smallest_sample(self.model)
+        self._train(TrainCommand([[Item(sample, targets_of(sample)).idle]], 0.0))
         try:
             restore_state(self._engine, self.model, optimizer, num_updates)
         except KeyError as error:
@@ -174,23 +180,27 @@ class TrainEngine:
             self._ranks.scatter([encode(command) for command in commands])
         return commands[0]
 
-    def _train(self, command: TrainCommand) -> tuple[float, float]:
+    def _train(self, command: TrainCommand) -> tuple[dict[str, float], float]:
+        """The sums of the loss and of every figure over all ranks, and the norm of the gradient."""
         for group in self._engine.optimizer.param_groups:
             group["lr"] = command.learning_rate
         self._engine.train()
-        total = 0.0
+        sums: defaultdict[str, float] = defaultdict(float)
         for index, part in enumerate(command.share):
-            batch = collate([sample for sample, _ in part], [weight for _, weight in part], self._scale).to(self._ranks.device)
+            batch = collate(part, self._scale).to(self._ranks.device)
             self._engine.set_gradient_accumulation_boundary(index == len(command.share) - 1)
-            losses = self._objective(self._engine(batch), batch)
-            share = (losses * batch.weights).sum() / command.normaliser
+            token = self._objective(self._engine(batch, entropy=self._objective.needs_entropy), batch)
+            loss = (token.losses * batch.weights).sum()
             # DeepSpeed averages gradients over ranks; the sum over ranks is meant.
-            self._engine.backward(share * self._ranks.size)
-            total += float(share.detach())
+            self._engine.backward(loss * self._ranks.size)
+            sums[_LOSS] += float(loss.detach())
+            for name, values in token.figures.items():
+                sums[name] += float((values * batch.trained).sum())
         self._engine.step()
         self.num_updates += 1
         norm = self._engine.get_global_grad_norm()
-        return self._ranks.sum(total), float(norm) if norm is not None else float("nan")
+        totals = {name: self._ranks.sum(sums[name]) for name in sorted(sums)}
+        return totals, float(norm) if norm is not None else float("nan")
 
     @torch.no_grad()
     def _logprobs(self, command: LogprobsCommand) -> list[np.ndarray]:
@@ -199,8 +209,8 @@ class TrainEngine:
         size = self._algorithm.per_device_train_batch_size
         for first in range(0, len(command.samples), size):
             part = command.samples[first : first + size]
-            batch = collate(part, [0.0] * len(part), self._scale).to(self._ranks.device)
-            logprobs = self._engine(batch, command.truncation).cpu().numpy()
+            batch = collate([Item(sample, targets_of(sample)) for sample in part], self._scale).to(self._ranks.device)
+            logprobs = self._engine(batch, command.truncation).logprobs.cpu().numpy()
             ends = np.cumsum([sample.num_completion for sample in part])
             found.extend(np.split(logprobs, ends[:-1]))
         return found

@@ -1,6 +1,7 @@
 """What one iteration adds up while it runs: losses, and seconds by phase."""
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 
 from trainer.ports import StepResult
 
@@ -15,6 +16,8 @@ class TrainingFigures:
     num_steps: int = 0
     num_tokens: int = 0
     num_samples: int = 0
+    figures: dict[str, float] = field(default_factory=dict)
+    """The objective's, times the tokens that they are means of."""
 
     def add(self, result: StepResult, num_samples: int) -> None:
         self.losses += result.loss * result.num_tokens
@@ -23,28 +26,31 @@ class TrainingFigures:
         self.num_steps += 1
         self.num_tokens += result.num_tokens
         self.num_samples += num_samples
+        for name, value in result.figures.items():
+            self.figures[name] = self.figures.get(name, 0.0) + value * result.num_tokens
 
     def metrics(self) -> dict[str, float]:
         """Means over tokens and steps; no loss where nothing was trained on."""
         if not self.num_steps:
             return {"samples": 0.0, "tokens": 0.0}
         return {
-            "loss": self.losses / self.num_tokens,
+            "loss": self.losses / max(1, self.num_tokens),
             "grad_norm": self.grad_norms / self.num_steps,
             "learning_rate": self.learning_rate,
             "samples": float(self.num_samples),
             "tokens": float(self.num_tokens),
             "updates": float(self.num_steps),
-        }
+        } | {name: total / max(1, self.num_tokens) for name, total in self.figures.items()}
 
 
 class PhaseClock:
     """Seconds of each phase, as `<phase>_s`."""
 
-    def __init__(self, now: float) -> None:
+    def __init__(self) -> None:
         self.phases: dict[str, float] = {}
-        self._last = now
+        self._last = time.monotonic()
 
-    def end(self, phase: str, now: float) -> None:
-        self.phases[f"{phase}_s"] = now - self._last
+    def end(self, phase: str) -> None:
+        now = time.monotonic()
+        self.phases[f"{phase}_s"] = self.phases.get(f"{phase}_s", 0.0) + now - self._last
         self._last = now

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import structlog
 
-from schemas.config import FeederConfig, TrainerConfig
+from schemas.config import FeederConfig
 from schemas.ids import PolicyVersion
 from schemas.messages import RecordRef
+from schemas.training_config import TrainerConfig
 from trainer.consumption import BatchPlan
 from trainer.mismatch import check_mismatch, comparable, mean_mismatch
 from trainer.samples import Sample

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
-from trainer.engine import TrainEngine
-from trainer.ports import StepResult
+import numpy as np
+
+from trainer.aggregation import token_weights
+from trainer.items import Item, targets_of
+from trainer.ports import StepResult, TrainingEngine
 from trainer.replay import training_order
 from trainer.samples import Sample
 
 
-def imitate(engine: TrainEngine, samples: Sequence[Sample], *, num_epochs: int, seed: int) -> Iterator[StepResult]:
+def imitate(engine: TrainingEngine, samples: Sequence[Sample], *, num_epochs: int, seed: int) -> Iterator[StepResult]:
     """Trains on `samples`, shuffled anew every epoch; yields after every optimizer step, so that the caller may stop.
 
     Example:
@@ -18,4 +21,10 @@ def imitate(engine: TrainEngine, samples: Sequence[Sample], *, num_epochs: int, 
     """
     for epoch in range(num_epochs):
         for chosen in training_order(len(samples), engine.step_size, seed=seed, iteration=0, epoch=epoch):
-            yield engine.train([samples[index] for index in chosen])
+            yield engine.train(cloning_items([samples[index] for index in chosen]))
+
+
+def cloning_items(samples: Sequence[Sample]) -> list[Item]:
+    """One optimizer step's samples with targets: every completion token counts the same."""
+    weights = token_weights([np.ones(sample.num_completion) for sample in samples])
+    return [Item(sample, targets_of(sample, weights=share)) for sample, share in zip(samples, weights, strict=True)]

@@ -1,4 +1,4 @@
-"""Training episodes as one rubric judged them, in the stream's order, the successful ones fetched ahead of their turn.
+"""Training episodes as one rubric judged them, in the stream's order, those to train on fetched ahead of their turn.
 
 Invariant: what comes out is a function of JUDGED, of the rubric and of the position it starts from, however often and wherever
 a trainer was stopped before. What other rubrics say of the same episodes is passed over.
@@ -18,7 +18,6 @@ from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.messages import Judgement, Split, Trajectory
 from trainer.episode_steps import EpisodeSteps
-from trainer.scores import is_success
 
 _FETCH_AT_ONCE = 8
 Fetch = Callable[[Trajectory], Coroutine[Any, Any, EpisodeSteps]]
@@ -31,7 +30,7 @@ class Judged:
     seq: int
     judgement: Judgement
     steps: EpisodeSteps = field(default_factory=EpisodeSteps)
-    """Of a successful episode, once `ready` is set."""
+    """Of an episode that is wanted, once `ready` is set."""
     ready: anyio.Event = field(default_factory=anyio.Event)
 
 
@@ -55,15 +54,23 @@ class Intake:
 
 @asynccontextmanager
 async def open_intake(
-    bus: Bus, subjects: Subjects, fetch: Fetch, *, rubric: str, after_seq: int, ahead: int, limit: int | None = None
+    bus: Bus,
+    subjects: Subjects,
+    fetch: Fetch,
+    wants: Callable[[Judgement], bool],
+    *,
+    rubric: str,
+    after_seq: int,
+    ahead: int,
+    limit: int | None = None,
 ) -> AsyncIterator[Intake]:
-    """Reads from behind `after_seq`, at most `ahead` judgements before their turn.
+    """Reads from behind `after_seq`, at most `ahead` judgements before their turn; fetches the steps of those it `wants`.
 
     With a `limit` it ends after so many, whoever played them; without, demonstrations are passed over.
     """
     send, receive = anyio.create_memory_object_stream[Judged](ahead)
     to_fetch, fetching = anyio.create_memory_object_stream[Judged](ahead)
-    reader = partial(_read, bus, subjects, rubric, after_seq, limit, send, to_fetch)
+    reader = partial(_read, bus, subjects, wants, rubric, after_seq, limit, send, to_fetch)
     fetchers = [partial(_fetch, fetch, fetching)] * _FETCH_AT_ONCE
     async with send, receive, to_fetch, fetching, companions(reader, *fetchers):
         yield Intake(receive)
@@ -72,6 +79,7 @@ async def open_intake(
 async def _read(
     bus: Bus,
     subjects: Subjects,
+    wants: Callable[[Judgement], bool],
     rubric: str,
     after_seq: int,
     limit: int | None,
@@ -87,7 +95,7 @@ async def _read(
             if not isinstance(judgement, Judgement) or (limit is None and judgement.trajectory.task.demonstrate):
                 continue
             item = Judged(record.seq, judgement)
-            if is_success(judgement):
+            if wants(judgement):
                 await to_fetch.send(item)
             else:
                 item.ready.set()

@@ -11,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from trainer.batches import Batch
+from trainer.losses import Outputs
 from trainer.truncation import Truncation
 
 _CHUNK = 4096
@@ -43,8 +44,8 @@ class CompletionModel(nn.Module):
         self._suppressed: torch.Tensor
         self.register_buffer("_suppressed", torch.tensor(suppressed, dtype=torch.long), persistent=False)
 
-    def forward(self, batch: Batch, truncation: Truncation | None = None) -> torch.Tensor:
-        """Returns float32, (N,)."""
+    def forward(self, batch: Batch, truncation: Truncation | None = None, *, entropy: bool = False) -> Outputs:
+        """With `entropy`, that of the sampler's distribution too."""
         outputs = self.model.model(
             input_ids=batch.tokens,
             position_ids=batch.positions,
@@ -54,23 +55,34 @@ class CompletionModel(nn.Module):
         )
         hidden = outputs.last_hidden_state[batch.rows, batch.columns]
         if len(hidden) <= _CHUNK:
-            return self._pick(hidden, batch.targets, batch.temperatures, truncation)
-        parts = zip(
-            torch.split(hidden, _CHUNK),
-            torch.split(batch.targets, _CHUNK),
-            torch.split(batch.temperatures, _CHUNK),
-            strict=True,
-        )
-        picked = [checkpoint(self._pick, *part, truncation, use_reentrant=False) for part in parts]
-        return torch.cat(picked)
+            picked = self._pick(hidden, batch.labels, batch.temperatures, truncation, entropy)
+        else:
+            parts = zip(
+                torch.split(hidden, _CHUNK),
+                torch.split(batch.labels, _CHUNK),
+                torch.split(batch.temperatures, _CHUNK),
+                strict=True,
+            )
+            picked = torch.cat([checkpoint(self._pick, *part, truncation, entropy, use_reentrant=False) for part in parts])
+        return Outputs(picked[:, 0], picked[:, 1] if entropy else None)
 
     def _pick(
-        self, hidden: torch.Tensor, targets: torch.Tensor, temperatures: torch.Tensor, truncation: Truncation | None
+        self,
+        hidden: torch.Tensor,
+        labels: torch.Tensor,
+        temperatures: torch.Tensor,
+        truncation: Truncation | None,
+        entropy: bool,
     ) -> torch.Tensor:
+        """(N, 1): log-probabilities; with `entropy` (N, 2)."""
         logits = self.model.lm_head(hidden).float() / temperatures[:, None]
         logits = logits.index_fill(-1, self._suppressed, float("-inf"))
         if truncation is not None and truncation.active:
-            logits = cut(truncation, logits, targets)
-        chosen = logits.gather(-1, targets[:, None])[:, 0] - logits.logsumexp(-1)
-        assert isinstance(chosen, torch.Tensor)
-        return chosen
+            logits = cut(truncation, logits, labels)
+        normaliser: torch.Tensor = logits.logsumexp(-1)
+        chosen: torch.Tensor = logits.gather(-1, labels[:, None])[:, 0] - normaliser
+        if not entropy:
+            return chosen[:, None]
+        # H = log Z - sum p * logit; a token that is never sampled adds nothing.
+        weighted = torch.where(logits.isfinite(), logits.softmax(-1) * logits, 0.0)
+        return torch.stack([chosen, normaliser - weighted.sum(-1)], dim=-1)

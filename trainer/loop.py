@@ -5,11 +5,9 @@ announced (create-only). So after a kill it continues from the newest announced 
 altogether online, once a pass over the stored ones offline.
 """
 
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,15 +15,14 @@ import anyio
 import anyio.to_thread
 import numpy as np
 import structlog
-from anyio.streams.memory import MemoryObjectSendStream
 
-from bus.companions import companions
 from bus.ports import Bus
 from bus.presence import Status
 from bus.subjects import Subjects
-from schemas.config import AlgorithmConfig, EnvConfig, FeederConfig, PolicyConfig, TrainerConfig
+from schemas.config import EnvConfig, FeederConfig, PolicyConfig
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import Checkpoint, RecordRef
+from schemas.messages import Checkpoint
+from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
 from trainer.announcements import Announcements
 from trainer.checkpoints import (
     TrainerState,
@@ -37,15 +34,17 @@ from trainer.checkpoints import (
 )
 from trainer.consumption import BatchPlan, plan_batch
 from trainer.episode_steps import StepStore
-from trainer.figures import PhaseClock, TrainingFigures
+from trainer.figures import PhaseClock
 from trainer.gate import MismatchGate
 from trainer.intake import Judged, open_intake
+from trainer.learners import Learner
+from trainer.learners.cloning import Cloning
 from trainer.metrics import MetricsLog
 from trainer.passes import Passes
 from trainer.ports import Builder, TrainingEngine
-from trainer.replay import Replay, training_order
 from trainer.samples import Sample
 from trainer.truncation import Truncation
+from trainer.updates import Updates
 
 _log = structlog.get_logger()
 T = TypeVar("T")
@@ -68,6 +67,7 @@ class Trainer:
         worker: WorkerId,
         status: Status,
         algorithm: AlgorithmConfig,
+        objective: ObjectiveConfig,
         trainer: TrainerConfig,
         feeder: FeederConfig,
         env: EnvConfig,
@@ -85,6 +85,7 @@ class Trainer:
         self._worker = worker
         self._status = status
         self._algorithm = algorithm
+        self._objective = objective
         self._trainer = trainer
         self._feeder = feeder
         self._passes = Passes.of(feeder)
@@ -111,7 +112,7 @@ class Trainer:
     @asynccontextmanager
     async def _resumed(self, newest: Checkpoint) -> AsyncIterator["_Iterations"]:
         folder = folder_of(newest.uri)
-        state = TrainerState(version=0, num_trajectories=0, num_updates=0, replay=())
+        state = TrainerState(version=0, num_trajectories=0, num_updates=0)
         if newest.version > 0:
             await anyio.to_thread.run_sync(verify, folder, newest.files)
             state = await anyio.to_thread.run_sync(read_trainer_state, folder)
@@ -127,7 +128,16 @@ class Trainer:
                 filter_same_screenshot=self._algorithm.filter_same_screenshot,
             )
             _log.info("training_resumed", version=newest.version, position=state.position, folder=str(folder))
-            yield _Iterations(engine=engine, store=store, state=state, replay=Replay(self._algorithm, state.replay))
+            updates = Updates(
+                engine,
+                store,
+                self._in_thread,
+                self._status,
+                num_epochs=self._algorithm.num_train_epochs,
+                seed=self._trainer.seed,
+            )
+            learner = Cloning(updates, self._algorithm, self._trainer, state)
+            yield _Iterations(engine=engine, store=store, state=state, learner=learner)
 
     async def _serve(self, now: "_Iterations") -> None:
         while now.state.version < self._feeder.num_iterations:
@@ -140,16 +150,17 @@ class Trainer:
             self._bus,
             self._subjects,
             now.store.episode,
+            now.learner.wants,
             rubric=self._rubric,
             after_seq=begun.seq,
             ahead=2 * size,
             limit=self._passes.remaining(begun),
         ) as intake:
             while now.state.version < self._feeder.num_iterations and now.state.position.num_passes == begun.num_passes:
-                clock = PhaseClock(anyio.current_time())
+                clock = PhaseClock()
                 self._status.state = "waiting"
                 batch = await intake.batch(size, lambda count: self._status.metrics.update(collected=count, batch=size))
-                clock.end("wait", anyio.current_time())
+                clock.end("wait")
                 await self._iterate(now, batch, clock)
 
     # training ---------------------------------------------------------------------------------------------------------
@@ -167,31 +178,15 @@ class Trainer:
             discarded_stale=plan.num_stale,
             unscored=plan.num_unscored,
         )
-        left_out = await self._take_in(now, batch, plan)
-        clock.end("fetch", anyio.current_time())
+        taken = await now.learner.take_in(batch, plan, version)
+        clock.end("fetch")
         measured = await self._gate(now, plan, version)
-        clock.end("mismatch", anyio.current_time())
+        clock.end("mismatch")
         self._status.state = "training"
-        figures = await self._train(now, version)
-        clock.end("train", anyio.current_time())
+        trained = await now.learner.train(version, clock)
         self._status.state = "saving"
-        metrics = plan.metrics() | figures.metrics() | measured | left_out | clock.phases
+        metrics = plan.metrics() | trained | measured | taken
         await self._publish(now, batch, metrics, clock)
-
-    async def _take_in(self, now: "_Iterations", batch: Sequence[Judged], plan: BatchPlan) -> dict[str, float]:
-        """Adds the fresh successful episodes' steps to the replay buffer."""
-        successful = {judgement.episode for judgement in plan.successes}
-        left_out: Counter[str] = Counter()
-        usable: list[RecordRef] = []
-        for item in batch:
-            await item.ready.wait()
-            if item.judgement.episode in successful:
-                usable.extend(item.steps.usable)
-                left_out.update({reason.value: count for reason, count in item.steps.left_out.items()})
-        now.replay.add(now.state.version, usable)
-        return {"fresh_samples": float(len(usable)), "replay": float(len(now.replay.entries))} | {
-            f"left_out_{reason}": float(count) for reason, count in left_out.items() if count
-        }
 
     async def _gate(self, now: "_Iterations", plan: BatchPlan, version: PolicyVersion) -> dict[str, float]:
         async def logprobs(samples: Sequence[Sample]) -> list[np.ndarray]:
@@ -201,48 +196,23 @@ class Trainer:
         self._status.metrics.update(measured)
         return measured
 
-    async def _train(self, now: "_Iterations", version: PolicyVersion) -> TrainingFigures:
-        figures = TrainingFigures()
-        refs = now.replay.draw(self._trainer.seed, version)
-        if not refs:
-            _log.warning("nothing_to_train_on", version=version)
-            return figures
-        send, receive = anyio.create_memory_object_stream[list[Sample]](1)
-        async with receive, companions(partial(self._load_ahead, now, refs, version, send)):
-            async for samples in receive:
-                result = await self._in_thread(partial(now.engine.train, samples))
-                figures.add(result, len(samples))
-                self._status.metrics.update(loss=result.loss, trained=figures.num_samples)
-        return figures
-
-    async def _load_ahead(
-        self, now: "_Iterations", refs: Sequence[RecordRef], version: PolicyVersion, send: MemoryObjectSendStream[list[Sample]]
-    ) -> None:
-        """Has the next optimizer step's samples ready while the present one trains."""
-        async with send:
-            for epoch in range(self._algorithm.num_train_epochs):
-                size = now.engine.step_size
-                for chosen in training_order(len(refs), size, seed=self._trainer.seed, iteration=version, epoch=epoch):
-                    samples = await now.store.samples([refs[index] for index in chosen])
-                    if samples:
-                        await send.send(samples)
-
     async def _publish(
         self, now: "_Iterations", batch: Sequence[Judged], metrics: dict[str, float], clock: PhaseClock
     ) -> None:
         version = PolicyVersion(now.state.version + 1)
-        state = TrainerState(
-            version=version,
-            position=self._passes.after(now.state.position, seq=batch[-1].seq, count=len(batch)),
-            num_trajectories=now.state.num_trajectories + len(batch),
-            num_updates=now.engine.num_updates,
-            replay=now.replay.entries,
+        state = now.learner.remember(
+            TrainerState(
+                version=version,
+                position=self._passes.after(now.state.position, seq=batch[-1].seq, count=len(batch)),
+                num_trajectories=now.state.num_trajectories + len(batch),
+                num_updates=now.engine.num_updates,
+            )
         )
         weights = await self._in_thread(now.engine.state)
         folder, files = await self._in_thread(
             lambda: write_checkpoint(self._root, base=self._base, engine=weights, state=state)
         )
-        clock.end("save", anyio.current_time())
+        clock.end("save")
         metrics = metrics | clock.phases
         checkpoint = Checkpoint(
             run=self._subjects.run,
@@ -274,4 +244,4 @@ class _Iterations:
     engine: TrainingEngine
     store: StepStore
     state: TrainerState
-    replay: Replay
+    learner: Learner

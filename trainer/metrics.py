@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from schemas.config import AlgorithmConfig, LogConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName
+from schemas.training_config import AlgorithmConfig, LogConfig
 
 
 class MetricsLog:

@@ -1,13 +1,14 @@
 """What the trainer's loop asks of its heavy parts: a training engine, and a builder of samples. Loads without torch."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
 from schemas.messages import RecordRef, StepRequest
+from trainer.items import Item
 from trainer.samples import LeftOut, Patches, Sample
 from trainer.truncation import Truncation
 
@@ -17,11 +18,13 @@ class StepResult:
     """One optimizer step."""
 
     loss: float
-    """Mean over the step's completion tokens, all ranks."""
+    """The sum of weight * token loss over the step, all ranks."""
     grad_norm: float
     learning_rate: float
     num_tokens: int
     """Completion tokens trained on."""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """The objective's own, means over the same tokens."""
 
 
 class EngineFiles(Protocol):
@@ -45,12 +48,24 @@ class TrainingEngine(Protocol):
         """Samples of one optimizer step, all ranks."""
         ...
 
-    def train(self, samples: Sequence[Sample]) -> StepResult:
-        """Makes one optimizer step over all `samples`, however many."""
+    def train(self, items: Sequence[Item]) -> StepResult:
+        """Makes one optimizer step over all `items`, however many; their weights say what each token counts."""
+        ...
+
+    def train_critic(self, items: Sequence[Item]) -> StepResult:
+        """Makes one optimizer step of the critic towards the items' returns. Only where the objective needs one."""
         ...
 
     def completion_logprobs(self, samples: Sequence[Sample], truncation: Truncation | None = None) -> list[np.ndarray]:
         """Log-probabilities of every sample's completion tokens, float32, under the present weights."""
+        ...
+
+    def reference_logprobs(self, samples: Sequence[Sample], truncation: Truncation | None = None) -> list[np.ndarray]:
+        """The same under the frozen reference. Only where the objective needs one."""
+        ...
+
+    def values(self, samples: Sequence[Sample]) -> list[np.ndarray]:
+        """The critic's value before each completion token, float32. Only where the objective needs one."""
         ...
 
     def state(self) -> EngineFiles:

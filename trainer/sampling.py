@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from trainer.batches import collate
+from trainer.items import Item, targets_of
 from trainer.sample_builder import PixelScale
 from trainer.samples import Sample
 
@@ -53,7 +54,7 @@ def _decode(
     max_new_tokens: int,
     generator: torch.Generator,
 ) -> list[list[int]]:
-    batch = collate(samples, [0.0] * len(samples), scale)
+    batch = collate([Item(sample, targets_of(sample)) for sample in samples], scale)
     length = samples[0].num_prompt
     prompt_positions = batch.positions[:, :, :length]
     after = prompt_positions.amax(dim=(0, 2)) + 1

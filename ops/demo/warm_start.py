@@ -37,7 +37,6 @@ from trainer.checkpoints import TrainerState, write_checkpoint
 from trainer.engine import TrainEngine, open_engine
 from trainer.episode_steps import StepStore
 from trainer.imitation import imitate
-from trainer.losses.behaviour_cloning import behaviour_cloning
 from trainer.model_folder import suppressed_tokens
 from trainer.sample_builder import PixelScale, SampleBuilder, pixel_scale
 from trainer.samples import Sample
@@ -115,7 +114,7 @@ def _train(
 ) -> None:
     base = Path(config.policy_config.base_model)
     examiner = _Examiner(base, samples[: settings.num_kept_out], targets[: settings.num_kept_out], config)
-    with open_engine(base, settings=engine_settings(config), objective=behaviour_cloning) as engine:
+    with open_engine(base, settings=engine_settings(config)) as engine:
         updates = imitate(engine, samples[settings.num_kept_out :], num_epochs=10_000, seed=config.trainer_config.seed)
         for num_updates, result in enumerate(updates, start=1):
             status.metrics.update(updates=num_updates, loss=result.loss)

@@ -15,6 +15,7 @@ from ops.trainer_role import train_with
 from schemas.config import SimulationConfig
 from schemas.errors import CheckpointCorrupt
 from schemas.messages import RecordRef, StepRequest
+from trainer.items import Item
 from trainer.ports import StepResult
 from trainer.samples import LeftOut, Patches, Sample
 from trainer.truncation import Truncation
@@ -57,14 +58,24 @@ class SimulatedTrainEngine:
     def num_updates(self) -> int:
         return self.counters.num_updates
 
-    def train(self, samples: Sequence[Sample]) -> StepResult:
+    def train(self, items: Sequence[Item]) -> StepResult:
         time.sleep(self.config.train_latency_ms / 1000.0)
-        num_tokens = sum(sample.num_completion for sample in samples)
+        num_tokens = sum(item.sample.num_completion for item in items)
         self.counters = Counters(self.counters.num_updates + 1, self.counters.num_tokens + num_tokens)
         return StepResult(loss=1.0 / self.counters.num_updates, grad_norm=1.0, learning_rate=0.0, num_tokens=num_tokens)
 
     def completion_logprobs(self, samples: Sequence[Sample], truncation: Truncation | None = None) -> list[np.ndarray]:
         return [sample.logprobs for sample in samples]
+
+    def reference_logprobs(self, samples: Sequence[Sample], truncation: Truncation | None = None) -> list[np.ndarray]:
+        return [sample.logprobs for sample in samples]
+
+    def train_critic(self, items: Sequence[Item]) -> StepResult:
+        num_tokens = sum(item.sample.num_completion for item in items)
+        return StepResult(loss=0.0, grad_norm=0.0, learning_rate=0.0, num_tokens=num_tokens)
+
+    def values(self, samples: Sequence[Sample]) -> list[np.ndarray]:
+        return [np.zeros(sample.num_completion, dtype=np.float32) for sample in samples]
 
     def state(self) -> Counters:
         return self.counters

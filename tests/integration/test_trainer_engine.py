@@ -21,9 +21,8 @@ from tests.trainer_world import PlainModel, completion, ref, settings, small
 from trainer.batches import collate, deal
 from trainer.checkpoints import TrainerState, write_checkpoint
 from trainer.engine import open_engine
-from trainer.imitation import imitate
+from trainer.imitation import cloning_items, imitate
 from trainer.logprobs import cut
-from trainer.losses.behaviour_cloning import behaviour_cloning
 from trainer.model_folder import suppressed_tokens
 from trainer.ports import StepResult
 from trainer.sample_builder import SampleBuilder, pixel_scale
@@ -85,16 +84,14 @@ def make(base: Path, plain: PlainModel) -> Make:
 
 
 def steps(base: Path, samples: Sequence[Sample], *, stage: int = 1, micro: int = 4, count: int = 3) -> list[StepResult]:
-    with open_engine(
-        base, settings=settings(stage, small(per_device_train_batch_size=micro)), objective=behaviour_cloning
-    ) as e:
-        return [e.train(samples) for _ in range(count)]
+    with open_engine(base, settings=settings(stage, small(per_device_train_batch_size=micro))) as e:
+        return [e.train(cloning_items(samples)) for _ in range(count)]
 
 
 def test_logprobs_are_those_of_a_plain_forward_pass(base: Path, plain: PlainModel, make: Make) -> None:
     suppressed = suppressed_tokens(base)
     samples = [make(0), make(1, num_pictures=3), make(2, length=12), make(3, num_pictures=2)]
-    with open_engine(base, settings=settings(), objective=behaviour_cloning) as engine:
+    with open_engine(base, settings=settings()) as engine:
         ours = engine.completion_logprobs(samples)
     for sample, logprobs in zip(samples, ours, strict=True):
         pictures = [tiny_models.picture(sample.ref.step + index).data for index in range(len(sample.pictures))]
@@ -120,7 +117,7 @@ def test_truncation_and_temperature_are_the_samplers(make: Make, base: Path) -> 
         "min_p": [True, True, False, False],
         "sampled": [True, False, False, True],
     }
-    with open_engine(base, settings=settings(), objective=behaviour_cloning) as engine:
+    with open_engine(base, settings=settings()) as engine:
         cold, warm = engine.completion_logprobs([make(0, temperature=0.1), make(0, temperature=1.0)])
         two = engine.completion_logprobs([make(0)], Truncation(top_k=1))[0]
     assert np.abs(cold - warm).max() > 0.5
@@ -147,20 +144,20 @@ def test_zero_stages_agree_and_the_loss_falls(base: Path, make: Make) -> None:
 @pytest.mark.parametrize("stage", [1, 3])
 def test_a_saved_engine_continues_exactly(base: Path, make: Make, tmp_path: Path, stage: int) -> None:
     samples = [make(seed) for seed in range(4)]
-    with open_engine(base, settings=settings(stage), objective=behaviour_cloning) as engine:
+    with open_engine(base, settings=settings(stage)) as engine:
         for _ in range(3):
-            engine.train(samples)
+            engine.train(cloning_items(samples))
         folder, _ = write_checkpoint(tmp_path, base=base, engine=engine.state(), state=STATE)
-        expected = [engine.train(samples) for _ in range(3)]
-    with open_engine(folder, settings=settings(stage), objective=behaviour_cloning, resume=True) as engine:
+        expected = [engine.train(cloning_items(samples)) for _ in range(3)]
+    with open_engine(folder, settings=settings(stage), resume=True) as engine:
         assert engine.num_updates == 3
-        continued = [engine.train(samples) for _ in range(3)]
+        continued = [engine.train(cloning_items(samples)) for _ in range(3)]
     assert continued == expected
 
 
 def test_a_checkpoint_loads_in_transformers(base: Path, make: Make, tmp_path: Path) -> None:
-    with open_engine(base, settings=settings(), objective=behaviour_cloning) as engine:
-        engine.train([make(0)])
+    with open_engine(base, settings=settings()) as engine:
+        engine.train(cloning_items([make(0)]))
         folder, _ = write_checkpoint(tmp_path, base=base, engine=engine.state(), state=STATE)
         ours = engine.completion_logprobs([make(1)])[0]
     AutoProcessor.from_pretrained(folder)
@@ -186,7 +183,7 @@ def test_pictures_are_normalised_as_by_the_processor(base: Path, plain: PlainMod
     from PIL import Image
 
     sample = make(5, num_pictures=2)
-    batch = collate([sample], [1.0], pixel_scale(base))
+    batch = collate(cloning_items([sample]), pixel_scale(base))
     pictures = [Image.open(io.BytesIO(tiny_models.picture(5 + index).data)) for index in range(2)]
     expected = plain.images(images=pictures, return_tensors="pt")
     assert batch.pixels is not None
@@ -209,16 +206,18 @@ def test_steps_that_cannot_be_trained_on_are_named(base: Path, plain: PlainModel
 
 def test_dealing_gives_every_rank_equally_many_micro_batches(make: Make) -> None:
     samples = [make(seed, length=length) for seed, length in enumerate((9, 8, 7, 6, 5))]
-    shares = deal(samples, num_ranks=2, micro_batch=2)
-    shown = [[[(sample.ref.step, weight) for sample, weight in part] for part in share] for share in shares]
-    assert shown == [[[(0, 1.0), (2, 1.0)], [(4, 1.0)]], [[(1, 1.0), (3, 1.0)], [(0, 0.0)]]]
+    shares = deal(cloning_items(samples), num_ranks=2, micro_batch=2)
+    shown = [
+        [[(item.sample.ref.step, bool(item.targets.weights.any())) for item in part] for part in share] for share in shares
+    ]
+    assert shown == [[[(0, True), (2, True)], [(4, True)]], [[(1, True), (3, True)], [(0, False)]]]
 
 
 def test_imitation_learns_and_can_be_sampled(base: Path, make: Make) -> None:
     """Two pictures, two answers: after a hundred steps the model says what it was shown."""
     samples = [make(seed, length=3) for seed in (0, 1)]
     algorithm = small(learning_rate=5e-3, per_device_train_batch_size=2)
-    with open_engine(base, settings=settings(algorithm=algorithm), objective=behaviour_cloning) as engine:
+    with open_engine(base, settings=settings(algorithm=algorithm)) as engine:
         losses = [step.loss for step in imitate(engine, samples, num_epochs=100, seed=0)]
         answers = sample_completions(
             engine.model,
@@ -248,7 +247,7 @@ def on_ranks(base: Path) -> None:
     from trainer.engine import follow
 
     if os.environ["RANK"] != "0":
-        follow(settings=settings(2), objective=behaviour_cloning)
+        follow(settings=settings(2))
         return
     builder = SampleBuilder(base, cutoff_len=200)
     plain = PlainModel(base)
@@ -260,8 +259,8 @@ def on_ranks(base: Path) -> None:
         )
         for seed in range(7)
     ]
-    with open_engine(base, settings=settings(2), objective=behaviour_cloning) as engine:
-        losses = [engine.train(samples).loss for _ in range(3)]
+    with open_engine(base, settings=settings(2)) as engine:
+        losses = [engine.train(cloning_items(samples)).loss for _ in range(3)]
         state = engine.state()
         logprob = float(engine.completion_logprobs(samples[:2])[1][0])
     print("LOSSES", *losses, "STATE", float(sum(weight.double().sum() for weight in state.weights.values())), logprob)
@@ -269,8 +268,8 @@ def on_ranks(base: Path) -> None:
 
 def test_two_ranks_agree_with_one(base: Path, make: Make) -> None:
     samples = [make(seed) for seed in range(7)]
-    with open_engine(base, settings=settings(2), objective=behaviour_cloning) as engine:
-        alone = [engine.train(samples).loss for _ in range(3)]
+    with open_engine(base, settings=settings(2)) as engine:
+        alone = [engine.train(cloning_items(samples)).loss for _ in range(3)]
         weights = float(sum(weight.double().sum() for weight in engine.state().weights.values()))
         logprob = float(engine.completion_logprobs(samples[:2])[1][0])
     with socket.socket() as free:

@@ -18,6 +18,7 @@ from tests.trainer_world import SUBJECTS, judge, train_task
 from trainer.episode_steps import EpisodeSteps
 from trainer.feeder_state import FeederState
 from trainer.intake import open_intake
+from trainer.scores import is_success
 
 
 def ended(index: int, *, demonstrate: bool = False) -> Trajectory:
@@ -40,7 +41,9 @@ class OneTrainer:
     async def live(self, num_batches: int, *, begins_another: bool) -> None:
         """Announces so many batches, then dies: at once, or when it has worked on one more without announcing it."""
         ahead = 2 * self.size
-        async with open_intake(self.bus, SUBJECTS, _steps_of, rubric=RUBRIC, after_seq=self.position, ahead=ahead) as intake:
+        async with open_intake(
+            self.bus, SUBJECTS, _steps_of, is_success, rubric=RUBRIC, after_seq=self.position, ahead=ahead
+        ) as intake:
             for number in range(num_batches + begins_another):
                 batch = await intake.batch(self.size, lambda count: None)
                 for item in batch:

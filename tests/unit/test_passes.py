@@ -13,6 +13,7 @@ from tests.trainer_world import SUBJECTS, judge, play, train_task
 from trainer.episode_steps import EpisodeSteps
 from trainer.intake import open_intake
 from trainer.passes import Passes, Position
+from trainer.scores import is_success
 
 
 def test_online_there_is_one_pass_without_an_end() -> None:
@@ -57,8 +58,8 @@ async def test_a_pass_reads_what_is_stored_whoever_played_it_and_ends() -> None:
     bus = MemoryBus(SUBJECTS)
     for index in range(4):
         await judge(bus, await play(bus, train_task(index, demonstrate=index == 1)))
-    async with open_intake(bus, SUBJECTS, _no_steps, rubric=RUBRIC, after_seq=0, ahead=2, limit=3) as intake:
+    async with open_intake(bus, SUBJECTS, _no_steps, is_success, rubric=RUBRIC, after_seq=0, ahead=2, limit=3) as intake:
         assert [item.seq for item in await intake.batch(2, lambda _: None)] == [1, 2]
         assert [item.seq for item in await intake.batch(2, lambda _: None)] == [3], "the fourth came later"
-    async with open_intake(bus, SUBJECTS, _no_steps, rubric=RUBRIC, after_seq=0, ahead=2) as intake:
+    async with open_intake(bus, SUBJECTS, _no_steps, is_success, rubric=RUBRIC, after_seq=0, ahead=2) as intake:
         assert [item.seq for item in await intake.batch(3, lambda _: None)] == [1, 3, 4], "online no demonstration"

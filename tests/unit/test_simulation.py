@@ -20,6 +20,7 @@ from schemas.errors import CheckpointCorrupt, PageFailed
 from schemas.ids import PolicyVersion
 from schemas.messages import Action, ActionKind
 from tests import builders
+from trainer.items import Item, targets_of
 from trainer.task_files import read_tasks
 
 pytestmark = pytest.mark.anyio
@@ -107,7 +108,7 @@ def test_what_was_learnt_comes_back_from_a_checkpoint(tmp_path: Path) -> None:
     sample = builder.build(ref, step, builder.patches([b"x" * 100]))
     engine = SimulatedTrainEngine(CONFIG)
 
-    engine.train([sample])
+    engine.train([Item(sample, targets_of(sample))])
     (tmp_path / "trainer").mkdir()
     engine.state().write(tmp_path)
 

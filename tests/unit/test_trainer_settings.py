@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from schemas.config import AlgorithmConfig, LogConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName
+from schemas.training_config import AlgorithmConfig, LogConfig
 from tests.trainer_world import CONFIGS
 from trainer.deepspeed_config import read_deepspeed_config
 from trainer.metrics import open_metrics

@@ -1,9 +1,10 @@
-"""Objectives, one a file. An objective gives every completion token its loss; aggregation is the same for all.
+"""Policy losses, one a file: every completion token's loss from its log-probability and its targets.
 
-The step's loss is the sum of weight * token loss over all micro-batches and ranks, divided by the step's global sum of
-weights: the mean over tokens, and the same however the batch is split.
+Aggregation is the same for all and has happened before (`Batch.weights`): a loss file never divides by a number of tokens.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
@@ -11,7 +12,27 @@ import torch
 from trainer.batches import Batch
 
 
-class Objective(Protocol):
-    """Token losses from the trainer's log-probabilities, float32 (N,) -> (N,)."""
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """What the model says of a batch's N completion tokens. (DeepSpeed's hooks look into it by `vars`: no slots.)"""
 
-    def __call__(self, logprobs: torch.Tensor, batch: Batch) -> torch.Tensor: ...
+    logprobs: torch.Tensor
+    """float32, (N,)."""
+    entropies: torch.Tensor | None = None
+    """float32, (N,): of the whole distribution at each token; None when the objective did not ask for it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenLosses:
+    """Of one micro-batch."""
+
+    losses: torch.Tensor
+    """float32, (N,)."""
+    figures: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    """Detached, (N,) each: reported as means over the step's trained tokens, all micro-batches and ranks."""
+
+
+class Loss(Protocol):
+    """One file of this folder: logprobs float32 (N,) and the batch's targets -> losses (N,)."""
+
+    def __call__(self, logprobs: torch.Tensor, batch: Batch) -> TokenLosses: ...

@@ -3,9 +3,10 @@
 import torch
 
 from trainer.batches import Batch
+from trainer.losses import TokenLosses
 
 
-def behaviour_cloning(logprobs: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """float32 (N,) -> (N,); which samples count is decided before they get here."""
+def behaviour_cloning(logprobs: torch.Tensor, batch: Batch) -> TokenLosses:
+    """Which samples count is decided before they get here."""
     del batch
-    return -logprobs
+    return TokenLosses(-logprobs)

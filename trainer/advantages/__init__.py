@@ -1,0 +1,49 @@
+"""Advantage estimators, one a file: from rewards to what every sampled token was worth, float64 on the CPU.
+
+An estimator sees whole groups of one iteration and returns, for every episode and step, one number a completion token. Where a
+formula knows only episodes or steps, all tokens of a step have the same. Masks and aggregation come later.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from schemas.ids import GroupId
+
+Steps = tuple[np.ndarray, ...]
+"""float64, (completion,) for each step of an episode that is trained on, in order."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EpisodeRewards:
+    """What an estimator knows of one episode."""
+
+    group: GroupId
+    reward: float
+    """Of the whole episode, shaped."""
+    rewards: Steps
+    """By token: the episode's reward at its last token, or what each step earned at that step's last token, less the divergence
+    from the reference where that is configured."""
+    num_steps: int
+    """Answered steps, those that are not trained on included."""
+    values: Steps = ()
+    """The critic's value before each token; empty without a critic."""
+    greedy: bool = False
+    """A baseline of remax: sampled greedily, and not trained on."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EpisodeAdvantages:
+    """In the order of `EpisodeRewards`."""
+
+    advantages: Steps
+    returns: Steps = ()
+    """What the critic is trained towards; empty without a critic."""
+
+
+class Estimator(Protocol):
+    """One file of this folder, with its settings."""
+
+    def __call__(self, episodes: Sequence[EpisodeRewards]) -> list[EpisodeAdvantages]: ...

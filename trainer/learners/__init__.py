@@ -1,0 +1,35 @@
+"""Learners, one a file: what an iteration makes of its judged episodes.
+
+The loop collects, gates, publishes and resumes; a learner decides what is trained on and towards what. What it remembers from
+one iteration to the next stands in `TrainerState`, so that a trainer that was killed continues as if it had never stopped.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from schemas.ids import PolicyVersion
+from schemas.messages import Judgement
+from trainer.checkpoints import TrainerState
+from trainer.consumption import BatchPlan
+from trainer.figures import PhaseClock
+from trainer.intake import Judged
+
+
+class Learner(Protocol):
+    """Lives as long as the trainer."""
+
+    def wants(self, judgement: Judgement) -> bool:
+        """Whether the episode's steps are to be fetched ahead of their turn."""
+        ...
+
+    async def take_in(self, batch: Sequence[Judged], plan: BatchPlan, version: PolicyVersion) -> dict[str, float]:
+        """Takes an iteration's judgements in; returns figures."""
+        ...
+
+    async def train(self, version: PolicyVersion, clock: PhaseClock) -> dict[str, float]:
+        """Trains what was taken in, from `version` to the next; returns figures."""
+        ...
+
+    def remember(self, state: TrainerState) -> TrainerState:
+        """The state with what this learner needs after a restart."""
+        ...

@@ -1,0 +1,75 @@
+"""The optimizer steps of one iteration: shuffled epochs, the next step's samples loaded while the present one trains."""
+
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import anyio
+from anyio.streams.memory import MemoryObjectSendStream
+
+from bus.companions import companions
+from bus.presence import Status
+from schemas.ids import PolicyVersion
+from schemas.messages import RecordRef
+from trainer.episode_steps import StepStore
+from trainer.figures import TrainingFigures
+from trainer.items import Item
+from trainer.ports import StepResult, TrainingEngine
+from trainer.replay import training_order
+from trainer.samples import Sample
+
+T = TypeVar("T")
+MakeItems = Callable[[Sequence[Sample]], list[Item]]
+"""What the samples of one optimizer step are trained towards."""
+
+
+class InThread(Protocol):
+    """Runs torch or disk work beside the event loop, so that heartbeats go on; one at a time."""
+
+    def __call__(self, work: Callable[[], T]) -> Coroutine[Any, Any, T]: ...
+
+
+class Updates:
+    """Optimizer steps for whichever learner asks."""
+
+    def __init__(
+        self, engine: TrainingEngine, store: StepStore, in_thread: InThread, status: Status, *, num_epochs: int, seed: int
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._in_thread = in_thread
+        self._status = status
+        self._num_epochs = num_epochs
+        self._seed = seed
+
+    async def run(
+        self,
+        refs: Sequence[RecordRef],
+        make_items: MakeItems,
+        version: PolicyVersion,
+        step: Callable[[Sequence[Item]], StepResult] | None = None,
+    ) -> TrainingFigures:
+        """Trains on the steps `refs`, `num_train_epochs` times; `step`: the policy's if not given."""
+        figures = TrainingFigures()
+        send, receive = anyio.create_memory_object_stream[list[Item]](1)
+        async with receive, companions(partial(self._load_ahead, refs, make_items, version, send)):
+            async for items in receive:
+                result = await self._in_thread(partial(step or self._engine.train, items))
+                figures.add(result, len(items))
+                self._status.metrics.update(loss=result.loss, trained=figures.num_samples)
+        return figures
+
+    async def _load_ahead(
+        self,
+        refs: Sequence[RecordRef],
+        make_items: MakeItems,
+        version: PolicyVersion,
+        send: MemoryObjectSendStream[list[Item]],
+    ) -> None:
+        async with send:
+            for epoch in range(self._num_epochs):
+                size = self._engine.step_size
+                for chosen in training_order(len(refs), size, seed=self._seed, iteration=version, epoch=epoch):
+                    samples = await self._store.samples([refs[index] for index in chosen])
+                    if samples:
+                        await send.send(make_items(samples))
