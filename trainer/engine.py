@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoModelForImageTextToText, PreTrainedModel
+from transformers import PreTrainedModel
 
 from schemas.errors import CheckpointCorrupt
 from schemas.ids import EpisodeId
@@ -26,10 +26,10 @@ from trainer.commands import Command, LogprobsCommand, OpenCommand, StateCommand
 from trainer.deepspeed_config import DeepSpeedConfig
 from trainer.engine_state import EngineState, read_optimizer_state, read_state, restore_state
 from trainer.items import Item, targets_of
+from trainer.loading import load_policy
 from trainer.logprobs import CompletionModel
 from trainer.model_folder import suppressed_tokens
 from trainer.objective import Objective, PolicyObjective
-from trainer.patch_embedding import fast_patch_embedding
 from trainer.ports import StepResult
 from trainer.ranks import Ranks
 from trainer.sample_builder import pixel_scale
@@ -90,13 +90,7 @@ class TrainEngine:
         threads = settings.trainer.torch_threads
         if threads or (os.cpu_count() or 1) <= 4:
             torch.set_num_threads(threads or 1)
-        self.model: PreTrainedModel = AutoModelForImageTextToText.from_pretrained(
-            folder, dtype=getattr(torch, settings.deepspeed.dtype)
-        )
-        if settings.trainer.fast_patch_embedding:
-            fast_patch_embedding(self.model)
-        if settings.deepspeed.checkpoints_activations:
-            self.model.gradient_checkpointing_enable({"use_reentrant": False})
+        self.model = load_policy(folder, settings.deepspeed, settings.trainer)
         optimizer = torch.optim.AdamW(
             self.model.parameters(),
             lr=algorithm.learning_rate,
