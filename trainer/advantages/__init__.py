@@ -24,7 +24,7 @@ class EpisodeRewards:
     reward: float
     """Of the whole episode, shaped."""
     rewards: Steps
-    """By token: the episode's reward at its last token, or what each step earned at that step's last token, less the divergence
+    """By token: the episode's reward at its last token, or what each step earned at the end of that step, less the divergence
     from the reference where that is configured."""
     num_steps: int
     """Answered steps, those that are not trained on included."""
