@@ -24,6 +24,10 @@ class AlgorithmConfig:
     """A sample of iteration i is drawn with weight (i + 1) ** power."""
     replay_iterations: int = 4
     """Latest iterations that samples are drawn from."""
+    replay_capacity: int = 0
+    """Steps that are kept to be drawn from; the oldest go first. 0: no limit."""
+    val_split_ratio: float = 0.0
+    """Share of the tasks, chosen by their names, that cloning does not train on; `val_loss` is their negative log-likelihood."""
     filter_same_screenshot: bool = True
     """Leave out steps that did not change the picture."""
     cutoff_len: int = 16384
@@ -46,6 +50,14 @@ class AlgorithmConfig:
         for name in ("positive_samples_to_train", "replay_iterations", "cutoff_len", "per_device_train_batch_size"):
             require(getattr(self, name) > 0, f"algorithm_config.{name} is {getattr(self, name)}: write a number above 0")
         require(self.gradient_accumulation_steps > 0, "algorithm_config.gradient_accumulation_steps must be above 0")
+        require(
+            self.replay_capacity >= 0,
+            f"algorithm_config.replay_capacity is {self.replay_capacity}: write 0 (no limit) or more",
+        )
+        require(
+            0 <= self.val_split_ratio < 1,
+            f"algorithm_config.val_split_ratio is {self.val_split_ratio}: write 0 (none) or a share below 1, as in 0.05",
+        )
         require(self.learning_rate > 0, "algorithm_config.learning_rate must be above 0")
 
 

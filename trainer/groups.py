@@ -12,6 +12,7 @@ import msgspec
 from schemas.ids import EpisodeId, GroupId, PolicyVersion
 from schemas.messages import Judgement, RecordRef
 from schemas.training_config import ObjectiveConfig
+from trainer.consumption import staleness
 from trainer.scores import score
 
 
@@ -148,7 +149,7 @@ def intend(groups: Iterable[Group], objective: ObjectiveConfig, *, version: int,
             num_dropped += 1
             continue
         scored = [member for member in group.members if member.reward is not None]
-        fresh = tuple(member for member in scored if bound is None or version - min(member.versions, default=version) <= bound)
+        fresh = tuple(member for member in scored if bound is None or staleness(member, version) <= bound)
         num_stale += len(scored) - len(fresh)
         baseline = objective.adv_estimator != "remax" or any(member.greedy for member in fresh)
         if baseline and not all(member.greedy for member in fresh):
