@@ -45,8 +45,6 @@ class TrainerState(msgspec.Struct, frozen=True, kw_only=True):
     """Cloning: what `val_loss` is measured on."""
     carried: tuple[Member, ...] = ()
     """Policy gradients: members of groups that are not complete yet."""
-    num_surplus: int = 0
-    """Policy gradients with refill: episodes of the last iteration beyond what it needed; the next one needs so many fewer."""
 
 
 def write_checkpoint(root: Path, *, base: Path, engine: EngineFiles, state: TrainerState) -> tuple[Path, tuple[FileHash, ...]]:

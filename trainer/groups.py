@@ -1,7 +1,7 @@
 """Groups: episodes of one task that are compared with each other, assembled as their judgements arrive. Pure.
 
-Invariant: which groups there are and which of them vary is a function of the judgements in their order alone. So trainer and
-feeder count the same, and a trainer that was killed goes on with the same groups.
+Invariant: which groups there are and which of them vary is a function of the judgements in their order alone. So the feeder
+comes to the same as the trainer, and a trainer that was killed goes on with the same groups.
 """
 
 from collections.abc import Iterable
@@ -13,6 +13,7 @@ from schemas.ids import EpisodeId, GroupId, PolicyVersion
 from schemas.messages import Judgement, RecordRef
 from schemas.training_config import ObjectiveConfig
 from trainer.consumption import staleness
+from trainer.group_variance import lacks_variance
 from trainer.scores import score
 
 
@@ -65,13 +66,8 @@ class Group:
 
     @property
     def varies(self) -> bool:
-        """Whether there is anything to compare: two scored members whose rewards differ."""
-        return len({member.reward for member in self.members if member.reward is not None}) > 1
-
-
-def episodes_of_group(objective: ObjectiveConfig) -> int:
-    """remax has one more than `group_size`: the greedy one."""
-    return objective.group_size + (objective.adv_estimator == "remax")
+        """Whether there is anything to compare: scored members whose rewards differ."""
+        return not lacks_variance([member.reward for member in self.members])
 
 
 class Groups:
@@ -107,19 +103,22 @@ class Groups:
         return closed
 
 
-class Refill:
-    """Says how many episodes dynamic sampling has dropped: with `refill`, so many more may be admitted."""
+class Refilled:
+    """The measure of an iteration with refill: `size` episodes of groups that vary, and at most `max_refill` * `size` in all.
 
-    def __init__(self, objective: ObjectiveConfig) -> None:
-        self._counts = objective.dynamic_sampling == "refill"
-        self._groups = Groups(episodes_of_group(objective))
-        self.num_dropped = 0
+    That bound is rounded down to whole groups, as admission does: an iteration never waits for what is not admitted.
+    """
 
-    def arrive(self, judgement: Judgement) -> None:
-        """Hears the judgement of every training episode once, in any order."""
-        group = self._groups.arrive(Member.of(judgement)) if self._counts else None
-        if group is not None and not group.varies:
-            self.num_dropped += len(group.members)
+    def __init__(self, size: int, objective: ObjectiveConfig) -> None:
+        self._missing = size
+        self._allowed = max(1, int(objective.max_refill * size) // objective.num_members) * objective.num_members
+
+    def is_last(self, completed: Group | None) -> bool:
+        """Hears of every judgement of the iteration; `completed`: the group that is complete with it."""
+        self._allowed -= 1
+        if completed is not None and completed.varies:
+            self._missing -= len(completed.members)
+        return self._missing <= 0 or self._allowed <= 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from trainer.consumption import BatchPlan, staleness
 from trainer.credit import Credit, Episode, credit, episodes_of
 from trainer.episode_steps import EpisodeSteps
 from trainer.figures import PhaseClock
-from trainer.groups import Group, Groups, Intended, Member, episodes_of_group, intend
+from trainer.groups import Group, Groups, Intended, Member, Refilled, intend
 from trainer.intake import IsLast, Judged, sized
 from trainer.items import Item, targets_of
 from trainer.learners.parts import Parts
@@ -50,8 +50,7 @@ class PolicyGradient:
         self._batch_size = batch_size
         self._bound = staleness_bound
         self._anchors = AnchorReader(parts.readings, parts.engine, truncation, proximal=objective.needs_proximal)
-        self._groups = Groups(episodes_of_group(objective), state.carried)
-        self._num_surplus = state.num_surplus
+        self._groups = Groups(objective.num_members, state.carried)
         self._complete: list[Group] = []
         self._steps: dict[EpisodeId, EpisodeSteps] = {}
         self._episodes: list[Episode] = []
@@ -60,22 +59,16 @@ class PolicyGradient:
         return score(judgement) is not None and not judgement.trajectory.task.greedy
 
     def begin(self) -> IsLast:
-        if self._objective.dynamic_sampling != "refill":
-            is_full = sized(self._batch_size)
-        else:
-            is_full = self._is_refilled
+        fixed = sized(self._batch_size)
+        refilled = Refilled(self._batch_size, self._objective) if self._objective.dynamic_sampling == "refill" else None
 
         def is_last(judgement: Judgement) -> bool:
-            group = self._groups.arrive(Member.of(judgement))
-            if group is not None:
-                self._complete.append(group)
-                self._num_surplus += len(group.members) if group.varies else 0
-            return is_full(judgement)
+            completed = self._groups.arrive(Member.of(judgement))
+            if completed is not None:
+                self._complete.append(completed)
+            return refilled.is_last(completed) if refilled is not None else fixed(judgement)
 
         return is_last
-
-    def _is_refilled(self, _: Judgement) -> bool:
-        return self._num_surplus >= self._batch_size
 
     async def take_in(
         self, batch: Sequence[Judged], plan: BatchPlan, version: PolicyVersion, *, ends_pass: bool
@@ -83,7 +76,6 @@ class PolicyGradient:
         """Fetches the steps of the groups that are complete."""
         if ends_pass:
             self._complete += self._groups.close()
-        self._num_surplus = max(0, self._num_surplus - self._batch_size)
         complete, self._complete = self._complete, []
         intended = intend(complete, self._objective, version=version, bound=self._bound)
         for item in batch:
@@ -125,7 +117,7 @@ class PolicyGradient:
             reference = await readings.of(chosen, engine.reference_logprobs) if objective.needs_reference else {}
             clock.end("reference")
         if not chosen:
-            _log.warning("nothing_to_train_on", version=version)
+            _log.warning("nothing_to_train_on", version=version, groups=len({episode.group for episode in self._episodes}))
         figures = await self._parts.updates.run(
             chosen, lambda samples: self._items(samples, found, anchors, reference), version
         )
@@ -134,7 +126,7 @@ class PolicyGradient:
         return figures.metrics() | critic | _credit_figures(found, len(chosen))
 
     def remember(self, state: TrainerState) -> TrainerState:
-        return msgspec.structs.replace(state, carried=self._groups.carried, num_surplus=self._num_surplus)
+        return msgspec.structs.replace(state, carried=self._groups.carried)
 
     def _to_train_on(self, found: Credit, version: PolicyVersion) -> list[RecordRef]:
         """Steps from which the policy has something to learn; none while only the critic learns."""
