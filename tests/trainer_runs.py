@@ -24,6 +24,7 @@ from trainer.model_folder import suppressed_tokens
 from trainer.sample_builder import SampleBuilder
 
 BATCH = 6
+CLONING = ObjectiveConfig()
 REWARDS = (1.0, 1.0, 0.0, 1.0, None, 1.0)
 """Of the episodes of one batch."""
 
@@ -42,7 +43,7 @@ async def trainer(
     max_staleness: int = 9,
     num_stored: int = 0,
     version: int = -1,
-    objective: ObjectiveConfig = ObjectiveConfig(),
+    objective: ObjectiveConfig = CLONING,
     algorithm: AlgorithmConfig = ALGORITHM,
 ) -> AsyncIterator[Trainer]:
     """Offline when episodes are stored; `version`: the one under which the base model sampled them."""
