@@ -1,4 +1,4 @@
-"""Policy gradients on real DeepSpeed and a real tiny model: what is trained on, what is learnt, what kills change (nothing)."""
+"""Policy gradients on real DeepSpeed and a real tiny model: what is trained on, what is learnt, what kills change."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
