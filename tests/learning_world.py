@@ -2,9 +2,8 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -124,7 +123,6 @@ async def train(
     base = root / "base"
     base.mkdir(parents=True, exist_ok=True)
     (base / "config.json").write_text("{}")
-    opened: partial[AbstractContextManager[RecordingEngine]] = partial(recorder.open)
     with open_metrics(root, run=RUN, algorithm=algorithm, log=LogConfig()) as metrics:
         trainer = Trainer(
             bus=bus,
@@ -145,7 +143,7 @@ async def train(
             policy=policy,
             base=base,
             checkpoints=root / "checkpoints",
-            open_engine=opened,
+            open_engine=recorder.open,
             open_builder=lambda _: SimulatedBuilder(),
             metrics=metrics,
         )
