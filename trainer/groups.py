@@ -104,20 +104,19 @@ class Groups:
 
 
 class Refilled:
-    """The measure of an iteration with refill: `size` episodes of groups that vary, and at most `max_refill` * `size` in all.
-
-    That bound is rounded down to whole groups, as admission does: an iteration never waits for what is not admitted.
+    """The measure of an iteration with refill: it ends when the complete groups that vary hold `size` episodes, or when all
+    complete ones hold `max_refill` times as many. The feeder counts the same, so none is waited for that is not admitted.
     """
 
     def __init__(self, size: int, objective: ObjectiveConfig) -> None:
         self._missing = size
-        self._allowed = max(1, int(objective.max_refill * size) // objective.num_members) * objective.num_members
+        self._allowed = objective.max_refill * size
 
     def is_last(self, completed: Group | None) -> bool:
         """Hears of every judgement of the iteration; `completed`: the group that is complete with it."""
-        self._allowed -= 1
-        if completed is not None and completed.varies:
-            self._missing -= len(completed.members)
+        if completed is not None:
+            self._allowed -= len(completed.members)
+            self._missing -= len(completed.members) if completed.varies else 0
         return self._missing <= 0 or self._allowed <= 0
 
 

@@ -44,7 +44,7 @@ class Case:
     async def episodes(self) -> MemoryBus:
         """Members of all groups judged in a random order; enough of them for every iteration."""
         bus, draw = MemoryBus(SUBJECTS), random.Random(self.seed)
-        count = self.num_stored or 2 * BATCH * NUM_ITERATIONS
+        count = self.num_stored or 14 * self.group_size
         order = [divmod(index, self.group_size) for index in range(count)]
         draw.shuffle(order)
         for group, member in order:

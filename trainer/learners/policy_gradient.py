@@ -116,7 +116,7 @@ class PolicyGradient:
             clock.end("proximal")
             reference = await readings.of(chosen, engine.reference_logprobs) if objective.needs_reference else {}
             clock.end("reference")
-        if not chosen:
+        if not chosen and not self._warms_up(version):
             _log.warning("nothing_to_train_on", version=version, groups=len({episode.group for episode in self._episodes}))
         figures = await self._parts.updates.run(
             chosen, lambda samples: self._items(samples, found, anchors, reference), version
@@ -131,11 +131,14 @@ class PolicyGradient:
     def _to_train_on(self, found: Credit, version: PolicyVersion) -> list[RecordRef]:
         """Steps from which the policy has something to learn; none while only the critic learns."""
         objective = self._objective
-        if objective.needs_critic and version < objective.critic.warmup_iterations:
+        if self._warms_up(version):
             return []
         if objective.entropy_coeff or objective.kl_loss_coef:
             return list(found.advantages)
         return found.instructive
+
+    def _warms_up(self, version: PolicyVersion) -> bool:
+        return self._objective.needs_critic and version < self._objective.critic.warmup_iterations
 
     async def _train_critic(self, found: Credit, values: ByStep, version: PolicyVersion) -> dict[str, float]:
         if not self._objective.needs_critic:
