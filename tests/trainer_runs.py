@@ -12,14 +12,14 @@ from bus.presence import Status
 from schemas.config import EnvConfig, FeederConfig, PolicyConfig
 from schemas.messages import Checkpoint, Role
 from schemas.training_config import LogConfig, ObjectiveConfig, TrainerConfig
-from tests.builders import RUBRIC, RUN, WORKER
+from tests.builders import RUBRIC, WORKER
 from tests.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task
 from trainer.checkpoints import folder_of
 from trainer.engine import TrainEngine, open_engine
 from trainer.loop import Trainer
-from trainer.metrics import open_metrics
 from trainer.model_folder import suppressed_tokens
 from trainer.sample_builder import SampleBuilder
+from trainer.tracking.log import open_tracking
 
 BATCH = 6
 REWARDS = (1.0, 1.0, 0.0, 1.0, None, 1.0)
@@ -42,7 +42,7 @@ async def trainer(
     version: int = -1,
 ) -> AsyncIterator[Trainer]:
     """Offline when episodes are stored; `version`: the one under which the base model sampled them."""
-    with open_metrics(root, run=RUN, algorithm=ALGORITHM, log=LogConfig()) as metrics:
+    async with open_tracking(root, bus=bus, subjects=SUBJECTS, log=LogConfig()) as tracking:
         yield Trainer(
             bus=bus,
             subjects=SUBJECTS,
@@ -64,7 +64,7 @@ async def trainer(
             checkpoints=root / "checkpoints",
             open_engine=engines,
             open_builder=lambda folder: SampleBuilder(folder, cutoff_len=ALGORITHM.cutoff_len),
-            metrics=metrics,
+            tracking=tracking,
         )
 
 

@@ -1,4 +1,4 @@
-"""Figures of a batch of judgements that practitioners look at, whatever is trained on it. Pure; docs/metrics.md lists the names."""
+"""Figures of a batch of judgements, whatever is trained on it. Pure; docs/metrics.md lists their names."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -54,7 +54,7 @@ def _ends(batch: Sequence[Judgement]) -> dict[str, float]:
     """How episodes ended, as shares; how judging went."""
     if not batch:
         return {}
-    ends = {outcome: 0 for outcome in Outcome}
+    ends = dict.fromkeys(Outcome, 0)
     for judgement in batch:
         ends[judgement.trajectory.outcome] += 1
     return {f"ended_{outcome.value}": count / len(batch) for outcome, count in ends.items()} | {

@@ -20,29 +20,34 @@ from bus.ports import Bus
 from bus.presence import Status
 from bus.subjects import Subjects
 from schemas.config import EnvConfig, FeederConfig, PolicyConfig
+from schemas.errors import TrainingCollapsed
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Checkpoint
 from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
 from trainer.announcements import Announcements
+from trainer.batch_metrics import batch_metrics
 from trainer.checkpoints import (
     TrainerState,
     folder_of,
+    holds_optimizer,
     prune,
     read_trainer_state,
     verify,
     write_checkpoint,
 )
+from trainer.collapse import CollapseGuard, GuardMemory, Health
 from trainer.consumption import BatchPlan, plan_batch
 from trainer.episode_steps import StepStore
 from trainer.figures import PhaseClock
 from trainer.gate import MismatchGate
+from trainer.good_version import GoodVersion
 from trainer.intake import Judged, open_intake
 from trainer.learners import Learner
 from trainer.learners.cloning import Cloning
-from trainer.metrics import MetricsLog
-from trainer.passes import Passes
-from trainer.ports import Builder, TrainingEngine
+from trainer.passes import Passes, Position
+from trainer.ports import Builder, EngineFiles, TrainingEngine
 from trainer.samples import Sample
+from trainer.tracking.log import Tracking
 from trainer.truncation import Truncation
 from trainer.updates import Updates
 
@@ -76,7 +81,7 @@ class Trainer:
         checkpoints: Path,
         open_engine: OpenEngine,
         open_builder: OpenBuilder,
-        metrics: MetricsLog,
+        tracking: Tracking,
     ) -> None:
         """`rubric`: whose judgements are consumed; `base`: the model that is version 0; `checkpoints`: where versions go."""
         self._bus = bus
@@ -90,6 +95,7 @@ class Trainer:
         self._feeder = feeder
         self._passes = Passes.of(feeder)
         self._mismatch = MismatchGate(trainer, feeder)
+        self._guard = CollapseGuard(trainer, online=feeder.mode != "offline")
         self._announcements = Announcements(bus, subjects)
         self._batch_size = env.train_tasks_rollout_size
         self._truncation = Truncation(top_k=max(0, policy.top_k), top_p=policy.top_p, min_p=policy.min_p)
@@ -97,15 +103,16 @@ class Trainer:
         self._root = checkpoints.resolve()
         self._open_engine = open_engine
         self._open_builder = open_builder
-        self._metrics = metrics
+        self._tracking = tracking
         self._torch = anyio.CapacityLimiter(1)
 
     async def run(self) -> None:
         self._status.state = "loading"
         newest = await self._announcements.newest() or await self._announcements.announce_base(self._base)
-        if newest.version < self._feeder.num_iterations:
+        self._tracking.resume(await self._announcements.all())
+        while newest.version < self._feeder.num_iterations:
             async with self._resumed(newest) as iterations:
-                await self._serve(iterations)
+                newest = await self._serve(iterations)
         self._status.state = "finished"
         _log.info("training_finished", worker=self._worker, version=self._feeder.num_iterations)
 
@@ -117,8 +124,9 @@ class Trainer:
             await anyio.to_thread.run_sync(verify, folder, newest.files)
             state = await anyio.to_thread.run_sync(read_trainer_state, folder)
         with ExitStack() as stack:
-            opened = self._open_engine(folder, newest.version > 0)
+            opened = self._open_engine(folder, newest.version > 0 and holds_optimizer(folder))
             engine = await anyio.to_thread.run_sync(stack.enter_context, opened, limiter=self._torch)
+            engine.rate_factor = state.guard.rate_factor
             builder = await self._in_thread(lambda: self._open_builder(self._base))
             store = StepStore(
                 self._bus,
@@ -137,14 +145,16 @@ class Trainer:
                 seed=self._trainer.seed,
             )
             learner = Cloning(updates, self._algorithm, self._trainer, state)
-            yield _Iterations(engine=engine, store=store, state=state, learner=learner)
+            yield _Iterations(engine=engine, store=store, state=state, learner=learner, newest=newest)
 
-    async def _serve(self, now: "_Iterations") -> None:
-        while now.state.version < self._feeder.num_iterations:
+    async def _serve(self, now: "_Iterations") -> Checkpoint:
+        """Iterates until training is over or has returned to a good version; returns the newest version."""
+        while now.state.version < self._feeder.num_iterations and not now.returned:
             await self._serve_pass(now)
+        return now.newest
 
     async def _serve_pass(self, now: "_Iterations") -> None:
-        """Iterates until the pass or the training is over."""
+        """Iterates until the pass or the training is over, or training has returned."""
         size, begun = self._batch_size, now.state.position
         async with open_intake(
             self._bus,
@@ -156,18 +166,23 @@ class Trainer:
             ahead=2 * size,
             limit=self._passes.remaining(begun),
         ) as intake:
-            while now.state.version < self._feeder.num_iterations and now.state.position.num_passes == begun.num_passes:
+            while self._goes_on(now, begun):
                 clock = PhaseClock()
                 self._status.state = "waiting"
                 batch = await intake.batch(size, lambda count: self._status.metrics.update(collected=count, batch=size))
                 clock.end("wait")
                 await self._iterate(now, batch, clock)
 
+    def _goes_on(self, now: "_Iterations", begun: Position) -> bool:
+        over = now.state.version >= self._feeder.num_iterations or now.state.position.num_passes != begun.num_passes
+        return not over and not now.returned
+
     # training ---------------------------------------------------------------------------------------------------------
 
     async def _iterate(self, now: "_Iterations", batch: Sequence[Judged], clock: PhaseClock) -> None:
-        version = PolicyVersion(now.state.version)
-        plan = plan_batch([item.judgement for item in batch], version=version, bound=self._feeder.staleness_bound)
+        version, guard = PolicyVersion(now.state.version), now.state.guard
+        judgements = [item.judgement for item in batch]
+        plan = plan_batch(judgements, version=version, bound=self._feeder.staleness_bound, plays_for=guard.plays_for)
         _log.info(
             "batch_collected",
             version=version,
@@ -178,6 +193,10 @@ class Trainer:
             discarded_stale=plan.num_stale,
             unscored=plan.num_unscored,
         )
+        guard = self._guard.judge(guard, Health.of(judgements, guard), version)
+        if self._guard.collapsed(guard):
+            await self._return(now, guard, batch, plan, clock)
+            return
         taken = await now.learner.take_in(batch, plan, version)
         clock.end("fetch")
         measured = await self._gate(now, plan, version)
@@ -185,8 +204,39 @@ class Trainer:
         self._status.state = "training"
         trained = await now.learner.train(version, clock)
         self._status.state = "saving"
-        metrics = plan.metrics() | trained | measured | taken
-        await self._publish(now, batch, metrics, clock)
+        weights = await self._in_thread(now.engine.state)
+        state = now.learner.remember(self._behind(now, batch, guard))
+        await self._publish(now, batch, plan.metrics() | trained | measured | taken, clock, state=state, files=weights)
+
+    async def _return(
+        self, now: "_Iterations", guard: GuardMemory, batch: Sequence[Judged], plan: BatchPlan, clock: PhaseClock
+    ) -> None:
+        """Publishes the last good version's files as the next version; whoever resumes from that has returned."""
+        version, good = now.state.version, guard.good
+        said = {"version": version, "good": good, "parse_rate": plan.parse_rate, "success": plan.success}
+        if not self._guard.may_return(guard):
+            raise TrainingCollapsed(
+                f"training collapsed again (parse rate {plan.parse_rate:.2f}, success {plan.success:.2f}) after "
+                f"{guard.num_returns} returns; version {good} was the last good one: begin a new run from its folder with "
+                "a lower algorithm_config.learning_rate, or allow more with trainer_config.guard_max_returns"
+            )
+        _log.error("training_collapsed", **said, batches=guard.num_suspect)
+        self._status.state = "saving"
+        source = await GoodVersion.read(self._bus, self._subjects, good)
+        state = source.state_of(self._behind(now, batch, self._guard.returned(guard, version)))
+        metrics = plan.metrics() | {"guard_returned_to": float(good)}
+        await self._publish(now, batch, metrics, clock, state=state, files=source.files, parent=good)
+        now.returned = True
+
+    def _behind(self, now: "_Iterations", batch: Sequence[Judged], guard: GuardMemory) -> TrainerState:
+        """The state when a batch has been consumed, without what the learner remembers."""
+        return TrainerState(
+            version=now.state.version + 1,
+            position=self._passes.after(now.state.position, seq=batch[-1].seq, count=len(batch)),
+            num_trajectories=now.state.num_trajectories + len(batch),
+            num_updates=now.engine.num_updates,
+            guard=guard,
+        )
 
     async def _gate(self, now: "_Iterations", plan: BatchPlan, version: PolicyVersion) -> dict[str, float]:
         async def logprobs(samples: Sequence[Sample]) -> list[np.ndarray]:
@@ -197,40 +247,42 @@ class Trainer:
         return measured
 
     async def _publish(
-        self, now: "_Iterations", batch: Sequence[Judged], metrics: dict[str, float], clock: PhaseClock
+        self,
+        now: "_Iterations",
+        batch: Sequence[Judged],
+        metrics: dict[str, float],
+        clock: PhaseClock,
+        *,
+        state: TrainerState,
+        files: EngineFiles,
+        parent: int | None = None,
     ) -> None:
-        version = PolicyVersion(now.state.version + 1)
-        state = now.learner.remember(
-            TrainerState(
-                version=version,
-                position=self._passes.after(now.state.position, seq=batch[-1].seq, count=len(batch)),
-                num_trajectories=now.state.num_trajectories + len(batch),
-                num_updates=now.engine.num_updates,
-            )
-        )
-        weights = await self._in_thread(now.engine.state)
-        folder, files = await self._in_thread(
-            lambda: write_checkpoint(self._root, base=self._base, engine=weights, state=state)
+        """Writes and announces the version of `state`; its `parent` is the present one, unless given."""
+        version = PolicyVersion(state.version)
+        folder, hashes = await self._in_thread(
+            lambda: write_checkpoint(self._root, base=self._base, engine=files, state=state)
         )
         clock.end("save")
-        metrics = metrics | clock.phases
+        judgements = [item.judgement for item in batch]
+        metrics = batch_metrics(judgements) | metrics | clock.phases
         checkpoint = Checkpoint(
             run=self._subjects.run,
             version=version,
             uri=folder.as_uri(),
-            files=files,
-            parent=PolicyVersion(now.state.version),
+            files=hashes,
+            parent=PolicyVersion(now.state.version if parent is None else parent),
             trainer_step=state.num_updates,
             judged_seq=batch[-1].seq,
             num_trajectories=state.num_trajectories,
             metrics=metrics,
         )
         await self._announcements.announce(checkpoint)
-        now.state = state
+        now.state, now.newest = state, checkpoint
         self._status.metrics.update(version=version, success=metrics["success"], trajectories=state.num_trajectories)
-        self._metrics.write(version, metrics)
+        await self._tracking.trained(version, metrics, judgements)
         _log.info("version_published", version=version, **{key: round(value, 4) for key, value in metrics.items()})
-        await self._in_thread(lambda: prune(self._root, newest=version, keep=self._trainer.keep_checkpoints))
+        keep, needed = self._trainer.keep_checkpoints, state.guard.needed
+        await self._in_thread(lambda: prune(self._root, newest=version, keep=keep, needed=needed))
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """Runs torch or disk work beside the event loop, so that heartbeats go on; one at a time."""
@@ -245,3 +297,6 @@ class _Iterations:
     store: StepStore
     state: TrainerState
     learner: Learner
+    newest: Checkpoint
+    returned: bool = False
+    """The newest version is not what the engine holds: an earlier one, which training returned to."""

@@ -1,7 +1,7 @@
 """Where figures and sampled episodes of training go, one place a file.
 
-`metrics.jsonl` in the run's folder is the truth; wandb and TensorBoard follow it line by line, each in a thread of its own with
-a position that outlives the trainer. So whichever of them is slow, absent or broken, training never waits for it.
+`metrics.jsonl` in the run's folder is the truth; wandb and TensorBoard follow it line by line, each in a thread of its own
+with a position that outlives the trainer. So whichever of them is slow, absent or broken, training never waits for it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -4,7 +4,7 @@ A round's figures are written once, when all of its episodes have been judged.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 import anyio
 import structlog
@@ -31,9 +31,9 @@ class Evaluations:
         *,
         rubric: str,
         versions: Collection[PolicyVersion],
-        size: Callable[[PolicyVersion], int],
+        size: int,
     ) -> None:
-        """`versions`: those that are evaluated; `size`: episodes of the round of one."""
+        """`versions`: those that are evaluated; `size`: episodes of a round, above 0."""
         self._bus = bus
         self._subjects = subjects
         self._tracking = tracking
@@ -55,13 +55,13 @@ class Evaluations:
         await self._complete.wait()
 
     def _take(self, judgement: Judgement) -> None:
-        # The version that was admitted for: a round is played while training goes on, and may be answered by later ones.
-        version = judgement.trajectory.task.policy_version
+        # Rounds are numbered through: training may have gone on by the time that an episode is admitted or played.
+        version = PolicyVersion(judgement.trajectory.task.index // self._size)
         if version not in self._awaited:
             return
         found = self._judged[version]
         found[judgement.episode] = judgement
-        if len(found) < self._size(version):
+        if len(found) < self._size:
             return
         figures = {EVALUATION + name: value for name, value in round_metrics(list(found.values())).items()}
         self._tracking.evaluated(version, figures)

@@ -1,7 +1,7 @@
 """Brings `metrics.jsonl` to one backend, in a thread of its own and at that backend's pace.
 
-Invariant: nothing that the backend does, or fails to do, reaches the trainer. A row that could not be delivered is tried again,
-also by the next trainer: the position is a file, written behind each delivery.
+Invariant: nothing that the backend does, or fails to do, reaches the trainer. A row that could not be delivered is tried
+again, also by the next trainer: the position is a file, written behind each delivery.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The run's `metrics.jsonl`: a line a version trained and a line a version evaluated, each once however often a trainer died."""
+"""The run's `metrics.jsonl`: a line a version trained, a line a version evaluated, each once however often a trainer died."""
 
 import contextlib
 import os
@@ -82,5 +82,3 @@ def _lines(data: bytes) -> Iterator[tuple[Row, bytes]]:
 
 def _key(row: Row) -> tuple[int, bool]:
     return row.version, row.evaluates
-
-

@@ -18,9 +18,7 @@ ShowStep = Callable[[int, Observation, StepRequest], ShownStep]
 """Draws one step, numbered from 1."""
 
 
-async def shown_episodes(
-    bus: Bus, subjects: Subjects, chosen: Sequence[Judgement], show_step: ShowStep
-) -> list[ShownEpisode]:
+async def shown_episodes(bus: Bus, subjects: Subjects, chosen: Sequence[Judgement], show_step: ShowStep) -> list[ShownEpisode]:
     """In the order given; episodes whose chains have aged out are left out. Raises `BusUnavailable`."""
     evidence = Evidence(bus, subjects)
     found: list[ShownEpisode] = []
@@ -35,9 +33,7 @@ async def shown_episodes(
     return found
 
 
-def _shown(
-    judgement: Judgement, pairs: Sequence[tuple[Observation, StepRequest]], show_step: ShowStep
-) -> ShownEpisode:
+def _shown(judgement: Judgement, pairs: Sequence[tuple[Observation, StepRequest]], show_step: ShowStep) -> ShownEpisode:
     trajectory = judgement.trajectory
     return ShownEpisode(
         episode=judgement.episode,

@@ -21,27 +21,27 @@ class TensorBoardFiles:
     def __init__(self, folder: Path, next_version: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer = SummaryWriter(str(folder), purge_step=next_version)  # type: ignore[no-untyped-call]
+        self._writer = SummaryWriter(str(folder), purge_step=next_version)
 
     def log(self, row: Row) -> None:
         for name, value in row.figures.items():
             tag = name if row.evaluates else f"train/{name}"
-            self._writer.add_scalar(tag, value, row.version)  # type: ignore[no-untyped-call]
-        self._writer.flush()  # type: ignore[no-untyped-call]
+            self._writer.add_scalar(tag, value, row.version)
+        self._writer.flush()
 
     def show(self, version: int, episodes: Sequence[ShownEpisode]) -> None:
         pictures = 0
         for number, episode in enumerate(episodes):
-            self._writer.add_text(f"episode {number}", _text(episode), version)  # type: ignore[no-untyped-call]
+            self._writer.add_text(f"episode {number}", _text(episode), version)
             for index, step in enumerate(episode.steps):
                 if step.picture and pictures < _MOST_PICTURES:
                     pictures += 1
                     tag = f"episode {number}/step {index}"
-                    self._writer.add_image(tag, _pixels(step.picture), version, dataformats="HWC")  # type: ignore[no-untyped-call]
-        self._writer.flush()  # type: ignore[no-untyped-call]
+                    self._writer.add_image(tag, _pixels(step.picture), version, dataformats="HWC")
+        self._writer.flush()
 
     def close(self) -> None:
-        self._writer.close()  # type: ignore[no-untyped-call]
+        self._writer.close()
 
 
 def require_tensorboard() -> None:
