@@ -120,7 +120,6 @@ async def _feed(post: Post) -> None:
     from trainer.feeder import Feeder
 
     config, env = post.config, post.config.env_config
-
     trains, tests = config.feeder_config.mode != "eval", config.feeder_config.tests
     feeder = Feeder(
         bus=post.bus,

@@ -198,7 +198,7 @@ class TrainerConfig:
     """Offline: the policy version of the stored episodes that `policy_config.base_model` is; only its samples are compared,
     before the first update. -1: none. `millrace replay` finds it by the hashes of the weights."""
     keep_checkpoints: int = 3
-    """Latest checkpoints kept on disk; older ones are deleted."""
+    """Latest checkpoints kept on disk; older ones are deleted, except two at most that the guard may need."""
     seed: int = 0
     torch_threads: int = 0
     """CPU threads of one training process; 0: one on machines of up to four cores (others need them), else torch's choice."""

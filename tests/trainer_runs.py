@@ -1,6 +1,6 @@
 """The trainer on real DeepSpeed and a real tiny model, over the in-memory bus: what tests of its runs share."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 
@@ -15,11 +15,14 @@ from schemas.training_config import LogConfig, ObjectiveConfig, TrainerConfig
 from tests.builders import RUBRIC, WORKER
 from tests.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task
 from trainer.checkpoints import folder_of
-from trainer.engine import TrainEngine, open_engine
-from trainer.loop import Trainer
+from trainer.engine import TrainEngine
+from trainer.engine import open_engine as open_deepspeed
+from trainer.loop import OpenEngine, Trainer
 from trainer.model_folder import suppressed_tokens
 from trainer.sample_builder import SampleBuilder
+from trainer.tracking.follower import OpenBackend
 from trainer.tracking.log import open_tracking
+from trainer.tracking.samples import ShowStep
 
 BATCH = 6
 REWARDS = (1.0, 1.0, 0.0, 1.0, None, 1.0)
@@ -27,7 +30,7 @@ REWARDS = (1.0, 1.0, 0.0, 1.0, None, 1.0)
 
 
 def engines(folder: Path, resume: bool) -> AbstractContextManager[TrainEngine]:
-    return open_engine(folder, settings=settings(), resume=resume)
+    return open_deepspeed(folder, settings=settings(), resume=resume)
 
 
 @asynccontextmanager
@@ -40,9 +43,15 @@ async def trainer(
     max_staleness: int = 9,
     num_stored: int = 0,
     version: int = -1,
+    config: TrainerConfig | None = None,
+    open_engine: OpenEngine = engines,
+    log: LogConfig | None = None,
+    show_step: ShowStep | None = None,
+    backends: Mapping[str, OpenBackend] | None = None,
 ) -> AsyncIterator[Trainer]:
     """Offline when episodes are stored; `version`: the one under which the base model sampled them."""
-    async with open_tracking(root, bus=bus, subjects=SUBJECTS, log=LogConfig()) as tracking:
+    log = log or LogConfig()
+    async with open_tracking(root, bus=bus, subjects=SUBJECTS, log=log, backends=backends, show_step=show_step) as tracking:
         yield Trainer(
             bus=bus,
             subjects=SUBJECTS,
@@ -51,7 +60,7 @@ async def trainer(
             status=Status(Role.TRAINER, WORKER),
             algorithm=ALGORITHM,
             objective=ObjectiveConfig(),
-            trainer=TrainerConfig(torch_threads=1, keep_checkpoints=2, stored_version=version),
+            trainer=config or TrainerConfig(torch_threads=1, keep_checkpoints=2, stored_version=version),
             feeder=FeederConfig(
                 mode="offline" if num_stored else "async",
                 num_iterations=num_iterations,
@@ -62,7 +71,7 @@ async def trainer(
             policy=PolicyConfig(top_k=0, top_p=1.0),
             base=base,
             checkpoints=root / "checkpoints",
-            open_engine=engines,
+            open_engine=open_engine,
             open_builder=lambda folder: SampleBuilder(folder, cutoff_len=ALGORITHM.cutoff_len),
             tracking=tracking,
         )

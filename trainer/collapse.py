@@ -90,7 +90,7 @@ class CollapseGuard:
             best_parse_rate=max(memory.best_parse_rate, health.num_parsed / health.num_steps),
             best_success=max(memory.best_success, health.num_successes / health.num_scored if health.num_scored else 0.0),
             num_suspect=0,
-            good=memory.candidate if vindicated else memory.good,
+            good=version if health.played >= version else memory.candidate if vindicated else memory.good,
             candidate=version if vindicated else memory.candidate,
         )
 
