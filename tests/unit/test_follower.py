@@ -45,7 +45,7 @@ def follow(folder: Path, backend: Recorder, *, again_s: float = 60.0) -> Followe
     follower = Follower(
         "recorder", backend.open, metrics=folder / "metrics.jsonl", position=folder / "position", again_s=again_s
     )
-    follower.start()
+    follower.wake()
     return follower
 
 
@@ -72,6 +72,21 @@ def test_a_failure_is_said_once_and_tried_again(tmp_path: Path) -> None:
     assert backend.shown == [1]
     assert [entry["event"] for entry in logs] == ["tracking_failed", "tracking_recovered"]
     assert "the network is away" in logs[0]["error"]
+
+
+def test_rows_that_were_taken_out_are_delivered_when_they_come_again(tmp_path: Path) -> None:
+    metrics, backend = MetricsFile(tmp_path / "metrics.jsonl"), Recorder()
+    for version in (1, 2, 3):
+        metrics.append(Row(version, {"loss": 1.0}))
+    metrics.append(Row(1, {"eval/success": 1.0}))
+    follow(tmp_path, backend).close(10)
+    follower = Follower(
+        "recorder", backend.open, metrics=tmp_path / "metrics.jsonl", position=tmp_path / "position", again_s=60
+    )
+    follower.move(metrics.resume(2))
+    metrics.append(Row(3, {"loss": 2.0}))
+    follower.close(10)
+    assert backend.rows == [1, 2, 3, 1, 3]
 
 
 def test_what_a_trainer_could_not_deliver_the_next_one_does(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 
 from trainer.tracking import Backend, ShownEpisode
-from trainer.tracking.metrics_file import rows_behind
+from trainer.tracking.metrics_file import Moved, rows_behind
 
 _AGAIN_S = 15.0
 _log = structlog.get_logger()
@@ -23,7 +23,7 @@ OpenBackend = Callable[[int], Backend]
 
 
 class Follower:
-    """One backend. `start`, then `wake` after every line; `close` delivers what is left, within a deadline."""
+    """One backend. `wake` it after every line; `close` delivers what is left, within a deadline."""
 
     def __init__(
         self, name: str, open_backend: OpenBackend, *, metrics: Path, position: Path, again_s: float = _AGAIN_S
@@ -41,11 +41,13 @@ class Follower:
         self._backend: Backend | None = None
         self._thread = threading.Thread(target=self._run, name=f"tracking-{name}", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
+    def move(self, moved: Moved) -> None:
+        """Lines were taken out, before the first `wake`. Raises `OSError`."""
+        self._remember(moved(self._offset()))
 
     def wake(self, shown: tuple[int, Sequence[ShownEpisode]] | None = None) -> None:
         """There is a new line, or there are episodes to show."""
+        self._start()
         with self._changed:
             if shown is not None:
                 self._shown.append(shown)
@@ -54,12 +56,17 @@ class Follower:
 
     def close(self, timeout_s: float) -> None:
         """Delivers what is left, once; gives up after `timeout_s`: what was not delivered stays for the next trainer."""
+        self._start()
         with self._changed:
             self._closing = self._pending = True
             self._changed.notify()
         self._thread.join(timeout_s)
         if self._thread.is_alive():
             _log.warning("tracking_abandoned", backend=self._name, waited_s=timeout_s)
+
+    def _start(self) -> None:
+        if self._thread.ident is None:
+            self._thread.start()
 
     # the thread -------------------------------------------------------------------------------------------------------
 
@@ -100,9 +107,7 @@ class Follower:
         offset = self._offset()
         for row, end in rows_behind(self._metrics, offset):
             self._opened(offset).log(row)
-            partial = self._position.with_suffix(".partial")
-            partial.write_text(str(end))
-            partial.replace(self._position)
+            self._remember(end)
         while self._shown:
             version, episodes = self._shown[0]
             self._opened(self._offset()).show(version, episodes)
@@ -120,6 +125,11 @@ class Follower:
             return min(size, int(self._position.read_text()))
         except (FileNotFoundError, ValueError):
             return 0
+
+    def _remember(self, offset: int) -> None:
+        partial = self._position.with_suffix(".partial")
+        partial.write_text(str(offset))
+        partial.replace(self._position)
 
     def _drop(self) -> None:
         backend, self._backend = self._backend, None

@@ -54,7 +54,9 @@ class Tracking:
         by_version = {int(checkpoint.version): checkpoint for checkpoint in announced}
         newest = max(by_version, default=0)
         try:
-            self._metrics.resume(newest)
+            moved = self._metrics.resume(newest)
+            for follower in self._followers:
+                follower.move(moved)
         except OSError as error:
             self._failed("resume", error)
         for version in self._metrics.missing(newest):
@@ -124,8 +126,6 @@ async def open_tracking(
         Follower(name, opened, metrics=metrics, position=positions / f"{name}.position")
         for name, opened in (backends or {}).items()
     ]
-    for follower in followers:
-        follower.start()
     try:
         yield Tracking(folder, followers, bus=bus, subjects=subjects, log=log, show_step=show_step)
     finally:

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -10,6 +10,9 @@ import msgspec
 from trainer.tracking import Row
 
 _VERSION = "version"
+
+Moved = Callable[[int], int]
+"""From a position behind some lines to the position behind those of them that are left."""
 
 
 class MetricsFile:
@@ -35,17 +38,28 @@ class MetricsFile:
             raise
         self._known.add(_key(row))
 
-    def resume(self, newest: int) -> None:
-        """Takes out what a trainer that died left behind: half a line, and versions above the `newest` that was announced."""
-        if not self.path.exists():
-            return
-        kept = [(row, line) for row, line in _lines(self.path.read_bytes()) if row.version <= newest]
-        text = b"".join(line for _, line in kept)
-        if text != self.path.read_bytes():
+    def resume(self, newest: int) -> Moved:
+        """Takes out what a trainer that died left behind: half a line, and versions above the `newest` that was announced.
+
+        Returns where a position in the file has moved to. Raises `OSError`.
+        """
+        lines = list(_lines(self.path.read_bytes())) if self.path.exists() else []
+        text = b"".join(line for row, line in lines if row.version <= newest)
+        if self.path.exists() and text != self.path.read_bytes():
             partial = self.path.with_suffix(f".{os.getpid()}")
             partial.write_bytes(text)
             partial.replace(self.path)
-        self._known = {_key(row) for row, _ in kept}
+        self._known = {_key(row) for row, _ in lines if row.version <= newest}
+
+        def moved(offset: int) -> int:
+            end = kept = 0
+            for row, line in lines:
+                end += len(line)
+                if end <= offset and row.version <= newest:
+                    kept += len(line)
+            return kept
+
+        return moved
 
     def missing(self, newest: int) -> list[int]:
         """Versions up to the `newest` that have no line of their training."""
