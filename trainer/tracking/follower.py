@@ -43,7 +43,7 @@ class Follower:
 
     def move(self, moved: Moved) -> None:
         """Lines were taken out, before the first `wake`. Raises `OSError`."""
-        self._remember(moved(self._offset()))
+        self._remember(moved(self._remembered()))
 
     def wake(self, shown: tuple[int, Sequence[ShownEpisode]] | None = None) -> None:
         """There is a new line, or there are episodes to show."""
@@ -120,9 +120,12 @@ class Follower:
         return self._backend
 
     def _offset(self) -> int:
+        size = self._metrics.stat().st_size if self._metrics.exists() else 0
+        return min(size, self._remembered())
+
+    def _remembered(self) -> int:
         try:
-            size = self._metrics.stat().st_size if self._metrics.exists() else 0
-            return min(size, int(self._position.read_text()))
+            return int(self._position.read_text())
         except (FileNotFoundError, ValueError):
             return 0
 
