@@ -28,6 +28,9 @@ class WandbRun:
         name = log.run_name or run
         key = os.environ.get(log.wandb_key_env_var, "")
         mode: Any = ("online" if key else "offline") if log.wandb_mode == "auto" else log.wandb_mode
+        # Pictures wait there for their upload, and offline that is where they stay: with the run, not in the home folder.
+        os.environ.setdefault("WANDB_DATA_DIR", str(folder / "wandb" / "data"))
+        os.environ.setdefault("WANDB_CACHE_DIR", str(folder / "wandb" / "cache"))
         # The key goes to this run alone: a login would store it in the home folder.
         settings: dict[str, Any] = {"api_key": key} if key else {}
         self._run = wandb.init(
