@@ -22,6 +22,12 @@ def round_metrics(judged: Sequence[Judgement]) -> dict[str, float]:
     return figures | _by_difficulty(judged) | _episodes(judged)
 
 
+def token_metrics(num_tokens: Sequence[int]) -> dict[str, float]:
+    """Of the episodes whose steps were fetched: tokens sampled in each."""
+    known = [count for count in num_tokens if count]
+    return {"episode_tokens": _mean(known)} if known else {}
+
+
 def _by_difficulty(batch: Sequence[Judgement]) -> dict[str, float]:
     scores: defaultdict[int, list[Score]] = defaultdict(list)
     for judgement in batch:

@@ -28,6 +28,8 @@ class EpisodeSteps:
 
     usable: list[RecordRef] = field(default_factory=list)
     left_out: Counter[LeftOut] = field(default_factory=Counter)
+    num_tokens: int = 0
+    """Sampled in all its steps."""
 
 
 class StepStore:
@@ -54,6 +56,7 @@ class StepStore:
         chosen: dict[RecordRef, StepRequest] = {}
         for ref in steps:
             step = records.get(ref)
+            found.num_tokens += len(step.completion_tokens) if isinstance(step, StepRequest) else 0
             following = observations[ref.step + 1 : ref.step + 2]
             reason = self._reason(step, [records.get(observation) for observation in following])
             if reason is not None:

@@ -25,7 +25,7 @@ from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Checkpoint
 from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
 from trainer.announcements import Announcements
-from trainer.batch_metrics import batch_metrics
+from trainer.batch_metrics import batch_metrics, token_metrics
 from trainer.checkpoints import (
     TrainerState,
     folder_of,
@@ -264,7 +264,8 @@ class Trainer:
         )
         clock.end("save")
         judgements = [item.judgement for item in batch]
-        metrics = batch_metrics(judgements) | metrics | clock.phases
+        tokens = token_metrics([item.steps.num_tokens for item in batch])
+        metrics = batch_metrics(judgements) | tokens | metrics | clock.phases
         checkpoint = Checkpoint(
             run=self._subjects.run,
             version=version,

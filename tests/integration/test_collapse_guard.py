@@ -133,7 +133,7 @@ async def test_training_returns_to_the_last_good_version_and_goes_on(base: Path,
     assert len(lines) == 6
     assert sum("guard_returned_to" in line for line in lines) == 1
 
-    killed = MemoryBus(SUBJECTS)
+    killed = KilledAtEveryVersion()
     assert await run(killed, plain, base, tmp_path / "killed", num_iterations=6, config=_GUARD) == 6
     again = await published(killed)
     assert [checkpoint.files for checkpoint in again[1:]] == [checkpoint.files for checkpoint in versions[1:]]
