@@ -99,7 +99,8 @@ async def test_wandb_offline_continues_one_run_with_its_tables(tmp_path: Path, m
     runs: list[Any] = run_records(tmp_path)
     assert {(run.run_id, run.display_name, run.project, run.entity) for run in runs} == {("my-run", "my run", "web", "team")}
     assert any(item.key == "seed" and item.value_json == "7" for item in runs[0].config.update)
-    pictures = [path for path in (tmp_path / "wandb/data").rglob("*") if path.suffix == ".png"]
+    stored = [path for path in (tmp_path / "wandb/data").rglob("*") if path.is_file()]
+    pictures = [path for path in stored if path.read_bytes().startswith(b"\x89PNG")]
     assert len(pictures) >= 4, "one for each step of a table, kept with the run"
 
 

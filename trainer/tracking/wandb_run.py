@@ -1,6 +1,5 @@
 """Figures and sampled episodes as a wandb run, which continues after a restart: its id is its name."""
 
-import html
 import io
 import os
 import re
@@ -60,7 +59,7 @@ class WandbRun:
             for number, step in enumerate(episode.steps, 1):
                 picture = wandb.Image(_opened(step.picture)) if step.picture else None
                 words = (episode.episode, episode.verdict, episode.reward, episode.outcome, episode.instruction)
-                table.add_data(version, *words, number, picture, step.action, html.escape(step.response))
+                table.add_data(version, *words, number, picture, step.action, step.response)
         self._run.log({"version": version, "samples": table})
 
     def close(self) -> None:
