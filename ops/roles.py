@@ -116,19 +116,10 @@ async def _serve(folder: RunFolder, config: Config) -> None:
 
 
 async def _feed(post: Post) -> None:
+    from ops.run_tasks import tasks_of
     from trainer.feeder import Feeder
-    from trainer.task_files import TaskSpec, read_tasks
 
     config, env = post.config, post.config.env_config
-
-    def tasks(name: str) -> tuple[TaskSpec, ...]:
-        file = Path(config.data_path) / name
-        if config.browser_config.engine == "simulated":
-            from ops.simulation.material import ensure_task_file
-
-            ensure_task_file(file)
-        return read_tasks(file)
-
     trains, tests = config.feeder_config.mode != "eval", config.feeder_config.tests
     feeder = Feeder(
         bus=post.bus,
@@ -138,8 +129,8 @@ async def _feed(post: Post) -> None:
         status=post.status,
         feeder=config.feeder_config,
         env=env,
-        train_tasks=tasks(env.train_tasks) if trains else (),
-        test_tasks=tasks(env.test_tasks) if tests else (),
+        train_tasks=tasks_of(config, env.train_tasks) if trains else (),
+        test_tasks=tasks_of(config, env.test_tasks) if tests else (),
     )
     await feeder.run()
 

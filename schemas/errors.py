@@ -21,7 +21,8 @@
     │   └── NoVerdict           none can be had, every retry included                 (retry)
     ├── TrainerError
     │   ├── CheckpointCorrupt   a file does not match its hash                        (fatal)
-    │   └── MismatchExceeded    sampler and trainer disagree on log-probabilities     (fatal)
+    │   ├── MismatchExceeded    sampler and trainer disagree on log-probabilities     (fatal)
+    │   └── TrainingCollapsed   what is trained became far worse, again and again     (fatal)
     └── ArchiveError
         ├── ArchiveDamaged      a part or picture does not match its hash             (fatal)
         └── ImportConflict      the run holds something else under the same identity  (fatal)
@@ -149,6 +150,10 @@ class CheckpointCorrupt(TrainerError):
 
 class MismatchExceeded(TrainerError):
     """The sampler's and the trainer's log-probabilities of the same tokens differ by more than the bound."""
+
+
+class TrainingCollapsed(TrainerError):
+    """What is trained became far worse than it was, more often than training may return to a good version."""
 
 
 class ArchiveError(MillraceError):

@@ -26,6 +26,12 @@ class Announcements:
         record = await patiently(partial(self._bus.last, names.checkpoints, names.everything("checkpoint")))
         return record.message if record is not None and isinstance(record.message, Checkpoint) else None
 
+    async def all(self) -> list[Checkpoint]:
+        """Every announced version, oldest first."""
+        names = self._subjects
+        records = await patiently(partial(self._bus.history, names.checkpoints, names.everything("checkpoint")))
+        return [record.message for record in records if isinstance(record.message, Checkpoint)]
+
     async def announce_base(self, base: Path) -> Checkpoint:
         """Announces the model that the run starts from as version 0."""
         first = Checkpoint(

@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -20,12 +20,13 @@ import msgspec
 
 from schemas.errors import CheckpointCorrupt, ConfigurationError, TrainerError
 from schemas.messages import FileHash
+from trainer.collapse import GuardMemory
 from trainer.groups import Member
 from trainer.passes import Position
 from trainer.ports import EngineFiles
 from trainer.replay import ReplayEntry
 
-_STATE = "trainer/state.msgpack"
+STATE_FILE = "trainer/state.msgpack"
 _ABANDONED_S = 600.0
 _WEIGHT_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".gguf", ".index.json")
 
@@ -45,6 +46,7 @@ class TrainerState(msgspec.Struct, frozen=True, kw_only=True):
     """Cloning: what `val_loss` is measured on."""
     carried: tuple[Member, ...] = ()
     """Policy gradients: members of groups that are not complete yet."""
+    guard: GuardMemory = GuardMemory()
 
 
 def write_checkpoint(root: Path, *, base: Path, engine: EngineFiles, state: TrainerState) -> tuple[Path, tuple[FileHash, ...]]:
@@ -61,7 +63,7 @@ def write_checkpoint(root: Path, *, base: Path, engine: EngineFiles, state: Trai
         for file in model_files(base):
             shutil.copyfile(file, writing / file.name)
         engine.write(writing)
-        (writing / _STATE).write_bytes(msgspec.msgpack.encode(state))
+        (writing / STATE_FILE).write_bytes(msgspec.msgpack.encode(state))
         files = hash_files(writing)
         _to_disk(writing, files)
         digest = hashlib.sha256(msgspec.msgpack.encode(files)).hexdigest()[:8]
@@ -135,17 +137,24 @@ def verify(folder: Path, files: Sequence[FileHash]) -> None:
 def read_trainer_state(folder: Path) -> TrainerState:
     """Raises `CheckpointCorrupt` when the file is missing or cannot be read."""
     try:
-        return msgspec.msgpack.decode((folder / _STATE).read_bytes(), type=TrainerState)
+        return msgspec.msgpack.decode((folder / STATE_FILE).read_bytes(), type=TrainerState)
     except (OSError, msgspec.DecodeError) as error:
-        raise CheckpointCorrupt(f"{folder / _STATE} cannot be read: {error}") from error
+        raise CheckpointCorrupt(f"{folder / STATE_FILE} cannot be read: {error}") from error
 
 
-def prune(root: Path, *, newest: int, keep: int) -> None:
-    """Deletes checkpoints older than the `keep` newest (at least two: policies may still be loading the last but one)."""
+def holds_optimizer(folder: Path) -> bool:
+    """Whether training can go on from a version's folder, rather than only begin with its weights."""
+    return any(file.name != Path(STATE_FILE).name for file in (folder / "trainer").glob("*"))
+
+
+def prune(root: Path, *, newest: int, keep: int, needed: Collection[int] = ()) -> None:
+    """Deletes checkpoints older than the `keep` newest (at least two: policies may still be loading the last but one), except
+    the versions that are `needed`."""
     if not root.is_dir():
         return
     for folder in root.glob("v[0-9]*-*"):
-        if int(folder.name[1:].partition("-")[0]) <= newest - max(2, keep):
+        version = int(folder.name[1:].partition("-")[0])
+        if version <= newest - max(2, keep) and version not in needed:
             shutil.rmtree(folder, ignore_errors=True)
     for folder in root.glob(".writing-*"):
         if time.time() - folder.stat().st_mtime > _ABANDONED_S:

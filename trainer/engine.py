@@ -61,12 +61,19 @@ def open_engine(folder: Path, *, settings: "EngineSettings", resume: bool = Fals
 
 
 def follow(*, settings: "EngineSettings") -> None:
-    """The whole life of a rank other than 0: opens what rank 0 opens and runs its commands until it stops."""
+    """The whole life of a rank other than 0: opens what rank 0 opens, as often as it does, until it is dismissed."""
+    # Rank 0 makes its group anew for every engine, which takes all ranks.
+    while isinstance(command := decode((ranks := Ranks()).scatter(None)), OpenCommand):
+        engine = TrainEngine(Path(command.folder), ranks=ranks, settings=settings, resume=command.resume)
+        engine.follow()
+        engine.close()
+
+
+def dismiss_ranks() -> None:
+    """For rank 0, with no engine open: lets the other ranks end."""
     ranks = Ranks()
-    command = decode(ranks.scatter(None))
-    assert isinstance(command, OpenCommand)
-    engine = TrainEngine(Path(command.folder), ranks=ranks, settings=settings, resume=command.resume)
-    engine.follow()
+    if ranks.size > 1:
+        ranks.scatter([encode(StopCommand())] * ranks.size)
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,8 @@ class TrainEngine:
     def __init__(self, folder: Path, *, ranks: Ranks, settings: EngineSettings, resume: bool) -> None:
         self.num_updates = 0
         """Optimizer steps so far, over the whole run."""
+        self.rate_factor = 1.0
+        """Of every learning rate. Only rank 0's counts."""
         self._ranks = ranks
         self._algorithm = algorithm = settings.algorithm
         self._objective: Objective = PolicyObjective(settings.objective)
@@ -114,7 +123,7 @@ class TrainEngine:
         """Makes one optimizer step over all `items`, however many; their weights say what each token counts."""
         shares = deal(items, num_ranks=self._ranks.size, micro_batch=self._algorithm.per_device_train_batch_size)
         num_tokens = sum(int((item.targets.weights != 0).sum()) for item in items)
-        rate = learning_rate(self._algorithm, self.num_updates)
+        rate = self.rate_factor * learning_rate(self._algorithm, self.num_updates)
         command = self._send([TrainCommand(share, rate) for share in shares])
         assert isinstance(command, TrainCommand)
         sums, norm = self._train(command)

@@ -101,3 +101,10 @@ def test_pruning_keeps_the_newest_and_at_least_two(tmp_path: Path, keep: int, le
     (tmp_path / "notes").mkdir()
     prune(tmp_path, newest=5, keep=keep)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", *(f"v{version:06d}-abcdef01" for version in left)]
+
+
+def test_pruning_leaves_what_is_needed(tmp_path: Path) -> None:
+    for version in range(1, 6):
+        (tmp_path / f"v{version:06d}-abcdef01").mkdir()
+    prune(tmp_path, newest=5, keep=2, needed={0, 2})
+    assert sorted(path.name[:7] for path in tmp_path.iterdir()) == ["v000002", "v000004", "v000005"]

@@ -1,4 +1,4 @@
-"""DeepSpeed files and the metrics log."""
+"""DeepSpeed files."""
 
 import json
 from pathlib import Path
@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import ConfigurationError
-from schemas.ids import RunName
-from schemas.training_config import AlgorithmConfig, LogConfig
+from schemas.training_config import AlgorithmConfig
 from tests.trainer_world import CONFIGS
 from trainer.deepspeed_config import read_deepspeed_config
-from trainer.metrics import open_metrics
 
 NAMES = sorted(f"ds_config_{device}_zero{stage}.json" for device in ("cpu", "h100", "b200") for stage in (1, 2, 3))
 
@@ -54,11 +52,3 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text("{")
     with pytest.raises(ConfigurationError, match="not JSON"):
         read_deepspeed_config(tmp_path / "broken.json")
-
-
-def test_metrics_are_lines_that_a_restart_adds_to(tmp_path: Path) -> None:
-    for version in (1, 2):
-        with open_metrics(tmp_path / "run", run=RunName("r"), algorithm=AlgorithmConfig(), log=LogConfig()) as log:
-            log.write(version, {"loss": 0.5})
-    lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
-    assert lines == [{"version": 1, "loss": 0.5}, {"version": 2, "loss": 0.5}]
