@@ -138,6 +138,7 @@ async def _feed(post: Post) -> None:
         status=post.status,
         feeder=config.feeder_config,
         env=env,
+        objective=config.objective_config,
         train_tasks=tasks(env.train_tasks) if trains else (),
         test_tasks=tasks(env.test_tasks) if tests else (),
     )

@@ -22,18 +22,20 @@ from schemas.config import EnvConfig, FeederConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId, PolicyVersion, WorkerId
 from schemas.messages import Checkpoint, EpisodeCancel, Outcome, Role, Split, Task
+from schemas.training_config import ObjectiveConfig
 from trainer.admission import Admitter
 from trainer.blocked_sites import TrainingSites
 from trainer.curriculum import (
     Admission,
     Slot,
-    UniformSampler,
     evaluation_slots,
     evaluation_versions,
     task_of,
 )
 from trainer.feeder_state import FeederState
 from trainer.patience import patiently
+from trainer.refill import Refill
+from trainer.samplers.choosing import sampler_of
 from trainer.scores import Score, mean_reward, success_share
 from trainer.stragglers import StragglerClock
 from trainer.task_files import TaskSpec
@@ -58,6 +60,7 @@ class Feeder:
         status: Status,
         feeder: FeederConfig,
         env: EnvConfig,
+        objective: ObjectiveConfig,
         train_tasks: Sequence[TaskSpec],
         test_tasks: Sequence[TaskSpec],
         clock: Callable[[], float] = time.time,
@@ -77,6 +80,9 @@ class Feeder:
         self._status = status
         self._config = feeder
         self._env = env
+        self._objective = objective
+        self._num_members = 1 if feeder.demonstrate else objective.num_members
+        self._train_tasks = tuple(train_tasks)
         self._test_tasks = tuple(test_tasks)
         self._sites = TrainingSites(train_tasks)
         self._admission = Admission(
@@ -84,11 +90,13 @@ class Feeder:
             max_concurrent=feeder.max_concurrent,
             staleness_bound=None if feeder.mode == "rollout" else feeder.staleness_bound,
             total=feeder.num_iterations * env.train_tasks_rollout_size,
+            num_members=self._num_members,
+            max_refill=objective.max_refill,
         )
         self._admitter = Admitter(bus, subjects)
-        sampler = UniformSampler(tuple(train_tasks), feeder.seed)
-        self._schedule = TrainingSchedule(sampler, self._sites.by_task, demonstrate=feeder.demonstrate)
+        self._sampler = sampler_of(env, train_tasks, num_members=self._num_members, seed=feeder.seed) if train_tasks else None
         self._state = FeederState()
+        self._schedule: TrainingSchedule | None = None
         self._changed = anyio.Event()
         self._known: set[EpisodeId] = set()
         self._versions: tuple[PolicyVersion, ...] = ()
@@ -118,11 +126,29 @@ class Feeder:
         return finished
 
     def _begin(self) -> None:
-        self._state = FeederState(demonstrate=self._config.demonstrate)
+        self._state = FeederState(demonstrate=self._config.demonstrate, refill=self._refill())
+        self._schedule = self._new_schedule()
         self._changed = anyio.Event()
         self._rounds = {}
         self._completed = set()
         self._stragglers = StragglerClock(self._env)
+
+    def _refill(self) -> Refill | None:
+        trains = self._config.staleness_bound is not None and not self._config.demonstrate
+        return Refill(self._num_members) if trains and self._objective.dynamic_sampling == "refill" else None
+
+    def _new_schedule(self) -> TrainingSchedule | None:
+        if self._sampler is None:
+            return None
+        return TrainingSchedule(
+            self._sampler,
+            self._train_tasks,
+            self._sites.by_task,
+            self._state.attempts,
+            num_members=self._num_members,
+            greedy_last=self._num_members > self._objective.group_size,
+            demonstrate=self._config.demonstrate,
+        )
 
     def _sources(self) -> tuple[tuple[str, str], ...]:
         names = self._subjects
@@ -143,13 +169,13 @@ class Feeder:
     async def _follow(self, stream: str, subject: str) -> None:
         async with self._bus.tail(stream, subject) as records:
             async for record in records:
-                self._state.apply(record.message, anyio.current_time())
+                self._state.apply(record.message, anyio.current_time(), record.seq)
                 self._changed.set()
 
     async def _feed(self) -> None:
         self._state.catch_up(await patiently(lambda: read_blocklist(self._bus, self._subjects)))
         await self._audit()
-        self._schedule.resume(self._state.admitted)
+        await self._resume()
         self._versions = await self._versions_to_evaluate()
         audited_at, judged = anyio.current_time(), 0
         while not await self._advance():
@@ -165,6 +191,19 @@ class Feeder:
                 await self._audit()
                 audited_at = now
         self._report()
+
+    async def _resume(self) -> None:
+        """Goes to where the last feeder stood; where results decide, with all results that it may have known."""
+        if self._schedule is None:
+            return
+        seqs: dict[int, int] = {}
+        if self._schedule.adapts:
+            names = self._subjects
+            judged = names.judgements_by(self._rubric, Split.TRAIN)
+            for record in await patiently(lambda: self._bus.history(names.judged, judged)):
+                self._state.apply(record.message, anyio.current_time(), record.seq)
+            seqs = await self._admitter.results_seqs(self._state.admitted)
+        self._schedule.resume(self._state.admitted, seqs)
 
     async def _audit(self) -> None:
         self._known = await patiently(self._admitter.repair)
@@ -222,12 +261,15 @@ class Feeder:
     # training ---------------------------------------------------------------------------------------------------------
 
     async def _train(self) -> None:
+        assert self._schedule is not None, "all modes but eval have training tasks"
         left_out = self._sites.left_out(self._state.blocklist, self._clock())
         while True:
+            version = self._state.admitting_version(anyio.current_time())
             allowed = self._admission.allowed(
-                version=self._state.admitting_version(anyio.current_time()),
+                version=version,
                 admitted=len(self._state.admitted),
                 running=self._state.running,
+                refilled=self._state.refilled(version),
             )
             if allowed == 0 or left_out.everything:
                 break
@@ -236,9 +278,19 @@ class Feeder:
             if not slots:
                 break
             self._state.admitted.update(await self._admit(slots, Split.TRAIN))
-        waits = allowed > 0 and left_out.everything
-        self._status.state, self._status.note = ("waiting", left_out.sentence()) if waits else ("working", "")
+        note = left_out.sentence() if allowed > 0 and left_out.everything else self._note_of_equal_groups(version)
+        self._status.state, self._status.note = "waiting" if note else "working", note
         self._status.metrics["blocked_sites"] = len(left_out.blocks)
+
+    def _note_of_equal_groups(self, version: int) -> str:
+        """What a feeder says that admits nothing more in place of groups without variance; empty as long as it does."""
+        refilled = self._state.refilled(version)
+        if refilled is None or self._state.running > 0 or not self._admission.is_exhausted(version, refilled):
+            return ""
+        return (
+            f"{refilled.in_vain} episodes since version {version} are of groups with equal rewards: no more are admitted in their "
+            "place (objective_config.max_refill), the trainer goes on with the groups it has"
+        )
 
     async def _admit(self, slots: Sequence[Slot], split: Split) -> list[EpisodeId]:
         tasks = [self._task(slot, split) for slot in slots]
@@ -261,7 +313,9 @@ class Feeder:
         )
 
     async def _cancel_stragglers(self) -> None:
-        ended = len(self._state.ended) - self._state.version * self._env.train_tasks_rollout_size
+        version, batch = self._state.version, self._env.train_tasks_rollout_size
+        missing = self._admission.limit(version, self._state.refilled(version)) - len(self._state.ended)
+        ended = batch - missing
         if not self._stragglers.due(ended, anyio.current_time()):
             return
         late = tuple(sorted(self._state.admitted - self._state.ended))
@@ -276,7 +330,8 @@ class Feeder:
 
     def _report(self) -> None:
         state, now = self._state, anyio.current_time()
-        limit = self._admission.limit(state.admitting_version(now))
+        version = state.admitting_version(now)
+        limit = self._admission.limit(version, state.refilled(version))
         self._status.metrics.update(
             admitted=len(state.admitted),
             running=state.running,

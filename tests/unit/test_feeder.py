@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Literal
 
 import anyio
 import pytest
@@ -17,6 +18,7 @@ from schemas.config import BusConfig, EnvConfig, FeederConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import PolicyVersion, TaskId, WorkerId
 from schemas.messages import Checkpoint, EpisodeCancel, Heartbeat, Outcome, Role, Split, Task, Trajectory
+from schemas.training_config import ObjectiveConfig
 from tests.builders import RUBRIC, RUN, WORKER
 from tests.trainer_world import SUBJECTS, judge
 from trainer.feeder import Feeder
@@ -43,7 +45,15 @@ def specs(count: int, prefix: str = "t") -> tuple[TaskSpec, ...]:
 
 
 def feeder(
-    bus: MemoryBus, config: FeederConfig, *, batch: int = 4, tests: int = 2, grace_s: float = 30.0, num_tasks: int = 10
+    bus: MemoryBus,
+    config: FeederConfig,
+    *,
+    batch: int = 4,
+    tests: int = 2,
+    grace_s: float = 30.0,
+    num_tasks: int = 10,
+    objective: ObjectiveConfig = ObjectiveConfig(),
+    sampler: Literal["uniform", "adaptive"] = "uniform",
 ) -> Feeder:
     return Feeder(
         bus=bus,
@@ -52,7 +62,13 @@ def feeder(
         worker=WORKER,
         status=Status(Role.FEEDER, WORKER),
         feeder=config,
-        env=EnvConfig(train_tasks_rollout_size=batch, completion_threshold=0.75, completion_grace_period=grace_s),
+        env=EnvConfig(
+            train_tasks_rollout_size=batch,
+            completion_threshold=0.75,
+            completion_grace_period=grace_s,
+            train_tasks_sampler=sampler,
+        ),
+        objective=objective,
         train_tasks=specs(num_tasks),
         test_tasks=specs(tests, "e"),
     )
