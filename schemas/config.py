@@ -192,8 +192,8 @@ class EnvConfig:
     train_tasks_rollout_size: int = 1024
     """Training episodes an iteration consumes: a multiple of the group's, see `objective_config.group_size`."""
     train_tasks_sampler: Literal["uniform", "ratio", "adaptive"] = "uniform"
-    """`uniform`: all tasks alike. `ratio`: by `difficulty_ratio`. `adaptive`: new and once failed tasks first, seldom those that
-    failed often or are solved; tasks of sites with few tasks more often."""
+    """`uniform`: all tasks alike. `ratio`: by `difficulty_ratio`. `adaptive`: new and once failed tasks first, seldom
+    those that failed often or are solved; tasks of sites with few tasks more often."""
     difficulty_ratio: dict[str, DifficultyShare] = field(default_factory=dict)
     """Of `ratio`: classes of difficulty by name; tasks of none of them are not played."""
     deduplicate_across_iterations: bool = True

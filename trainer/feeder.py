@@ -288,8 +288,8 @@ class Feeder:
         if refilled is None or self._state.running > 0 or not self._admission.is_exhausted(version, refilled):
             return ""
         return (
-            f"{refilled.in_vain} episodes since version {version} are of groups with equal rewards: no more are admitted in their "
-            "place (objective_config.max_refill), the trainer goes on with the groups it has"
+            f"{refilled.in_vain} episodes since version {version} are of groups with equal rewards: no more are admitted in "
+            "their place (objective_config.max_refill), the trainer goes on with the groups it has"
         )
 
     async def _admit(self, slots: Sequence[Slot], split: Split) -> list[EpisodeId]:

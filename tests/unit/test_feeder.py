@@ -26,6 +26,7 @@ from trainer.task_files import TaskSpec
 
 pytestmark = pytest.mark.anyio
 POLICY = WorkerId("policy-1")
+CLONING = ObjectiveConfig()
 
 
 def specs(count: int, prefix: str = "t") -> tuple[TaskSpec, ...]:
@@ -52,7 +53,7 @@ def feeder(
     tests: int = 2,
     grace_s: float = 30.0,
     num_tasks: int = 10,
-    objective: ObjectiveConfig = ObjectiveConfig(),
+    objective: ObjectiveConfig = CLONING,
     sampler: Literal["uniform", "adaptive"] = "uniform",
 ) -> Feeder:
     return Feeder(

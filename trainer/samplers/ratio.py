@@ -42,8 +42,8 @@ class RatioSampler:
     def __post_init__(self) -> None:
         if not any(each.size for each in self.classes):
             raise ConfigurationError(
-                "no training task has a difficulty that env_config.difficulty_ratio gives a place in an iteration: write ranges "
-                "that env_config.train_tasks has, or a larger env_config.train_tasks_rollout_size"
+                "no training task has a difficulty that env_config.difficulty_ratio gives a place in an iteration: write "
+                "ranges that env_config.train_tasks has, or a larger env_config.train_tasks_rollout_size"
             )
 
     def round(self, index: int, levels: Levels) -> tuple[TaskSpec, ...]:
