@@ -212,11 +212,13 @@ def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
             return OpenAIEngine(policy)
         case "oracle":
             from agents.action_space import ActionSpace
+            from agents.fitting import max_prompt
             from agents.oracle_engine import OracleEngine
 
             return OracleEngine(
                 _base_model(post.config),
                 prompt_version=post.config.model_config.prompt_version,
+                max_prompt=max_prompt(policy, post.config.algorithm_config.cutoff_len),
                 space=ActionSpace.of(post.config.context_config),
             )
         case "vllm":
@@ -227,6 +229,7 @@ def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
                 folder=Path(policy.checkpoint_path) if policy.checkpoint_path else _base_model(post.config),
                 version=PolicyVersion(0),
                 policy=policy,
+                cutoff_len=post.config.algorithm_config.cutoff_len,
                 max_pictures=post.config.context_config.num_rounds + 1,
                 seed=zlib.crc32(f"{post.config.feeder_config.seed}-{post.worker}-{os.getpid()}".encode()),
             )

@@ -79,7 +79,8 @@ class PolicyConfig:
     top_k: int = 2
     min_p: float = 0.0
     max_model_len: int = 16384
-    """Tokens, prompt and completion together."""
+    """Tokens, prompt and completion together. The oldest rounds are left out of a prompt until `max_new_tokens` fit behind it,
+    within this and `algorithm_config.cutoff_len`."""
     max_num_seqs: int = 128
     """Requests that the engine works on at once; also how many steps one worker holds."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
@@ -455,6 +456,13 @@ class Config:
     simulation_config: SimulationConfig = field(default_factory=SimulationConfig)
 
     def __post_init__(self) -> None:
+        policy = self.policy_config
+        longest = min(policy.max_model_len, self.algorithm_config.cutoff_len)
+        require(
+            policy.max_new_tokens < longest or policy.engine != "vllm",
+            f"policy_config.max_new_tokens is {policy.max_new_tokens}, and prompt and answer together have {longest} tokens at "
+            "most: write less, or raise policy_config.max_model_len and algorithm_config.cutoff_len",
+        )
         size, members = self.env_config.train_tasks_rollout_size, self.objective_config.num_members
         require(
             size % members == 0 or self.feeder_config.mode in ("offline", "eval") or self.feeder_config.demonstrate,

@@ -91,7 +91,7 @@ async def stepped(engine: VllmEngine, num_steps: int) -> None:
 
 
 async def main(folder_a: Path, folder_b: Path) -> dict[str, object]:
-    settings = VllmSettings(folder=folder_a, version=PolicyVersion(3), policy=POLICY, max_pictures=5, seed=7)
+    settings = VllmSettings(folder=folder_a, version=PolicyVersion(3), policy=POLICY, cutoff_len=1024, max_pictures=5, seed=7)
     async with VllmEngine(settings) as engine:
         story = Story(engine, folder_b)
         with anyio.fail_after(60):

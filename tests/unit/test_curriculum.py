@@ -63,9 +63,7 @@ def test_refill_admits_further_episodes_up_to_a_bound(used_up: int, in_vain: int
     refilled = Refilled(used_up, in_vain)
     assert refill.limit(1, refilled) == limit
     assert refill.is_exhausted(1, refilled) == (in_vain >= 60)
-    assert refill.limit(9, refilled) == used_up + 10 + min(in_vain, 32), (
-        "the last iteration: 10 are left, 30 in groups of 4"
-    )
+    assert refill.limit(9, refilled) == used_up + 10 + min(in_vain, 32), "the last iteration: 10 are left, 30 in groups of 4"
 
 
 def test_evaluation_rounds_repeat_the_first_tasks_in_order() -> None:

@@ -85,6 +85,7 @@ class World:
         self.judged_train = 0
         self.version = 0
         self.refuses: Callable[[Task], bool] = lambda task: False
+        self.reward: Callable[[Task], float] = lambda task: 1.0
         self.changed = anyio.Event()
 
     @asynccontextmanager
@@ -110,7 +111,7 @@ class World:
             await owner.finish(done)
             await chain.publish_trajectory(self.bus, SUBJECTS, done)
             self.played.append(task)
-            await judge(self.bus, done)
+            await judge(self.bus, done, self.reward(task))
 
     async def train(self, num_versions: int) -> None:
         async with self.bus.tail(SUBJECTS.judged, SUBJECTS.judgements(Split.TRAIN)) as records:
@@ -120,9 +121,15 @@ class World:
                     self.version += 1
                     await self.publish(self.version)
 
-    async def publish(self, version: int) -> None:
+    async def publish(self, version: int, judged_seq: int = 0) -> None:
         announced = Checkpoint(
-            run=RUN, version=PolicyVersion(version), uri="file:///", files=(), parent=None, trainer_step=0, judged_seq=0
+            run=RUN,
+            version=PolicyVersion(version),
+            uri="file:///",
+            files=(),
+            parent=None,
+            trainer_step=0,
+            judged_seq=judged_seq,
         )
         await self.bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(version)), announced)
         await self.serve(version)
