@@ -39,8 +39,8 @@ def fitted(request: GenerationRequest, counter: Counter, num_tokens: int) -> tup
         shorter = request.shorter()
         if shorter is None:
             raise PromptTooLong(
-                f"the prompt of step {request.observation.step} of {request.observation.episode} has {length} tokens without any "
-                f"earlier round, and {num_tokens} fit beside an answer: raise policy_config.max_model_len and "
+                f"the prompt of step {request.observation.step} of {request.observation.episode} has {length} tokens without "
+                f"any earlier round, and {num_tokens} fit beside an answer: raise policy_config.max_model_len and "
                 "algorithm_config.cutoff_len, lower policy_config.max_new_tokens, or show less of a page"
             )
         request = shorter

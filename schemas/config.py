@@ -460,8 +460,8 @@ class Config:
         longest = min(policy.max_model_len, self.algorithm_config.cutoff_len)
         require(
             policy.max_new_tokens < longest or policy.engine != "vllm",
-            f"policy_config.max_new_tokens is {policy.max_new_tokens}, and prompt and answer together have {longest} tokens at "
-            "most: write less, or raise policy_config.max_model_len and algorithm_config.cutoff_len",
+            f"policy_config.max_new_tokens is {policy.max_new_tokens}, and prompt and answer together have {longest} tokens "
+            "at most: write less, or raise policy_config.max_model_len and algorithm_config.cutoff_len",
         )
         size, members = self.env_config.train_tasks_rollout_size, self.objective_config.num_members
         require(

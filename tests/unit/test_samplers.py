@@ -111,7 +111,7 @@ def test_adaptive_prefers_new_tasks_to_failed_and_failed_to_solved_ones() -> Non
     tasks = specs([1] * 6)
     sampler = AdaptiveSampler(tasks, seed=3, per_round=1)
     levels = {spec.task: level for level, spec in enumerate(tasks)}
-    first = Counter(sampler.round(index, levels)[0].task for index in range(3000))
+    first = Counter[str](sampler.round(index, levels)[0].task for index in range(3000))
     assert first["t0"] / 3000 == pytest.approx(100 / 111.111, abs=0.02)
     assert first["t1"] / 3000 == pytest.approx(10 / 111.111, abs=0.02)
     whole = AdaptiveSampler(tasks, seed=3, per_round=9).round(0, levels)
