@@ -103,7 +103,7 @@ async def test_what_is_too_long_for_the_endpoint_is_asked_again_with_fewer_round
         most = 4
         assert (await engine.generate(asking)).num_dropped == 2
         most = 1
-        with pytest.raises(PromptTooLong, match="cannot read step 0 of .* without any earlier round"):
+        with pytest.raises(PromptTooLong, match=r"cannot read step 0 of .* without any earlier round"):
             await engine.generate(asking)
     assert asked_for == [4, 3, 2, 4, 3]
 

@@ -22,13 +22,8 @@ TASK = builders.task()
 
 
 def rounds(count: int) -> list[Round]:
-    return [
-        Round(
-            builders.observation(TASK, step),
-            msgspec.structs.replace(builders.step_request(TASK, step), thought=f"step {step}"),
-        )
-        for step in range(count)
-    ]
+    answers = [msgspec.structs.replace(builders.step_request(TASK, step), thought=f"step {step}") for step in range(count)]
+    return [Round(builders.observation(TASK, step), answer) for step, answer in enumerate(answers)]
 
 
 def windows(num_answered: int, num_rounds: int = 4) -> Windows:
