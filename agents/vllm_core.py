@@ -268,7 +268,8 @@ def _arguments(settings: VllmSettings, *, on_cpu: bool) -> dict[str, Any]:
 
 def _max_model_len(settings: VllmSettings) -> int:
     model, most = _model_config(settings.folder), settings.policy.max_model_len
-    return min(most, model.get("text_config", model).get("max_position_embeddings", most))
+    longest: int = min(most, model.get("text_config", model).get("max_position_embeddings", most))
+    return longest
 
 
 def _cpu_kv_bytes(text: Mapping[str, Any], num_tokens: int) -> int:
