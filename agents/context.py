@@ -61,6 +61,11 @@ class Windows:
         fewer = replace(self.context, num_rounds=self._num_shown - num_dropped)
         return build_window(self.task, self.history, self.current, context=fewer, model=self.model)
 
+    def asked_with(self, pictures: Sequence[int]) -> Window:
+        """The window with so many pictures as an answer names; the whole one for an answer that names none, or more."""
+        num_dropped = self._num_shown + 1 - len(pictures) if pictures else 0
+        return self.without(max(0, num_dropped))
+
     def shortened(self, num_dropped: int) -> tuple[ChatMessage, ...] | None:
         """The messages of such a window; None when there are not so many rounds."""
         return self.without(num_dropped).messages if num_dropped <= self._num_shown else None

@@ -26,20 +26,16 @@ from schemas.training_config import ObjectiveConfig
 from trainer.admission import Admitter
 from trainer.blocked_sites import TrainingSites
 from trainer.curriculum import (
-    Admission,
     Slot,
     evaluation_slots,
     evaluation_versions,
     task_of,
 )
-from trainer.feeder_state import FeederState
 from trainer.patience import patiently
-from trainer.refill import Refill
-from trainer.samplers.choosing import sampler_of
 from trainer.scores import Score, mean_reward, success_share
 from trainer.stragglers import StragglerClock
 from trainer.task_files import TaskSpec
-from trainer.training_schedule import TrainingSchedule
+from trainer.training_plan import TrainingPlan
 
 _TICK_S = 0.5
 _AUDIT_S = 60.0
@@ -80,23 +76,11 @@ class Feeder:
         self._status = status
         self._config = feeder
         self._env = env
-        self._objective = objective
-        self._num_members = 1 if feeder.demonstrate else objective.num_members
-        self._train_tasks = tuple(train_tasks)
         self._test_tasks = tuple(test_tasks)
         self._sites = TrainingSites(train_tasks)
-        self._admission = Admission(
-            batch=env.train_tasks_rollout_size,
-            max_concurrent=feeder.max_concurrent,
-            staleness_bound=None if feeder.mode == "rollout" else feeder.staleness_bound,
-            total=feeder.num_iterations * env.train_tasks_rollout_size,
-            num_members=self._num_members,
-            max_refill=objective.max_refill,
-        )
         self._admitter = Admitter(bus, subjects)
-        self._sampler = sampler_of(env, train_tasks, num_members=self._num_members, seed=feeder.seed) if train_tasks else None
-        self._state = FeederState()
-        self._schedule: TrainingSchedule | None = None
+        self._plan = TrainingPlan(feeder, env, objective, train_tasks, self._sites.by_task)
+        self._state = self._plan.begin()
         self._changed = anyio.Event()
         self._known: set[EpisodeId] = set()
         self._versions: tuple[PolicyVersion, ...] = ()
@@ -126,29 +110,11 @@ class Feeder:
         return finished
 
     def _begin(self) -> None:
-        self._state = FeederState(demonstrate=self._config.demonstrate, refill=self._refill())
-        self._schedule = self._new_schedule()
+        self._state = self._plan.begin()
         self._changed = anyio.Event()
         self._rounds = {}
         self._completed = set()
         self._stragglers = StragglerClock(self._env)
-
-    def _refill(self) -> Refill | None:
-        trains = self._config.staleness_bound is not None and not self._config.demonstrate
-        return Refill(self._num_members) if trains and self._objective.dynamic_sampling == "refill" else None
-
-    def _new_schedule(self) -> TrainingSchedule | None:
-        if self._sampler is None:
-            return None
-        return TrainingSchedule(
-            self._sampler,
-            self._train_tasks,
-            self._sites.by_task,
-            self._state.attempts,
-            num_members=self._num_members,
-            greedy_last=self._num_members > self._objective.group_size,
-            demonstrate=self._config.demonstrate,
-        )
 
     def _sources(self) -> tuple[tuple[str, str], ...]:
         names = self._subjects
@@ -194,16 +160,14 @@ class Feeder:
 
     async def _resume(self) -> None:
         """Goes to where the last feeder stood; where results decide, with all results that it may have known."""
-        if self._schedule is None:
-            return
         seqs: dict[int, int] = {}
-        if self._schedule.adapts:
+        if self._plan.adapts:
             names = self._subjects
             judged = names.judgements_by(self._rubric, Split.TRAIN)
             for record in await patiently(lambda: self._bus.history(names.judged, judged)):
                 self._state.apply(record.message, anyio.current_time(), record.seq)
             seqs = await self._admitter.results_seqs(self._state.admitted)
-        self._schedule.resume(self._state.admitted, seqs)
+        self._plan.resume(seqs)
 
     async def _audit(self) -> None:
         self._known = await patiently(self._admitter.repair)
@@ -221,7 +185,7 @@ class Feeder:
         if mode == "sync":
             await self._cancel_stragglers()
         if mode == "rollout":
-            return len(self._state.accepted) >= self._admission.total
+            return len(self._state.accepted) >= self._plan.total
         return evaluated and self._state.version >= self._config.num_iterations
 
     # evaluation -------------------------------------------------------------------------------------------------------
@@ -261,36 +225,20 @@ class Feeder:
     # training ---------------------------------------------------------------------------------------------------------
 
     async def _train(self) -> None:
-        assert self._schedule is not None, "all modes but eval have training tasks"
         left_out = self._sites.left_out(self._state.blocklist, self._clock())
         while True:
             version = self._state.admitting_version(anyio.current_time())
-            allowed = self._admission.allowed(
-                version=version,
-                admitted=len(self._state.admitted),
-                running=self._state.running,
-                refilled=self._state.refilled(version),
-            )
+            allowed = self._plan.allowed(version)
             if allowed == 0 or left_out.everything:
                 break
             count = min(allowed, _ADMIT_AT_ONCE)
-            slots = self._schedule.take(count, admitted=self._state.admitted, blocked=left_out.blocks)
+            slots = self._plan.take(count, blocked=left_out.blocks)
             if not slots:
                 break
             self._state.admitted.update(await self._admit(slots, Split.TRAIN))
-        note = left_out.sentence() if allowed > 0 and left_out.everything else self._note_of_equal_groups(version)
+        note = left_out.sentence() if allowed > 0 and left_out.everything else self._plan.note(version)
         self._status.state, self._status.note = "waiting" if note else "working", note
         self._status.metrics["blocked_sites"] = len(left_out.blocks)
-
-    def _note_of_equal_groups(self, version: int) -> str:
-        """What a feeder says that admits nothing more in place of groups without variance; empty as long as it does."""
-        refilled = self._state.refilled(version)
-        if refilled is None or self._state.running > 0 or not self._admission.is_exhausted(version, refilled):
-            return ""
-        return (
-            f"{refilled.in_vain} episodes since version {version} are of groups with equal rewards: no more are admitted in "
-            "their place (objective_config.max_refill), the trainer goes on with the groups it has"
-        )
 
     async def _admit(self, slots: Sequence[Slot], split: Split) -> list[EpisodeId]:
         tasks = [self._task(slot, split) for slot in slots]
@@ -314,7 +262,7 @@ class Feeder:
 
     async def _cancel_stragglers(self) -> None:
         version, batch = self._state.version, self._env.train_tasks_rollout_size
-        missing = self._admission.limit(version, self._state.refilled(version)) - len(self._state.ended)
+        missing = self._plan.limit(version) - len(self._state.ended)
         ended = batch - missing
         if not self._stragglers.due(ended, anyio.current_time()):
             return
@@ -330,8 +278,7 @@ class Feeder:
 
     def _report(self) -> None:
         state, now = self._state, anyio.current_time()
-        version = state.admitting_version(now)
-        limit = self._admission.limit(version, state.refilled(version))
+        limit = self._plan.limit(state.admitting_version(now))
         self._status.metrics.update(
             admitted=len(state.admitted),
             running=state.running,
