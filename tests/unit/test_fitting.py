@@ -97,6 +97,13 @@ def test_with_a_real_tokenizer_the_expanded_prompt_is_what_is_counted(tmp_path: 
             assert len(tokenizer.expanded_prompt(chosen.messages)) <= room
 
 
+@pytest.mark.parametrize(
+    ("pictures", "shown"), [((4, 5), (4, 5)), ((5,), (5,)), ((1, 2, 3, 4, 5), (1, 2, 3, 4, 5)), ((), (1, 2, 3, 4, 5))]
+)
+def test_an_answer_tells_which_window_it_was_asked_with(pictures: tuple[int, ...], shown: tuple[int, ...]) -> None:
+    assert windows(5).asked_with(pictures).pictures == shown
+
+
 def test_without_a_way_to_shorten_there_is_nothing_shorter() -> None:
     whole = dataclasses.replace(request(windows(3)), num_dropped=3)
     assert whole.shorter() is None
