@@ -129,6 +129,13 @@ def test_a_group_is_not_begun_in_its_middle_nor_left_there() -> None:
     assert SITES.by_task[taken[4].spec.task] != site
 
 
+def test_a_site_that_is_freed_between_two_calls_frees_no_rest_of_a_group() -> None:
+    ours = schedule(num_members=3)
+    assert ours.take(1, admitted=(), blocked=set(SITES.by_task.values())) == []
+    taken = ours.take(3, admitted=(), blocked=NONE)
+    assert [(slot.index, slot.member) for slot in taken] == [(10_002, 0), (10_003, 1), (10_004, 2)]
+
+
 class TestAdaptive:
     SAMPLER = AdaptiveSampler(SPECS, seed=5, per_round=4)
 
