@@ -129,6 +129,7 @@ async def _feed(post: Post) -> None:
         status=post.status,
         feeder=config.feeder_config,
         env=env,
+        objective=config.objective_config,
         train_tasks=tasks_of(config, env.train_tasks) if trains else (),
         test_tasks=tasks_of(config, env.test_tasks) if tests else (),
     )
@@ -202,11 +203,13 @@ def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
             return OpenAIEngine(policy)
         case "oracle":
             from agents.action_space import ActionSpace
+            from agents.fitting import max_prompt
             from agents.oracle_engine import OracleEngine
 
             return OracleEngine(
                 _base_model(post.config),
                 prompt_version=post.config.model_config.prompt_version,
+                max_prompt=max_prompt(policy, post.config.algorithm_config.cutoff_len),
                 space=ActionSpace.of(post.config.context_config),
             )
         case "vllm":
@@ -217,6 +220,7 @@ def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
                 folder=Path(policy.checkpoint_path) if policy.checkpoint_path else _base_model(post.config),
                 version=PolicyVersion(0),
                 policy=policy,
+                cutoff_len=post.config.algorithm_config.cutoff_len,
                 max_pictures=post.config.context_config.num_rounds + 1,
                 seed=zlib.crc32(f"{post.config.feeder_config.seed}-{post.worker}-{os.getpid()}".encode()),
             )

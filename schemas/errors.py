@@ -16,6 +16,7 @@
     │   ├── PageFailed          a page, renderer or context died or did not answer    (retry)
     │   └── BrowserLost         the whole browser is gone                             (retry)
     ├── PolicyError
+    │   ├── PromptTooLong       not even the current round fits                       (reject)
     │   └── EngineFailed        the engine died: the worker must end and be restarted (fatal)
     ├── JudgeError              a judge failed: never a reward of zero                (retry)
     │   └── NoVerdict           none can be had, every retry included                 (retry)
@@ -122,6 +123,12 @@ class BrowserLost(BrowserError):
 
 class PolicyError(MillraceError):
     """The policy could not answer an observation."""
+
+
+class PromptTooLong(PolicyError):
+    """The model cannot read the current observation and answer it, even without any earlier round."""
+
+    disposition = Disposition.REJECT
 
 
 class EngineFailed(PolicyError):

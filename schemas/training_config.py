@@ -33,7 +33,7 @@ class AlgorithmConfig:
     filter_same_screenshot: bool = True
     """Leave out steps that did not change the picture."""
     cutoff_len: int = 16384
-    """Longest sequence in tokens."""
+    """Longest sequence in tokens. Prompts leave their oldest rounds out so that a whole answer fits; no answer is cut."""
     per_device_train_batch_size: int = 3
     gradient_accumulation_steps: int = 4
     learning_rate: float = 1e-6
