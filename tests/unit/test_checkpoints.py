@@ -17,14 +17,14 @@ from trainer.checkpoints import (
     verify,
     write_checkpoint,
 )
-from trainer.engine_state import EngineState, read_optimizer_state
+from trainer.engine_state import EngineState, ModelState, read_optimizer_state
 from trainer.passes import Position
 from trainer.replay import ReplayEntry
 
 STATE = TrainerState(
     version=3, position=Position(seq=41), num_trajectories=30, num_updates=9, replay=(ReplayEntry(iteration=2, step=ref(5)),)
 )
-ENGINE = EngineState(9, {"a.weight": torch.arange(4.0)}, {"exp_avg.a.weight": torch.ones(4)})
+ENGINE = EngineState(ModelState(9, {"a.weight": torch.arange(4.0)}, {"exp_avg.a.weight": torch.ones(4)}))
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ def test_what_is_written_is_read_back_and_verified(base: Path, tmp_path: Path) -
     ]
     verify(folder, files)
     assert read_trainer_state(folder) == STATE
-    tensors, num_updates = read_optimizer_state(folder)
-    assert num_updates == 9
-    assert torch.equal(tensors["exp_avg.a.weight"], torch.ones(4))
+    saved = read_optimizer_state(folder)
+    assert saved.num_updates == 9
+    assert torch.equal(saved.optimizer["exp_avg.a.weight"], torch.ones(4))
     assert folder_of(folder.as_uri()) == folder
 
 
