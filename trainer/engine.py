@@ -21,10 +21,11 @@ from schemas.errors import CheckpointCorrupt
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
 from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
+from trainer.adapters import DropoutSeeds, base_of
 from trainer.batches import collate, deal
 from trainer.commands import Command, LogprobsCommand, OpenCommand, StateCommand, StopCommand, TrainCommand, decode, encode
 from trainer.deepspeed_config import DeepSpeedConfig
-from trainer.engine_state import EngineState, read_optimizer_state, read_state, restore_state
+from trainer.engine_state import EngineState, read_optimizer_state, read_state, restore_state, trained_parameters
 from trainer.items import Item, targets_of
 from trainer.loading import load_policy
 from trainer.logprobs import CompletionModel
@@ -86,19 +87,21 @@ class TrainEngine:
         self._ranks = ranks
         self._algorithm = algorithm = settings.algorithm
         self._objective: Objective = PolicyObjective(settings.objective)
-        self._scale = pixel_scale(folder)
+        base = base_of(folder)
+        self._scale = pixel_scale(base)
+        self._dropout = DropoutSeeds(settings.trainer.lora, seed=settings.trainer.seed, rank=ranks.rank)
         threads = settings.trainer.torch_threads
         if threads or (os.cpu_count() or 1) <= 4:
             torch.set_num_threads(threads or 1)
         self.model = load_policy(folder, settings.deepspeed, settings.trainer)
         optimizer = torch.optim.AdamW(
-            self.model.parameters(),
+            [parameter for _, parameter in trained_parameters(self.model)],
             lr=algorithm.learning_rate,
             betas=(0.9, algorithm.adam_beta2),
             weight_decay=algorithm.weight_decay,
             fused=True,
         )
-        module = CompletionModel(self.model, suppressed_tokens(folder))
+        module = CompletionModel(self.model, suppressed_tokens(base))
         self._engine = _initialize(module, optimizer, settings.deepspeed.completed(algorithm), ranks)
         if resume:
             self._restore(*read_optimizer_state(folder))
@@ -179,6 +182,7 @@ class TrainEngine:
         for group in self._engine.optimizer.param_groups:
             group["lr"] = command.learning_rate
         self._engine.train()
+        self._dropout.begin(self.num_updates)
         sums: defaultdict[str, float] = defaultdict(float)
         for index, part in enumerate(command.share):
             batch = collate(part, self._scale).to(self._ranks.device)
