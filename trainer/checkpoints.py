@@ -1,7 +1,8 @@
 """Checkpoints on disk: written whole or not at all, hashed, and complete for a trainer that continues from them.
 
     <root>/v000003-1f2e3d4c/
-        config.json, tokenizer, processor, model.safetensors   what transformers and vLLM load
+        config.json, tokenizer, processor, model.safetensors   what transformers and vLLM load; or, of adapters,
+        adapter_config.json, adapter_model.safetensors         what peft and vLLM put on the base model
         trainer/optimizer.safetensors                          the optimizer's state
         trainer/state.msgpack                                  what was consumed, the replay buffer, counters
 
@@ -44,8 +45,12 @@ class TrainerState(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, replay=replay)
 
 
-def write_checkpoint(root: Path, *, base: Path, engine: EngineFiles, state: TrainerState) -> tuple[Path, tuple[FileHash, ...]]:
+def write_checkpoint(
+    root: Path, *, base: Path | None, engine: EngineFiles, state: TrainerState
+) -> tuple[Path, tuple[FileHash, ...]]:
     """Writes one checkpoint; the other files of the model are copied from `base`. Returns its folder and its files.
+
+    `base`: None where the engine's files are adapters, which need no others.
 
     Raises:
         TrainerError: the disk is full or cannot be written to.
@@ -55,7 +60,7 @@ def write_checkpoint(root: Path, *, base: Path, engine: EngineFiles, state: Trai
         writing = root / f".writing-v{state.version:06d}-{os.getpid()}"
         shutil.rmtree(writing, ignore_errors=True)
         (writing / "trainer").mkdir(parents=True)
-        for file in model_files(base):
+        for file in model_files(base) if base is not None else ():
             shutil.copyfile(file, writing / file.name)
         engine.write(writing)
         (writing / _STATE).write_bytes(msgspec.msgpack.encode(state))

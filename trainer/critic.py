@@ -10,7 +10,7 @@ from schemas.training_config import TrainerConfig
 from trainer.batches import Batch
 from trainer.deepspeed_config import DeepSpeedConfig
 from trainer.engine_state import ModelState
-from trainer.loading import load_policy
+from trainer.loading import load_model
 
 
 class ValueModel(nn.Module):
@@ -43,7 +43,7 @@ def load_critic(folder: Path, deepspeed: DeepSpeedConfig, trainer: TrainerConfig
     Raises:
         CheckpointCorrupt: the saved weights are another model's.
     """
-    model = load_policy(folder, deepspeed, trainer)
+    model = load_model(folder, deepspeed, trainer)
     critic = ValueModel(model.model, int(model.config.text_config.hidden_size), model.dtype)
     if saved is not None:
         try:

@@ -16,9 +16,10 @@ from torch import nn
 
 from schemas.errors import CheckpointCorrupt
 from schemas.training_config import AlgorithmConfig
+from trainer.adapters import DropoutSeeds
 from trainer.batches import Batch, Share
 from trainer.deepspeed_config import DeepSpeedConfig
-from trainer.engine_state import ModelState, read_state, restore_state
+from trainer.engine_state import ModelState, read_state, restore_state, trained_parameters
 from trainer.items import Item
 from trainer.losses import TokenLosses
 from trainer.ranks import Ranks
@@ -50,6 +51,7 @@ class DeepSpeedEngine:
         algorithm: AlgorithmConfig,
         learning_rate: float,
         token_loss: TokenLoss,
+        dropout: DropoutSeeds,
         collate: Collate,
         ranks: Ranks,
         **arguments: Any,
@@ -64,10 +66,11 @@ class DeepSpeedEngine:
         self._named = named
         self._token_loss = token_loss
         self._arguments = arguments
+        self._dropout = dropout
         self._collate = collate
         self._ranks = ranks
         optimizer = torch.optim.AdamW(
-            [parameter for parameter in module.parameters() if parameter.requires_grad],
+            [parameter for _, parameter in trained_parameters(named)],
             lr=learning_rate,
             betas=(0.9, algorithm.adam_beta2),
             weight_decay=algorithm.weight_decay,
@@ -80,6 +83,7 @@ class DeepSpeedEngine:
         for group in self._engine.optimizer.param_groups:
             group["lr"] = rate
         self._engine.train()
+        self._dropout.begin(self.num_updates)
         total, sums = 0.0, defaultdict[str, float](float)
         for index, part in enumerate(share):
             batch = self._collate(part).to(self._ranks.device)

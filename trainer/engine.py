@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
 from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
+from trainer.adapters import DropoutSeeds, adapters_of, base_of
 from trainer.batches import Batch, collate, deal
 from trainer.commands import (
     Command,
@@ -37,12 +38,12 @@ from trainer.engine_state import EngineState, read_critic_state, read_optimizer_
 from trainer.items import Item, targets_of
 from trainer.loading import load_policy
 from trainer.logprobs import CompletionModel
-from trainer.losses.value import value_loss
+from trainer.losses.value import ValueLoss
 from trainer.model_folder import suppressed_tokens
 from trainer.objective import Objective, PolicyObjective
 from trainer.ports import StepResult
 from trainer.ranks import Ranks
-from trainer.reference import FrozenModel, Reference
+from trainer.reference import AdaptersOff, FrozenModel, Reference
 from trainer.sample_builder import pixel_scale
 from trainer.samples import Patches, Sample
 from trainer.truncation import Truncation
@@ -96,11 +97,13 @@ class TrainEngine:
 
     def __init__(self, command: OpenCommand, *, ranks: Ranks, settings: EngineSettings) -> None:
         folder = Path(command.folder)
+        self._base = base_of(folder)
         self._ranks = ranks
         self._settings = settings
         self._algorithm = settings.algorithm
         self._objective: Objective = PolicyObjective(settings.objective)
-        self._collate = partial(collate, scale=pixel_scale(folder))
+        self._collate = partial(collate, scale=pixel_scale(self._base))
+        self._dropout = DropoutSeeds(settings.trainer.lora, seed=settings.trainer.seed, rank=ranks.rank)
         threads = settings.trainer.torch_threads
         if threads or (os.cpu_count() or 1) <= 4:
             torch.set_num_threads(threads or 1)
@@ -109,11 +112,10 @@ class TrainEngine:
         self._idle = [[Item(sample, targets_of(sample)).idle]]
         self._policy = self._open_policy(folder, resume=command.resume)
         self._critic = self._open_critic(folder, resume=command.resume) if settings.objective.needs_critic else None
-        named = settings.objective.reference_model
-        self._reference = self._open_reference(Path(named or command.base)) if settings.objective.needs_reference else None
+        self._reference = self._open_reference(Path(command.base)) if settings.objective.needs_reference else None
 
     def _open_policy(self, folder: Path, *, resume: bool) -> DeepSpeedEngine:
-        module = CompletionModel(self.model, suppressed_tokens(folder))
+        module = CompletionModel(self.model, suppressed_tokens(self._base))
         engine = DeepSpeedEngine(
             module,
             self.model,
@@ -121,6 +123,7 @@ class TrainEngine:
             algorithm=self._algorithm,
             learning_rate=self._algorithm.learning_rate,
             token_loss=self._objective,
+            dropout=self._dropout,
             collate=self._collate,
             ranks=self._ranks,
             entropy=self._objective.needs_entropy,
@@ -131,14 +134,15 @@ class TrainEngine:
 
     def _open_critic(self, folder: Path, *, resume: bool) -> DeepSpeedEngine:
         saved = read_critic_state(folder) if resume else None
-        module = load_critic(folder, self._settings.deepspeed, self._settings.trainer, saved)
+        module = load_critic(self._base, self._settings.deepspeed, self._settings.trainer, saved)
         engine = DeepSpeedEngine(
             module,
             module,
             deepspeed=self._settings.deepspeed,
             algorithm=self._algorithm,
             learning_rate=self._settings.objective.critic.learning_rate,
-            token_loss=partial(value_loss, clip=self._settings.objective.critic.value_clip),
+            token_loss=ValueLoss(self._settings.objective.critic.value_clip),
+            dropout=self._dropout,
             collate=self._collate,
             ranks=self._ranks,
         )
@@ -146,9 +150,14 @@ class TrainEngine:
             engine.restore(saved, self._idle)
         return engine
 
-    def _open_reference(self, folder: Path) -> Reference:
+    def _open_reference(self, base: Path) -> Reference:
         settings = self._settings
-        return FrozenModel(folder, deepspeed=settings.deepspeed, trainer=settings.trainer, ranks=self._ranks)
+        named = settings.objective.reference_model
+        if settings.trainer.lora.active and not named:
+            return AdaptersOff(self.model, self._policy.forward)
+        return FrozenModel(
+            Path(named) if named else base, deepspeed=settings.deepspeed, trainer=settings.trainer, ranks=self._ranks
+        )
 
     # what rank 0 calls ------------------------------------------------------------------------------------------------
 
@@ -272,7 +281,8 @@ class TrainEngine:
         return result
 
     def _state(self) -> EngineState:
-        return EngineState(self._policy.state(), self._critic.state() if self._critic is not None else None)
+        critic = self._critic.state() if self._critic is not None else None
+        return EngineState(self._policy.state(), critic, adapters_of(self.model))
 
 
 def _smallest_sample(model: PreTrainedModel) -> Sample:

@@ -1,5 +1,6 @@
 """The state of models in training as plain tensors, equal for every ZeRO stage and number of ranks."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from huggingface_hub import split_torch_state_dict_into_shards
 from torch import nn
 
 from schemas.errors import CheckpointCorrupt
+from trainer.adapters import AdapterFiles
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 _MASTER = "master"
@@ -35,17 +37,23 @@ class ModelState:
 class EngineState:
     policy: ModelState
     critic: ModelState | None = None
+    adapters: AdapterFiles | None = None
+    """Where the policy's weights are those of adapters only."""
 
     def write(self, folder: Path) -> None:
         """Writes the policy where transformers and vLLM look for it, and beside it what only training needs."""
-        _write_weights(folder, self.policy.weights)
+        if self.adapters is None:
+            write_weights(folder, self.policy.weights)
+        else:
+            self.adapters.write(folder, self.policy.weights)
         _save(folder / _OPTIMIZER, self.policy.num_updates, self.policy.optimizer)
         if self.critic is not None:
             weights = {f"{_WEIGHT}.{name}": tensor for name, tensor in self.critic.weights.items()}
             _save(folder / _CRITIC, self.critic.num_updates, weights | self.critic.optimizer)
 
 
-def _write_weights(folder: Path, weights: dict[str, torch.Tensor]) -> None:
+def write_weights(folder: Path, weights: dict[str, torch.Tensor]) -> None:
+    """Writes a model's weights as transformers and vLLM read them."""
     plan = split_torch_state_dict_into_shards(weights, filename_pattern="model{suffix}.safetensors", max_shard_size="5GB")
     for name, tensors in plan.filename_to_tensors.items():
         part = {tensor: weights[tensor].contiguous() for tensor in tensors}
@@ -81,8 +89,9 @@ def _load(file: Path) -> tuple[int, dict[str, torch.Tensor]]:
         raise CheckpointCorrupt(f"{file} cannot be read: {error}") from error
 
 
-def _trained(model: nn.Module) -> list[tuple[str, nn.Parameter]]:
-    return [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+def trained_parameters(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """All of them, or those of the adapters."""
+    return ((name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad)
 
 
 def read_state(model: nn.Module, num_updates: int) -> ModelState:
@@ -91,7 +100,7 @@ def read_state(model: nn.Module, num_updates: int) -> ModelState:
 
     weights: dict[str, torch.Tensor] = {}
     optimizer: dict[str, torch.Tensor] = {}
-    for name, parameter in _trained(model):
+    for name, parameter in trained_parameters(model):
         master = safe_get_full_fp32_param(parameter).cpu()
         weights[name] = master.to(parameter.dtype)
         if parameter.dtype != torch.float32:
@@ -110,7 +119,7 @@ def restore_state(engine: Any, model: nn.Module, saved: ModelState) -> None:
     """
     from deepspeed.utils import safe_set_full_fp32_param, safe_set_full_optimizer_state
 
-    for name, parameter in _trained(model):
+    for name, parameter in trained_parameters(model):
         if parameter.dtype != torch.float32:
             safe_set_full_fp32_param(parameter, saved.optimizer[f"{_MASTER}.{name}"].to(parameter.device))
         for key in _MOMENTS:

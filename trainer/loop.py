@@ -208,9 +208,10 @@ class Trainer:
                 num_updates=now.engine.num_updates,
             )
         )
+        adapted = self._trainer.lora.active
         weights = await self._in_thread(now.engine.state)
         folder, files = await self._in_thread(
-            lambda: write_checkpoint(self._root, base=self._base, engine=weights, state=state)
+            lambda: write_checkpoint(self._root, base=None if adapted else self._base, engine=weights, state=state)
         )
         clock.end("save")
         metrics = metrics | clock.phases
@@ -224,6 +225,7 @@ class Trainer:
             judged_seq=batch[-1].seq,
             num_trajectories=state.num_trajectories,
             metrics=metrics,
+            base=PolicyVersion(0) if adapted else None,
         )
         await self._announcements.announce(checkpoint)
         now.state = state
