@@ -223,7 +223,9 @@ class TrainerConfig:
     """Offline: the policy version of the stored episodes that `policy_config.base_model` is; only its samples are compared,
     before the first update. -1: none. `millrace replay` finds it by the hashes of the weights."""
     keep_checkpoints: int = 3
-    """Latest checkpoints kept on disk; older ones are deleted."""
+    """Latest checkpoints kept on disk, at least two; older ones are deleted."""
+    keep_every: int = 0
+    """Every so many versions one is kept for good; 0: none."""
     seed: int = 0
     torch_threads: int = 0
     """CPU threads of one training process; 0: one on machines of up to four cores (others need them), else torch's choice."""
@@ -232,6 +234,10 @@ class TrainerConfig:
     fast_patch_embedding: bool = True
     """Compute the vision tower's patch embedding as one matrix product: equal, and faster on CPU."""
     lora: LoraConfig = field(default_factory=LoraConfig)
+
+    def __post_init__(self) -> None:
+        for name in ("keep_checkpoints", "keep_every"):
+            require(getattr(self, name) >= 0, f"trainer_config.{name} is {getattr(self, name)}: write 0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)

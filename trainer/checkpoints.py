@@ -4,6 +4,7 @@
         config.json, tokenizer, processor, model.safetensors   what transformers and vLLM load; or, of adapters,
         adapter_config.json, adapter_model.safetensors         what peft and vLLM put on the base model
         trainer/optimizer.safetensors                          the optimizer's state
+        trainer/critic.safetensors                             the critic with its optimizer, where there is one
         trainer/state.msgpack                                  what was consumed, the replay buffer, counters
 
 No file is a pickle. A folder gets its final name only when everything in it has reached the disk.
@@ -24,6 +25,7 @@ from schemas.messages import FileHash
 from trainer.passes import Position
 from trainer.ports import EngineFiles
 from trainer.replay import ReplayEntry
+from trainer.retention import Retention
 
 _STATE = "trainer/state.msgpack"
 _ABANDONED_S = 600.0
@@ -142,13 +144,18 @@ def read_trainer_state(folder: Path) -> TrainerState:
         raise CheckpointCorrupt(f"{folder / _STATE} cannot be read: {error}") from error
 
 
-def prune(root: Path, *, newest: int, keep: int) -> None:
-    """Deletes checkpoints older than the `keep` newest (at least two: policies may still be loading the last but one)."""
+def prune(root: Path, *, newest: int, retention: Retention) -> None:
+    """Deletes the checkpoints before `newest` that need not be kept, and what was never finished."""
     if not root.is_dir():
         return
     for folder in root.glob("v[0-9]*-*"):
-        if int(folder.name[1:].partition("-")[0]) <= newest - max(2, keep):
+        if retention.lets_go(version_of(folder), newest=newest):
             shutil.rmtree(folder, ignore_errors=True)
     for folder in root.glob(".writing-*"):
         if time.time() - folder.stat().st_mtime > _ABANDONED_S:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def version_of(folder: Path) -> int:
+    """The version in a checkpoint folder's name."""
+    return int(folder.name[1:].partition("-")[0])

@@ -42,6 +42,7 @@ from trainer.learners.cloning import Cloning
 from trainer.metrics import MetricsLog
 from trainer.passes import Passes
 from trainer.ports import Builder, TrainingEngine
+from trainer.retention import Retention
 from trainer.samples import Sample
 from trainer.truncation import Truncation
 from trainer.updates import Updates
@@ -232,7 +233,7 @@ class Trainer:
         self._status.metrics.update(version=version, success=metrics["success"], trajectories=state.num_trajectories)
         self._metrics.write(version, metrics)
         _log.info("version_published", version=version, **{key: round(value, 4) for key, value in metrics.items()})
-        await self._in_thread(lambda: prune(self._root, newest=version, keep=self._trainer.keep_checkpoints))
+        await self._in_thread(lambda: prune(self._root, newest=version, retention=Retention.of(self._trainer)))
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """Runs torch or disk work beside the event loop, so that heartbeats go on; one at a time."""

@@ -20,6 +20,7 @@ from trainer.checkpoints import (
 from trainer.engine_state import EngineState, ModelState, read_optimizer_state
 from trainer.passes import Position
 from trainer.replay import ReplayEntry
+from trainer.retention import Retention
 
 STATE = TrainerState(
     version=3, position=Position(seq=41), num_trajectories=30, num_updates=9, replay=(ReplayEntry(iteration=2, step=ref(5)),)
@@ -99,5 +100,10 @@ def test_pruning_keeps_the_newest_and_at_least_two(tmp_path: Path, keep: int, le
     for version in range(1, 6):
         (tmp_path / f"v{version:06d}-abcdef01").mkdir()
     (tmp_path / "notes").mkdir()
-    prune(tmp_path, newest=5, keep=keep)
+    prune(tmp_path, newest=5, retention=Retention(keep))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", *(f"v{version:06d}-abcdef01" for version in left)]
+
+
+def test_some_versions_are_kept_for_good_and_some_by_name() -> None:
+    retention = Retention(2, keep_every=4, kept=(5,))
+    assert [version for version in range(1, 11) if not retention.lets_go(version, newest=10)] == [4, 5, 8, 9, 10]
