@@ -10,8 +10,8 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from subprocess import Popen
 
 import anyio
 import anyio.to_thread
@@ -19,10 +19,9 @@ import msgspec
 import torch
 
 from benchmarks.trainer_moments import Log, Moment, Phase, folders, writes
+from benchmarks.trainer_process import start_trainer
 from bus.ports import Bus
 from ops.configuration import load_config
-from ops.guard import MARKER
-from ops.role_process import millrace_command, millrace_environment
 from ops.roles import join
 from ops.run_folder import RunFolder
 from ops.served import served
@@ -35,6 +34,7 @@ from trainer.announcements import Announcements
 from trainer.model_folder import suppressed_tokens
 
 BATCH = 6
+_NAME = "trainer-1"
 _HELD_BACK_S = 0.3
 _STANDSTILL_S = 5.0
 """An objective that waits for further judgements gets a batch more after so long."""
@@ -88,7 +88,7 @@ class Drill:
     num_starts: int = 0
     loading_s: float = 5.0
     training_s: float = 1.0
-    _process: "Popen[bytes] | None" = None
+    _process: BaseProcess | None = None
     _before: frozenset[int] = frozenset()
     """Checkpoints that stood there when the process was started."""
 
@@ -110,7 +110,7 @@ class Drill:
         finally:
             if self._process is not None:
                 self._process.kill()
-                self._process.wait()
+                self._process.join()
         records = await self.bus.history(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))
         return [record.message for record in records if isinstance(record.message, Checkpoint)]
 
@@ -131,32 +131,29 @@ class Drill:
                     await judge(self.bus, self.trajectories[index], _REWARDS[index % len(_REWARDS)])
                 given += BATCH
 
-    def _start(self) -> tuple["Popen[bytes]", Log]:
-        log = Log(self.folder.logs / "trainer-1.log")
-        command = millrace_command(["trainer", "--run-dir", str(self.folder.path), "--name", "trainer-1"])
-        # As if under a guard: the process that is killed is the trainer itself.
-        environment = millrace_environment() | {MARKER: str(os.getpid()), "TRANSFORMERS_VERBOSITY": "error"}
-        with (self.folder.logs / "trainer-1.out").open("ab") as output:
-            self._process = Popen(command, env=environment, stdout=output, stderr=output)
+    def _start(self) -> tuple[BaseProcess, Log]:
+        log = Log(self.folder.logs / f"{_NAME}.log")
         self._before = frozenset(folders(self.folder.checkpoints))
         self.num_starts += 1
+        self._process = start_trainer(self.folder.path, _NAME)
         return self._process, log
 
     async def _kill(self, wanted: Wanted) -> None:
         process, log = self._start()
-        began, misses = time.monotonic(), 0
+        began, misses, pid = time.monotonic(), 0, process.pid
+        assert pid is not None
         if wanted.phase is Phase.LOADING:
             await anyio.sleep(wanted.share * 0.9 * self.loading_s)
         while True:
             await self._until(process, log, wanted, began)
-            process.send_signal(signal.SIGSTOP)
+            os.kill(pid, signal.SIGSTOP)
             moment = await self._moment(process, log)
             if moment.phase is wanted.phase or misses == 3 or moment.newest_announced >= self._last - 1:
                 break
             misses += 1
-            process.send_signal(signal.SIGCONT)
+            os.kill(pid, signal.SIGCONT)
         process.kill()
-        process.wait()
+        process.join()
         moment = await self._moment(process, log)
         self.kills.append(Kill(moment.phase, moment.newest_announced, round(time.monotonic() - began, 2), misses))
 
@@ -164,20 +161,20 @@ class Drill:
     def _last(self) -> int:
         return self.config.feeder_config.num_iterations
 
-    async def _moment(self, process: "Popen[bytes]", log: Log) -> Moment:
+    async def _moment(self, process: BaseProcess, log: Log) -> Moment:
         newest = await Announcements(self.bus, SUBJECTS).newest()
         return self._seen(process, log, newest.version if newest else 0)
 
-    def _seen(self, process: "Popen[bytes]", log: Log, announced: int) -> Moment:
+    def _seen(self, process: BaseProcess, log: Log, announced: int) -> Moment:
         found = folders(self.folder.checkpoints)
         written = max((version for inode, version in found.items() if inode not in self._before), default=0)
-        return Moment(log.read(), writes(self.folder.checkpoints, process.pid), written, announced)
+        return Moment(log.read(), writes(self.folder.checkpoints, process.pid or 0), written, announced)
 
-    async def _until(self, process: "Popen[bytes]", log: Log, wanted: Wanted, began: float) -> None:
+    async def _until(self, process: BaseProcess, log: Log, wanted: Wanted, began: float) -> None:
         """Returns in the wanted phase, or when there will be no later one."""
         loaded = False
         while True:
-            if process.poll() is not None:
+            if process.exitcode is not None:
                 raise ChildProcessError(f"the trainer ended by itself: see {self.folder.logs}")
             moment = self._seen(process, log, self.announced)
             if not loaded and moment.phase is not Phase.LOADING:
@@ -194,9 +191,9 @@ class Drill:
 
     async def _finish(self) -> None:
         process, _ = self._start()
-        code = await anyio.to_thread.run_sync(process.wait, abandon_on_cancel=True)
-        if code != 0:
-            raise ChildProcessError(f"the trainer ended with exit code {code}: see {self.folder.logs}")
+        await anyio.to_thread.run_sync(process.join, abandon_on_cancel=True)
+        if process.exitcode != 0:
+            raise ChildProcessError(f"the trainer ended with exit code {process.exitcode}: see {self.folder.logs}")
 
 
 def drill_config(folder: Path, base: Path, *, objective: str, num_versions: int) -> Config:

@@ -121,7 +121,7 @@ def report(outcomes: Sequence[Outcome]) -> Report:
         title="The trainer is killed at random moments of one run",
         rows=[row for outcome in outcomes for row in outcome.rows()],
         notes=[
-            f"SIGKILL to the trainer itself, and the next one is started; batches of {BATCH} episodes, each held back for 0.3 s",
+            f"SIGKILL to the trainer, and the next one is started; batches of {BATCH} episodes, each held back for 0.3 s",
             *(note for outcome in outcomes for note in outcome.notes()),
         ],
     )

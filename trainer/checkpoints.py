@@ -68,8 +68,7 @@ def write_checkpoint(
         (writing / _STATE).write_bytes(msgspec.msgpack.encode(state))
         files = hash_files(writing)
         _to_disk(writing, files)
-        digest = hashlib.sha256(msgspec.msgpack.encode(files)).hexdigest()[:8]
-        final = root / f"v{state.version:06d}-{digest}"
+        final = root / f"v{state.version:06d}-{_digest_of_all(files)}"
         if final.exists():
             # The same bytes, written by a trainer that died before it could announce them.
             shutil.rmtree(final)
@@ -92,6 +91,19 @@ def hash_files(folder: Path) -> tuple[FileHash, ...]:
         FileHash(path=path.relative_to(folder).as_posix(), sha256=_digest(path), num_bytes=path.stat().st_size)
         for path in files
     )
+
+
+def _digest_of_all(files: Sequence[FileHash]) -> str:
+    """What a folder's name ends with."""
+    return hashlib.sha256(msgspec.msgpack.encode(files)).hexdigest()[:8]
+
+
+def require_intact(folder: Path) -> None:
+    """Raises `CheckpointCorrupt` when a checkpoint's files are not those that its name was made of."""
+    if _digest_of_all(hash_files(folder)) != folder.name.rpartition("-")[2]:
+        raise CheckpointCorrupt(
+            f"{folder} is not what was written (its files' hash differs): restore it, or take another version"
+        )
 
 
 def _digest(path: Path) -> str:
