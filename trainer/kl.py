@@ -1,4 +1,4 @@
-"""A token's divergence from the reference as a differentiable term of the loss; off the reward it is `advantages.divergence`."""
+"""A token's divergence from the reference as a term of the loss. Taken off the reward it is `advantages.divergence`."""
 
 import torch
 
@@ -8,9 +8,9 @@ from schemas.training_config import KlType
 def divergence(difference: torch.Tensor, kind: KlType) -> torch.Tensor:
     """Estimators of KL(pi, reference) by d = log pi - log reference of the sampled tokens (Schulman's k1, k2, k3).
 
-    kl (k1): d. abs: |d|. mse (k2): d^2 / 2. low_var_kl (k3): exp(-d) + d - 1, with d held to 20 either way and the result to 10;
-    beyond that it has no gradient. The gradient of k1 is zero on average for tokens of the policy's own: as a loss it restrains
-    nothing, k2 and k3 do.
+    kl (k1): d. abs: |d|. mse (k2): d^2 / 2. low_var_kl (k3): exp(-d) + d - 1, d held to 20 either way and the result to 10;
+    beyond that it has no gradient. The gradient of k1 is zero on average for tokens of the policy's own: as a loss it
+    restrains nothing, k2 and k3 do.
     """
     match kind:
         case "kl":

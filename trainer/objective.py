@@ -28,7 +28,7 @@ class Objective(Protocol):
 
 
 class PolicyObjective:
-    """loss + kl_loss_coef * KL - entropy_coeff * H, as the configuration names them; 0 for sequences that are stopped early."""
+    """loss + kl_loss_coef * KL - entropy_coeff * H, as configured; 0 for sequences that are stopped early."""
 
     def __init__(self, config: ObjectiveConfig) -> None:
         self._config = config

@@ -17,6 +17,8 @@ class LeftOut(enum.Enum):
     """Why a step is not trained on."""
 
     UNPARSED = "unparsed"
+    UNSAMPLED = "unsampled"
+    """No log-probabilities of a sampler."""
     UNCHANGED = "unchanged"
     """The action did not change the picture."""
     TOO_LONG = "too_long"

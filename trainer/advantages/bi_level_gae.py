@@ -1,8 +1,10 @@
 """Bi-level GAE: between turns first, then token by token inside each turn (VAGEN).
 
 Checked against what VAGEN released: a turn is known by its last token. Between turns, A_k = delta_k + Gamma lam A_{k+1} with
-delta_k = r_k + Gamma V(end of k+1) - V(end of k). Inside turn k the end's advantage is A_k, and it is where the recursion over the
-earlier tokens begins: A_t = r_t + gamma V_{t+1} - V_t + gamma lam A_{t+1}. With Gamma = gamma and lam = 1 that is plain GAE.
+delta_k = r_k + Gamma V(end of k+1) - V(end of k). Inside turn k the end's advantage is A_k, and it is where the recursion over
+the earlier tokens begins: A_t = r_t + gamma V_{t+1} - V_t + gamma lam A_{t+1}. With gamma = Gamma = lam = 1 that is plain GAE.
+
+r_k is what the turn's last token earned; what is taken off earlier tokens (a divergence) counts inside their turn only.
 """
 
 from collections.abc import Sequence

@@ -1,14 +1,15 @@
 """A token's divergence from the reference as a number that rewards are reduced by; as a loss it is `trainer.kl`."""
 
 import numpy as np
+import numpy.typing as npt
 
 from schemas.training_config import KlType
 
 
-def divergence(difference: np.ndarray, kind: KlType) -> np.ndarray:
+def divergence(difference: npt.NDArray[np.float64], kind: KlType) -> npt.NDArray[np.float64]:
     """Estimators of KL(pi, reference) by d = log pi - log reference of the sampled tokens (Schulman's k1, k2, k3).
 
-    kl (k1): d. abs: |d|. mse (k2): d^2 / 2. low_var_kl (k3): exp(-d) + d - 1, with d held to 20 either way and the result to 10.
+    kl (k1): d. abs: |d|. mse (k2): d^2 / 2. low_var_kl (k3): exp(-d) + d - 1, d held to 20 either way and the result to 10.
     """
     match kind:
         case "kl":

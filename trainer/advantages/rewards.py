@@ -15,9 +15,9 @@ def token_rewards(
 ) -> Steps:
     """The reward at the episode's last token; with `step_rewards`, at the end of the steps that earned it.
 
-    `lengths` are the completion tokens of the steps that are trained on, `trained` their numbers in the episode, ascending. What a
-    step earned that is not trained on goes to the next one that is, and to the last one behind it; what no step earned was earned
-    by the episode's end. So the tokens' rewards always sum up to `reward`.
+    `lengths` are the completion tokens of the steps that are trained on, `trained` their numbers in the episode, ascending.
+    What a step earned that is not trained on goes to the next one that is, and to the last one behind it; what no step earned
+    was earned by the episode's end. So the tokens' rewards always sum up to `reward`.
 
     Example: `token_rewards(1.0, [2, 3], trained=[1, 4], step_rewards=[0.1, 0.2, 0.4])` is ([0, 0.3], [0, 0, 0.7]).
     """

@@ -33,4 +33,5 @@ class Scaled:
                 divisor = float(max(1, episode.num_steps))
             case "constant":
                 divisor = self.length_constant
-        return advantages / divisor * np.where(advantages < 0, self.negative_scale, 1.0)
+        scaled: np.ndarray = np.where(advantages < 0, self.negative_scale, 1.0) * advantages / divisor
+        return scaled

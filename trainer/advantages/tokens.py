@@ -1,7 +1,7 @@
 """An episode's steps as one row of tokens, and back.
 
-Observations are not in the row. That is the same as carrying value and advantage through them unchanged, as formulas over whole
-conversations do: the last token of a step is followed by the first of the next one.
+Observations are not in the row. That is the same as carrying value and advantage through them unchanged, as formulas over
+whole conversations do: the last token of a step is followed by the first of the next one.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Decoupled PPO: near the policy at the start of the update, weighted by how likely that was to sample it (AReaL, AsyncWebRL)."""
+"""Decoupled PPO: held near the policy at the start of the update, weighted against the sampler (AReaL, AsyncWebRL)."""
 
 from dataclasses import dataclass
 

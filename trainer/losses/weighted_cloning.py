@@ -13,8 +13,8 @@ from trainer.losses.truncated import Truncated
 class WeightedCloning:
     """The truncated loss with advantage 1: -w * min(rho, 1 + high), with rho = pi / pi_proximal.
 
-    RAFT++ is PPO's loss with advantage 1 for every successful episode. Replayed ones may come from policies several versions back,
-    which w = min(pi_proximal / pi_behaviour, cap) allows for. At rho = 1 its gradient is w times that of cloning.
+    RAFT++ is PPO's loss with advantage 1 for every successful episode. Replayed ones may come from policies several versions
+    back, which w = min(pi_proximal / pi_behaviour, cap) allows for. At rho = 1 its gradient is w times that of cloning.
     """
 
     truncated: Truncated
