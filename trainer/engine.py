@@ -21,7 +21,8 @@ from schemas.errors import CheckpointCorrupt
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
 from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
-from trainer.adapters import DropoutSeeds, base_of
+from trainer.adapter_folder import base_of
+from trainer.adapters import DropoutSeeds
 from trainer.batches import collate, deal
 from trainer.commands import Command, LogprobsCommand, OpenCommand, StateCommand, StopCommand, TrainCommand, decode, encode
 from trainer.deepspeed_config import DeepSpeedConfig
@@ -93,7 +94,7 @@ class TrainEngine:
         threads = settings.trainer.torch_threads
         if threads or (os.cpu_count() or 1) <= 4:
             torch.set_num_threads(threads or 1)
-        self.model = load_policy(folder, settings.deepspeed, settings.trainer)
+        self.model = load_policy(folder, settings.deepspeed, settings.trainer, resume=resume)
         optimizer = torch.optim.AdamW(
             [parameter for _, parameter in trained_parameters(self.model)],
             lr=algorithm.learning_rate,
