@@ -22,19 +22,22 @@ if TYPE_CHECKING:
 _CONFIG = "adapter_config.json"
 _NUM_LOADED = 2
 """The newest, and the one before it for answers in flight."""
+_NUM_EMPTY_ON_CPU = 1
+"""vLLM 0.32's operations for CPUs take slot -1, the last one, for requests without an adapter: it has to stay empty."""
 
 
-def adapter_arguments(lora: LoraConfig) -> dict[str, Any]:
+def adapter_arguments(lora: LoraConfig, *, on_cpu: bool) -> dict[str, Any]:
     """What an engine that will get adapters is built with."""
     if not lora.active:
         return {}
     from vllm.config.lora import MaxLoRARanks
 
+    num_slots = _NUM_LOADED + (_NUM_EMPTY_ON_CPU if on_cpu else 0)
     return {
         "enable_lora": True,
         "max_lora_rank": min(rank for rank in get_args(MaxLoRARanks) if rank >= lora.rank),
-        "max_loras": _NUM_LOADED,
-        "max_cpu_loras": _NUM_LOADED,
+        "max_loras": num_slots,
+        "max_cpu_loras": num_slots,
         "enable_tower_connector_lora": lora.adapts_pictures,
     }
 

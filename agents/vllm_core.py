@@ -265,7 +265,7 @@ def _arguments(settings: VllmSettings, *, on_cpu: bool) -> dict[str, Any]:
         "limit_mm_per_prompt": {"image": settings.max_pictures, "video": 0},
         "disable_log_stats": True,
         "use_tqdm_on_load": False,
-    } | adapter_arguments(settings.lora)
+    } | adapter_arguments(settings.lora, on_cpu=on_cpu)
     if not on_cpu:
         return common | {"gpu_memory_utilization": policy.gpu_memory_utilization}
     return common | {
