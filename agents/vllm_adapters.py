@@ -1,4 +1,4 @@
-"""LoRA adapters in a vLLM engine: the newest one answers new requests, and those in flight finish with the one they began with.
+"""LoRA adapters in a vLLM engine: the newest answers new requests, and those in flight finish with the one they began with.
 
 Invariant: an answer comes from one adapter from its first token to its last, so it belongs to one policy version. Adapters
 take the version as their number; vLLM keys its caches of prefixes and pictures by it.

@@ -193,8 +193,9 @@ class VllmCore:
     def load(self, folder: Path, version: PolicyVersion) -> "list[RequestOutput]":
         """Replaces the weights in place; returns what finished meanwhile.
 
-        Requests in flight are kept. Where the weights are adapters, they finish under those they began with. Otherwise their keys, values and picture features are computed anew under the new weights, and
-        every cache that depends on weights is emptied (a picture seen before would otherwise end the engine).
+        Requests in flight are kept. Where the weights are adapters, they finish under those they began with. Otherwise their
+        keys, values and picture features are computed anew under the new weights, and every cache that depends on weights is
+        emptied (a picture seen before would otherwise end the engine).
 
         Raises:
             ConfigurationError: adapters where whole models are expected, or the other way round.

@@ -24,7 +24,9 @@ def base_of(folder: Path) -> Path:
         return folder
     base = Path(str(_read(folder).get("base_model_name_or_path") or ""))
     if not (base / "config.json").is_file():
-        raise CheckpointCorrupt(f"{folder / _CONFIG} names {base} as its base, which is not the folder of a model: put it back")
+        raise CheckpointCorrupt(
+            f"{folder / _CONFIG} names {base} as its base, which is not the folder of a model: put it back"
+        )
     return base
 
 

@@ -144,7 +144,10 @@ def test_training_goes_on_only_with_the_adapters_it_was_begun_with(
 ) -> None:
     folder, _ = trained
     for other in (replace(LORA, rank=8), replace(LORA, alpha=9), replace(LORA, targets=("q_proj",)), LoraConfig()):
-        with pytest.raises(ConfigurationError, match="trainer_config.lora says"), open_engine(folder, settings=adapted(1, other)):
+        with (
+            pytest.raises(ConfigurationError, match="trainer_config.lora says"),
+            open_engine(folder, settings=adapted(1, other)),
+        ):
             pass
     with (
         pytest.raises(ConfigurationError, match="holds a whole model"),
