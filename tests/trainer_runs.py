@@ -24,6 +24,7 @@ from trainer.model_folder import suppressed_tokens
 from trainer.sample_builder import SampleBuilder
 
 BATCH = 6
+ALL_WEIGHTS = LoraConfig()
 REWARDS = (1.0, 1.0, 0.0, 1.0, None, 1.0)
 """Of the episodes of one batch."""
 
@@ -43,7 +44,7 @@ async def trainer(
     max_staleness: int = 9,
     num_stored: int = 0,
     version: int = -1,
-    lora: LoraConfig = LoraConfig(),
+    lora: LoraConfig = ALL_WEIGHTS,
 ) -> AsyncIterator[Trainer]:
     """Offline when episodes are stored; `version`: the one under which the base model sampled them."""
     with open_metrics(root, run=RUN, algorithm=ALGORITHM, log=LogConfig()) as metrics:

@@ -1,5 +1,6 @@
 """Adapters and their base made into one ordinary model, that anything loads."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from trainer.engine_state import write_weights
 def merge(folder: Path, into: Path) -> None:
     """Writes the whole model that a checkpoint's adapters stand for, in its base's precision, as a model folder.
 
+    `into`: where nothing is yet; it gets its name when everything is in it.
+
     Raises:
         CheckpointCorrupt: the adapters cannot be read, or their base is not there.
     """
@@ -29,10 +32,12 @@ def merge(folder: Path, into: Path) -> None:
         merged = peft.PeftModel.from_pretrained(model, str(folder)).merge_and_unload()
     except (OSError, RuntimeError, ValueError, safetensors.SafetensorError) as error:
         raise CheckpointCorrupt(f"the adapters in {folder} cannot be read: {error}") from error
-    into.mkdir(parents=True, exist_ok=True)
+    writing = into.with_name(f".writing-{into.name}-{os.getpid()}")
+    writing.mkdir(parents=True)
     for file in model_files(base):
-        shutil.copyfile(file, into / file.name)
-    write_weights(into, {name: parameter.detach().to(precision) for name, parameter in merged.named_parameters()})
+        shutil.copyfile(file, writing / file.name)
+    write_weights(writing, {name: parameter.detach().to(precision) for name, parameter in merged.named_parameters()})
+    writing.rename(into)
 
 
 def _precision(base: Path) -> torch.dtype:

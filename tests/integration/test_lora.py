@@ -10,6 +10,8 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForImageTextToText
 
+from ops.evaluate import whole_model
+from ops.run_folder import RunFolder
 from schemas.errors import CheckpointCorrupt, ConfigurationError
 from schemas.training_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
 from tests import tiny_models
@@ -21,7 +23,6 @@ from trainer.adapters import without_adapters
 from trainer.checkpoints import TrainerState, folder_of, write_checkpoint
 from trainer.engine import open_engine
 from trainer.imitation import cloning_items
-from trainer.merging import merge
 from trainer.samples import Sample
 
 pytestmark = [
@@ -123,10 +124,12 @@ def test_merged_it_is_an_ordinary_model(
     base: Path, samples: list[Sample], trained: tuple[Path, list[np.ndarray]], tmp_path: Path
 ) -> None:
     folder, ours = trained
-    merge(folder, tmp_path / "whole")
-    whole, plain = load_file(tmp_path / "whole/model.safetensors"), load_file(base / "model.safetensors")
+    run = RunFolder(tmp_path)
+    whole_folder = whole_model(run, folder)
+    assert whole_model(run, folder) == whole_folder, "merged once"
+    whole, plain = load_file(whole_folder / "model.safetensors"), load_file(base / "model.safetensors")
     assert {name: weight.dtype for name, weight in whole.items()} == {name: weight.dtype for name, weight in plain.items()}
-    _agree(PlainModel(tmp_path / "whole"), samples, ours, base)
+    _agree(PlainModel(whole_folder), samples, ours, base)
 
 
 def _agree(plain: PlainModel, samples: list[Sample], ours: list[np.ndarray], base: Path) -> None:
@@ -145,7 +148,7 @@ def test_training_goes_on_only_with_the_adapters_it_was_begun_with(
     folder, _ = trained
     for other in (replace(LORA, rank=8), replace(LORA, alpha=9), replace(LORA, targets=("q_proj",)), LoraConfig()):
         with (
-            pytest.raises(ConfigurationError, match="trainer_config.lora says"),
+            pytest.raises(ConfigurationError, match=r"trainer_config\.lora says"),
             open_engine(folder, settings=adapted(1, other)),
         ):
             pass
