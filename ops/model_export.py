@@ -8,9 +8,8 @@ from rich.console import Console
 from ops.evaluate import checkpoint_folder
 from ops.run_folder import RunFolder
 from schemas.errors import ConfigurationError
+from trainer.adapter_folder import holds_adapters
 from trainer.checkpoints import require_intact, version_of
-
-_ADAPTERS = "adapter_config.json"
 
 
 async def main(run_dir: Path, out: Path, version: int | None) -> int:
@@ -29,23 +28,17 @@ def export_model(run: RunFolder, out: Path, version: int | None = None) -> int:
         ConfigurationError: there is no run or no such version, `out` exists, or it cannot be written.
         CheckpointCorrupt: the version is not what was written.
     """
-    base = Path(run.load().policy_config.base_model)
+    run.load()
     version = _newest(run) if version is None else version
     folder = checkpoint_folder(run, str(version))
     if out.exists():
         raise ConfigurationError(f"{out} exists: give --out a folder that does not exist yet")
     if version > 0:
         require_intact(folder)
-    partial = out.with_name(f".{out.name}.partial")
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        _fill(partial, folder, base)
-        partial.rename(out)
+        _write(folder, out)
     except OSError as error:
         raise ConfigurationError(f"{out} cannot be written ({error.strerror}): choose another folder") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return version
 
 
@@ -58,15 +51,19 @@ def _newest(run: RunFolder) -> int:
     return max(versions)
 
 
-def _fill(partial: Path, folder: Path, base: Path) -> None:
-    if (folder / _ADAPTERS).is_file():
-        from trainer.adapters import merged_weights
-        from trainer.checkpoints import model_files
-        from trainer.engine_state import write_weights
+def _write(folder: Path, out: Path) -> None:
+    if holds_adapters(folder):
+        from trainer.merging import merge
 
-        write_weights(partial, merged_weights(folder))
-        files = model_files(base)
-    else:
-        files = [file for file in folder.iterdir() if file.is_file()]
-    for file in files:
-        shutil.copyfile(file, partial / file.name)
+        merge(folder, out)
+        return
+    partial = out.with_name(f".{out.name}.partial")
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        for file in folder.iterdir():
+            if file.is_file():
+                shutil.copyfile(file, partial / file.name)
+        partial.rename(out)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

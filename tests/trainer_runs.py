@@ -13,7 +13,7 @@ from bus.memory import MemoryBus
 from bus.presence import Status
 from schemas.config import EnvConfig, FeederConfig, PolicyConfig
 from schemas.messages import Checkpoint, Role
-from schemas.training_config import AlgorithmConfig, LogConfig, ObjectiveConfig, TrainerConfig
+from schemas.training_config import AlgorithmConfig, LogConfig, LoraConfig, ObjectiveConfig, TrainerConfig
 from tests.builders import RUBRIC, RUN, WORKER
 from tests.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task
 from trainer.checkpoints import folder_of
@@ -25,12 +25,17 @@ from trainer.sample_builder import SampleBuilder
 
 BATCH = 6
 CLONING = ObjectiveConfig()
+ALL_WEIGHTS = LoraConfig()
 REWARDS = (1.0, 1.0, 0.0, 1.0, None, 1.0)
 """Of the episodes of one batch."""
 
 
-def engines(folder: Path, resume: bool, objective: ObjectiveConfig) -> AbstractContextManager[TrainEngine]:
-    return open_engine(folder, settings=replace(settings(), objective=objective), resume=resume)
+def engines(
+    folder: Path, resume: bool, base: Path, objective: ObjectiveConfig, lora: LoraConfig
+) -> AbstractContextManager[TrainEngine]:
+    chosen = settings()
+    chosen = replace(chosen, objective=objective, trainer=replace(chosen.trainer, lora=lora))
+    return open_engine(folder, settings=chosen, resume=resume, base=base)
 
 
 @asynccontextmanager
@@ -45,6 +50,7 @@ async def trainer(
     version: int = -1,
     objective: ObjectiveConfig = CLONING,
     algorithm: AlgorithmConfig = ALGORITHM,
+    lora: LoraConfig = ALL_WEIGHTS,
 ) -> AsyncIterator[Trainer]:
     """Offline when episodes are stored; `version`: the one under which the base model sampled them."""
     with open_metrics(root, run=RUN, algorithm=ALGORITHM, log=LogConfig()) as metrics:
@@ -56,7 +62,7 @@ async def trainer(
             status=Status(Role.TRAINER, WORKER),
             algorithm=algorithm,
             objective=objective,
-            trainer=TrainerConfig(torch_threads=1, keep_checkpoints=2, stored_version=version),
+            trainer=TrainerConfig(torch_threads=1, keep_checkpoints=2, stored_version=version, lora=lora),
             feeder=FeederConfig(
                 mode="offline" if num_stored else "async",
                 num_iterations=num_iterations,
@@ -67,7 +73,7 @@ async def trainer(
             policy=PolicyConfig(top_k=0, top_p=1.0),
             base=base,
             checkpoints=root / "checkpoints",
-            open_engine=partial(engines, objective=objective),
+            open_engine=partial(engines, base=base, objective=objective, lora=lora),
             open_builder=lambda folder: SampleBuilder(folder, cutoff_len=ALGORITHM.cutoff_len),
             metrics=metrics,
         )

@@ -3,7 +3,6 @@
 Invariant: the same configuration and seed give the same adapters and the same dropout, on every rank and after a restart.
 """
 
-import json
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,49 +15,16 @@ import torch
 from torch import nn
 
 from schemas.errors import CheckpointCorrupt, ConfigurationError
-from schemas.training_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
+from schemas.training_config import LoraConfig
+from trainer.adapter_folder import target_pattern
 
 if TYPE_CHECKING:
     import peft
 
-_CONFIG = "adapter_config.json"
 _WEIGHTS = "adapter_model.safetensors"
 _NAME = "default"
 _PREFIX = "base_model.model."
 """Of every name in peft's files."""
-
-
-def holds_adapters(folder: Path) -> bool:
-    """Whether a checkpoint folder holds adapters instead of a whole model."""
-    return (folder / _CONFIG).is_file()
-
-
-def base_of(folder: Path) -> Path:
-    """The folder of the whole model that belongs to a checkpoint: itself, unless it holds adapters.
-
-    Raises:
-        CheckpointCorrupt: adapters that do not name their base, or name one that is not there.
-    """
-    if not holds_adapters(folder):
-        return folder
-    base = Path(str(_read_config(folder).get("base_model_name_or_path") or ""))
-    if not (base / "config.json").is_file():
-        raise CheckpointCorrupt(f"{folder / _CONFIG} names {base} as its base, which is not the folder of a model: put it back")
-    return base
-
-
-def require_adapters(folder: Path, lora: LoraConfig) -> None:
-    """Raises `ConfigurationError` unless training with `lora` can go on from `folder`. A whole model is always a beginning."""
-    if not holds_adapters(folder):
-        return
-    saved = _read_config(folder)
-    wanted = {"r": lora.rank, "lora_alpha": lora.alpha, "target_modules": _pattern(lora)}
-    for name, value in wanted.items():
-        if saved.get(name) != value:
-            raise ConfigurationError(
-                f"{folder} holds adapters whose {name} is {saved.get(name)!r}, and trainer_config.lora says {value!r}: write "
-                "what the run was begun with, or begin a new run"
-            )
 
 
 def adapt(model: nn.Module, lora: LoraConfig, *, base: Path, seed: int) -> None:
@@ -75,7 +41,7 @@ def adapt(model: nn.Module, lora: LoraConfig, *, base: Path, seed: int) -> None:
         r=lora.rank,
         lora_alpha=lora.alpha,
         lora_dropout=lora.dropout,
-        target_modules=_pattern(lora),
+        target_modules=target_pattern(lora),
         base_model_name_or_path=str(base.resolve()),
     )
     with torch.random.fork_rng(devices=[]):
@@ -136,26 +102,6 @@ def without_adapters(model: nn.Module) -> Iterator[None]:
             layer.enable_adapters(True)
 
 
-def merged_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """Weights of the whole model that adapters and their base make together, in the base's precision.
-
-    Raises:
-        CheckpointCorrupt: the adapters cannot be read, or their base is not there.
-    """
-    import peft
-    from transformers import AutoModelForImageTextToText
-
-    base = base_of(folder)
-    # Added in float32, so that rounding happens once.
-    model = AutoModelForImageTextToText.from_pretrained(base, dtype=torch.float32)
-    precision = model.config.dtype or torch.float32
-    try:
-        merged = peft.PeftModel.from_pretrained(model, str(folder)).merge_and_unload()
-    except (OSError, RuntimeError, safetensors.SafetensorError) as error:
-        raise CheckpointCorrupt(f"the adapters in {folder} cannot be read: {error}") from error
-    return {name: parameter.detach().to(precision) for name, parameter in merged.named_parameters()}
-
-
 @dataclass(frozen=True)
 class DropoutSeeds:
     """What an optimizer step drops depends on its number, so that a resumed run drops the same."""
@@ -170,25 +116,5 @@ class DropoutSeeds:
             torch.manual_seed(zlib.crc32(f"{self.seed}-{num_updates}-{self.rank}".encode()))
 
 
-def _pattern(lora: LoraConfig) -> str:
-    """peft's expression for the targets: whole names, so that other layers of the same last name are left alone."""
-    language = "|".join(name for name in LANGUAGE_LAYERS if name in lora.targets)
-    pictures = "|".join(name for name in PICTURE_LAYERS if name in lora.targets)
-    parts = []
-    if language:
-        parts.append(rf"model\.language_model\.layers\.(.*\.)?({language})")
-    if pictures:
-        parts.append(rf"model\.visual\.(blocks|merger|deepstack_merger_list)\.(.*\.)?({pictures})")
-    return "|".join(parts)
-
-
 def _name_in_file(name: str) -> str:
     return _PREFIX + name.replace(f".{_NAME}.", ".")
-
-
-def _read_config(folder: Path) -> dict[str, object]:
-    try:
-        config: dict[str, object] = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CheckpointCorrupt(f"{folder / _CONFIG} cannot be read: {error}") from error
-    return config

@@ -18,7 +18,8 @@ from transformers import PreTrainedModel
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
 from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
-from trainer.adapters import DropoutSeeds, adapters_of, base_of
+from trainer.adapter_folder import base_of
+from trainer.adapters import DropoutSeeds, adapters_of
 from trainer.batches import Batch, collate, deal
 from trainer.commands import (
     Command,
@@ -107,7 +108,7 @@ class TrainEngine:
         threads = settings.trainer.torch_threads
         if threads or (os.cpu_count() or 1) <= 4:
             torch.set_num_threads(threads or 1)
-        self.model = load_policy(folder, settings.deepspeed, settings.trainer)
+        self.model = load_policy(folder, settings.deepspeed, settings.trainer, resume=command.resume)
         sample = _smallest_sample(self.model)
         self._idle = [[Item(sample, targets_of(sample)).idle]]
         self._policy = self._open_policy(folder, resume=command.resume)

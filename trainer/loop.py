@@ -23,6 +23,7 @@ from schemas.config import EnvConfig, FeederConfig, PolicyConfig
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Checkpoint
 from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
+from trainer.adapter_folder import base_of
 from trainer.announcements import Announcements
 from trainer.checkpoints import (
     TrainerState,
@@ -118,6 +119,9 @@ class Trainer:
         state = TrainerState(version=0, num_trajectories=0, num_updates=0)
         if newest.version > 0:
             await anyio.to_thread.run_sync(verify, folder, newest.files)
+            if newest.base is not None:
+                base = await self._announcements.announced(newest.base)
+                await anyio.to_thread.run_sync(verify, base_of(folder), base.files)
             state = await anyio.to_thread.run_sync(read_trainer_state, folder)
         with ExitStack() as stack:
             opened = self._open_engine(folder, newest.version > 0)

@@ -7,7 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModelForImageTextToText, AutoProcessor
 
+from ops.model_export import export_model
+from ops.run_folder import RunFolder
+from schemas.config import Config, PolicyConfig
 from schemas.errors import CheckpointCorrupt
 from schemas.training_config import CriticConfig, LoraConfig, ObjectiveConfig
 from tests import tiny_models
@@ -145,3 +149,20 @@ def test_of_adapters_the_reference_is_the_model_below(base: Path, samples: list[
     assert all(np.array_equal(*pair) for pair in zip(at_first, frozen, strict=True))
     assert np.abs(np.concatenate(policy) - np.concatenate(frozen)).max() > 1e-6
     assert np.abs(np.concatenate(policy) - np.concatenate(further)).max() > 1e-6, "it still learns"
+
+
+def test_an_exported_version_is_an_ordinary_model(base: Path, samples: list[Sample], tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run")
+    run.create(Config(save_path=str(run.path), policy_config=PolicyConfig(base_model=str(base))))
+    with open_engine(base, settings=ppo()) as engine:
+        train_both(engine, samples, 1)
+        write_checkpoint(run.checkpoints, base=base, engine=engine.state(), state=STATE)
+        expected = engine.completion_logprobs(samples)
+    assert export_model(run, tmp_path / "model") == 1
+    AutoProcessor.from_pretrained(tmp_path / "model")
+    _, report = AutoModelForImageTextToText.from_pretrained(tmp_path / "model", output_loading_info=True)
+    assert not any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    assert not (tmp_path / "model/trainer").exists()
+    with open_engine(tmp_path / "model", settings=settings()) as engine:
+        again = engine.completion_logprobs(samples)
+    assert all(np.array_equal(*pair) for pair in zip(expected, again, strict=True))
