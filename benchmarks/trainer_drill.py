@@ -38,6 +38,7 @@ _NAME = "trainer-1"
 _HELD_BACK_S = 0.3
 _STANDSTILL_S = 5.0
 """An objective that waits for further judgements gets a batch more after so long."""
+_MOST_MISSES = 5
 _LOOK_S, _LOOK_RARELY_S = 0.001, 0.02
 _BRIEFLY_BEFORE = (Phase.TRAINING, Phase.SAVING, Phase.WRITTEN)
 _REWARDS = (1.0, 0.0, 1.0, 1.0, None, 1.0, 0.0, 1.0)
@@ -89,6 +90,8 @@ class Drill:
     loading_s: float = 5.0
     training_s: float = 1.0
     _process: BaseProcess | None = None
+    _held: bool = False
+    """Whether no further judgements are given, so that the trainer comes to wait."""
     _before: frozenset[int] = frozenset()
     """Checkpoints that stood there when the process was started."""
 
@@ -125,6 +128,8 @@ class Drill:
         given, last, since = 0, -1, time.monotonic()
         while given < len(self.trajectories):
             await anyio.sleep(_HELD_BACK_S)
+            if self._held:
+                continue
             if self.announced != last or time.monotonic() - since > _STANDSTILL_S:
                 last, since = self.announced, time.monotonic()
                 for index in range(given, min(given + BATCH, len(self.trajectories))):
@@ -142,18 +147,20 @@ class Drill:
         process, log = self._start()
         began, misses, pid = time.monotonic(), 0, process.pid
         assert pid is not None
+        self._held = wanted.phase is Phase.WAITING
         if wanted.phase is Phase.LOADING:
-            await anyio.sleep(wanted.share * 0.9 * self.loading_s)
+            await anyio.sleep(wanted.share * 0.7 * self.loading_s)
         while True:
             await self._until(process, log, wanted, began)
             os.kill(pid, signal.SIGSTOP)
             moment = await self._moment(process, log)
-            if moment.phase is wanted.phase or misses == 3 or moment.newest_announced >= self._last - 1:
+            if moment.phase is wanted.phase or misses == _MOST_MISSES or moment.newest_announced >= self._last - 1:
                 break
             misses += 1
             os.kill(pid, signal.SIGCONT)
         process.kill()
         process.join()
+        self._held = False
         moment = await self._moment(process, log)
         self.kills.append(Kill(moment.phase, moment.newest_announced, round(time.monotonic() - began, 2), misses))
 
@@ -179,7 +186,7 @@ class Drill:
             moment = self._seen(process, log, self.announced)
             if not loaded and moment.phase is not Phase.LOADING:
                 loaded, self.loading_s = True, time.monotonic() - began
-            soon = moment.num_published >= wanted.num_published or moment.newest_announced >= self._last - 2
+            soon = self._held or moment.num_published >= wanted.num_published or moment.newest_announced >= self._last - 2
             if wanted.phase is Phase.LOADING or (soon and moment.phase is wanted.phase):
                 break
             await anyio.sleep(_LOOK_S if soon and moment.phase in _BRIEFLY_BEFORE else _LOOK_RARELY_S)
