@@ -102,6 +102,8 @@ class ObjectiveConfig:
     length_constant: float = 10.0
     use_multi_turn_reward: bool = False
     """Rewards count at the steps that earned them (`Judgement.step_rewards`), not at the episode's end."""
+    train_on_last_turn: bool = False
+    """Only the last step of an episode is trained on."""
     gamma: float = 1.0
     lam: float = 1.0
     high_level_gamma: float = 1.0

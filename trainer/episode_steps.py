@@ -44,6 +44,8 @@ class StepRules:
     """Also those that did not change the picture."""
     unsampled: bool
     """Also those without the sampler's log-probabilities, as of demonstrations: what they are worth cannot be weighted."""
+    earlier: bool = True
+    """Also those before the episode's last."""
 
     @classmethod
     def of(cls, algorithm: AlgorithmConfig, objective: ObjectiveConfig) -> "StepRules":
@@ -51,6 +53,7 @@ class StepRules:
             unparsed=not objective.imitates,
             unchanged=not algorithm.filter_same_screenshot,
             unsampled=objective.imitates,
+            earlier=not objective.train_on_last_turn,
         )
 
 
@@ -87,7 +90,7 @@ class StepStore:
         for ref in steps:
             step = records.get(ref)
             following = observations[ref.step + 1 : ref.step + 2]
-            reason = self._reason(step, [records.get(observation) for observation in following])
+            reason = self._reason(step, [records.get(observation) for observation in following], is_last=ref == steps[-1])
             if reason is not None:
                 found.left_out[reason] += 1
             elif isinstance(step, StepRequest):
@@ -115,9 +118,11 @@ class StepStore:
             found.update(await self._build(steps, pictures))
         return [found[ref] for ref in refs if ref in found]
 
-    def _reason(self, step: AnyMessage | None, following: Sequence[AnyMessage | None]) -> LeftOut | None:
+    def _reason(self, step: AnyMessage | None, following: Sequence[AnyMessage | None], *, is_last: bool) -> LeftOut | None:
         if not isinstance(step, StepRequest):
             return LeftOut.MISSING
+        if not is_last and not self._rules.earlier:
+            return LeftOut.EARLIER
         unchanged = any(isinstance(record, Observation) and record.same_picture for record in following)
         if unchanged and not self._rules.unchanged:
             return LeftOut.UNCHANGED

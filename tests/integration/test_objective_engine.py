@@ -57,7 +57,7 @@ def configuration(loss: LossType) -> ObjectiveConfig:
 
 
 class EveryObjective:
-    """All objectives at once, so that one engine serves them all: a batch's values, which no policy loss reads, say which it is."""
+    """All objectives, so that one engine serves them all: a batch's values, which no policy loss reads, say which it is."""
 
     needs_entropy = True
 
@@ -204,7 +204,7 @@ def test_two_ranks_agree_with_one_in_every_stage(base: Path, world: World, alone
         for rank in range(2)
     ]
     try:
-        outputs = [process.communicate(timeout=120)[0] for process in ranks]
+        outputs = [process.communicate(timeout=240)[0] for process in ranks]
     finally:
         for process in ranks:
             process.kill()

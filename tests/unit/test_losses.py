@@ -13,10 +13,12 @@ from schemas.training_config import Aggregation, KlType, LossType, ObjectiveConf
 from tests import oracles, ragged
 from tests.oracles import Sequence64
 from trainer.batches import deal
+from trainer.figures import TrainingFigures
 from trainer.items import Item
 from trainer.losses import Outputs
 from trainer.losses.value import ValueLoss
 from trainer.objective import PolicyObjective
+from trainer.ports import StepResult
 
 LOSSES: tuple[LossType, ...] = get_args(LossType)
 MODES: tuple[Aggregation, ...] = get_args(Aggregation)
@@ -246,3 +248,12 @@ def test_the_critics_gradient(clip: float) -> None:
     batch = ragged.batch(ragged.items(sequences))
     critic = torch.from_numpy(np.random.default_rng(3).normal(size=len(batch.labels))).requires_grad_()
     assert torch.autograd.gradcheck(lambda values: ValueLoss(clip)(values, batch).losses, critic)
+
+
+def test_the_effective_share_of_samples_is_told_by_the_ratios() -> None:
+    """Ratios 1 and 3: (1 + 3)^2 / (2 * (1 + 9)) = 0.8."""
+    _, _, figures = tokens(ragged.objective("clipped"), advantages=[0.0, 0.0], logprobs=np.log([1.0, 3.0]).tolist())
+    collected = TrainingFigures()
+    means = {name: float(np.mean(values)) for name, values in figures.items()}
+    collected.add(StepResult(0.0, 0.0, 0.0, 2, means), 1)
+    assert collected.metrics()["effective_samples"] == pytest.approx(0.8)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from bus import chain
 from bus.memory import MemoryBus
@@ -66,6 +67,17 @@ async def test_all_scored_episodes_are_learnt_from_unparsed_steps_too(tmp_path: 
     assert all(
         f"{phase}_s" in found for phase in ("wait", "fetch", "mismatch", "proximal", "reference", "values", "advantages")
     )
+
+
+async def test_the_last_turn_alone_is_trained_on_where_that_is_asked_for(tmp_path: Path) -> None:
+    bus, recorder = await played((1.0, 0.0), (0.0, 1.0)), Recorder()
+    last = ObjectiveConfig(adv_estimator="rloo", loss_type="clipped", group_size=2, train_on_last_turn=True)
+    await train(bus, tmp_path, recorder, last, num_iterations=1, batch=4, algorithm=KEEPS_UNCHANGED)
+    assert len(recorder.items) == 4
+    for item in recorder.items:
+        ref = item.sample.ref
+        assert await chain.read(bus, SUBJECTS, structs.replace(ref, step=ref.step + 1)) is None
+    assert metrics(tmp_path)[0]["left_out_earlier"] > 0
 
 
 async def test_groups_that_are_not_complete_are_carried_over(tmp_path: Path) -> None:
