@@ -1,6 +1,7 @@
 """vLLM on one thread of this process: everything that touches the engine runs there, between two of its steps.
 
-Invariant: weights change only between steps, so every token belongs to exactly one policy version.
+Invariant: weights change only between steps, and an adapter is its request's to the end, so every token belongs to exactly one
+policy version.
 
 The engine core runs in the process (no EngineCore child): one import of vLLM instead of three, no serialisation of pictures,
 and a death of the engine is an exception here or the end of the process, never a silent hang.
@@ -21,10 +22,12 @@ from PIL import Image
 from agents.engine import Generation
 from agents.fitting import max_prompt
 from agents.tokens import PromptTokenizer
+from agents.vllm_adapters import VllmAdapters, adapter_arguments, adapter_spans, require_adapters
 from schemas.config import PolicyConfig
 from schemas.errors import ConfigurationError, PolicyError
 from schemas.ids import PolicyVersion
 from schemas.messages import Picture, VersionSpan
+from schemas.training_config import LoraConfig
 
 if TYPE_CHECKING:
     from vllm import SamplingParams
@@ -64,6 +67,8 @@ class VllmSettings:
     """Pictures in one prompt."""
     seed: int
     """Of the sampler; two workers of one run must not share it."""
+    lora: LoraConfig = LoraConfig()
+    """Which adapters later versions are; by default they are whole models."""
 
 
 @dataclass
@@ -73,6 +78,7 @@ class VllmCore:
     settings: VllmSettings
     tokenizer: PromptTokenizer
     _llm: "LLMEngine" = field(init=False)
+    _adapters: VllmAdapters = field(init=False)
     _params: "Mapping[bool, SamplingParams]" = field(init=False)
     _refusals: tuple[type[Exception], ...] = field(init=False)
 
@@ -118,6 +124,7 @@ class VllmCore:
         for name in _NOISY:  # behind the start, which resets levels
             logging.getLogger(name).setLevel(logging.ERROR)
         self._llm.set_weight_version(str(self.settings.version))
+        self._adapters = VllmAdapters(self._llm)
         self._refusals = (ValueError, OSError, VLLMClientError)
         self._params = {greedy: self._sampling(greedy=greedy) for greedy in (False, True)}
 
@@ -174,7 +181,9 @@ class VllmCore:
             PolicyError: the engine refuses the prompt.
         """
         try:
-            internal: str = self._llm.add_request(request_id, prepared, self._params[greedy])
+            internal: str = self._llm.add_request(
+                request_id, prepared, self._params[greedy], lora_request=self._adapters.newest
+            )
         except self._refusals as error:
             raise PolicyError(f"vLLM refuses the request: {error}") from error
         return internal
@@ -191,11 +200,18 @@ class VllmCore:
         return [output for output in self._llm.step() if output.finished]
 
     def load(self, folder: Path, version: PolicyVersion) -> "list[RequestOutput]":
-        """Replaces the weights in place; returns what finished while the device was drained.
+        """Replaces the weights in place; returns what finished meanwhile.
 
-        Requests in flight are kept: their keys, values and picture features are computed anew under the new weights, and
-        every cache that depends on weights is emptied (a picture seen before would otherwise end the engine).
+        Requests in flight are kept. Where the weights are adapters, they finish under those they began with. Otherwise their
+        keys, values and picture features are computed anew under the new weights, and every cache that depends on weights is
+        emptied (a picture seen before would otherwise end the engine).
+
+        Raises:
+            ConfigurationError: adapters where whole models are expected, or the other way round.
         """
+        require_adapters(folder, self.settings.lora)
+        if self.settings.lora.active:
+            return self._adapters.load(folder, version, self.step)
         core = self._llm.engine_core.engine_core
         core.pause_scheduler("keep", clear_cache=False)
         finished: list[RequestOutput] = []
@@ -217,16 +233,20 @@ class VllmCore:
             prompt_tokens=tuple(output.prompt_token_ids or ()),
             completion_tokens=tokens,
             logprobs=tuple(completion.logprobs.logprobs),
-            versions=tuple(
-                VersionSpan(start=span.start, end=span.end, version=PolicyVersion(int(span.version)))
-                for span in completion.weight_versions or ()
-            ),
+            versions=adapter_spans(output) or _spans(completion),
             temperature=0.0 if greedy else self.settings.policy.temperature,
         )
 
     def close(self) -> None:
         self._llm.renderer.shutdown()
         self._llm.engine_core.shutdown()
+
+
+def _spans(completion: Any) -> tuple[VersionSpan, ...]:
+    return tuple(
+        VersionSpan(start=span.start, end=span.end, version=PolicyVersion(int(span.version)))
+        for span in completion.weight_versions or ()
+    )
 
 
 def _repack_heads(model: Any) -> None:
@@ -255,7 +275,7 @@ def _arguments(settings: VllmSettings, *, on_cpu: bool) -> dict[str, Any]:
         "limit_mm_per_prompt": {"image": settings.max_pictures, "video": 0},
         "disable_log_stats": True,
         "use_tqdm_on_load": False,
-    }
+    } | adapter_arguments(settings.lora, on_cpu=on_cpu)
     if not on_cpu:
         return common | {"gpu_memory_utilization": policy.gpu_memory_utilization}
     return common | {

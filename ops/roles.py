@@ -223,6 +223,7 @@ def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
                 cutoff_len=post.config.algorithm_config.cutoff_len,
                 max_pictures=post.config.context_config.num_rounds + 1,
                 seed=zlib.crc32(f"{post.config.feeder_config.seed}-{post.worker}-{os.getpid()}".encode()),
+                lora=post.config.trainer_config.lora,
             )
             return VllmEngine(settings)
 

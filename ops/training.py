@@ -29,17 +29,18 @@ def engine_settings(config: Config) -> EngineSettings:
 async def train(post: "Post") -> None:
     """Runs until all versions are published."""
     config, settings = post.config, engine_settings(post.config)
+    base = Path(config.policy_config.base_model)
 
     @contextmanager
     def open_(folder: Path, resume: bool) -> Iterator[TrainEngine]:
-        with open_engine(folder, settings=settings, resume=resume) as engine:
+        with open_engine(folder, settings=settings, resume=resume, base=base) as engine:
             yield engine
 
     def open_builder(folder: Path) -> SampleBuilder:
         return SampleBuilder(folder, cutoff_len=config.algorithm_config.cutoff_len)
 
     try:
-        await train_with(post, open_, open_builder, base=Path(config.policy_config.base_model))
+        await train_with(post, open_, open_builder, base=base)
     finally:
         dismiss_ranks()
 

@@ -210,6 +210,44 @@ class ObjectiveConfig:
         return self.loss_type in ("decoupled", "truncated", "weighted_cloning") or self.kl_reward_coef > 0
 
 
+LANGUAGE_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+"""Linear layers of the language model."""
+PICTURE_LAYERS = ("qkv", "proj", "linear_fc1", "linear_fc2")
+"""Linear layers of the picture encoder and of what connects it to the language model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoraConfig:
+    """Low-rank adapters: only they are trained and published, and policies put them on `policy_config.base_model`."""
+
+    rank: int = 0
+    """0: all weights are trained."""
+    alpha: int = 32
+    """What an adapter adds is scaled by alpha / rank."""
+    dropout: float = 0.0
+    """Of an adapter's input. Samplers have none, so what is trained differs a little from what was sampled; 0 is usual."""
+    targets: tuple[str, ...] = LANGUAGE_LAYERS
+    """Layers that get an adapter. `qkv`, `proj`, `linear_fc1` and `linear_fc2` are those of the picture encoder."""
+
+    def __post_init__(self) -> None:
+        key, known = "trainer_config.lora.", LANGUAGE_LAYERS + PICTURE_LAYERS
+        require(0 <= self.rank <= 512, f"{key}rank is {self.rank}: write 1 to 512 (16 or 32 is usual), or 0 for no adapters")
+        require(self.alpha >= 1, f"{key}alpha is {self.alpha}: write 1 or more (once or twice the rank is usual)")
+        require(0 <= self.dropout < 1, f"{key}dropout is {self.dropout}: write 0, or a number below 1")
+        require(len(self.targets) > 0, f"{key}targets is empty: write some of {', '.join(known)}")
+        for name in self.targets:
+            require(name in known, f"{key}targets names {name}: write some of {', '.join(known)}")
+
+    @property
+    def active(self) -> bool:
+        return self.rank > 0
+
+    @property
+    def adapts_pictures(self) -> bool:
+        """Whether what a picture looks like to the language model depends on the adapters."""
+        return self.active and any(name in PICTURE_LAYERS for name in self.targets)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainerConfig:
     engine: Literal["deepspeed", "simulated"] = "deepspeed"
@@ -222,7 +260,9 @@ class TrainerConfig:
     """Offline: the policy version of the stored episodes that `policy_config.base_model` is; only its samples are compared,
     before the first update. -1: none. `millrace replay` finds it by the hashes of the weights."""
     keep_checkpoints: int = 3
-    """Latest checkpoints kept on disk; older ones are deleted, except two at most that the guard may need."""
+    """Latest checkpoints kept on disk, at least two; older ones are deleted, except two at most that the guard may need."""
+    keep_every: int = 0
+    """Every so many versions one is kept for good; 0: none."""
     seed: int = 0
     torch_threads: int = 0
     """CPU threads of one training process; 0: one on machines of up to four cores (others need them), else torch's choice."""
@@ -230,6 +270,7 @@ class TrainerConfig:
     """Memory for decoded pictures that are kept between iterations."""
     fast_patch_embedding: bool = True
     """Compute the vision tower's patch embedding as one matrix product: equal, and faster on CPU."""
+    lora: LoraConfig = field(default_factory=LoraConfig)
     guard_batches: int = 3
     """Batches in a row, each far worse than the best so far, after which training returns to the last good version; 0: never.
     Online only."""
@@ -243,7 +284,7 @@ class TrainerConfig:
     """Returns in one run, after which the next collapse stops it."""
 
     def __post_init__(self) -> None:
-        for name in ("guard_batches", "guard_max_returns"):
+        for name in ("keep_checkpoints", "keep_every", "guard_batches", "guard_max_returns"):
             require(getattr(self, name) >= 0, f"trainer_config.{name} is {getattr(self, name)}: write 0 or more")
         for name in ("guard_parse_rate", "guard_success"):
             require(0 <= getattr(self, name) < 1, f"trainer_config.{name} is {getattr(self, name)}: write 0 to below 1")

@@ -13,7 +13,7 @@ from bus.memory import MemoryBus
 from bus.presence import Status
 from schemas.config import EnvConfig, FeederConfig, PolicyConfig
 from schemas.messages import Checkpoint, Role
-from schemas.training_config import AlgorithmConfig, LogConfig, ObjectiveConfig, TrainerConfig
+from schemas.training_config import AlgorithmConfig, LogConfig, LoraConfig, ObjectiveConfig, TrainerConfig
 from tests.builders import RUBRIC, WORKER
 from tests.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task
 from trainer.checkpoints import folder_of
@@ -28,12 +28,21 @@ from trainer.tracking.samples import ShowStep
 
 BATCH = 6
 CLONING = ObjectiveConfig()
+ALL_WEIGHTS = LoraConfig()
 REWARDS = (1.0, 1.0, 0.0, 1.0, None, 1.0)
 """Of the episodes of one batch."""
 
 
-def engines(folder: Path, resume: bool, objective: ObjectiveConfig = CLONING) -> AbstractContextManager[TrainEngine]:
-    return open_deepspeed(folder, settings=replace(settings(), objective=objective), resume=resume)
+def engines(
+    folder: Path,
+    resume: bool,
+    base: Path | None = None,
+    objective: ObjectiveConfig = CLONING,
+    lora: LoraConfig = ALL_WEIGHTS,
+) -> AbstractContextManager[TrainEngine]:
+    chosen = settings()
+    chosen = replace(chosen, objective=objective, trainer=replace(chosen.trainer, lora=lora))
+    return open_deepspeed(folder, settings=chosen, resume=resume, base=base)
 
 
 @asynccontextmanager
@@ -53,6 +62,7 @@ async def trainer(
     log: LogConfig | None = None,
     show_step: ShowStep | None = None,
     backends: Mapping[str, OpenBackend] | None = None,
+    lora: LoraConfig = ALL_WEIGHTS,
 ) -> AsyncIterator[Trainer]:
     """Offline when episodes are stored; `version`: the one under which the base model sampled them."""
     log = log or LogConfig()
@@ -65,7 +75,7 @@ async def trainer(
             status=Status(Role.TRAINER, WORKER),
             algorithm=algorithm,
             objective=objective,
-            trainer=config or TrainerConfig(torch_threads=1, keep_checkpoints=2, stored_version=version),
+            trainer=config or TrainerConfig(torch_threads=1, keep_checkpoints=2, stored_version=version, lora=lora),
             feeder=FeederConfig(
                 mode="offline" if num_stored else "async",
                 num_iterations=num_iterations,
@@ -76,7 +86,7 @@ async def trainer(
             policy=PolicyConfig(top_k=0, top_p=1.0),
             base=base,
             checkpoints=root / "checkpoints",
-            open_engine=open_engine or partial(engines, objective=objective),
+            open_engine=open_engine or partial(engines, base=base, objective=objective, lora=lora),
             open_builder=lambda folder: SampleBuilder(folder, cutoff_len=ALGORITHM.cutoff_len),
             tracking=tracking,
         )

@@ -25,6 +25,7 @@ from schemas.errors import TrainingCollapsed
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Checkpoint
 from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
+from trainer.adapter_folder import base_of, holds_adapters
 from trainer.announcements import Announcements
 from trainer.batch_metrics import batch_metrics, token_metrics
 from trainer.checkpoints import (
@@ -49,6 +50,7 @@ from trainer.learners.parts import Parts
 from trainer.passes import Passes, Position
 from trainer.ports import Builder, EngineFiles, TrainingEngine
 from trainer.readings import Readings
+from trainer.retention import Retention
 from trainer.samples import Sample
 from trainer.tracking.log import Tracking
 from trainer.truncation import Truncation
@@ -125,6 +127,9 @@ class Trainer:
         state = TrainerState(version=0, num_trajectories=0, num_updates=0)
         if newest.version > 0:
             await anyio.to_thread.run_sync(verify, folder, newest.files)
+            if newest.base is not None:
+                base = await self._announcements.announced(newest.base)
+                await anyio.to_thread.run_sync(verify, base_of(folder), base.files)
             state = await anyio.to_thread.run_sync(read_trainer_state, folder)
         with ExitStack() as stack:
             opened = self._open_engine(folder, newest.version > 0 and holds_optimizer(folder))
@@ -274,9 +279,9 @@ class Trainer:
         parent: int | None = None,
     ) -> None:
         """Writes and announces the version of `state`; its `parent` is the present one, unless given."""
-        version = PolicyVersion(state.version)
+        version, adapted = PolicyVersion(state.version), self._trainer.lora.active
         folder, hashes = await self._in_thread(
-            lambda: write_checkpoint(self._root, base=self._base, engine=files, state=state)
+            lambda: write_checkpoint(self._root, base=None if adapted else self._base, engine=files, state=state)
         )
         clock.end("save")
         judgements = [item.judgement for item in batch]
@@ -292,14 +297,15 @@ class Trainer:
             judged_seq=batch[-1].seq,
             num_trajectories=state.num_trajectories,
             metrics=metrics,
+            base=PolicyVersion(0) if holds_adapters(folder) else None,
         )
         await self._announcements.announce(checkpoint)
         now.state, now.newest = state, checkpoint
         self._status.metrics.update(version=version, success=metrics["success"], trajectories=state.num_trajectories)
         await self._tracking.trained(version, metrics, judgements)
         _log.info("version_published", version=version, **{key: round(value, 4) for key, value in metrics.items()})
-        keep, needed = self._trainer.keep_checkpoints, state.guard.needed
-        await self._in_thread(lambda: prune(self._root, newest=version, keep=keep, needed=needed))
+        retention = Retention.of(self._trainer, state.guard.needed)
+        await self._in_thread(lambda: prune(self._root, newest=version, retention=retention))
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """Runs torch or disk work beside the event loop, so that heartbeats go on; one at a time."""
