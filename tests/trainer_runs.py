@@ -13,7 +13,7 @@ from bus.memory import MemoryBus
 from bus.presence import Status
 from schemas.config import EnvConfig, FeederConfig, PolicyConfig
 from schemas.messages import Checkpoint, Role
-from schemas.training_config import LogConfig, LoraConfig, ObjectiveConfig, TrainerConfig
+from schemas.training_config import AlgorithmConfig, LogConfig, LoraConfig, ObjectiveConfig, TrainerConfig
 from tests.builders import RUBRIC, RUN, WORKER
 from tests.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task
 from trainer.checkpoints import folder_of
@@ -24,14 +24,16 @@ from trainer.model_folder import suppressed_tokens
 from trainer.sample_builder import SampleBuilder
 
 BATCH = 6
+CLONING = ObjectiveConfig()
 ALL_WEIGHTS = LoraConfig()
 REWARDS = (1.0, 1.0, 0.0, 1.0, None, 1.0)
 """Of the episodes of one batch."""
 
 
-def engines(folder: Path, resume: bool, lora: LoraConfig) -> AbstractContextManager[TrainEngine]:
-    chosen = settings()
-    return open_engine(folder, settings=replace(chosen, trainer=replace(chosen.trainer, lora=lora)), resume=resume)
+def engines(folder: Path, resume: bool, objective: ObjectiveConfig, lora: LoraConfig) -> AbstractContextManager[TrainEngine]:
+    plain = settings()
+    chosen = replace(plain, objective=objective, trainer=replace(plain.trainer, lora=lora))
+    return open_engine(folder, settings=chosen, resume=resume)
 
 
 @asynccontextmanager
@@ -44,6 +46,8 @@ async def trainer(
     max_staleness: int = 9,
     num_stored: int = 0,
     version: int = -1,
+    objective: ObjectiveConfig = CLONING,
+    algorithm: AlgorithmConfig = ALGORITHM,
     lora: LoraConfig = ALL_WEIGHTS,
 ) -> AsyncIterator[Trainer]:
     """Offline when episodes are stored; `version`: the one under which the base model sampled them."""
@@ -54,8 +58,8 @@ async def trainer(
             rubric=RUBRIC,
             worker=WORKER,
             status=Status(Role.TRAINER, WORKER),
-            algorithm=ALGORITHM,
-            objective=ObjectiveConfig(),
+            algorithm=algorithm,
+            objective=objective,
             trainer=TrainerConfig(torch_threads=1, keep_checkpoints=2, stored_version=version, lora=lora),
             feeder=FeederConfig(
                 mode="offline" if num_stored else "async",
@@ -67,7 +71,7 @@ async def trainer(
             policy=PolicyConfig(top_k=0, top_p=1.0),
             base=base,
             checkpoints=root / "checkpoints",
-            open_engine=partial(engines, lora=lora),
+            open_engine=partial(engines, objective=objective, lora=lora),
             open_builder=lambda folder: SampleBuilder(folder, cutoff_len=ALGORITHM.cutoff_len),
             metrics=metrics,
         )
