@@ -30,7 +30,9 @@ REWARDS = (1.0, 1.0, 0.0, 1.0, None, 1.0)
 """Of the episodes of one batch."""
 
 
-def engines(folder: Path, resume: bool, objective: ObjectiveConfig, lora: LoraConfig) -> AbstractContextManager[TrainEngine]:
+def engines(
+    folder: Path, resume: bool, objective: ObjectiveConfig, lora: LoraConfig = ALL_WEIGHTS
+) -> AbstractContextManager[TrainEngine]:
     plain = settings()
     chosen = replace(plain, objective=objective, trainer=replace(plain.trainer, lora=lora))
     return open_engine(folder, settings=chosen, resume=resume)
