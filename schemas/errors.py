@@ -16,6 +16,7 @@
     │   ├── PageFailed          a page, renderer or context died or did not answer    (retry)
     │   └── BrowserLost         the whole browser is gone                             (retry)
     ├── PolicyError
+    │   ├── WeightsUnavailable  an announced version cannot be had from here          (retry)
     │   └── EngineFailed        the engine died: the worker must end and be restarted (fatal)
     ├── JudgeError              a judge failed: never a reward of zero                (retry)
     │   └── NoVerdict           none can be had, every retry included                 (retry)
@@ -121,6 +122,10 @@ class BrowserLost(BrowserError):
 
 class PolicyError(MillraceError):
     """The policy could not answer an observation."""
+
+
+class WeightsUnavailable(PolicyError):
+    """Announced weights are neither on this machine's disks nor, in time, on the bus."""
 
 
 class EngineFailed(PolicyError):
