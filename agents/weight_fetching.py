@@ -102,9 +102,7 @@ class WeightFetcher:
         """Raises `WeightsUnavailable` when waiting longer for a piece is of no use."""
         newest = await self._bus.last(self._subjects.checkpoints, self._subjects.everything("checkpoint"))
         if newest and isinstance(newest.message, Checkpoint) and newest.message.version > checkpoint.version:
-            raise WeightsUnavailable(
-                f"version {checkpoint.version} was removed from the bus: {newest.message.version} is newer"
-            )
+            raise WeightsUnavailable(f"version {checkpoint.version} left the bus: {newest.message.version} is newer")
         if waited_s >= self._timeout_s:
             raise WeightsUnavailable(
                 f"{file.path} of version {checkpoint.version} is not whole on the bus, and nothing came for {waited_s:.0f} s: "

@@ -55,6 +55,4 @@ def disk_errors_named(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise PolicyError(
-            f"fetched weights cannot be written to {folder} ({error.strerror}): free some space there"
-        ) from error
+        raise PolicyError(f"weights cannot be written to {folder} ({error.strerror}): free some space there") from error

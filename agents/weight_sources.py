@@ -32,7 +32,7 @@ class WeightSources:
         """A folder here whose files are the announced ones.
 
         Raises:
-            CheckpointCorrupt: the files differ from what was announced, or are not on this machine and do not come over the bus.
+            CheckpointCorrupt: the files are not those announced, or not on this machine when the run has one disk.
             PolicyError: they should come over the bus, and do not, or find no room on the disk.
             BusUnavailable: no server answers.
         """

@@ -14,8 +14,9 @@ LEASES        newest claim of every lease
 BLOCKLIST     newest word on every site that blocked the agent      feeder
 ADVISORIES    dead letters, and the server's notices of exhausted deliveries
 
-Only age removes a record, and of WEIGHTS the trainer. A stream whose limits are reached refuses (`StreamFull`), and its writers wait; where the newest of
-a subject is all that counts (HEARTBEATS, POSITIONS, LEASES, BLOCKLIST) it replaces the one before.
+Only age removes a record, and from WEIGHTS the trainer. A stream whose limits are reached refuses (`StreamFull`), and its
+writers wait; where the newest of a subject is all that counts (HEARTBEATS, POSITIONS, LEASES, BLOCKLIST) it replaces the one
+before.
 """
 
 from collections.abc import Sequence

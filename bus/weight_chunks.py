@@ -1,7 +1,7 @@
 """Files of checkpoints in chunks on WEIGHTS: what is stored of a file, under the file's own hash.
 
-A chunk's subject names its file's hash and its bytes, so it is written once whichever versions have the file, and whoever lists
-the subjects knows what is missing. Nothing here says which version is which: that is announced on CHECKPOINTS.
+A chunk's subject names its file's hash and its bytes, so it is written once whichever versions have the file, and whoever
+lists the subjects knows what is missing. Nothing here says which version is which: that is announced on CHECKPOINTS.
 """
 
 import hashlib
