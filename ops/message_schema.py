@@ -69,7 +69,7 @@ SUBJECTS = (
     SubjectPattern("call.<rubric>.<episode>.<question>.<answer>", JudgeCall, "CALLS"),
     SubjectPattern("blocked.<site>", SiteBlock, "BLOCKLIST"),
     SubjectPattern("checkpoint.<version>", Checkpoint, "CHECKPOINTS"),
-    SubjectPattern("weights.<file hash>.<begin>-<end>", WeightChunk, "WEIGHTS"),
+    SubjectPattern("weights.<file>.<bytes>", WeightChunk, "WEIGHTS"),
     SubjectPattern("heartbeat.<role>.<worker>", Heartbeat, "HEARTBEATS"),
     SubjectPattern("cancel", EpisodeCancel, None),
     SubjectPattern("position.<name>", Position, "POSITIONS"),
