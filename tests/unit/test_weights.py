@@ -14,7 +14,6 @@ from bus.weight_chunks import CHUNK_BYTES, Stretch, chunk_bytes, missing, stretc
 from schemas.config import BusConfig
 from schemas.errors import CheckpointCorrupt, ConfigurationError, PolicyError, TrainerError
 from schemas.messages import FileHash
-from tests.builders import RUN
 from tests.contract.backends import SUBJECTS
 from tests.weight_world import CONFIG, checkpoint_of, content, served, sha256, version_files, write
 from trainer.announcements import Announcements
@@ -53,12 +52,13 @@ def test_a_chunk_leaves_room_for_its_message() -> None:
     assert chunk_bytes(1_000_000) == 500_000
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [("weights_kept", 1), ("weights_max_gb", -1.0), ("weights_timeout_s", 0.0)], ids=str
-)
-def test_what_cannot_work_is_refused_by_its_key(key: str, value: float) -> None:
-    with pytest.raises(ConfigurationError, match=rf"bus_config\.{key} is {value}: write"):
-        BusConfig(**{"run": RUN, key: value})
+def test_what_cannot_work_is_refused_by_its_key() -> None:
+    with pytest.raises(ConfigurationError, match=r"bus_config\.weights_kept is 1: write 2"):
+        BusConfig(weights_kept=1)
+    with pytest.raises(ConfigurationError, match=r"bus_config\.weights_max_gb is -1\.0: write 0"):
+        BusConfig(weights_max_gb=-1.0)
+    with pytest.raises(ConfigurationError, match=r"bus_config\.weights_timeout_s is 0\.0: write more than 0"):
+        BusConfig(weights_timeout_s=0.0)
 
 
 @pytest.mark.anyio
