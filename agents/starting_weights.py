@@ -31,6 +31,10 @@ async def starting_weights(bus: Bus, subjects: Subjects, sources: WeightSources)
     while True:
         record = await bus.last(subjects.checkpoints, subjects.everything("checkpoint"))
         newest = record.message if record is not None else None
+        if isinstance(newest, Checkpoint) and newest.base is not None:
+            # Adapters are loaded into an engine that has the model.
+            record = await bus.last(subjects.checkpoints, subjects.checkpoint(newest.base))
+            newest = record.message if record is not None else None
         if isinstance(newest, Checkpoint) and newest.version > refused:
             try:
                 return await sources.folder(newest), newest.version

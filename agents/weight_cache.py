@@ -89,10 +89,12 @@ class WeightCache:
             writing.rename(final)
         return final
 
-    def prune(self) -> None:
-        """Deletes all but the latest versions, and files that no version has. Loading has read what it was to read."""
+    def prune(self, *, base: int | None) -> None:
+        """Deletes all but the latest versions and the one that they are adapters of, and files that no version has. Loading
+        has read what it was to read."""
         for old in sorted(self._root.glob("v[0-9]*-*"))[: -self._num_kept]:
-            shutil.rmtree(old, ignore_errors=True)
+            if base is None or not old.name.startswith(f"v{base:06d}-"):
+                shutil.rmtree(old, ignore_errors=True)
         for file in (self._root / "files").glob("*"):
             if file.stat().st_nlink == 1:
                 file.unlink()

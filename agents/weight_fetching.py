@@ -53,7 +53,7 @@ class WeightFetcher:
                 if not await anyio.to_thread.run_sync(self._cache.has, file):
                     await self._fetch_file(file, checkpoint, progress)
             folder = await anyio.to_thread.run_sync(self._cache.assemble, checkpoint)
-            await anyio.to_thread.run_sync(self._cache.prune)
+            await anyio.to_thread.run_sync(partial(self._cache.prune, base=checkpoint.base))
             progress.ended()
             return folder
 

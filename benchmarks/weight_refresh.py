@@ -176,5 +176,5 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     with quiet_logs(), tempfile.TemporaryDirectory(prefix="millrace-refresh-") as scratch:
-        report = anyio.run(main, Path(scratch), options.megabytes)
+        report = anyio.run(main, Path(scratch), options.megabytes, backend_options={"use_uvloop": True})
     report.publish(options.out)

@@ -506,6 +506,8 @@ class Checkpoint(Message, frozen=True, tag="checkpoint/1"):
     num_trajectories: int = 0
     """Training trajectories consumed so far; the feeder admits by it."""
     metrics: dict[str, float] = {}
+    base: PolicyVersion | None = None
+    """The version whose weights `files` are adapters of; None: `files` are complete."""
 
     @property
     def policy_files(self) -> tuple[FileHash, ...]:

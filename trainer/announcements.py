@@ -1,5 +1,6 @@
 """The run's versions on CHECKPOINTS: which is the newest, and announcing the next. Create-only: one trainer a run."""
 
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +30,8 @@ class Announcements:
         newest = await self.newest()
         if newest is None:
             return await self.announce_base(base)
-        await self._send(newest)
+        for version in (*await self._bases([newest]), newest):
+            await self._send(version)
         return newest
 
     async def newest(self) -> Checkpoint | None:
@@ -68,7 +70,8 @@ class Announcements:
                 "has one trainer; stop one of the two, and this one continues from the newest version when it is started again"
             ) from error
         if self._publisher is not None:
-            await self._publisher.keep([checkpoint, *await self._before(checkpoint.version)])
+            kept = [checkpoint, *await self._before(checkpoint.version)]
+            await self._publisher.keep([*kept, *await self._bases(kept)])
 
     async def _send(self, checkpoint: Checkpoint) -> None:
         if self._publisher is not None:
@@ -77,9 +80,16 @@ class Announcements:
     async def _before(self, version: PolicyVersion) -> list[Checkpoint]:
         """The other versions that are kept on the bus."""
         assert self._publisher is not None
+        return await self._announced(range(max(0, version + 1 - self._publisher.num_kept), version))
+
+    async def _bases(self, checkpoints: Iterable[Checkpoint]) -> list[Checkpoint]:
+        """The whole models that these versions are adapters of."""
+        return await self._announced({each.base for each in checkpoints if each.base is not None})
+
+    async def _announced(self, versions: Iterable[int]) -> list[Checkpoint]:
         names, found = self._subjects, list[Checkpoint]()
-        for earlier in range(max(0, version + 1 - self._publisher.num_kept), version):
-            subject = names.checkpoint(PolicyVersion(earlier))
+        for version in versions:
+            subject = names.checkpoint(PolicyVersion(version))
             record = await patiently(partial(self._bus.last, names.checkpoints, subject))
             if record is not None and isinstance(record.message, Checkpoint):
                 found.append(record.message)

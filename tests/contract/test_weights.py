@@ -52,8 +52,10 @@ class TrainerDisk:
         folder = write(self.root / str(version), version_files(version))
         return checkpoint_of(folder, version, version_files(version))
 
-    async def announce(self, version: int) -> Checkpoint:
-        checkpoint = self.written(version)
+    async def announce(self, version: int, *, base: int | None = None) -> Checkpoint:
+        """`base`: it is an adapter of this version."""
+        based = None if base is None else PolicyVersion(base)
+        checkpoint = msgspec.structs.replace(self.written(version), base=based)
         await self.announcements.announce(checkpoint)
         shutil.rmtree(self.root / str(version))
         return checkpoint
@@ -112,6 +114,21 @@ class TestPublishing:
             assert read(folder) == served(version_files(checkpoint.version))
         with pytest.raises(WeightsUnavailable, match="version 1 left the bus: 3 is newer"):
             await sources(backend.other, cache).folder(first)
+
+    async def test_the_model_of_the_newest_adapters_stays(self, trainer: TrainerDisk, backend: Backend, cache: Path) -> None:
+        await trainer.announce(0)
+        for version in (1, 2, 3):
+            await trainer.announce(version, base=0)
+        start = sources(backend.other, cache)
+        folder, version = await starting_weights(backend.other, SUBJECTS, start)
+        assert (version, read(folder)) == (0, served(version_files(0)))
+        served_by = Served()
+        weights = AnnouncedWeights(backend.other, SUBJECTS, served_by.load, version, start)
+        for newest in (4, 5):
+            await trainer.announce(newest, base=0)
+            await weights.catch_up()
+        assert [each for each, _ in served_by.loaded] == [4, 5]
+        assert read(folder) == served(version_files(0)), "a worker that is started anew begins with it"
 
     async def test_nothing_is_announced_that_cannot_be_read(self, trainer: TrainerDisk) -> None:
         checkpoint = trainer.written(1)
