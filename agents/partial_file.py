@@ -38,9 +38,10 @@ class PartialFile:
                 partial.held.add(Stretch(begin, end))
         return partial
 
-    def write(self, begin: int, data: bytes) -> None:
+    def write(self, begin: int, data: bytes, sha256: str) -> None:
+        """`sha256`: of `data`, which was compared with it."""
         stretch = Stretch(begin, begin + len(data))
-        entry = f"{stretch.begin} {stretch.end} {hashlib.sha256(data).hexdigest()}\n".encode()
+        entry = f"{stretch.begin} {stretch.end} {sha256}\n".encode()
         with disk_errors_named(self._data.parent):
             with self._data.open("r+b") as file:
                 file.seek(begin)

@@ -13,9 +13,9 @@ from agents.weight_files import verify_folder
 from bus.ports import Bus
 from bus.side_by_side import side_by_side
 from bus.subjects import Subjects
-from bus.weight_chunks import Stretch, get, missing, stored
+from bus.weight_chunks import Stretch, get, missing, stored, verified
 from schemas.errors import CheckpointCorrupt, MessageCorrupt, WeightsUnavailable
-from schemas.messages import Checkpoint, FileHash
+from schemas.messages import Checkpoint, FileHash, WeightChunk
 
 _NUM_LOOPS = 4
 _LOOK_AGAIN_S = 0.25
@@ -88,13 +88,13 @@ class WeightFetcher:
 
         async def fetch_one(piece: Stretch) -> None:
             try:
-                data = await get(self._bus, self._subjects, file, piece)
+                chunk = await get(self._bus, self._subjects, file, piece)
+                if chunk is not None and piece.end <= file.num_bytes:
+                    # Requests are served by the same event loop: hashing and writing must not hold it up.
+                    await anyio.to_thread.run_sync(_keep, arriving, chunk, piece)
+                    progress.fetched(len(chunk.data))
             except MessageCorrupt as error:
                 _log.warning("weights_piece_refused", file=file.path, begin=piece.begin, reason=str(error))
-                return
-            if data is not None and piece.end <= file.num_bytes:
-                await anyio.to_thread.run_sync(partial(arriving.write, piece.begin, data))
-                progress.fetched(len(data))
 
         await side_by_side(wanted, fetch_one, num_loops=_NUM_LOOPS)
 
@@ -108,6 +108,10 @@ class WeightFetcher:
                 f"{file.path} of version {checkpoint.version} is not whole on the bus, and nothing came for {waited_s:.0f} s: "
                 f"let the trainer store it there (bus_config.weights=bus), or mount its folder {checkpoint.uri} here"
             )
+
+
+def _keep(arriving: PartialFile, chunk: WeightChunk, piece: Stretch) -> None:
+    arriving.write(piece.begin, verified(chunk, piece), chunk.sha256)
 
 
 class _Progress:

@@ -64,28 +64,43 @@ def _stretches_of(found: Collection[str]) -> Iterator[Stretch]:
             yield Stretch(int(begin), int(end))
 
 
-async def put(bus: Bus, subjects: Subjects, file: FileHash, begin: int, data: bytes) -> None:
+def chunk_of(file: FileHash, begin: int, data: bytes) -> WeightChunk:
+    """Bytes of a file, ready to be stored. Takes milliseconds."""
+    return WeightChunk(file_sha256=file.sha256, begin=begin, data=data, sha256=hashlib.sha256(data).hexdigest())
+
+
+def verified(chunk: WeightChunk, wanted: Stretch) -> bytes:
+    """What a chunk holds. Takes milliseconds.
+
+    Raises:
+        MessageCorrupt: it is not what it says it is, or not what is wanted.
+    """
+    if (chunk.begin, len(chunk.data)) != (wanted.begin, wanted.end - wanted.begin):
+        raise MessageCorrupt(f"bytes {wanted.begin} to {wanted.end} of a file hold something else")
+    if hashlib.sha256(chunk.data).hexdigest() != chunk.sha256:
+        raise MessageCorrupt(f"bytes {wanted.begin} to {wanted.end} of a file do not match their hash")
+    return chunk.data
+
+
+async def put(bus: Bus, subjects: Subjects, chunk: WeightChunk) -> None:
     """Stores one chunk.
 
     Raises:
         StreamFull: WEIGHTS has no room for it.
     """
-    chunk = WeightChunk(file_sha256=file.sha256, begin=begin, data=data, sha256=hashlib.sha256(data).hexdigest())
-    await bus.append(subjects.weight_chunks, subjects.weights(file.sha256, begin, begin + len(data)), chunk)
+    subject = subjects.weights(chunk.file_sha256, chunk.begin, chunk.begin + len(chunk.data))
+    await bus.append(subjects.weight_chunks, subject, chunk)
 
 
-async def get(bus: Bus, subjects: Subjects, file: FileHash, wanted: Stretch) -> bytes | None:
-    """One chunk's bytes; None when it is not there (any more).
+async def get(bus: Bus, subjects: Subjects, file: FileHash, wanted: Stretch) -> WeightChunk | None:
+    """One chunk, to be verified; None when it is not there (any more).
 
     Raises:
-        MessageCorrupt: what is there is not what it says it is.
+        MessageCorrupt: what is there is no chunk of this file.
     """
     record = await bus.last(subjects.weight_chunks, subjects.weights(file.sha256, *wanted))
     if record is None:
         return None
-    chunk = record.message
-    if not isinstance(chunk, WeightChunk) or (chunk.file_sha256, chunk.begin) != (file.sha256, wanted.begin):
+    if not isinstance(record.message, WeightChunk) or record.message.file_sha256 != file.sha256:
         raise MessageCorrupt(f"{record.subject} holds something else")
-    if len(chunk.data) != wanted.end - wanted.begin or hashlib.sha256(chunk.data).hexdigest() != chunk.sha256:
-        raise MessageCorrupt(f"{record.subject} does not match its hash")
-    return chunk.data
+    return record.message

@@ -16,10 +16,10 @@ import structlog
 from bus.ports import Bus
 from bus.side_by_side import side_by_side
 from bus.subjects import Subjects
-from bus.weight_chunks import Stretch, chunk_bytes, put, stored, stored_files, stretches
+from bus.weight_chunks import Stretch, chunk_bytes, chunk_of, put, stored, stored_files, stretches
 from schemas.config import BusConfig
 from schemas.errors import CheckpointCorrupt, StreamFull, TrainerError
-from schemas.messages import Checkpoint, FileHash
+from schemas.messages import Checkpoint, FileHash, WeightChunk
 from trainer.patience import patiently
 
 _NUM_SENDERS = 4
@@ -74,21 +74,22 @@ class WeightPublisher:
         return [stretch for stretch in stretches(file.num_bytes, self._chunk_bytes) if stretch not in held]
 
     async def _send_chunk(self, folder: Path, file: FileHash, stretch: Stretch, progress: "_Progress") -> None:
-        data = await anyio.to_thread.run_sync(_read, folder / file.path, stretch)
+        chunk = await anyio.to_thread.run_sync(_read, folder, file, stretch)
         try:
-            await patiently(partial(put, self._bus, self._subjects, file, stretch.begin, data), outlasts_full=False)
+            await patiently(partial(put, self._bus, self._subjects, chunk), outlasts_full=False)
         except StreamFull as error:
             raise TrainerError(
                 f"WEIGHTS has no room for version {progress.version} ({error}): raise bus_config.weights_max_gb to "
                 f"{self._config.weights_kept + 1} versions, or give the server more disk"
             ) from error
-        progress.sent(len(data))
+        progress.sent(len(chunk.data))
 
 
-def _read(path: Path, stretch: Stretch) -> bytes:
+def _read(folder: Path, file: FileHash, stretch: Stretch) -> WeightChunk:
+    path = folder / file.path
     try:
-        with path.open("rb") as file:
-            return _exactly(file, stretch)
+        with path.open("rb") as opened:
+            return chunk_of(file, stretch.begin, _exactly(opened, stretch))
     except OSError as error:
         raise CheckpointCorrupt(f"{path} cannot be read: {error.strerror}") from error
 

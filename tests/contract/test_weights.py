@@ -13,7 +13,7 @@ from agents.starting_weights import starting_weights
 from agents.weight_sources import WeightSources
 from agents.weights import AnnouncedWeights
 from bus.ports import Bus
-from bus.weight_chunks import put
+from bus.weight_chunks import chunk_of, put
 from schemas.errors import BusUnavailable, CheckpointCorrupt, WeightsUnavailable
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
@@ -95,7 +95,7 @@ class TestPublishing:
         checkpoint = trainer.written(1)
         data = version_files(1)["model.safetensors"]
         for begin in (0, 2 * CHUNK):
-            await put(trainer.bus, SUBJECTS, checkpoint.files[0], begin, data[begin : begin + CHUNK])
+            await put(trainer.bus, SUBJECTS, chunk_of(checkpoint.files[0], begin, data[begin : begin + CHUNK]))
         await trainer.announcements.announce(checkpoint)
         assert await trainer.num_written() == NUM_CHUNKS
 
@@ -195,7 +195,7 @@ class TestFetching:
 
     async def test_pieces_that_are_not_the_files_are_refused(self, trainer: TrainerDisk, cache: Path) -> None:
         checkpoint = trainer.written(1)
-        await put(trainer.bus, SUBJECTS, checkpoint.files[0], 0, content("something else", 3 * CHUNK + 1))
+        await put(trainer.bus, SUBJECTS, chunk_of(checkpoint.files[0], 0, content("something else", 3 * CHUNK + 1)))
         await Announcements(trainer.bus, SUBJECTS).announce(checkpoint)
         shutil.rmtree(trainer.root)
         with pytest.raises(CheckpointCorrupt, match=r"what was fetched of model\.safetensors does not match its hash"):

@@ -91,7 +91,7 @@ def test_a_full_disk_is_said_with_the_folder(tmp_path: Path, monkeypatch: pytest
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    arriving.write(0, DATA)
+    arriving.write(0, DATA, FILE.sha256)
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(PolicyError, match=r"cannot be written to .* \(No space left on device\): free some space there"):
         arriving.finish()
@@ -100,7 +100,7 @@ def test_a_full_disk_is_said_with_the_folder(tmp_path: Path, monkeypatch: pytest
 def test_pieces_may_come_in_any_order_and_overlap(tmp_path: Path) -> None:
     arriving = PartialFile.resume(tmp_path / "file", FILE)
     for begin, end in ((2000, 2500), (0, 1500), (1000, 2000)):
-        arriving.write(begin, DATA[begin:end])
+        arriving.write(begin, DATA[begin:end], sha256(DATA[begin:end]))
     arriving.finish()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"file": DATA}
 
