@@ -33,6 +33,10 @@ class TrainingFigures:
         """Means over tokens and steps; no loss where nothing was trained on."""
         if not self.num_steps:
             return {"samples": 0.0, "tokens": 0.0}
+        means = {name: total / max(1, self.num_tokens) for name, total in self.figures.items()}
+        if means.get("ratio_squared"):
+            # Kish's effective sample size, as a share of the tokens.
+            means["effective_samples"] = means["ratio"] ** 2 / means["ratio_squared"]
         return {
             "loss": self.losses / max(1, self.num_tokens),
             "grad_norm": self.grad_norms / self.num_steps,
@@ -40,7 +44,7 @@ class TrainingFigures:
             "samples": float(self.num_samples),
             "tokens": float(self.num_tokens),
             "updates": float(self.num_steps),
-        } | {name: total / max(1, self.num_tokens) for name, total in self.figures.items()}
+        } | means
 
 
 class PhaseClock:
