@@ -22,6 +22,7 @@ from agents.engine import Engine, Generation, GenerationRequest
 from agents.histories import Histories
 from agents.parsing import parse_response
 from agents.seats import Seats, Source
+from agents.weight_sources import WeightSources
 from agents.weights import AnnouncedWeights
 from bus import chain
 from bus.handoff import Handoff
@@ -69,6 +70,7 @@ class PolicyWorker:
         context_config: ContextConfig,
         model_config: ModelConfig,
         engine: Engine,
+        sources: WeightSources,
     ) -> None:
         self._bus = bus
         self._subjects = subjects
@@ -78,6 +80,7 @@ class PolicyWorker:
         self._space = ActionSpace.of(context_config)
         self._model = model_config
         self._engine = engine
+        self._sources = sources
         self._own = Handoff[StepWake]()
         """Steps that browsers offered because their episodes are cached here. They exist nowhere else: a browser that gets no
         answer asks again."""
@@ -104,7 +107,7 @@ class PolicyWorker:
         Raises:
             EngineFailed: inside an exception group; the worker must be started anew.
         """
-        weights = AnnouncedWeights(self._bus, self._subjects, self._load, self._engine.version)
+        weights = AnnouncedWeights(self._bus, self._subjects, self._load, self._engine.version, self._sources)
         if self._engine.takes_weights:
             await weights.catch_up()
         self._status.state = "waiting"

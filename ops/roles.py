@@ -26,6 +26,7 @@ from schemas.messages import Role
 
 if TYPE_CHECKING:
     from agents.engine import Engine
+    from agents.weight_sources import WeightSources
     from browser_workers.browser import Browser
     from browser_workers.suites.suite import Suite
     from judges.judge import Judge
@@ -175,7 +176,8 @@ async def _answer(post: Post) -> None:
 
     config = post.config
     post.status.state = "loading"
-    async with _engine(post) as engine:
+    sources = _weight_sources(post)
+    async with await _engine(post, sources) as engine:
         worker = PolicyWorker(
             bus=post.bus,
             subjects=post.subjects,
@@ -186,11 +188,22 @@ async def _answer(post: Post) -> None:
             context_config=config.context_config,
             model_config=config.model_config,
             engine=engine,
+            sources=sources,
         )
         await worker.run()
 
 
-def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
+def _weight_sources(post: Post) -> "WeightSources":
+    from agents.weight_sources import WeightSources
+
+    bus, policy, base = post.config.bus_config, post.config.policy_config, None
+    is_here = bus.weights == "path" or _is_model(policy.base_model)
+    if policy.engine == "vllm" and not policy.checkpoint_path and is_here:
+        base = _base_model(post.config)
+    return WeightSources(post.bus, post.subjects, bus, cache=post.folder.weights, base=base)
+
+
+async def _engine(post: Post, sources: "WeightSources") -> "AbstractAsyncContextManager[Engine]":
     policy = post.config.policy_config
     match policy.engine:
         case "simulated":
@@ -213,12 +226,16 @@ def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
                 space=ActionSpace.of(post.config.context_config),
             )
         case "vllm":
+            from agents.starting_weights import starting_weights
             from agents.vllm_core import VllmSettings
             from agents.vllm_engine import VllmEngine
 
+            folder, version = Path(policy.checkpoint_path), PolicyVersion(0)
+            if not policy.checkpoint_path:
+                folder, version = await starting_weights(post.bus, post.subjects, sources)
             settings = VllmSettings(
-                folder=Path(policy.checkpoint_path) if policy.checkpoint_path else _base_model(post.config),
-                version=PolicyVersion(0),
+                folder=folder,
+                version=version,
                 policy=policy,
                 cutoff_len=post.config.algorithm_config.cutoff_len,
                 max_pictures=post.config.context_config.num_rounds + 1,
@@ -230,12 +247,16 @@ def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
 
 def _base_model(config: Config) -> Path:
     folder = Path(config.policy_config.base_model)
-    if not config.policy_config.base_model or not (folder / "config.json").is_file():
+    if not _is_model(config.policy_config.base_model):
         raise ConfigurationError(
             f"policy_config.base_model is {config.policy_config.base_model!r}: write the path of a model folder "
             "(config.json, safetensors, tokenizer and processor files); nothing is downloaded"
         )
     return folder
+
+
+def _is_model(folder: str) -> bool:
+    return folder != "" and (Path(folder) / "config.json").is_file()
 
 
 async def _judge(post: Post) -> None:

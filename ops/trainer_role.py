@@ -10,6 +10,7 @@ from ops.shown_step import show_step
 from ops.trackers import backends, evaluations
 from trainer.loop import OpenBuilder, OpenEngine, Trainer
 from trainer.tracking.log import Tracking, open_tracking
+from trainer.weight_publishing import WeightPublisher
 
 if TYPE_CHECKING:
     from ops.roles import Post
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 async def train_with(post: "Post", open_engine: OpenEngine, open_builder: OpenBuilder, *, base: Path) -> None:
     """Runs until all versions are published, and the held-out rounds of them are logged; `base`: the folder of version 0."""
-    config, folder = post.config, post.folder.path
+    config, folder, bus = post.config, post.folder.path, post.config.bus_config
     async with open_tracking(
         folder,
         bus=post.bus,
@@ -29,7 +30,7 @@ async def train_with(post: "Post", open_engine: OpenEngine, open_builder: OpenBu
         trainer = Trainer(
             bus=post.bus,
             subjects=post.subjects,
-            rubric=config.bus_config.trained_rubric,
+            rubric=bus.trained_rubric,
             worker=post.worker,
             status=post.status,
             algorithm=config.algorithm_config,
@@ -43,6 +44,7 @@ async def train_with(post: "Post", open_engine: OpenEngine, open_builder: OpenBu
             open_engine=open_engine,
             open_builder=open_builder,
             tracking=tracking,
+            publisher=WeightPublisher(post.bus, post.subjects, bus) if bus.weights == "bus" else None,
         )
         await _train(post, trainer, tracking)
 

@@ -253,6 +253,15 @@ class BusConfig:
     its writers wait until age makes room."""
     results_max_gb: float = 0.0
     """Gigabytes that TRAJECTORIES, JUDGED and CHECKPOINTS may hold each; 0: as much as the server has."""
+    weights: Literal["path", "bus"] = "path"
+    """How policies get new weights: from the folder that the trainer announces, or, where that is not their disk, `bus`: the
+    trainer also stores the files that policies load on the bus. A policy that can read the folder always takes it."""
+    weights_kept: int = 2
+    """Latest versions kept on the bus, and on the disk of a policy that fetched them."""
+    weights_max_gb: float = 0.0
+    """Gigabytes that WEIGHTS may hold: room for `weights_kept` + 1 versions; 0: as much as the server has."""
+    weights_timeout_s: float = 60.0
+    """Seconds for which a policy waits for a part of announced weights; then it goes on with those it has."""
     max_queued_tasks: int = 0
     """Tasks that are queued or being played; the feeder waits for room. 0: as many as the feeder admits."""
     max_payload_bytes: int = 8 * 1024 * 1024
@@ -268,8 +277,10 @@ class BusConfig:
     def __post_init__(self) -> None:
         require(1 <= self.num_shards <= 64, f"bus_config.num_shards is {self.num_shards}: write 1 to 64")
         require(self.replicas in (1, 3, 5), f"bus_config.replicas is {self.replicas}: write 1, 3 or 5")
-        for name in ("episodes_max_gb", "results_max_gb", "max_queued_tasks"):
+        for name in ("episodes_max_gb", "results_max_gb", "weights_max_gb", "max_queued_tasks"):
             require(getattr(self, name) >= 0, f"bus_config.{name} is {getattr(self, name)}: write 0 (no limit) or more")
+        require(self.weights_kept >= 2, f"bus_config.weights_kept is {self.weights_kept}: write 2 or more")
+        require(self.weights_timeout_s > 0, f"bus_config.weights_timeout_s is {self.weights_timeout_s}: write more than 0")
         require(
             not (self.keys and self.credentials_file), "bus_config.keys and bus_config.credentials_file exclude each other"
         )

@@ -17,6 +17,7 @@
     │   └── BrowserLost         the whole browser is gone                             (retry)
     ├── PolicyError
     │   ├── PromptTooLong       not even the current round fits                       (reject)
+    │   ├── WeightsUnavailable  an announced version cannot be had from here          (retry)
     │   └── EngineFailed        the engine died: the worker must end and be restarted (fatal)
     ├── JudgeError              a judge failed: never a reward of zero                (retry)
     │   └── NoVerdict           none can be had, every retry included                 (retry)
@@ -129,6 +130,10 @@ class PromptTooLong(PolicyError):
     """The model cannot read the current observation and answer it, even without any earlier round."""
 
     disposition = Disposition.REJECT
+
+
+class WeightsUnavailable(PolicyError):
+    """Announced weights are neither on this machine's disks nor, in time, on the bus."""
 
 
 class EngineFailed(PolicyError):

@@ -512,6 +512,22 @@ class Checkpoint(Message, frozen=True, tag="checkpoint/1"):
     base: PolicyVersion | None = None
     """The version whose weights `files` are adapters of; None: `files` are complete."""
 
+    @property
+    def policy_files(self) -> tuple[FileHash, ...]:
+        """What a policy loads: everything but what the trainer alone continues from."""
+        return tuple(file for file in self.files if not file.path.startswith("trainer/"))
+
+
+class WeightChunk(Message, frozen=True, tag="weights/1"):
+    """One stretch of a checkpoint's file. It is the same wherever a file with this hash occurs."""
+
+    file_sha256: str
+    begin: int
+    """Bytes before it in the file."""
+    data: bytes
+    sha256: str
+    """Of `data`."""
+
 
 class Role(enum.Enum):
     SERVER = "server"
@@ -593,6 +609,7 @@ AnyMessage = (
     | JudgeCall
     | SiteBlock
     | Checkpoint
+    | WeightChunk
     | Heartbeat
     | EpisodeCancel
     | DeadLetter

@@ -55,6 +55,7 @@ from trainer.samples import Sample
 from trainer.tracking.log import Tracking
 from trainer.truncation import Truncation
 from trainer.updates import Updates
+from trainer.weight_publishing import WeightPublisher
 
 _log = structlog.get_logger()
 T = TypeVar("T")
@@ -87,8 +88,10 @@ class Trainer:
         open_engine: OpenEngine,
         open_builder: OpenBuilder,
         tracking: Tracking,
+        publisher: WeightPublisher | None = None,
     ) -> None:
-        """`rubric`: whose judgements are consumed; `base`: the model that is version 0; `checkpoints`: where versions go."""
+        """`rubric`: whose judgements are consumed; `base`: the model that is version 0; `checkpoints`: where versions go;
+        `publisher`: stores them on the bus too."""
         self._bus = bus
         self._subjects = subjects
         self._rubric = rubric
@@ -101,7 +104,7 @@ class Trainer:
         self._passes = Passes.of(feeder)
         self._mismatch = MismatchGate(trainer, feeder)
         self._guard = CollapseGuard(trainer, online=feeder.mode != "offline")
-        self._announcements = Announcements(bus, subjects)
+        self._announcements = Announcements(bus, subjects, publisher)
         self._batch_size = env.train_tasks_rollout_size
         self._truncation = Truncation(top_k=max(0, policy.top_k), top_p=policy.top_p, min_p=policy.min_p)
         self._base = base.resolve()
@@ -113,7 +116,7 @@ class Trainer:
 
     async def run(self) -> None:
         self._status.state = "loading"
-        newest = await self._announcements.newest() or await self._announcements.announce_base(self._base)
+        newest = await self._announcements.begin(self._base)
         self._tracking.resume(await self._announcements.all())
         while newest.version < self._feeder.num_iterations:
             async with self._resumed(newest) as iterations:

@@ -39,6 +39,7 @@ from schemas.messages import (
     VersionSpan,
 )
 from tests import builders
+from tests.local_weights import local_weights
 
 pytestmark = pytest.mark.anyio
 
@@ -109,6 +110,7 @@ def worker_of(
         context_config=context,
         model_config=ModelConfig(),
         engine=engine,
+        sources=local_weights(bus, SUBJECTS),
     )
 
 
