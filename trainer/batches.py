@@ -1,7 +1,4 @@
-"""Batches: samples of similar length side by side, with as little padding as they allow.
-
-Padding stands on the right, where causal attention never looks from a real token: no attention mask is needed.
-"""
+"""Batches: a micro-batch's samples behind each other in one row, without padding."""
 
 import math
 from collections.abc import Sequence
@@ -12,27 +9,35 @@ import numpy as np
 import torch
 
 from trainer.items import Item, Targets
+from trainer.packing import Packing
 from trainer.sample_builder import PixelScale
+
+Grid = tuple[int, int, int]
+"""A picture's frames, rows and columns, in patches."""
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """One micro-batch: B sequences of at most L tokens, with N completion tokens in all."""
+    """One micro-batch: B sequences of L tokens together, with N completion tokens in all."""
 
+    packing: Packing
+    """Of the B sequences."""
     tokens: torch.Tensor
-    """int64, (B, L)."""
+    """int64, (1, L)."""
     positions: torch.Tensor
-    """int64, (3, B, L)."""
+    """int64, (3, 1, L)."""
+    shapes: tuple[Grid, ...]
+    """Of all pictures."""
+    frames: Packing
+    """Of the pictures' patches."""
     pixels: torch.Tensor | None
     """float32, (patches, values)."""
     grids: torch.Tensor | None
-    """int64, (pictures, 3)."""
+    """int64, (pictures, 3): `shapes`."""
     sequences: torch.Tensor
     """int64, (N,): the sample of each completion token, 0 to B - 1."""
-    rows: torch.Tensor
-    """int64, (N,): where its hidden state stands."""
     columns: torch.Tensor
-    """int64, (N,): the position whose logits predict it: one before its own."""
+    """int64, (N,): where the hidden state stands whose logits predict it: one before its own place."""
     labels: torch.Tensor
     """int64, (N,): the tokens themselves."""
     temperatures: torch.Tensor
@@ -55,36 +60,38 @@ class Batch:
         if device.type == "cpu":
             return self
         held = {field.name: getattr(self, field.name) for field in fields(self)}
-        moved: dict[str, Any] = {name: tensor.to(device) if tensor is not None else None for name, tensor in held.items()}
+        moved: dict[str, Any] = {
+            name: value.pin_memory().to(device, non_blocking=True) if isinstance(value, torch.Tensor) else value
+            for name, value in held.items()
+        }
         return Batch(**moved)
 
 
 def collate(items: Sequence[Item], scale: PixelScale) -> Batch:
     """Joins samples into one micro-batch."""
     samples = [item.sample for item in items]
-    length = max(len(sample.tokens) for sample in samples)
-    tokens = np.zeros((len(samples), length), dtype=np.int64)
-    positions = np.zeros((3, len(samples), length), dtype=np.int64)
-    for row, sample in enumerate(samples):
-        tokens[row, : len(sample.tokens)] = sample.tokens
-        positions[:, row, : len(sample.tokens)] = sample.positions
+    lengths = [len(sample.tokens) for sample in samples]
+    tokens = np.concatenate([sample.tokens for sample in samples])
     counts = [sample.num_completion for sample in samples]
-    rows = np.repeat(np.arange(len(samples)), counts)
-    columns = np.concatenate([np.arange(s.num_prompt, len(s.tokens)) for s in samples])
+    ends = np.cumsum(lengths)
+    columns = np.concatenate([np.arange(end - count, end) for end, count in zip(ends, counts, strict=True)])
     pictures = [picture for sample in samples for picture in sample.pictures]
+    shapes = tuple(picture.grid for picture in pictures)
     joined = {
         field.name: torch.from_numpy(np.concatenate([getattr(item.targets, field.name) for item in items]))
         for field in fields(Targets)
     }
     return Batch(
-        tokens=torch.from_numpy(tokens),
-        positions=torch.from_numpy(positions),
+        packing=Packing(tuple(lengths)),
+        tokens=torch.from_numpy(tokens.astype(np.int64))[None],
+        positions=torch.from_numpy(np.concatenate([sample.positions for sample in samples], axis=1).astype(np.int64))[:, None],
+        shapes=shapes,
+        frames=Packing(tuple(rows * columns for frames, rows, columns in shapes for _ in range(frames))),
         pixels=scale.apply(torch.from_numpy(np.concatenate([p.raw for p in pictures]))) if pictures else None,
-        grids=torch.tensor([p.grid for p in pictures], dtype=torch.long) if pictures else None,
-        sequences=torch.from_numpy(rows),
-        rows=torch.from_numpy(rows),
+        grids=torch.tensor(shapes) if pictures else None,
+        sequences=torch.from_numpy(np.repeat(np.arange(len(samples)), counts)),
         columns=torch.from_numpy(columns - 1),
-        labels=torch.from_numpy(tokens[rows, columns]),
+        labels=torch.from_numpy(tokens[columns].astype(np.int64)),
         temperatures=torch.from_numpy(np.repeat(np.array([s.temperature for s in samples], dtype=np.float32), counts)),
         **joined,
     )

@@ -6,13 +6,19 @@ import torch
 from transformers import AutoModelForImageTextToText, PreTrainedModel
 
 from schemas.training_config import TrainerConfig
+from trainer import packed_attention
 from trainer.deepspeed_config import DeepSpeedConfig
 from trainer.patch_embedding import fast_patch_embedding
+from trainer.picture_attention import batched_picture_attention
 
 
 def load_policy(folder: Path, deepspeed: DeepSpeedConfig, trainer: TrainerConfig) -> PreTrainedModel:
     """The model in `folder`, all of its weights to be trained."""
-    model: PreTrainedModel = AutoModelForImageTextToText.from_pretrained(folder, dtype=getattr(torch, deepspeed.dtype))
+    packed_attention.register()
+    model: PreTrainedModel = AutoModelForImageTextToText.from_pretrained(
+        folder, dtype=getattr(torch, deepspeed.dtype), attn_implementation=packed_attention.PACKED
+    )
+    batched_picture_attention(model)
     if trainer.fast_patch_embedding:
         fast_patch_embedding(model)
     if deepspeed.checkpoints_activations:

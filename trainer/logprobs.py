@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 
 from trainer.batches import Batch
 from trainer.losses import Outputs
+from trainer.model_inputs import model_inputs
 from trainer.truncation import Truncation
 
 _CHUNK = 4096
@@ -46,14 +47,8 @@ class CompletionModel(nn.Module):
 
     def forward(self, batch: Batch, truncation: Truncation | None = None, *, entropy: bool = False) -> Outputs:
         """With `entropy`, that of the sampler's distribution too."""
-        outputs = self.model.model(
-            input_ids=batch.tokens,
-            position_ids=batch.positions,
-            pixel_values=batch.pixels,
-            image_grid_thw=batch.grids,
-            use_cache=False,
-        )
-        hidden = outputs.last_hidden_state[batch.rows, batch.columns]
+        outputs = self.model.model(**model_inputs(self.model.model, batch))
+        hidden = outputs.last_hidden_state[0, batch.columns]
         if len(hidden) <= _CHUNK:
             picked = self._pick(hidden, batch.labels, batch.temperatures, truncation, entropy)
         else:
