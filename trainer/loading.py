@@ -7,9 +7,8 @@ from transformers import AutoModelForImageTextToText, PreTrainedModel
 
 from schemas.training_config import TrainerConfig
 from trainer import packed_attention
+from trainer.acceleration import accelerate
 from trainer.deepspeed_config import DeepSpeedConfig
-from trainer.patch_embedding import fast_patch_embedding
-from trainer.picture_attention import batched_picture_attention
 
 
 def load_policy(folder: Path, deepspeed: DeepSpeedConfig, trainer: TrainerConfig) -> PreTrainedModel:
@@ -18,9 +17,7 @@ def load_policy(folder: Path, deepspeed: DeepSpeedConfig, trainer: TrainerConfig
     model: PreTrainedModel = AutoModelForImageTextToText.from_pretrained(
         folder, dtype=getattr(torch, deepspeed.dtype), attn_implementation=packed_attention.PACKED
     )
-    batched_picture_attention(model)
-    if trainer.fast_patch_embedding:
-        fast_patch_embedding(model)
+    accelerate(model)
     if deepspeed.checkpoints_activations:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     return model

@@ -11,7 +11,8 @@ from types import MethodType
 
 import torch
 from torch import nn
-from torch.nn import functional
+
+from trainer.linear_layers import linear
 
 
 def fast_patch_embedding(model: nn.Module) -> int:
@@ -37,4 +38,4 @@ def _project(layer: nn.Module, patches: torch.Tensor) -> torch.Tensor:
     projection = layer.proj
     assert isinstance(projection, nn.Conv3d)
     weight = projection.weight.flatten(start_dim=1)
-    return functional.linear(patches.view(-1, weight.shape[1]).to(weight.dtype), weight, projection.bias)
+    return linear(patches.view(-1, weight.shape[1]).to(weight.dtype), weight, projection.bias)
