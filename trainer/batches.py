@@ -1,9 +1,9 @@
 """Batches: a micro-batch's samples behind each other in one row, without padding."""
 
-import math
-from collections.abc import Sequence
+import heapq
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from trainer.items import Item, Targets
 from trainer.packing import Packing
 from trainer.sample_builder import PixelScale
 
+T = TypeVar("T")
 Grid = tuple[int, int, int]
 """A picture's frames, rows and columns, in patches."""
 
@@ -30,8 +31,10 @@ class Batch:
     """Of all pictures."""
     frames: Packing
     """Of the pictures' patches."""
-    pixels: torch.Tensor | None
-    """float32, (patches, values)."""
+    raw: torch.Tensor | None
+    """uint8, (patches, values): the pictures before normalisation."""
+    scale: PixelScale
+    """Of `raw`."""
     grids: torch.Tensor | None
     """int64, (pictures, 3): `shapes`."""
     sequences: torch.Tensor
@@ -50,6 +53,11 @@ class Batch:
     reference: torch.Tensor
     values: torch.Tensor
     returns: torch.Tensor
+
+    @property
+    def pixels(self) -> torch.Tensor | None:
+        """float32, (patches, values), as the model's processor makes them."""
+        return None if self.raw is None else self.scale.apply(self.raw)
 
     @property
     def trained(self) -> torch.Tensor:
@@ -87,7 +95,8 @@ def collate(items: Sequence[Item], scale: PixelScale) -> Batch:
         positions=torch.from_numpy(np.concatenate([sample.positions for sample in samples], axis=1).astype(np.int64))[:, None],
         shapes=shapes,
         frames=Packing(tuple(rows * columns for frames, rows, columns in shapes for _ in range(frames))),
-        pixels=scale.apply(torch.from_numpy(np.concatenate([p.raw for p in pictures]))) if pictures else None,
+        raw=torch.from_numpy(np.concatenate([p.raw for p in pictures])) if pictures else None,
+        scale=scale,
         grids=torch.tensor(shapes) if pictures else None,
         sequences=torch.from_numpy(np.repeat(np.arange(len(samples)), counts)),
         columns=torch.from_numpy(columns - 1),
@@ -101,18 +110,40 @@ Share = list[list[Item]]
 """One rank's micro-batches of one optimizer step."""
 
 
-def deal(items: Sequence[Item], *, num_ranks: int, micro_batch: int) -> list[Share]:
-    """Deals one optimizer step's samples to ranks: equally many micro-batches each, neighbours in length together.
+def deal(items: Sequence[Item], *, num_ranks: int, micro_batch: int, max_tokens: int = 0) -> list[Share]:
+    """Deals one optimizer step's samples to ranks, so that all have nearly as many tokens and equally many micro-batches.
 
-    Ranks must do equally many backward passes, so places that stay empty repeat a sample with weight 0.
+    A micro-batch holds at most `micro_batch` samples and, unless that is 0, `max_tokens` tokens; a longer sample stands alone.
+    The longest sample left goes to the rank with the fewest tokens, so no two ranks differ by more than the longest sample.
+    Ranks must do equally many backward passes, so places that stay empty repeat the shortest sample with weight 0.
 
-    Example: five samples, two ranks, micro-batches of two: [[s0, s2], [s4]] and [[s1, s3], [s0 with weight 0]].
+    Example: samples of 9, 8, 7, 6 and 5 tokens, two ranks, micro-batches of two: [[9, 6], [5]] and [[8, 7], [5 with weight 0]].
     """
     ordered = sorted(items, key=lambda item: len(item.sample.tokens), reverse=True)
-    per_rank = [ordered[rank::num_ranks] for rank in range(num_ranks)]
-    num_micro = math.ceil(len(per_rank[0]) / micro_batch)
-    shares = []
-    for mine in per_rank:
-        share = [mine[first : first + micro_batch] for first in range(0, num_micro * micro_batch, micro_batch)]
-        shares.append([part or [ordered[0].idle] for part in share])
-    return shares
+    mine: list[list[Item]] = [[] for _ in range(num_ranks)]
+    loads = [(0, rank) for rank in range(num_ranks)]
+    for item in ordered:
+        load, rank = heapq.heappop(loads)
+        mine[rank].append(item)
+        heapq.heappush(loads, (load + len(item.sample.tokens), rank))
+    shares = [
+        list(micro_batches(own, lambda item: len(item.sample.tokens), size=micro_batch, max_tokens=max_tokens))
+        for own in mine
+    ]
+    num_micro = max(len(share) for share in shares)
+    return [share + [[ordered[-1].idle]] * (num_micro - len(share)) for share in shares]
+
+
+def micro_batches(things: Sequence[T], length: Callable[[T], int], *, size: int, max_tokens: int) -> Iterator[list[T]]:
+    """Cuts a sequence into parts of at most `size` members and `max_tokens` tokens (0: any number); in order."""
+    part: list[T] = []
+    tokens = 0
+    for thing in things:
+        more = length(thing)
+        if part and (len(part) == size or 0 < max_tokens < tokens + more):
+            yield part
+            part, tokens = [], 0
+        part.append(thing)
+        tokens += more
+    if part:
+        yield part

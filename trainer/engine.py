@@ -5,6 +5,7 @@ other rank sits in `follow`, which runs the same commands on its share of the sa
 """
 
 import os
+import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from schemas.errors import CheckpointCorrupt
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
 from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
-from trainer.batches import collate, deal
+from trainer.batches import collate, deal, micro_batches
 from trainer.commands import Command, LogprobsCommand, OpenCommand, StateCommand, StopCommand, TrainCommand, decode, encode
 from trainer.deepspeed_config import DeepSpeedConfig
 from trainer.engine_state import EngineState, read_optimizer_state, read_state, restore_state
@@ -30,10 +31,11 @@ from trainer.loading import load_policy
 from trainer.logprobs import CompletionModel
 from trainer.model_folder import suppressed_tokens
 from trainer.objective import Objective, PolicyObjective
-from trainer.ports import StepResult
+from trainer.ports import Effort, StepResult
 from trainer.ranks import Ranks
 from trainer.sample_builder import pixel_scale
 from trainer.samples import Patches, Sample
+from trainer.throughput import ModelCost, peak_flops
 from trainer.truncation import Truncation
 
 _LOSS = "loss"
@@ -91,6 +93,8 @@ class TrainEngine:
         if threads or (os.cpu_count() or 1) <= 4:
             torch.set_num_threads(threads or 1)
         self.model = load_policy(folder, settings.deepspeed, settings.trainer)
+        self._cost = ModelCost.of(self.model.config)
+        self._peak = peak_flops(ranks.device, settings.trainer.peak_tflops) * ranks.size
         optimizer = torch.optim.AdamW(
             self.model.parameters(),
             lr=algorithm.learning_rate,
@@ -112,7 +116,13 @@ class TrainEngine:
 
     def train(self, items: Sequence[Item]) -> StepResult:
         """Makes one optimizer step over all `items`, however many; their weights say what each token counts."""
-        shares = deal(items, num_ranks=self._ranks.size, micro_batch=self._algorithm.per_device_train_batch_size)
+        began = time.perf_counter()
+        shares = deal(
+            items,
+            num_ranks=self._ranks.size,
+            micro_batch=self._algorithm.per_device_train_batch_size,
+            max_tokens=self._algorithm.max_tokens_per_micro_batch,
+        )
         num_tokens = sum(int((item.targets.weights != 0).sum()) for item in items)
         rate = learning_rate(self._algorithm, self.num_updates)
         command = self._send([TrainCommand(share, rate) for share in shares])
@@ -120,7 +130,9 @@ class TrainEngine:
         sums, norm = self._train(command)
         loss = sums.pop(_LOSS)
         figures = {name: total / max(1, num_tokens) for name, total in sums.items()}
-        return StepResult(loss, norm, rate, num_tokens, figures)
+        work = self._cost.work([item.sample for item in items])
+        effort = Effort(time.perf_counter() - began, work.tokens, work.completion_tokens, work.flops, self._peak)
+        return StepResult(loss, norm, rate, num_tokens, figures, effort)
 
     def completion_logprobs(self, samples: Sequence[Sample], truncation: Truncation | None = None) -> list[np.ndarray]:
         """Log-probabilities of every sample's completion tokens, float32, under the present weights."""
@@ -178,7 +190,8 @@ class TrainEngine:
         """The sums of the loss and of every figure over all ranks, and the norm of the gradient."""
         for group in self._engine.optimizer.param_groups:
             group["lr"] = command.learning_rate
-        self._engine.train()
+        if not self.model.training:
+            self._engine.train()
         sums: defaultdict[str, float] = defaultdict(float)
         for index, part in enumerate(command.share):
             batch = collate(part, self._scale).to(self._ranks.device)
@@ -200,9 +213,13 @@ class TrainEngine:
     def _logprobs(self, command: LogprobsCommand) -> list[np.ndarray]:
         self._engine.eval()
         found: list[np.ndarray] = []
-        size = self._algorithm.per_device_train_batch_size
-        for first in range(0, len(command.samples), size):
-            part = command.samples[first : first + size]
+        parts = micro_batches(
+            command.samples,
+            lambda sample: len(sample.tokens),
+            size=self._algorithm.per_device_train_batch_size,
+            max_tokens=self._algorithm.max_tokens_per_micro_batch,
+        )
+        for part in parts:
             batch = collate([Item(sample, targets_of(sample)) for sample in part], self._scale).to(self._ranks.device)
             logprobs = self._engine(batch, command.truncation).logprobs.cpu().numpy()
             ends = np.cumsum([sample.num_completion for sample in part])

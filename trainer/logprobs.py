@@ -11,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from trainer.batches import Batch
+from trainer.chosen_logprobs import chosen_logprobs
 from trainer.losses import Outputs
 from trainer.model_inputs import model_inputs
 from trainer.truncation import Truncation
@@ -70,7 +71,10 @@ class CompletionModel(nn.Module):
         entropy: bool,
     ) -> torch.Tensor:
         """(N, 1): log-probabilities; with `entropy` (N, 2)."""
-        logits = self.model.lm_head(hidden).float() / temperatures[:, None]
+        raw = self.model.lm_head(hidden)
+        if not entropy and (truncation is None or not truncation.active):
+            return chosen_logprobs(raw, labels, temperatures, self._suppressed)[:, None]
+        logits = raw.float() / temperatures[:, None]
         logits = logits.index_fill(-1, self._suppressed, float("-inf"))
         if truncation is not None and truncation.active:
             logits = cut(truncation, logits, labels)

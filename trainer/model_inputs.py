@@ -15,22 +15,22 @@ from trainer.batches import Batch, Grid
 
 
 def model_inputs(model: nn.Module, batch: Batch) -> dict[str, Any]:
-    """The keyword arguments of `model`, the part of the network below `lm_head`."""
+    """The keyword arguments of `model`, the part of an accelerated network below `lm_head` (see `trainer.acceleration`)."""
     inputs: dict[str, Any] = {
         "input_ids": batch.tokens,
         "position_ids": batch.positions,
         "use_cache": False,
         "sequences": batch.packing,
     }
-    if batch.pixels is None:
+    if batch.raw is None:
         return inputs
     visual: Any = model.visual
     layout = (visual.num_grid_per_side, visual.interpolation_mode, visual.interpolation_align_corners)
-    device = batch.pixels.device
+    device = batch.raw.device
     tables = [_tables(grid, *layout, visual.config.spatial_merge_size, device) for grid in batch.shapes]
     indices, weights, places = (torch.cat(parts) for parts in zip(*tables, strict=True))
     return inputs | {
-        "pixel_values": batch.pixels,
+        "pixel_values": batch.scale.still(batch.raw),
         "image_grid_thw": batch.grids,
         "image_interp_indices": indices,
         "image_interp_weights": weights,

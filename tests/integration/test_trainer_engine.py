@@ -210,7 +210,7 @@ def test_dealing_gives_every_rank_equally_many_micro_batches(make: Make) -> None
     shown = [
         [[(item.sample.ref.step, bool(item.targets.weights.any())) for item in part] for part in share] for share in shares
     ]
-    assert shown == [[[(0, True), (2, True)], [(4, True)]], [[(1, True), (3, True)], [(0, False)]]]
+    assert shown == [[[(0, True), (3, True)], [(4, True)]], [[(1, True), (2, True)], [(4, False)]]]
 
 
 def test_imitation_learns_and_can_be_sampled(base: Path, make: Make) -> None:
