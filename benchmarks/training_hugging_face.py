@@ -1,4 +1,4 @@
-"""Hugging Face's side of `benchmarks.training_speed`: its Trainer, model and processor as they come. Prints one `Run` as JSON."""
+"""Hugging Face's side of `benchmarks.training_speed`: its Trainer, model and processor as they come; prints a `Run` as JSON."""
 
 import argparse
 import io
@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from PIL import Image
+from torch.utils.data import SequentialSampler
 from transformers import (
     AutoModelForImageTextToText,
     AutoProcessor,
@@ -21,7 +22,6 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
-from torch.utils.data import SequentialSampler
 
 from benchmarks.training_samples import Demonstration, demonstrations
 from benchmarks.training_speed import BATCH, LEARNING_RATE, NUM_SAMPLES, WARM_UP_STEPS, Run

@@ -2,9 +2,9 @@
 
     python -m benchmarks.training_speed [--steps 60] [--rounds 3] [--threads 1 2]
 
-Filtered cloning of the quickstart's tiny model in float32 (AdamW, constant rate, gradients clipped to norm 1, 32 samples a step).
-For both sides pictures are preprocessed before the clock starts; collating, forward and backward passes, clipping, the optimizer
-and reading the loss are timed. The sides take turns, each in a process of its own, so that a busy machine slows both.
+Filtered cloning of the quickstart's tiny model in float32: AdamW, constant rate, gradients clipped to norm 1, 32 samples a step.
+For both sides pictures are preprocessed before the clock starts; timed are collating, forward and backward passes, clipping, the
+optimizer and reading the loss. The sides take turns, each in a process of its own, so that a busy machine slows both.
 """
 
 import argparse
@@ -119,7 +119,7 @@ def main() -> None:
         notes=(
             "target: 1.5 times Hugging Face's Trainer",
             f"{BATCH} samples of about 45 tokens a step, a picture of 48 patches each; medians over {options.rounds} rounds",
-            "losses are compared where both leave out the control tokens that are never sampled; timed, Hugging Face's is plain",
+            "losses are compared where both leave out the control tokens that are never sampled; timed, theirs is plain",
         ),
         draw=lambda axes: _draw(rows, axes),
     ).publish(options.out)

@@ -117,7 +117,7 @@ def deal(items: Sequence[Item], *, num_ranks: int, micro_batch: int, max_tokens:
     The longest sample left goes to the rank with the fewest tokens, so no two ranks differ by more than the longest sample.
     Ranks must do equally many backward passes, so places that stay empty repeat the shortest sample with weight 0.
 
-    Example: samples of 9, 8, 7, 6 and 5 tokens, two ranks, micro-batches of two: [[9, 6], [5]] and [[8, 7], [5 with weight 0]].
+    Example: samples of 9, 8, 7, 6, 5 tokens, two ranks, micro-batches of two: [[9, 6], [5]] and [[8, 7], [5 with weight 0]].
     """
     ordered = sorted(items, key=lambda item: len(item.sample.tokens), reverse=True)
     mine: list[list[Item]] = [[] for _ in range(num_ranks)]
@@ -127,8 +127,7 @@ def deal(items: Sequence[Item], *, num_ranks: int, micro_batch: int, max_tokens:
         mine[rank].append(item)
         heapq.heappush(loads, (load + len(item.sample.tokens), rank))
     shares = [
-        list(micro_batches(own, lambda item: len(item.sample.tokens), size=micro_batch, max_tokens=max_tokens))
-        for own in mine
+        list(micro_batches(own, lambda item: len(item.sample.tokens), size=micro_batch, max_tokens=max_tokens)) for own in mine
     ]
     num_micro = max(len(share) for share in shares)
     return [share + [[ordered[-1].idle]] * (num_micro - len(share)) for share in shares]

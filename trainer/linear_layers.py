@@ -1,7 +1,7 @@
 """Linear layers on a CPU by oneDNN, which uses the widest instructions of every maker's processors.
 
-torch takes MKL for float32, which on processors of other makers runs at half their speed. Invariant: the results are torch's up
-to rounding, and the same in every run; parameters stay where they are, so ZeRO may take and bring them between the passes.
+torch takes MKL for float32, which runs at half the speed of other makers' processors. Invariant: results are torch's up to
+rounding, and the same in every run; parameters stay where they are, so ZeRO may take and bring them between the passes.
 """
 
 from types import MethodType

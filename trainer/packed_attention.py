@@ -40,9 +40,7 @@ def packed_attention(
 ) -> tuple[torch.Tensor, None]:
     """transformers calls it, with all (1, heads, rows, width) where `sequences` are packed."""
     if sequences is None:
-        return sdpa_attention_forward(
-            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **others
-        )
+        return sdpa_attention_forward(module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **others)
     rows = (tensor[0].transpose(0, 1) for tensor in (query, key, value))
     return attend(*rows, sequences, causal=True, scale=scaling)[None], None
 

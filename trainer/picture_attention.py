@@ -1,6 +1,7 @@
 """Makes the vision tower attend to all pictures of a micro-batch at once.
 
-transformers attends to one picture after another wherever flash-attn is not installed; pictures of one size can stand side by side.
+transformers attends to one picture after another wherever flash-attn is not installed; pictures of one size can stand side by
+side.
 Invariant: parameters, their names and the results (up to rounding) stay the same; checkpoints are not affected.
 """
 
