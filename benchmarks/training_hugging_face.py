@@ -1,4 +1,4 @@
-"""Hugging Face's side of `benchmarks.training_speed`: its Trainer, model and processor as they come; prints a `Run` as JSON."""
+"""Hugging Face's side of `benchmarks.training_speed`: its Trainer, model and processor unchanged; prints a `Run` as JSON."""
 
 import argparse
 import io

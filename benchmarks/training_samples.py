@@ -21,7 +21,6 @@ from trainer.sample_builder import SampleBuilder
 from trainer.samples import Sample
 
 _WORDS = ("Save", "Send", "Open", "Close", "Next", "Back", "Delete", "Print")
-_WIDTH, _HEIGHT = 160, 210
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,10 @@ class Demonstration:
     answer: str
 
 
-def demonstrations(count: int, *, seed: int = 0) -> list[Demonstration]:
-    """A page with one coloured button each, and the click on it."""
+def demonstrations(count: int, *, width: int = 160, height: int = 210, seed: int = 0) -> list[Demonstration]:
+    """A page with one coloured button each, and the click on it; sides in pixels."""
     draw_at = random.Random(seed)
-    return [_demonstration(draw_at) for _ in range(count)]
+    return [_demonstration(draw_at, width, height) for _ in range(count)]
 
 
 def build_model(folder: Path, *, seed: int = 0) -> None:
@@ -78,20 +77,20 @@ def _instruction(word: str) -> str:
     return f'click the "{word}" button'
 
 
-def _demonstration(draw_at: random.Random) -> Demonstration:
+def _demonstration(draw_at: random.Random, width: int, height: int) -> Demonstration:
     word = draw_at.choice(_WORDS)
-    left, top = draw_at.randrange(_WIDTH - 50), draw_at.randrange(_HEIGHT - 20)
-    image = Image.new("RGB", (_WIDTH, _HEIGHT), (235, 238, 240))
+    left, top = draw_at.randrange(width - 50), draw_at.randrange(height - 20)
+    image = Image.new("RGB", (width, height), (235, 238, 240))
     pen = ImageDraw.Draw(image)
     pen.rectangle([left, top, left + 50, top + 20], fill=tuple(draw_at.randrange(200) for _ in range(3)))
     pen.text((left + 6, top + 4), word, fill=(255, 255, 255))
     encoded = io.BytesIO()
     image.save(encoded, "JPEG", quality=80)
-    point = np.array([left + 25, top + 10]) / np.array([_WIDTH, _HEIGHT]) * 1000
+    point = np.array([left + 25, top + 10]) / np.array([width, height]) * 1000
     click = Action(kind=ActionKind.CLICK, point=(float(point[0]), float(point[1])))
     return Demonstration(
         system=system_prompt("vanilla"),
         instruction=_instruction(word),
-        picture=Picture(data=encoded.getvalue(), media_type="image/jpeg", width=_WIDTH, height=_HEIGHT),
+        picture=Picture(data=encoded.getvalue(), media_type="image/jpeg", width=width, height=height),
         answer=render_action(click, thought=THOUGHT, grid=GRID),
     )

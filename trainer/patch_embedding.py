@@ -1,8 +1,8 @@
 """Makes the picture encoder's first layer fast.
 
 Qwen3-VL cuts a picture into patches before the model sees it, so its patch embedding is a Conv3d whose kernel covers each
-input exactly once: a matrix product in disguise. torch's CPU convolution is several times slower at this shape. All frames of a
-still picture are equal, so it need not be repeated: in float32, the frames' weights are added instead.
+input exactly once: a matrix product in disguise. torch's CPU convolution is several times slower at this shape. All frames of
+a still picture are equal, so it need not be repeated: in float32, the frames' weights are added instead.
 Invariant: parameters, their names and the results (up to rounding) stay the same; checkpoints are not affected.
 """
 
