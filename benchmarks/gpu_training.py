@@ -2,8 +2,9 @@
 
     python -m benchmarks.gpu_training --model /models/Qwen3-VL-2B-Instruct [--width 1280 --height 768]
 
-Full fine-tuning by filtered cloning on drawn pages with real DeepSpeed, bf16 and gradient checkpointing, through the trainer's own
-engine. Without `--model` it trains the tiny model. Without a GPU it says so: then the figures are a CPU's, and no target applies.
+Full fine-tuning by filtered cloning on drawn pages with real DeepSpeed, bf16 and gradient checkpointing, through the trainer's
+own engine. Without `--model` it trains the tiny model. Without a GPU it says so: then the figures are a CPU's, and no target
+applies.
 """
 
 import argparse

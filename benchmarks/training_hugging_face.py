@@ -69,14 +69,14 @@ class Collator:
         return batch
 
 
-class OrderedTrainer(Trainer):
+class OrderedTrainer(Trainer):  # type: ignore[misc]
     """Takes the samples in their order."""
 
     def _get_train_sampler(self, *_: Any, **__: Any) -> Any:
-        return SequentialSampler(self.train_dataset)  # type: ignore[arg-type]
+        return SequentialSampler(self.train_dataset)
 
 
-class Clock(TrainerCallback):
+class Clock(TrainerCallback):  # type: ignore[misc]
     """Starts after the warm-up."""
 
     began = cpu = seconds = cpu_seconds = 0.0
@@ -127,7 +127,7 @@ def train(folder: Path, *, threads: int, steps: int, curve: bool) -> Run:
         trainer = OrderedTrainer(
             model=AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32),
             args=arguments,
-            train_dataset=samples,  # type: ignore[arg-type]
+            train_dataset=samples,
             data_collator=Collator(processor.tokenizer.pad_token_id),
             compute_loss_func=without_control_tokens(folder) if curve else None,
             callbacks=[clock],

@@ -3,8 +3,8 @@
     python -m benchmarks.training_speed [--steps 60] [--rounds 3] [--threads 1 2]
 
 Filtered cloning of the quickstart's tiny model in float32: AdamW, constant rate, gradients clipped to norm 1, 32 samples a
-step. For both sides pictures are preprocessed before the clock starts; timed are collating, forward and backward passes, clipping,
-the optimizer and reading the loss. The sides take turns, each in a process of its own, so that a busy machine slows both.
+step. For both sides pictures are preprocessed before the clock starts; timed are collating, forward and backward passes,
+clipping, the optimizer and reading the loss. The sides take turns, each in a process of its own: a busy machine slows both.
 """
 
 import argparse

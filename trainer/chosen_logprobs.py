@@ -9,7 +9,7 @@ def chosen_logprobs(
     logits: torch.Tensor, labels: torch.Tensor, temperatures: torch.Tensor, suppressed: torch.Tensor
 ) -> torch.Tensor:
     """float32, (N,): of `labels` under softmax(logits / temperatures) over all but the `suppressed` tokens; logits (N, V)."""
-    found: torch.Tensor = _Chosen.apply(logits, labels, temperatures, suppressed)
+    found: torch.Tensor = _Chosen.apply(logits, labels, temperatures, suppressed)  # type: ignore[no-untyped-call]
     return found
 
 

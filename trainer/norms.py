@@ -22,7 +22,7 @@ def _forward(layer: Any, inputs: torch.Tensor) -> torch.Tensor:
     if inputs.dtype != torch.float32:
         forward: torch.Tensor = type(layer).forward(layer, inputs)
         return forward
-    found: torch.Tensor = _Norm.apply(inputs, layer.weight, layer.variance_epsilon)
+    found: torch.Tensor = _Norm.apply(inputs, layer.weight, layer.variance_epsilon)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -33,7 +33,8 @@ class _Norm(torch.autograd.Function):
         scale = squares.mul_(1.0 / inputs.shape[-1]).add_(epsilon).rsqrt_()
         normed = inputs * scale
         context.save_for_backward(normed, scale, weight)
-        return normed * weight
+        found: torch.Tensor = normed * weight
+        return found
 
     @staticmethod
     def backward(context: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:

@@ -40,9 +40,12 @@ def packed_attention(
 ) -> tuple[torch.Tensor, None]:
     """transformers calls it, with all (1, heads, rows, width) where `sequences` are packed."""
     if sequences is None:
-        return sdpa_attention_forward(module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **others)
-    rows = (tensor[0].transpose(0, 1) for tensor in (query, key, value))
-    return attend(*rows, sequences, causal=True, scale=scaling)[None], None
+        plain: tuple[torch.Tensor, None] = sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **others
+        )
+        return plain
+    rows = tuple(tensor[0].transpose(0, 1) for tensor in (query, key, value))
+    return attend(rows[0], rows[1], rows[2], sequences, causal=True, scale=scaling)[None], None
 
 
 def attend(
@@ -51,20 +54,21 @@ def attend(
     """All (rows, heads, width); keys and values have fewer heads where several queries share one."""
     if query.is_cuda and query.dtype in (torch.bfloat16, torch.float16):
         return _attend_in_one_kernel(query, key, value, packing, causal=causal, scale=scale)
+    if len(packing.runs) == 1:
+        return _attend_run(packing.runs[0], query, key, value, causal=causal, scale=scale)
     sizes = [count * length for count, length in packing.runs]
-    tensors = (query, key, value)
-    parts = zip(*(tensor.split(sizes) for tensor in tensors), strict=True) if len(sizes) > 1 else [tensors]
-    found = [_attend_run(*run, *part, causal, scale) for run, part in zip(packing.runs, parts, strict=True)]
-    return found[0] if len(found) == 1 else torch.cat(found)
+    parts = (torch.split(tensor, sizes) for tensor in (query, key, value))
+    found = [_attend_run(*run, causal=causal, scale=scale) for run in zip(packing.runs, *parts, strict=True)]
+    return torch.cat(found)
 
 
 def _attend_run(
-    count: int, length: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, causal: bool, scale: float
+    run: tuple[int, int], query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *, causal: bool, scale: float
 ) -> torch.Tensor:
     """Sequences of equal length, side by side."""
-    stacked = [tensor.unflatten(0, (count, length)).transpose(1, 2) for tensor in (query, key, value)]
+    query, key, value = (tensor.reshape(*run, *tensor.shape[1:]).transpose(1, 2) for tensor in (query, key, value))
     shared = key.shape[1] != query.shape[1]
-    attended = functional.scaled_dot_product_attention(*stacked, is_causal=causal, scale=scale, enable_gqa=shared)
+    attended = functional.scaled_dot_product_attention(query, key, value, is_causal=causal, scale=scale, enable_gqa=shared)
     return attended.transpose(1, 2).flatten(0, 1)
 
 

@@ -13,7 +13,7 @@ def rotate(features: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -
 
     Computed in float32, or better where the features are.
     """
-    found: torch.Tensor = _Rotation.apply(features, cosines, sines)
+    found: torch.Tensor = _Rotation.apply(features, cosines, sines)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -28,7 +28,8 @@ class _Rotation(torch.autograd.Function):
     @staticmethod
     def backward(context: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         # A rotation's transpose turns back.
-        return _turned(gradients[0], *context.saved_tensors, -1.0), None, None
+        cosines, sines = context.saved_tensors
+        return _turned(gradients[0], cosines, sines, -1.0), None, None
 
 
 def _turned(features: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor, direction: float) -> torch.Tensor:

@@ -42,12 +42,10 @@ def test_linear_layers(shape: tuple[int, int, int]) -> None:
     assert_equal(linear, functional.linear, tensors[:2], atol=1e-4)
 
 
-def test_frozen_weights_get_no_gradient() -> None:
+def test_linear_layers_with_frozen_weights() -> None:
     inputs, weight = random(4, 3).requires_grad_(), random(2, 3)
-    linear(inputs, weight).sum().backward()
-    assert weight.grad is None
-    assert inputs.grad is not None
-    torch.testing.assert_close(inputs.grad, weight.sum(0).expand(4, 3))
+    (gradient,) = torch.autograd.grad(linear(inputs, weight).sum(), [inputs])
+    torch.testing.assert_close(gradient, weight.sum(0).expand(4, 3))
 
 
 def test_norms() -> None:
@@ -67,7 +65,8 @@ def test_rotation() -> None:
     cosines, sines = (torch.cat([part, part], -1) for part in (angles.cos(), angles.sin()))
 
     def theirs(features: torch.Tensor) -> torch.Tensor:
-        return apply_rotary_pos_emb_vision(features, features, cosines, sines)[0]
+        turned: torch.Tensor = apply_rotary_pos_emb_vision(features, features, cosines, sines)[0]
+        return turned
 
     assert_equal(lambda x: rotate(x, cosines[:, None], sines[:, None]), theirs, [random(6, 3, 8)])
 
@@ -88,12 +87,12 @@ def test_chosen_logprobs() -> None:
 def test_packed_attention_is_that_of_each_sequence_alone(lengths: tuple[int, ...], causal: bool) -> None:
     tensors = [random(sum(lengths), heads, 8, seed=seed) for seed, heads in enumerate((4, 2, 2))]
 
-    def ours(*packed: torch.Tensor) -> torch.Tensor:
-        return attend(*packed, Packing(lengths), causal=causal, scale=0.3)
+    def ours(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        return attend(query, key, value, Packing(lengths), causal=causal, scale=0.3)
 
     def theirs(*packed: torch.Tensor) -> torch.Tensor:
-        alone = zip(*(tensor.split(lengths) for tensor in packed), strict=True)
-        return torch.cat([_by_hand(*parts, causal) for parts in alone])
+        alone = zip(*(torch.split(tensor, list(lengths)) for tensor in packed), strict=True)
+        return torch.cat([_by_hand(query, key, value, causal) for query, key, value in alone])
 
     assert_equal(ours, theirs, tensors)
 
