@@ -1,7 +1,8 @@
 """One configuration from YAML files and command-line overrides: Hydra and OmegaConf compose, then plain dataclasses travel.
 
 A recipe is the name of a committed file (`update_online`) or the path of a person's own YAML file, whose `defaults:` may
-name committed recipes and files beside it. Overrides are Hydra's: `policy_config.temperature=0.7`.
+name committed recipes and files beside it. Overrides are Hydra's: `policy_config.temperature=0.7`; `objective=grpo` chooses
+one of `conf/main/objective`, which overrides of single keys may change.
 """
 
 import dataclasses
@@ -19,15 +20,11 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ops.config_schema import build_config, nearest_key
+from ops.recipes import OBJECTIVES, RECIPES, objective_names, recipe_names
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 
-RECIPES = Path(__file__).parent / "conf" / "main"
 _SUFFIXES = (".yaml", ".yml")
-
-
-def recipe_names() -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in RECIPES.glob("*.yaml")))
 
 
 def load_config(recipe: str | Path, overrides: Sequence[str] = ()) -> Config:
@@ -94,9 +91,17 @@ def _forced(overrides: Sequence[str]) -> list[str]:
             forced.append(text)
         elif key.partition(".")[0] in {field.name for field in dataclasses.fields(Config)}:
             forced.append(f"++{text}")
+        elif key == OBJECTIVES.name:
+            forced.append(f"+{_objective(str(override.value()))}")
         else:
             raise ConfigurationError(f"{key} is not a key of the configuration; did you mean {nearest_key(key)}?")
     return forced
+
+
+def _objective(name: str) -> str:
+    if name not in objective_names():
+        raise ConfigurationError(f"there is no objective {name!r}: write one of {', '.join(objective_names())}")
+    return f"{OBJECTIVES.name}={name}"
 
 
 def _one_line(error: Exception) -> str:

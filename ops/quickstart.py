@@ -44,13 +44,16 @@ _PLAYING_ROLES = (Role.FEEDER, Role.BROWSER, Role.POLICY, Role.JUDGE)
 _LOOP_ROLES = (*_PLAYING_ROLES, Role.TRAINER)
 
 
-async def main(*, run_dir: Path, seed: int, family: str, mode: Literal["async", "sync"], overrides: Sequence[str]) -> int:
+async def main(
+    *, run_dir: Path, seed: int, family: str, objective: str, mode: Literal["async", "sync"], overrides: Sequence[str]
+) -> int:
     """Returns 0 when the run has ended, whatever was learnt; the figures say how well."""
     folder = RunFolder(run_dir)
     _set_aside_finished(folder)
     config = load_config(
-        "quickstart",
+        "quickstart" if objective == "cloning" else "quickstart_policy_gradient",
         [
+            f"objective={objective}",
             f"feeder_config.seed={seed}",
             f"trainer_config.seed={seed}",
             f"feeder_config.mode={mode}",
@@ -58,7 +61,7 @@ async def main(*, run_dir: Path, seed: int, family: str, mode: Literal["async", 
         ],
     )
     config = dataclasses.replace(config, save_path=str(folder.path), data_path=str(folder.path))
-    quickstart = Quickstart(folder, config, seed=seed, family=family, mode=mode)
+    quickstart = Quickstart(folder, config, seed=seed, family=family, objective=objective, mode=mode)
     console = Console()
     folder.create(quickstart.config)
     # The terminal belongs to the display; what happens is in the log.
@@ -82,10 +85,11 @@ def _set_aside_finished(folder: RunFolder) -> None:
 class Quickstart:
     """One quickstart; `display` says at any time how it stands."""
 
-    def __init__(self, folder: RunFolder, config: Config, *, seed: int, family: str, mode: str) -> None:
+    def __init__(self, folder: RunFolder, config: Config, *, seed: int, family: str, objective: str, mode: str) -> None:
         self._folder = folder
         self._seed = seed
         self._family = family
+        self._objective = objective
         self._mode = mode
         self._num_train = config.feeder_config.num_iterations * config.env_config.train_tasks_rollout_size
         self._demo_config = _demonstrations_config(config, folder.model)
@@ -148,15 +152,18 @@ class Quickstart:
             loop_seconds = time.monotonic() - began
             self.display.phase = 4
             await self._results_complete(watch)
-            return await self._conclude(roles, watch, setup_seconds, loop_seconds)
+            return await self._conclude(roles, watch, began, setup_seconds, loop_seconds)
 
     async def _results_complete(self, watch: RunWatch) -> None:
         """The watch reads the same streams as the feeder, and may be a moment behind it."""
         last = PolicyVersion(self.config.feeder_config.num_iterations)
+        num_episodes = NUM_HELD_OUT * self.config.env_config.test_tasks_repeat_times
         with anyio.fail_after(_CATCH_UP_S):
-            await watch.wait_until(lambda state: state.num_evaluated(last) >= NUM_HELD_OUT)
+            await watch.wait_until(lambda state: state.num_evaluated(last) >= num_episodes)
 
-    async def _conclude(self, roles: LocalRoles, watch: RunWatch, setup_seconds: float, loop_seconds: float) -> Result:
+    async def _conclude(
+        self, roles: LocalRoles, watch: RunWatch, began_at: float, setup_seconds: float, loop_seconds: float
+    ) -> Result:
         await roles.stop(*_LOOP_ROLES)
         subjects, rubric = subjects_of(self.config), self.config.bus_config.trained_rubric
         async with join(self._folder, self.config, role=Role.MONITOR.value, name="results") as bus:
@@ -164,8 +171,10 @@ class Quickstart:
                 watch.state,
                 (await audit(bus, self.config)).findings,
                 seed=self._seed,
+                objective=self._objective,
                 mode=self._mode,
                 family=self._family,
+                began_at=began_at,
                 last_version=PolicyVersion(self.config.feeder_config.num_iterations),
                 setup_seconds=setup_seconds,
                 loop_seconds=loop_seconds,
@@ -174,7 +183,9 @@ class Quickstart:
             )
             strip = await solved_episode_strip(bus, subjects, rubric)
         curve = watch.state.curve(bar=BAR, num_expected=self._num_train)
-        plot_curve(curve, self._folder.path / "curve.png", title=f"Quickstart, seed {self._seed}: {self._family}")
+        plot_curve(
+            curve, self._folder.path / "curve.png", title=f"Quickstart, {self._objective}, seed {self._seed}: {self._family}"
+        )
         if strip is not None:
             (self._folder.path / "episode.png").write_bytes(strip)
         outcome.write(self._folder.result)

@@ -21,10 +21,23 @@ from schemas.messages import Judgement, Observation, RecordRef, Split, StepReque
 
 
 @dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """One evaluation on the held-out pages."""
+
+    version: int
+    num_episodes: int
+    """Training episodes judged before."""
+    seconds: float
+    """Since the roles were started."""
+    success: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Result:
     """The figures of `result.json`. Success is a share of the held-out pages that were scored, sampled at temperature 1."""
 
     seed: int
+    objective: str
     mode: str
     family: str
     warm_start_success: float
@@ -53,13 +66,15 @@ class Result:
     episodes_by_worker: dict[str, int]
     """Episodes that each browser worker played to the end."""
     audit_holds: bool
+    held_out: tuple["HeldOut", ...]
+    """Every evaluation round."""
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
 
     def table(self) -> Table:
         table = Table(title="Quickstart", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
-        for name, value in asdict(self).items():
+        for name, value in vars(self).items():
             table.add_row(name, Text(_shown(value), "bold"))
         return table
 
@@ -70,6 +85,10 @@ def _shown(value: object) -> str:
             return f"{value:.3g}"
         case dict():
             return ", ".join(f"{name} {count}" for name, count in value.items())
+        case tuple():
+            return ", ".join(_shown(part) for part in value)
+        case HeldOut(version=version, success=success):
+            return f"v{version} {success:.2f}"
         case _:
             return str(value)
 
@@ -79,18 +98,21 @@ def result(
     counts: Findings,
     *,
     seed: int,
+    objective: str,
     mode: str,
     family: str,
+    began_at: float,
     last_version: PolicyVersion,
     setup_seconds: float,
     loop_seconds: float,
     num_restarts: int,
     num_shared_pages: int,
 ) -> Result:
-    """Puts the figures together; both evaluation rounds must be over."""
+    """Puts the figures together; all evaluation rounds must be over. `began_at`: of the loop, on the watch's clock."""
     first, last = state.evaluations[PolicyVersion(0)], state.evaluations[last_version]
     return Result(
         seed=seed,
+        objective=objective,
         mode=mode,
         family=family,
         warm_start_success=first.success,
@@ -112,6 +134,15 @@ def result(
         num_restarts=num_restarts,
         episodes_by_worker={str(worker): count for worker, count in state.num_played_by.items()},
         audit_holds=counts.holds,
+        held_out=tuple(
+            HeldOut(
+                version=version,
+                num_episodes=evaluation.at_episode,
+                seconds=round(evaluation.began_at - began_at, 1),
+                success=evaluation.success,
+            )
+            for version, evaluation in sorted(state.evaluations.items())
+        ),
     )
 
 

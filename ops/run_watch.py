@@ -36,6 +36,8 @@ class Evaluation:
     num_successes: int = 0
     at_episode: int = 0
     """Training episodes judged before its first result."""
+    began_at: float = 0.0
+    """When that was seen, on the watch's clock."""
 
     @property
     def success(self) -> float:
@@ -88,7 +90,7 @@ class RunState:
         scored = score(judgement)
         if judgement.split is Split.EVAL:
             version = trajectory.task.policy_version
-            evaluation = self.evaluations.setdefault(version, Evaluation(at_episode=self.num_episodes))
+            evaluation = self.evaluations.setdefault(version, Evaluation(at_episode=self.num_episodes, began_at=now))
             evaluation.num_judged += 1
             evaluation.num_scored += scored is not None
             evaluation.num_successes += scored is not None and scored.success

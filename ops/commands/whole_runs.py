@@ -6,6 +6,7 @@ from pathlib import Path
 from ops.commands.arguments import above_zero, add_overrides, add_run_dir, count, seed
 from ops.commands.execution import guarded, interruptible
 from ops.commands.listing import Commands
+from ops.recipes import objective_names
 from ops.replay_arguments import add_replay_arguments, request_of
 
 _CHAOS_EXAMPLE = """\
@@ -33,6 +34,13 @@ def add_commands(commands: Commands) -> None:
         choices=("click_button", "find_button"),
         default="click_button",
         help="pages (default: %(default)s)",
+    )
+    quickstart.add_argument(
+        "--objective",
+        choices=objective_names(),
+        metavar="NAME",
+        default="cloning",
+        help=f"what it learns by: {', '.join(objective_names())} (default: %(default)s)",
     )
     quickstart.add_argument(
         "--mode",
@@ -95,6 +103,7 @@ async def _quickstart(options: argparse.Namespace) -> int:
         run_dir=options.run_dir.resolve(),
         seed=options.seed,
         family=options.family,
+        objective=options.objective,
         mode=options.mode,
         overrides=tuple(options.overrides),
     )

@@ -5,10 +5,23 @@ from pathlib import Path
 import pytest
 
 from ops.config_schema import known_keys
-from ops.configuration import RECIPES, dump_config, load_config, recipe_names
+from ops.configuration import dump_config, load_config
+from ops.recipes import RECIPES, objective_names, recipe_names
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.judge_config import Composite, Price
+
+
+@pytest.mark.parametrize("name", objective_names())
+def test_every_recipe_can_be_combined_with_every_objective(name: str) -> None:
+    for recipe in ("quickstart_policy_gradient", "update_online"):
+        objective = load_config(recipe, [f"objective={name}", "objective_config.gamma=0.5"]).objective_config
+        assert (objective.imitates, objective.gamma) == (name == "cloning", 0.5)
+
+
+def test_an_unknown_objective_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ConfigurationError, match="no objective 'gro': write one of cloning, grpo, ppo"):
+        load_config("update_online", ["objective=gro"])
 
 
 @pytest.mark.parametrize("name", recipe_names())
