@@ -89,13 +89,15 @@ class Clock(TrainerCallback):  # type: ignore[misc]
         self.seconds, self.cpu_seconds = time.perf_counter() - self.began, time.process_time() - self.cpu
 
 
-def without_control_tokens(folder: Path) -> Any:
-    """The loss over the distribution that is sampled from, as Millrace trains on it."""
+def without_control_tokens(folder: Path, seen: list[float]) -> Any:
+    """The loss over the distribution that is sampled from, as Millrace trains on it; noted in `seen`, since logs round it."""
     suppressed = torch.tensor(suppressed_tokens(folder))
 
     def loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: Any = None) -> torch.Tensor:
         logits = outputs.logits.float().index_fill(-1, suppressed, float("-inf"))[:, :-1]
-        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=_IGNORED)
+        found = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=_IGNORED)
+        seen.append(float(found.detach()))
+        return found
 
     return loss
 
@@ -105,6 +107,7 @@ def train(folder: Path, *, threads: int, steps: int, curve: bool) -> Run:
     processor = AutoProcessor.from_pretrained(folder)
     samples = [encode(processor, shown) for shown in demonstrations(NUM_SAMPLES)]
     clock = Clock()
+    exact: list[float] = []
     with tempfile.TemporaryDirectory() as output:
         arguments = TrainingArguments(
             output_dir=output,
@@ -129,7 +132,7 @@ def train(folder: Path, *, threads: int, steps: int, curve: bool) -> Run:
             args=arguments,
             train_dataset=samples,
             data_collator=Collator(processor.tokenizer.pad_token_id),
-            compute_loss_func=without_control_tokens(folder) if curve else None,
+            compute_loss_func=without_control_tokens(folder, exact) if curve else None,
             callbacks=[clock],
         )
         trainer.remove_callback(PrinterCallback)
@@ -141,7 +144,7 @@ def train(folder: Path, *, threads: int, steps: int, curve: bool) -> Run:
         completion_tokens=sum(int((sample["labels"] != _IGNORED).sum()) for sample in timed),
         seconds=clock.seconds,
         cpu_seconds=clock.cpu_seconds,
-        losses=losses,
+        losses=exact if curve else losses,
     )
 
 
