@@ -24,6 +24,11 @@ class AlgorithmConfig:
     """A sample of iteration i is drawn with weight (i + 1) ** power."""
     replay_iterations: int = 4
     """Latest iterations that samples are drawn from."""
+    replay_capacity: int = 0
+    """Steps that are kept to be drawn from; the oldest go first. 0: no limit."""
+    val_split_ratio: float = 0.0
+    """Share of the tasks, chosen by their names, that cloning does not train on: `val_loss` is measured on them, the mean
+    negative log-likelihood of a token."""
     filter_same_screenshot: bool = True
     """Leave out steps that did not change the picture."""
     cutoff_len: int = 16384
@@ -54,6 +59,14 @@ class AlgorithmConfig:
             f"algorithm_config.max_tokens_per_micro_batch is {self.max_tokens_per_micro_batch}: write 0 or more",
         )
         require(self.gradient_accumulation_steps > 0, "algorithm_config.gradient_accumulation_steps must be above 0")
+        require(
+            self.replay_capacity >= 0,
+            f"algorithm_config.replay_capacity is {self.replay_capacity}: write 0 (no limit) or more",
+        )
+        require(
+            0 <= self.val_split_ratio < 1,
+            f"algorithm_config.val_split_ratio is {self.val_split_ratio}: write 0 (none) or a share below 1, as in 0.05",
+        )
         require(self.learning_rate > 0, "algorithm_config.learning_rate must be above 0")
 
 
@@ -83,9 +96,12 @@ class ObjectiveConfig:
     """`weighted_cloning`: with an importance weight (RAFT++). `clipped`: PPO against the sampler. `decoupled`: PPO against the
     policy at the start of the update, with a capped weight (AReaL, AsyncWebRL). `truncated`: the same with a truncated one."""
     group_size: int = 1
-    """Episodes of one task that are compared with each other."""
+    """Episodes of one task that are compared with each other. They are played as a group; `remax` plays one more, greedily."""
     dynamic_sampling: Literal["off", "drop", "refill"] = "off"
     """Groups whose rewards are all equal: trained on, left out, or left out and replaced by further ones."""
+    max_refill: float = 4.0
+    """`refill`: an iteration consumes at most so many times `env_config.train_tasks_rollout_size` episodes, and then trains on
+    the groups it has."""
 
     norm_adv_by_std_in_grpo: bool = True
     """False: Dr. GRPO."""
@@ -94,6 +110,8 @@ class ObjectiveConfig:
     length_constant: float = 10.0
     use_multi_turn_reward: bool = False
     """Rewards count at the steps that earned them (`Judgement.step_rewards`), not at the episode's end."""
+    train_on_last_turn: bool = False
+    """Only the last step of an episode is trained on."""
     gamma: float = 1.0
     lam: float = 1.0
     high_level_gamma: float = 1.0
@@ -143,6 +161,7 @@ class ObjectiveConfig:
             self.dynamic_sampling == "off" or self.group_size >= 2,
             f"{key}dynamic_sampling is {self.dynamic_sampling} without groups: write off, or a group_size of 2 or more",
         )
+        require(self.max_refill >= 1, f"{key}max_refill is {self.max_refill:g}: write 1 (nothing is replaced) or more")
         for name in ("gamma", "lam", "high_level_gamma"):
             require(0 <= getattr(self, name) <= 1, f"{key}{name} is {getattr(self, name)}: write 0 to 1")
         require(0 < self.clip_ratio_low < 1, f"{key}clip_ratio_low is {self.clip_ratio_low}: write a number between 0 and 1")
@@ -161,6 +180,11 @@ class ObjectiveConfig:
             "negative_advantage_scale",
         ):
             require(getattr(self, name) >= 0, f"{key}{name} is {getattr(self, name)}: write 0 or more")
+
+    @property
+    def num_members(self) -> int:
+        """Episodes that are admitted of every training task: its group, and the baseline of `remax` behind it."""
+        return self.group_size + (self.adv_estimator == "remax")
 
     @property
     def imitates(self) -> bool:

@@ -2,6 +2,8 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import safetensors.torch
@@ -11,7 +13,7 @@ from bus.memory import MemoryBus
 from bus.presence import Status
 from schemas.config import EnvConfig, FeederConfig, PolicyConfig
 from schemas.messages import Checkpoint, Role
-from schemas.training_config import LogConfig, ObjectiveConfig, TrainerConfig
+from schemas.training_config import AlgorithmConfig, LogConfig, ObjectiveConfig, TrainerConfig
 from tests.builders import RUBRIC, RUN, WORKER
 from tests.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task
 from trainer.checkpoints import folder_of
@@ -22,12 +24,13 @@ from trainer.model_folder import suppressed_tokens
 from trainer.sample_builder import SampleBuilder
 
 BATCH = 6
+CLONING = ObjectiveConfig()
 REWARDS = (1.0, 1.0, 0.0, 1.0, None, 1.0)
 """Of the episodes of one batch."""
 
 
-def engines(folder: Path, resume: bool) -> AbstractContextManager[TrainEngine]:
-    return open_engine(folder, settings=settings(), resume=resume)
+def engines(folder: Path, resume: bool, objective: ObjectiveConfig) -> AbstractContextManager[TrainEngine]:
+    return open_engine(folder, settings=replace(settings(), objective=objective), resume=resume)
 
 
 @asynccontextmanager
@@ -40,6 +43,8 @@ async def trainer(
     max_staleness: int = 9,
     num_stored: int = 0,
     version: int = -1,
+    objective: ObjectiveConfig = CLONING,
+    algorithm: AlgorithmConfig = ALGORITHM,
 ) -> AsyncIterator[Trainer]:
     """Offline when episodes are stored; `version`: the one under which the base model sampled them."""
     with open_metrics(root, run=RUN, algorithm=ALGORITHM, log=LogConfig()) as metrics:
@@ -49,8 +54,8 @@ async def trainer(
             rubric=RUBRIC,
             worker=WORKER,
             status=Status(Role.TRAINER, WORKER),
-            algorithm=ALGORITHM,
-            objective=ObjectiveConfig(),
+            algorithm=algorithm,
+            objective=objective,
             trainer=TrainerConfig(torch_threads=1, keep_checkpoints=2, stored_version=version),
             feeder=FeederConfig(
                 mode="offline" if num_stored else "async",
@@ -62,7 +67,7 @@ async def trainer(
             policy=PolicyConfig(top_k=0, top_p=1.0),
             base=base,
             checkpoints=root / "checkpoints",
-            open_engine=engines,
+            open_engine=partial(engines, objective=objective),
             open_builder=lambda folder: SampleBuilder(folder, cutoff_len=ALGORITHM.cutoff_len),
             metrics=metrics,
         )

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from msgspec import structs
 from PIL import Image
 from transformers import AutoImageProcessor, AutoModelForImageTextToText
 
 from bus import chain
 from bus.ports import Bus
 from bus.subjects import Subjects
-from schemas.ids import EpisodeId, GroupId, PolicyVersion, TaskId, WorkerId
+from schemas.ids import EpisodeId, GroupId, PolicyVersion, TaskId, WorkerId, episode_id
 from schemas.messages import (
     Action,
     ActionKind,
@@ -86,6 +87,14 @@ def completion(seed: int, length: int = 6) -> tuple[int, ...]:
 def train_task(index: int, *, demonstrate: bool = False) -> Task:
     group = GroupId(f"train-r0000-t{index}")
     return replace_task(builders.task(), group=group, index=index, demonstrate=demonstrate)
+
+
+def member_task(group: int, member: int, *, greedy: bool = False) -> Task:
+    """Of a group that plays task `group`."""
+    name = GroupId(f"train-r0000-t{group}")
+    return structs.replace(
+        train_task(100 * group + member), group=name, episode=episode_id(name, member), task=TaskId(f"t{group}"), greedy=greedy
+    )
 
 
 def replace_task(task: Task, *, group: GroupId, index: int, demonstrate: bool) -> Task:

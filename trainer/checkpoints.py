@@ -20,6 +20,7 @@ import msgspec
 
 from schemas.errors import CheckpointCorrupt, ConfigurationError, TrainerError
 from schemas.messages import FileHash
+from trainer.groups import Member
 from trainer.passes import Position
 from trainer.ports import EngineFiles
 from trainer.replay import ReplayEntry
@@ -39,9 +40,11 @@ class TrainerState(msgspec.Struct, frozen=True, kw_only=True):
     """Training episodes consumed, trained on or not; once a pass."""
     num_updates: int
     replay: tuple[ReplayEntry, ...] = ()
-
-    def with_replay(self, replay: tuple[ReplayEntry, ...]) -> "TrainerState":
-        return msgspec.structs.replace(self, replay=replay)
+    """Cloning: what it draws from."""
+    validation: tuple[ReplayEntry, ...] = ()
+    """Cloning: what `val_loss` is measured on."""
+    carried: tuple[Member, ...] = ()
+    """Policy gradients: members of groups that are not complete yet."""
 
 
 def write_checkpoint(root: Path, *, base: Path, engine: EngineFiles, state: TrainerState) -> tuple[Path, tuple[FileHash, ...]]:

@@ -3,14 +3,25 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from schemas.messages import Judgement, Trajectory
+from schemas.ids import PolicyVersion
+from schemas.messages import Judgement
 from trainer.scores import is_success, mean_reward, score, success_share
 
 
-def staleness(trajectory: Trajectory, version: int) -> int:
+class Sampled(Protocol):
+    """An episode, as a trajectory is."""
+
+    @property
+    def versions(self) -> Sequence[PolicyVersion]:
+        """Oldest policy version of each step."""
+        ...
+
+
+def staleness(episode: Sampled, version: int) -> int:
     """Versions between the oldest that played the episode and the one that trains on it; 0 without a step."""
-    return max((version - played for played in trajectory.versions), default=0)
+    return max((version - played for played in episode.versions), default=0)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ the same.
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import anyio
 import anyio.to_thread
@@ -14,7 +15,8 @@ import anyio.to_thread
 from bus import chain
 from bus.ports import Bus
 from bus.subjects import Subjects
-from schemas.messages import AnyMessage, Observation, RecordRef, StepRequest, Trajectory
+from schemas.messages import AnyMessage, Observation, RecordRef, StepRequest
+from schemas.training_config import AlgorithmConfig, ObjectiveConfig
 from trainer.patience import patiently
 from trainer.ports import Builder
 from trainer.samples import LeftOut, Sample
@@ -22,46 +24,80 @@ from trainer.samples import LeftOut, Sample
 _FETCH_AT_ONCE = 32
 
 
+class Played(Protocol):
+    """Names the records of an episode, as a trajectory does."""
+
+    @property
+    def steps(self) -> Sequence[RecordRef]: ...
+
+    @property
+    def observations(self) -> Sequence[RecordRef]: ...
+
+
+@dataclass(frozen=True)
+class StepRules:
+    """Which steps a learner takes of those that a sample can be built of."""
+
+    unparsed: bool
+    """Also those whose output could not be parsed: they have tokens and a part in the reward, but nothing to imitate."""
+    unchanged: bool
+    """Also those that did not change the picture."""
+    unsampled: bool
+    """Also those without the sampler's log-probabilities, as of demonstrations: what they are worth cannot be weighted."""
+    earlier: bool = True
+    """Also those before the episode's last."""
+
+    @classmethod
+    def of(cls, algorithm: AlgorithmConfig, objective: ObjectiveConfig) -> "StepRules":
+        return cls(
+            unparsed=not objective.imitates,
+            unchanged=not algorithm.filter_same_screenshot,
+            unsampled=objective.imitates,
+            earlier=not objective.train_on_last_turn,
+        )
+
+
 @dataclass
 class EpisodeSteps:
     """What one episode offers to train on."""
 
     usable: list[RecordRef] = field(default_factory=list)
+    num_tokens: list[int] = field(default_factory=list)
+    """Completion tokens of the usable ones."""
     left_out: Counter[LeftOut] = field(default_factory=Counter)
 
 
 class StepStore:
     """Samples by the record of their step; the latest `cache_bytes` of them stay in memory."""
 
-    def __init__(
-        self, bus: Bus, subjects: Subjects, builder: Builder, *, cache_bytes: int, filter_same_screenshot: bool
-    ) -> None:
+    def __init__(self, bus: Bus, subjects: Subjects, builder: Builder, *, cache_bytes: int, rules: StepRules) -> None:
         self._bus = bus
         self._subjects = subjects
         self._builder = builder
-        self._filter_same = filter_same_screenshot
+        self._rules = rules
         self._cache_bytes = cache_bytes
         self._cached: OrderedDict[RecordRef, Sample] = OrderedDict()
         self._cached_bytes = 0
         self._fetching = anyio.CapacityLimiter(_FETCH_AT_ONCE)
         self._building = anyio.CapacityLimiter(1)
 
-    async def episode(self, trajectory: Trajectory) -> EpisodeSteps:
+    async def episode(self, played: Played) -> EpisodeSteps:
         """Fetches an episode whole and builds its samples."""
         found = EpisodeSteps()
-        steps, observations = trajectory.steps, trajectory.observations
+        steps, observations = played.steps, played.observations
         records = await self._records((*steps, *observations))
         chosen: dict[RecordRef, StepRequest] = {}
         for ref in steps:
             step = records.get(ref)
             following = observations[ref.step + 1 : ref.step + 2]
-            reason = self._reason(step, [records.get(observation) for observation in following])
+            reason = self._reason(step, [records.get(observation) for observation in following], is_last=ref == steps[-1])
             if reason is not None:
                 found.left_out[reason] += 1
             elif isinstance(step, StepRequest):
                 chosen[ref] = step
         built = await self._build(chosen, records)
         found.usable.extend(ref for ref in chosen if ref in built)
+        found.num_tokens.extend(built[ref].num_completion for ref in found.usable)
         found.left_out[LeftOut.MISSING] += len(chosen) - len(found.usable)
         return found
 
@@ -76,17 +112,28 @@ class StepStore:
             steps = {
                 ref: record
                 for ref, record in (await self._records(absent)).items()
-                if isinstance(record, StepRequest) and self._builder.refusal(record) is None
+                if isinstance(record, StepRequest) and self._refusal(record) is None
             }
             pictures = await self._records({picture for step in steps.values() for picture in step.picture_refs})
             found.update(await self._build(steps, pictures))
         return [found[ref] for ref in refs if ref in found]
 
-    def _reason(self, step: AnyMessage | None, following: Sequence[AnyMessage | None]) -> LeftOut | None:
+    def _reason(self, step: AnyMessage | None, following: Sequence[AnyMessage | None], *, is_last: bool) -> LeftOut | None:
         if not isinstance(step, StepRequest):
             return LeftOut.MISSING
-        if self._filter_same and any(isinstance(record, Observation) and record.same_picture for record in following):
+        if not is_last and not self._rules.earlier:
+            return LeftOut.EARLIER
+        unchanged = any(isinstance(record, Observation) and record.same_picture for record in following)
+        if unchanged and not self._rules.unchanged:
             return LeftOut.UNCHANGED
+        return self._refusal(step)
+
+    def _refusal(self, step: StepRequest) -> LeftOut | None:
+        """As far as the step itself tells."""
+        if not step.parsed and not self._rules.unparsed:
+            return LeftOut.UNPARSED
+        if not step.logprobs and not self._rules.unsampled:
+            return LeftOut.UNSAMPLED
         return self._builder.refusal(step)
 
     async def _records(self, refs: Iterable[RecordRef]) -> dict[RecordRef, AnyMessage]:

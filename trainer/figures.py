@@ -35,6 +35,10 @@ class TrainingFigures:
         """Means over tokens and steps; no loss where nothing was trained on."""
         if not self.num_steps:
             return {"samples": 0.0, "tokens": 0.0}
+        means = {name: total / max(1, self.num_tokens) for name, total in self.figures.items()}
+        if means.get("ratio_squared"):
+            # Kish's effective sample size, as a share of the tokens.
+            means["effective_samples"] = means["ratio"] ** 2 / means["ratio_squared"]
         return {
             "loss": self.losses / max(1, self.num_tokens),
             "grad_norm": self.grad_norms / self.num_steps,
@@ -43,7 +47,7 @@ class TrainingFigures:
             "tokens": float(self.num_tokens),
             "updates": float(self.num_steps),
             **self._throughput(),
-        } | {name: total / max(1, self.num_tokens) for name, total in self.figures.items()}
+        } | means
 
     def _throughput(self) -> dict[str, float]:
         """While optimizer steps were made; the share of the devices' peak where that is known."""

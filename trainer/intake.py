@@ -4,6 +4,7 @@ Invariant: what comes out is a function of JUDGED, of the rubric and of the posi
 a trainer was stopped before. What other rubrics say of the same episodes is passed over.
 """
 
+import itertools
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,14 @@ from trainer.episode_steps import EpisodeSteps
 
 _FETCH_AT_ONCE = 8
 Fetch = Callable[[Trajectory], Coroutine[Any, Any, EpisodeSteps]]
+IsLast = Callable[[Judgement], bool]
+"""Hears every judgement of an iteration once, in order, and says whether the iteration is complete with it."""
+
+
+def sized(count: int) -> IsLast:
+    """Iterations of so many judgements."""
+    numbers = itertools.count(1)
+    return lambda _: next(numbers) == count
 
 
 @dataclass(eq=False)
@@ -40,15 +49,14 @@ class Intake:
     def __init__(self, judged: MemoryObjectReceiveStream[Judged]) -> None:
         self._judged = judged
 
-    async def batch(self, size: int, progress: Callable[[int], None]) -> list[Judged]:
-        """Waits for the next `size` judgements; `progress` hears how many there are. Fewer only before the end of a pass."""
+    async def batch(self, is_last: IsLast, progress: Callable[[int], None]) -> list[Judged]:
+        """Waits for the judgements up to the one that `is_last`, or the last of the pass; `progress` hears how many."""
         batch: list[Judged] = []
-        while len(batch) < size:
-            try:
-                batch.append(await self._judged.receive())
-            except anyio.EndOfStream:
-                break
+        async for item in self._judged:
+            batch.append(item)
             progress(len(batch))
+            if is_last(item.judgement):
+                break
         return batch
 
 

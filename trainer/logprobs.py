@@ -82,6 +82,7 @@ class CompletionModel(nn.Module):
         chosen: torch.Tensor = logits.gather(-1, labels[:, None])[:, 0] - normaliser
         if not entropy:
             return chosen[:, None]
-        # H = log Z - sum p * logit; a token that is never sampled adds nothing.
-        weighted = torch.where(logits.isfinite(), logits.softmax(-1) * logits, 0.0)
+        # H = log Z - sum p * logit; a token that is never sampled adds nothing. Its infinite logit must not reach the product:
+        # the gradient of 0 * infinity is no number, even where the product itself is masked.
+        weighted = logits.softmax(-1) * logits.masked_fill(~logits.isfinite(), 0.0)
         return torch.stack([chosen, normaliser - weighted.sum(-1)], dim=-1)

@@ -33,15 +33,17 @@ from trainer.checkpoints import (
     write_checkpoint,
 )
 from trainer.consumption import BatchPlan, plan_batch
-from trainer.episode_steps import StepStore
+from trainer.episode_steps import StepRules, StepStore
 from trainer.figures import PhaseClock
 from trainer.gate import MismatchGate
 from trainer.intake import Judged, open_intake
 from trainer.learners import Learner
-from trainer.learners.cloning import Cloning
+from trainer.learners.choice import choose_learner
+from trainer.learners.parts import Parts
 from trainer.metrics import MetricsLog
-from trainer.passes import Passes
+from trainer.passes import Passes, Position
 from trainer.ports import Builder, TrainingEngine
+from trainer.readings import Readings
 from trainer.samples import Sample
 from trainer.truncation import Truncation
 from trainer.updates import Updates
@@ -125,7 +127,7 @@ class Trainer:
                 self._subjects,
                 builder,
                 cache_bytes=self._trainer.picture_cache_mb * 2**20,
-                filter_same_screenshot=self._algorithm.filter_same_screenshot,
+                rules=StepRules.of(self._algorithm, self._objective),
             )
             _log.info("training_resumed", version=newest.version, position=state.position, folder=str(folder))
             updates = Updates(
@@ -136,7 +138,17 @@ class Trainer:
                 num_epochs=self._algorithm.num_train_epochs,
                 seed=self._trainer.seed,
             )
-            learner = Cloning(updates, self._algorithm, self._trainer, state)
+            parts = Parts(engine, store, updates, Readings(store, self._in_thread, at_once=engine.step_size))
+            learner = choose_learner(
+                parts,
+                state,
+                algorithm=self._algorithm,
+                objective=self._objective,
+                seed=self._trainer.seed,
+                batch_size=self._batch_size,
+                staleness_bound=self._feeder.staleness_bound,
+                truncation=self._truncation,
+            )
             yield _Iterations(engine=engine, store=store, state=state, learner=learner)
 
     async def _serve(self, now: "_Iterations") -> None:
@@ -159,7 +171,9 @@ class Trainer:
             while now.state.version < self._feeder.num_iterations and now.state.position.num_passes == begun.num_passes:
                 clock = PhaseClock()
                 self._status.state = "waiting"
-                batch = await intake.batch(size, lambda count: self._status.metrics.update(collected=count, batch=size))
+                batch = await intake.batch(
+                    now.learner.begin(), lambda count: self._status.metrics.update(collected=count, batch=size)
+                )
                 clock.end("wait")
                 await self._iterate(now, batch, clock)
 
@@ -178,7 +192,9 @@ class Trainer:
             discarded_stale=plan.num_stale,
             unscored=plan.num_unscored,
         )
-        taken = await now.learner.take_in(batch, plan, version)
+        position = self._passes.after(now.state.position, seq=batch[-1].seq, count=len(batch))
+        ends_pass = position.num_passes > now.state.position.num_passes
+        taken = await now.learner.take_in(batch, plan, version, ends_pass=ends_pass)
         clock.end("fetch")
         measured = await self._gate(now, plan, version)
         clock.end("mismatch")
@@ -186,7 +202,7 @@ class Trainer:
         trained = await now.learner.train(version, clock)
         self._status.state = "saving"
         metrics = plan.metrics() | trained | measured | taken
-        await self._publish(now, batch, metrics, clock)
+        await self._publish(now, batch, position, metrics, clock)
 
     async def _gate(self, now: "_Iterations", plan: BatchPlan, version: PolicyVersion) -> dict[str, float]:
         async def logprobs(samples: Sequence[Sample]) -> list[np.ndarray]:
@@ -197,13 +213,13 @@ class Trainer:
         return measured
 
     async def _publish(
-        self, now: "_Iterations", batch: Sequence[Judged], metrics: dict[str, float], clock: PhaseClock
+        self, now: "_Iterations", batch: Sequence[Judged], position: Position, metrics: dict[str, float], clock: PhaseClock
     ) -> None:
         version = PolicyVersion(now.state.version + 1)
         state = now.learner.remember(
             TrainerState(
                 version=version,
-                position=self._passes.after(now.state.position, seq=batch[-1].seq, count=len(batch)),
+                position=position,
                 num_trajectories=now.state.num_trajectories + len(batch),
                 num_updates=now.engine.num_updates,
             )

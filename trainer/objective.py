@@ -2,10 +2,20 @@
 
 from typing import Protocol
 
+import torch
+
 from schemas.training_config import ObjectiveConfig
 from trainer.batches import Batch
-from trainer.losses import Outputs, TokenLosses
+from trainer.kl import divergence
+from trainer.losses import Loss, Outputs, TokenLosses
 from trainer.losses.behaviour_cloning import behaviour_cloning
+from trainer.losses.clipped import Clipped
+from trainer.losses.decoupled import Decoupled
+from trainer.losses.early_stop import stopped
+from trainer.losses.ratios import importance_ratio
+from trainer.losses.surrogate import Surrogate
+from trainer.losses.truncated import Truncated
+from trainer.losses.weighted_cloning import WeightedCloning
 
 
 class Objective(Protocol):
@@ -18,11 +28,60 @@ class Objective(Protocol):
 
 
 class PolicyObjective:
-    """The loss that the configuration names."""
+    """loss + kl_loss_coef * KL - entropy_coeff * H, as configured; 0 for sequences that are stopped early."""
 
     def __init__(self, config: ObjectiveConfig) -> None:
-        self._loss = behaviour_cloning
+        self._config = config
+        self._loss = policy_loss(config)
         self.needs_entropy = config.entropy_coeff > 0
 
     def __call__(self, outputs: Outputs, batch: Batch) -> TokenLosses:
-        return self._loss(outputs.logprobs, batch)
+        config = self._config
+        token = self._loss(outputs.logprobs, batch)
+        losses, figures = token.losses, dict(token.figures)
+        if config.needs_reference:
+            from_reference = divergence(outputs.logprobs - batch.reference, config.kl_loss_type)
+            figures["kl_reference"] = from_reference.detach()
+            if config.kl_loss_coef:
+                losses = losses + config.kl_loss_coef * from_reference
+        if config.entropy_coeff:
+            assert outputs.entropies is not None
+            figures["entropy"] = outputs.entropies.detach()
+            losses = losses - config.entropy_coeff * outputs.entropies
+        if token.ratios is not None:
+            figures |= _moved(outputs.logprobs.detach(), batch, proximal=config.needs_proximal)
+            if config.early_stop_imp_ratio:
+                left_out = stopped(token.ratios, batch, config.early_stop_imp_ratio)
+                figures["stopped_tokens"] = left_out.to(losses.dtype)
+                losses = losses.masked_fill(left_out, 0.0)
+        return TokenLosses(losses, figures, token.ratios)
+
+
+def policy_loss(config: ObjectiveConfig) -> Loss:
+    """The loss that the configuration names, with its settings."""
+    surrogate = Surrogate.of(config)
+    match config.loss_type:
+        case "behaviour_cloning":
+            return behaviour_cloning
+        case "weighted_cloning":
+            return WeightedCloning(Truncated(surrogate, config.importance_weight_cap))
+        case "clipped":
+            return Clipped(surrogate)
+        case "decoupled":
+            return Decoupled(surrogate, config.behaviour_weight_cap)
+        case "truncated":
+            return Truncated(surrogate, config.importance_weight_cap)
+
+
+def _moved(logprobs: torch.Tensor, batch: Batch, *, proximal: bool) -> dict[str, torch.Tensor]:
+    """How far the policy is from those that it is compared with, token by token.
+
+    `ratio` and `ratio_squared`: pi / pi_behaviour; mean(ratio)^2 / mean(ratio_squared) is the effective share of the samples.
+    `kl_behaviour` and `kl_proximal`: ratio - 1 - log ratio, which estimates KL(sampler, pi) and is never below zero.
+    """
+    ratio = importance_ratio(logprobs, batch.behaviour)
+    figures = {"ratio": ratio, "ratio_squared": ratio.square(), "kl_behaviour": ratio - 1.0 - ratio.log()}
+    if proximal:
+        near = importance_ratio(logprobs, batch.proximal)
+        figures["kl_proximal"] = near - 1.0 - near.log()
+    return figures

@@ -92,7 +92,7 @@ class Builder(Protocol):
     """Makes samples of steps and pictures, for one model."""
 
     def refusal(self, step: StepRequest) -> LeftOut | None:
-        """Why a step cannot be trained on, as far as the step itself tells; None when it can."""
+        """Why no sample can be built of a step, as far as the step itself tells; None when one can."""
         ...
 
     def patches(self, encoded: Sequence[bytes]) -> list[Patches]: ...

@@ -32,7 +32,8 @@ class Replay:
         return tuple(self._entries)
 
     def add(self, iteration: int, steps: Iterable[RecordRef]) -> None:
-        """Takes an iteration's steps in and forgets what is older than the last `replay_iterations`.
+        """Takes an iteration's steps in and forgets what is older than the last `replay_iterations`, and the oldest beyond
+        `replay_capacity`.
 
         A step that comes again, in a further pass over stored episodes, counts as new and never twice.
         """
@@ -41,6 +42,8 @@ class Replay:
         oldest = iteration - self._config.replay_iterations + 1
         self._entries = [entry for entry in self._entries if entry.iteration >= oldest and entry.step not in again]
         self._entries.extend(ReplayEntry(iteration, step) for step in fresh)
+        if self._config.replay_capacity:
+            self._entries = self._entries[-self._config.replay_capacity :]
 
     def draw(self, seed: int, iteration: int) -> list[RecordRef]:
         """Draws without replacement, an entry of iteration i with weight (i + 1) ** recency_bias_power; all when few.

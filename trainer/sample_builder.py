@@ -65,9 +65,7 @@ class SampleBuilder:
         self._frames = int(self._images.temporal_patch_size)
 
     def refusal(self, step: StepRequest) -> LeftOut | None:
-        """Why a step cannot be trained on, as far as the step itself tells; None when it can."""
-        if not step.parsed:
-            return LeftOut.UNPARSED
+        """Why no sample can be built of a step, as far as the step itself tells; None when one can."""
         if not step.completion_tokens or not step.prompt_tokens or not self._suppressed.isdisjoint(step.completion_tokens):
             return LeftOut.UNUSABLE
         if len(step.prompt_tokens) + len(step.completion_tokens) > self._cutoff_len:

@@ -17,6 +17,10 @@ class LeftOut(enum.Enum):
     """Why a step is not trained on."""
 
     UNPARSED = "unparsed"
+    EARLIER = "earlier"
+    """Not the episode's last, where that alone is trained on."""
+    UNSAMPLED = "unsampled"
+    """No log-probabilities of a sampler."""
     UNCHANGED = "unchanged"
     """The action did not change the picture."""
     TOO_LONG = "too_long"

@@ -35,7 +35,7 @@ from schemas.ids import WorkerId
 from schemas.messages import Judgement, Observation, RecordRef, Role, Split
 from trainer.checkpoints import TrainerState, write_checkpoint
 from trainer.engine import TrainEngine, open_engine
-from trainer.episode_steps import StepStore
+from trainer.episode_steps import StepRules, StepStore
 from trainer.imitation import imitate
 from trainer.model_folder import suppressed_tokens
 from trainer.sample_builder import PixelScale, SampleBuilder, pixel_scale
@@ -83,7 +83,9 @@ async def _demonstrations(
     bus: Bus, subjects: Subjects, rubric: str, builder: SampleBuilder
 ) -> tuple[list[Sample], list[Target]]:
     """All successful demonstrations, in the order of their tasks, so that a seed gives one result."""
-    store = StepStore(bus, subjects, builder, cache_bytes=2**30, filter_same_screenshot=False)
+    store = StepStore(
+        bus, subjects, builder, cache_bytes=2**30, rules=StepRules(unparsed=False, unchanged=True, unsampled=True)
+    )
     records = await bus.history(subjects.judged, subjects.judgements_by(rubric, Split.TRAIN))
     judgements = [record.message for record in records if isinstance(record.message, Judgement)]
     samples: list[Sample] = []

@@ -85,7 +85,7 @@ class SimulatedBuilder:
     """Samples of the tokens as they are; of a picture, its first bytes."""
 
     def refusal(self, step: StepRequest) -> LeftOut | None:
-        return None if step.parsed else LeftOut.UNPARSED
+        return None if step.completion_tokens else LeftOut.UNUSABLE
 
     def patches(self, encoded: Sequence[bytes]) -> list[Patches]:
         return [Patches(np.frombuffer(data[:16], dtype=np.uint8)[None], (1, 1, 1)) for data in encoded]

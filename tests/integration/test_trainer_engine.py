@@ -196,7 +196,6 @@ def test_steps_that_cannot_be_trained_on_are_named(base: Path, plain: PlainModel
     builder = SampleBuilder(base, cutoff_len=30)
     prompt = plain.prompt()
     assert builder.refusal(step_request(prompt, (30, 2))) is None
-    assert builder.refusal(step_request(prompt, (30, 2), parsed=False)) is LeftOut.UNPARSED
     assert builder.refusal(step_request(prompt, ())) is LeftOut.UNUSABLE
     assert builder.refusal(step_request(prompt, (plain.config.image_token_id, 2))) is LeftOut.UNUSABLE
     assert builder.refusal(step_request(prompt, (30,) * 20)) is LeftOut.TOO_LONG

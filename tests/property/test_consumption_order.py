@@ -17,7 +17,7 @@ from tests.builders import RUBRIC, RUN, judgement
 from tests.trainer_world import SUBJECTS, judge, train_task
 from trainer.episode_steps import EpisodeSteps
 from trainer.feeder_state import FeederState
-from trainer.intake import open_intake
+from trainer.intake import open_intake, sized
 from trainer.scores import is_success
 
 
@@ -45,7 +45,7 @@ class OneTrainer:
             self.bus, SUBJECTS, _steps_of, is_success, rubric=RUBRIC, after_seq=self.position, ahead=ahead
         ) as intake:
             for number in range(num_batches + begins_another):
-                batch = await intake.batch(self.size, lambda count: None)
+                batch = await intake.batch(sized(self.size), lambda count: None)
                 for item in batch:
                     await item.ready.wait()
                 if number == num_batches:

@@ -10,6 +10,7 @@ from ops.recipes import RECIPES, objective_names, recipe_names
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.judge_config import Composite, Price
+from schemas.training_config import AlgorithmConfig
 
 
 @pytest.mark.parametrize("name", objective_names())
@@ -32,7 +33,7 @@ def test_every_committed_file_loads(name: str) -> None:
 def test_committed_defaults_are_those_of_the_dataclasses() -> None:
     assert load_config("default") == Config()
     assert load_config("rollout") == Config()
-    assert load_config("update_online") == Config()
+    assert load_config("update_online") == Config(algorithm_config=AlgorithmConfig(val_split_ratio=0.05))
 
 
 def test_overrides_reach_nested_keys_and_keys_no_file_mentions() -> None:

@@ -65,3 +65,12 @@ def test_an_epoch_is_every_index_once_in_even_steps() -> None:
     again = training_order(10, 4, seed=0, iteration=1, epoch=1)
     assert np.concatenate(steps).tolist() != np.concatenate(again).tolist()
     assert training_order(0, 4, seed=0, iteration=0, epoch=0) == []
+
+
+def test_beyond_its_capacity_the_oldest_go_first() -> None:
+    replay = Replay(small(replay_iterations=3, replay_capacity=4))
+    replay.add(0, [ref(step) for step in range(3)])
+    replay.add(1, [ref(10), ref(11)])
+    assert [entry.step.step for entry in replay.entries] == [1, 2, 10, 11]
+    replay.add(2, [ref(step) for step in range(20, 26)])
+    assert [entry.step.step for entry in replay.entries] == [22, 23, 24, 25]

@@ -33,6 +33,11 @@ class EpisodeRewards:
     greedy: bool = False
     """A baseline of remax: sampled greedily, and not trained on."""
 
+    @property
+    def score(self) -> float:
+        """What the episode is compared by: what its tokens earned; without trained tokens, its reward."""
+        return float(sum(step.sum() for step in self.rewards)) if self.rewards else self.reward
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EpisodeAdvantages:

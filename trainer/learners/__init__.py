@@ -12,7 +12,7 @@ from schemas.messages import Judgement
 from trainer.checkpoints import TrainerState
 from trainer.consumption import BatchPlan
 from trainer.figures import PhaseClock
-from trainer.intake import Judged
+from trainer.intake import IsLast, Judged
 
 
 class Learner(Protocol):
@@ -22,8 +22,15 @@ class Learner(Protocol):
         """Whether the episode's steps are to be fetched ahead of their turn."""
         ...
 
-    async def take_in(self, batch: Sequence[Judged], plan: BatchPlan, version: PolicyVersion) -> dict[str, float]:
-        """Takes an iteration's judgements in; returns figures."""
+    def begin(self) -> IsLast:
+        """Begins an iteration: says when it has its judgements."""
+        ...
+
+    async def take_in(
+        self, batch: Sequence[Judged], plan: BatchPlan, version: PolicyVersion, *, ends_pass: bool
+    ) -> dict[str, float]:
+        """Takes an iteration's judgements in, all that `begin` heard; returns figures. `ends_pass`: no more come before the
+        stored episodes begin anew."""
         ...
 
     async def train(self, version: PolicyVersion, clock: PhaseClock) -> dict[str, float]:

@@ -2,46 +2,80 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
+import msgspec
+import numpy as np
 import structlog
 
 from schemas.ids import PolicyVersion
 from schemas.messages import Judgement, RecordRef
-from schemas.training_config import AlgorithmConfig, TrainerConfig
+from schemas.training_config import AlgorithmConfig, ObjectiveConfig
 from trainer.checkpoints import TrainerState
 from trainer.consumption import BatchPlan
 from trainer.figures import PhaseClock
 from trainer.imitation import cloning_items
-from trainer.intake import Judged
+from trainer.intake import IsLast, Judged, sized
+from trainer.items import Item, replaced
+from trainer.learners.parts import Parts
+from trainer.readings import AnchorReader, Anchors
 from trainer.replay import Replay
+from trainer.samples import Sample
 from trainer.scores import is_success
-from trainer.updates import Updates
+from trainer.truncation import Truncation
+from trainer.updates import MakeItems
+from trainer.validation import is_held_out
 
+_VALIDATED = 64
+"""Latest steps of the validation split that an iteration measures."""
 _log = structlog.get_logger()
 
 
 class Cloning:
     """A `Learner`."""
 
-    def __init__(self, updates: Updates, algorithm: AlgorithmConfig, trainer: TrainerConfig, state: TrainerState) -> None:
-        self._updates = updates
-        self._seed = trainer.seed
+    def __init__(
+        self,
+        parts: Parts,
+        state: TrainerState,
+        *,
+        algorithm: AlgorithmConfig,
+        objective: ObjectiveConfig,
+        seed: int,
+        batch_size: int,
+        truncation: Truncation,
+    ) -> None:
+        self._parts = parts
+        self._seed = seed
+        self._batch_size = batch_size
+        self._val_split_ratio = algorithm.val_split_ratio
+        self._objective = objective
+        self._anchors = AnchorReader(parts.readings, parts.engine, truncation, proximal=True)
         self._replay = Replay(algorithm, state.replay)
+        self._validation = Replay(algorithm, state.validation)
 
     def wants(self, judgement: Judgement) -> bool:
         return is_success(judgement)
 
-    async def take_in(self, batch: Sequence[Judged], plan: BatchPlan, version: PolicyVersion) -> dict[str, float]:
-        """Adds the fresh successful episodes' steps to the replay buffer."""
+    def begin(self) -> IsLast:
+        return sized(self._batch_size)
+
+    async def take_in(
+        self, batch: Sequence[Judged], plan: BatchPlan, version: PolicyVersion, *, ends_pass: bool
+    ) -> dict[str, float]:
+        """Adds the fresh successful episodes' steps to the replay buffer, or to the validation split."""
         successful = {judgement.episode for judgement in plan.successes}
         left_out: Counter[str] = Counter()
         usable: list[RecordRef] = []
+        validation: list[RecordRef] = []
         for item in batch:
             await item.ready.wait()
             if item.judgement.episode in successful:
-                usable.extend(item.steps.usable)
+                held_out = is_held_out(item.judgement.trajectory.task.task, self._val_split_ratio)
+                (validation if held_out else usable).extend(item.steps.usable)
                 left_out.update({reason.value: count for reason, count in item.steps.left_out.items()})
         self._replay.add(version, usable)
+        self._validation.add(version, validation)
         return {"fresh_samples": float(len(usable)), "replay": float(len(self._replay.entries))} | {
             f"left_out_{reason}": float(count) for reason, count in left_out.items() if count
         }
@@ -50,9 +84,34 @@ class Cloning:
         refs = self._replay.draw(self._seed, version)
         if not refs:
             _log.warning("nothing_to_train_on", version=version)
-        figures = await self._updates.run(refs, cloning_items, version)
+        figures = await self._parts.updates.run(refs, await self._items(refs, clock), version)
         clock.end("train")
-        return figures.metrics()
+        validated = await self._validate()
+        clock.end("validation")
+        return figures.metrics() | validated
 
     def remember(self, state: TrainerState) -> TrainerState:
-        return state.with_replay(self._replay.entries)
+        return msgspec.structs.replace(state, replay=self._replay.entries, validation=self._validation.entries)
+
+    async def _items(self, refs: Sequence[RecordRef], clock: PhaseClock) -> MakeItems:
+        if not self._objective.needs_proximal:
+            return cloning_items
+        anchors = await self._anchors.of(refs)
+        clock.end("proximal")
+        return partial(_weighted_items, anchors)
+
+    async def _validate(self) -> dict[str, float]:
+        refs = [entry.step for entry in self._validation.entries[-_VALIDATED:]]
+        logprobs = await self._parts.readings.of(refs, self._parts.engine.completion_logprobs)
+        if not logprobs:
+            return {}
+        return {
+            "val_loss": -float(np.concatenate(list(logprobs.values())).mean(dtype=np.float64)),
+            "val_samples": float(len(logprobs)),
+        }
+
+
+def _weighted_items(anchors: Anchors, samples: Sequence[Sample]) -> list[Item]:
+    """Every completion token counts the same, as far as its importance weight lets it."""
+    items = cloning_items([sample for sample in samples if sample.ref in anchors.proximal])
+    return [Item(item.sample, replaced(item.targets, **anchors.targets(item.sample))) for item in items]

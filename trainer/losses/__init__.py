@@ -29,7 +29,10 @@ class TokenLosses:
     losses: torch.Tensor
     """float32, (N,)."""
     figures: Mapping[str, torch.Tensor] = field(default_factory=dict)
-    """Detached, (N,) each: reported as means over the step's trained tokens, all micro-batches and ranks."""
+    """Detached, (N,) each: reported as means over the step's trained tokens, all micro-batches and ranks. Their names
+    depend on the configuration alone."""
+    ratios: torch.Tensor | None = None
+    """Detached, (N,): of the policy to the one that the loss keeps it near; None for losses that know no ratio."""
 
 
 class Loss(Protocol):

@@ -1,0 +1,213 @@
+"""Every loss on the real engine: the step is the same by any micro-batch size, on one rank or two, in every ZeRO stage."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from schemas.training_config import Aggregation, LossType, ObjectiveConfig
+from tests import ragged, tiny_models
+from tests.integration.test_trainer_engine import step_request
+from tests.trainer_world import PlainModel, completion, ref, settings, small
+from trainer.aggregation import token_weights
+from trainer.batches import Batch
+from trainer.engine import EngineSettings, open_engine
+from trainer.items import Item, targets_of
+from trainer.losses import Outputs, TokenLosses
+from trainer.objective import PolicyObjective
+from trainer.sample_builder import SampleBuilder
+from trainer.samples import Sample
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore:.*torch.distributed.*is deprecated:FutureWarning"),
+]
+LOSSES: dict[LossType, Aggregation] = {
+    "behaviour_cloning": "token-mean",
+    "weighted_cloning": "seq-mean-token-sum",
+    "clipped": "seq-mean-token-mean",
+    "decoupled": "seq-mean-token-sum-norm",
+    "truncated": "token-mean",
+}
+STAGES = (1, 2, 3)
+World = tuple[list[Sample], list[np.ndarray]]
+"""Samples, and the model's own log-probabilities of them."""
+Steps = dict[str, dict[str, float]]
+"""Loss, gradient norm and figures of one step of each loss, made one after the other by one engine."""
+
+
+def configuration(loss: LossType) -> ObjectiveConfig:
+    """Everything that may be added to the loss is."""
+    return ragged.objective(
+        loss,
+        loss_agg_mode=LOSSES[loss],
+        clip_ratio_c=1.5,
+        kl_loss_coef=0.2,
+        entropy_coeff=0.05,
+        early_stop_imp_ratio=1.1,
+        behaviour_weight_cap=1.4,
+        importance_weight_cap=1.2,
+    )
+
+
+class EveryObjective:
+    """All objectives, so that one engine serves them all: a batch's values, which no policy loss reads, say which it is."""
+
+    needs_entropy = True
+
+    def __init__(self, config: ObjectiveConfig) -> None:
+        del config
+        self._objectives = [PolicyObjective(configuration(loss)) for loss in LOSSES]
+
+    def __call__(self, outputs: Outputs, batch: Batch) -> TokenLosses:
+        return self._objectives[int(batch.values[0])](outputs, batch)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def every_objective() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("trainer.engine.PolicyObjective", EveryObjective)
+        yield
+
+
+def settings_of(stage: int, micro: int) -> EngineSettings:
+    return settings(stage, small(per_device_train_batch_size=micro, learning_rate=1e-5))
+
+
+def samples(base: Path) -> list[Sample]:
+    builder, plain = SampleBuilder(base, cutoff_len=200), PlainModel(base)
+    return [
+        builder.build(
+            ref(seed),
+            step_request(plain.prompt(), completion(seed, 3 + 2 * (seed % 4))),
+            builder.patches([tiny_models.picture(seed).data]),
+        )
+        for seed in range(7)
+    ]
+
+
+def items(found: list[Sample], logprobs: list[np.ndarray], loss: LossType) -> list[Item]:
+    """Random targets around the model's own log-probabilities; some tokens are not trained on."""
+    rng = np.random.default_rng(0)
+    masks = [rng.random(sample.num_completion) < 0.8 for sample in found]
+    weights = token_weights([mask.astype(np.float64) for mask in masks], LOSSES[loss], scale_factor=5.0)
+    made = []
+    for sample, share, own in zip(found, weights, logprobs, strict=True):
+        given = {name: own + rng.normal(0.0, 0.3, len(own)) for name in ("behaviour", "proximal", "reference")}
+        given["advantages"] = rng.normal(size=len(own))
+        given["values"] = np.full(len(own), list(LOSSES).index(loss))
+        made.append(Item(sample, targets_of(sample, weights=share, **given)))
+    return made
+
+
+def steps(base: Path, world: World, *, stage: int, micro: int) -> Steps:
+    found = {}
+    with open_engine(base, settings=settings_of(stage, micro)) as engine:
+        for loss in LOSSES:
+            result = engine.train(items(*world, loss))
+            found[str(loss)] = {"loss": result.loss, "grad_norm": result.grad_norm, **result.figures}
+    return found
+
+
+def on_ranks(base: Path, logprobs: Path, out: Path) -> None:
+    """What each of two processes runs: all losses, in one stage after the other; rank 0 writes the steps down."""
+    from trainer.engine import follow
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("trainer.engine.PolicyObjective", EveryObjective)
+        if os.environ["RANK"] != "0":
+            for stage in STAGES:
+                follow(settings=settings_of(stage, 3))
+            return
+        with np.load(logprobs) as stored:
+            world = samples(base), [stored[name] for name in sorted(stored.files)]
+        out.write_text(json.dumps([steps(base, world, stage=stage, micro=3) for stage in STAGES]))
+
+
+_RANK = """
+import sys
+from pathlib import Path
+from tests.integration.test_objective_engine import on_ranks
+on_ranks(*map(Path, sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.build(tmp_path_factory.mktemp("model"), seed=1)
+
+
+@pytest.fixture(scope="module")
+def world(base: Path) -> World:
+    found = samples(base)
+    with open_engine(base, settings=settings()) as engine:
+        return found, engine.completion_logprobs(found)
+
+
+@pytest.fixture(scope="module")
+def alone(base: Path, world: World) -> Steps:
+    """One rank, one micro-batch, ZeRO 1: what all others are held to."""
+    return steps(base, world, stage=1, micro=7)
+
+
+def agree(found: Steps, expected: Steps) -> None:
+    assert list(found) == list(expected)
+    for loss, ours in found.items():
+        assert ours == pytest.approx(expected[loss], rel=1e-3, abs=1e-5), loss
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_what_is_configured_takes_part(alone: Steps, loss: LossType) -> None:
+    """Otherwise the agreement below would say little."""
+    found = alone[loss]
+    assert np.isfinite(list(found.values())).all()
+    assert min(found["grad_norm"], found["entropy"], found["kl_reference"]) > 0
+    if loss == "behaviour_cloning":
+        return
+    left_out = {"decoupled": "dropped_tokens", "weighted_cloning": "truncated_weights", "truncated": "truncated_weights"}
+    for name in ("stopped_tokens", "clipped_high", left_out.get(loss, "dual_clipped")):
+        assert 0 < found[name] < 0.8, name
+
+
+@pytest.mark.parametrize(("stage", "micro"), [(1, 1), (1, 3), (2, 3), (3, 3)])
+def test_micro_batches_and_stages_agree(base: Path, world: World, alone: Steps, stage: int, micro: int) -> None:
+    agree(steps(base, world, stage=stage, micro=micro), alone)
+
+
+def test_two_ranks_agree_with_one_in_every_stage(base: Path, world: World, alone: Steps) -> None:
+    logprobs, out = base / "logprobs.npz", base / "steps.json"
+    np.savez(logprobs, *world[1])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {
+        **os.environ,
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "PYTHONPATH": str(Path.cwd()),
+    }
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", _RANK, str(base), str(logprobs), str(out)],
+            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        outputs = [process.communicate(timeout=240)[0] for process in ranks]
+    finally:
+        for process in ranks:
+            process.kill()
+    assert [process.returncode for process in ranks] == [0, 0], outputs[0][-2000:] + outputs[1][-2000:]
+    for found in json.loads(out.read_text()):
+        agree(found, alone)

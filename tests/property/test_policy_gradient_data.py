@@ -1,0 +1,138 @@
+"""Policy gradients over random episodes: trained tokens are the sampled tokens, wherever the trainer was killed."""
+
+import random
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bus import chain
+from bus.memory import MemoryBus
+from schemas.messages import Observation, RecordRef, StepRequest
+from schemas.training_config import AlgorithmConfig, ObjectiveConfig
+from tests.learning_world import Killed, Recorder, described, play_random, train
+from tests.trainer_world import SUBJECTS, judge, member_task
+
+BATCH = 4
+NUM_ITERATIONS = 3
+
+
+@dataclass(frozen=True)
+class Case:
+    seed: int
+    group_size: int
+    sampling: Literal["off", "drop", "refill"]
+    num_stored: int
+    """0: online."""
+
+    @property
+    def objective(self) -> ObjectiveConfig:
+        return ObjectiveConfig(
+            adv_estimator="grpo",
+            loss_type="decoupled",
+            group_size=self.group_size,
+            dynamic_sampling=self.sampling,
+            max_refill=2.0,
+        )
+
+    async def episodes(self) -> MemoryBus:
+        """Members of all groups judged in a random order; enough of them for every iteration."""
+        bus, draw = MemoryBus(SUBJECTS), random.Random(self.seed)
+        count = self.num_stored or 14 * self.group_size
+        order = [divmod(index, self.group_size) for index in range(count)]
+        draw.shuffle(order)
+        for group, member in order:
+            played = await play_random(bus, member_task(group, member), draw)
+            await judge(bus, played, draw.choice([1.0, 0.0, 0.0, None]))
+        return bus
+
+    async def train(self, bus: MemoryBus, root: Path, recorder: Recorder, num_iterations: int) -> None:
+        await train(
+            bus,
+            root,
+            recorder,
+            self.objective,
+            num_iterations=num_iterations,
+            batch=BATCH,
+            algorithm=AlgorithmConfig(num_train_epochs=1, filter_same_screenshot=False),
+            num_stored=self.num_stored,
+        )
+
+
+cases = st.builds(
+    Case,
+    seed=st.integers(0, 10_000),
+    group_size=st.integers(2, 4),
+    sampling=st.sampled_from(["off", "drop", "refill"]),
+    num_stored=st.sampled_from([0, 7]),
+)
+
+
+@settings(max_examples=12, deadline=None)
+@given(case=cases, stops=st.sets(st.integers(1, NUM_ITERATIONS)), kills=st.sets(st.integers(0, 8), max_size=4))
+def test_kills_and_restarts_change_nothing_that_is_trained_on(case: Case, stops: set[int], kills: set[int]) -> None:
+    async def run(root: Path) -> None:
+        whole, parted = Recorder(), Recorder(kills=set(kills))
+        await case.train(await case.episodes(), root / "whole", whole, NUM_ITERATIONS)
+        bus = await case.episodes()
+        for until in sorted(stops | {NUM_ITERATIONS}):
+            done = False
+            while not done:
+                try:
+                    await case.train(bus, root / "parted", parted, until)
+                    done = True
+                except Killed:
+                    continue
+        assert {number: [described(item) for item in items] for number, items in parted.steps.items()} == {
+            number: [described(item) for item in items] for number, items in whole.steps.items()
+        }
+
+    _run(run)
+
+
+@settings(max_examples=12, deadline=None)
+@given(case=cases)
+def test_train_tokens_are_the_sampled_tokens(case: Case) -> None:
+    async def run(root: Path) -> None:
+        bus, recorder = await case.episodes(), Recorder()
+        await case.train(bus, root, recorder, NUM_ITERATIONS)
+        for item in recorder.items:
+            sample = item.sample
+            record = await chain.read(bus, SUBJECTS, sample.ref)
+            assert record is not None
+            step = record.message
+            assert isinstance(step, StepRequest)
+            assert tuple(sample.tokens[: sample.num_prompt]) == step.prompt_tokens
+            assert tuple(sample.tokens[sample.num_prompt :]) == step.completion_tokens
+            assert np.array_equal(sample.logprobs, np.array(step.logprobs, dtype=np.float32))
+            assert np.array_equal(item.targets.behaviour, sample.logprobs)
+            assert sample.versions == {span.version for span in step.versions}
+            seen = [await _picture(bus, ref) for ref in step.picture_refs]
+            assert [picture.raw.tobytes() for picture in sample.pictures] == seen
+            assert np.abs(item.targets.advantages).min() > 0, "all tokens of a step have the episode's"
+            assert (item.targets.weights > 0).all()
+        for items in recorder.steps.values():
+            assert abs(sum(float(item.targets.weights.sum()) for item in items) - 1.0) < 1e-5
+
+    _run(run)
+
+
+async def _picture(bus: MemoryBus, ref: RecordRef) -> bytes:
+    record = await chain.read(bus, SUBJECTS, ref)
+    assert record is not None
+    assert isinstance(record.message, Observation)
+    return record.message.picture.data
+
+
+def _run(work: Callable[[Path], Awaitable[None]]) -> None:
+    async def main() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            await work(Path(folder))
+
+    anyio.run(main)

@@ -1,0 +1,114 @@
+"""Random ragged batches: groups of episodes of unequal length, and the sequences of an optimizer step."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from schemas.ids import GroupId
+from schemas.training_config import Aggregation, ObjectiveConfig
+from tests.oracles import Sequence64
+from tests.trainer_world import ref
+from trainer.advantages import EpisodeRewards
+from trainer.aggregation import token_weights
+from trainer.batches import Batch, collate
+from trainer.items import Item, targets_of
+from trainer.sample_builder import PixelScale
+from trainer.samples import Sample
+
+_NO_PICTURES = PixelScale(torch.zeros(3), torch.ones(3), 2)
+TARGETS = ("advantages", "behaviour", "proximal", "reference", "values", "returns")
+
+
+def episodes(seed: int) -> list[EpisodeRewards]:
+    """Some groups of one to five episodes of up to four steps; some without a trained step, some greedy."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for name in range(rng.integers(1, 5)):
+        for _ in range(rng.integers(1, 6)):
+            lengths = rng.integers(1, 6, rng.integers(0, 5))
+            rewards = tuple(rng.normal(size=length) for length in lengths)
+            found.append(
+                EpisodeRewards(
+                    group=GroupId(f"g{name}"),
+                    reward=float(rng.integers(0, 2)),
+                    rewards=rewards,
+                    num_steps=len(lengths) + int(rng.integers(0, 3)),
+                    values=tuple(rng.normal(size=length) for length in lengths),
+                    greedy=bool(rng.random() < 0.2),
+                )
+            )
+    return [found[index] for index in rng.permutation(len(found))]
+
+
+def sequences(seed: int, *, num: int | None = None) -> list[Sequence64]:
+    """Up to eight sequences of up to nine tokens, some of them not trained on. The numbers are float32's."""
+    rng = np.random.default_rng(seed)
+
+    def one(length: int) -> Sequence64:
+        mask = (rng.random(length) < 0.8) * float(rng.random() < 0.9)
+        behaviour = rng.normal(-1.5, 0.5, length)
+        proximal = behaviour + rng.normal(0.0, 0.6, length)
+        drawn = {
+            "mask": mask,
+            "logprobs": proximal + rng.normal(0.0, 0.3, length),
+            "entropies": rng.random(length) * 2,
+            "advantages": rng.normal(size=length) * (rng.random(length) < 0.9),
+            "behaviour": behaviour,
+            "proximal": proximal,
+            "reference": behaviour + rng.normal(0.0, 0.5, length),
+            "values": rng.normal(size=length),
+            "returns": rng.normal(size=length),
+        }
+        return Sequence64(**{name: array.astype(np.float32).astype(np.float64) for name, array in drawn.items()})
+
+    return [one(int(length)) for length in rng.integers(1, 10, num or int(rng.integers(1, 9)))]
+
+
+def items(found: Sequence[Sequence64], mode: Aggregation = "token-mean", scale_factor: float = 1024.0) -> list[Item]:
+    """As a learner makes them, with prompts of unequal length and without pictures."""
+    weights = token_weights([s.mask for s in found], mode, scale_factor=scale_factor)
+    return [
+        Item(_sample(index, len(s.mask)), targets_of(_sample(index, len(s.mask)), weights=share, **_targets(s)))
+        for index, (s, share) in enumerate(zip(found, weights, strict=True))
+    ]
+
+
+def _targets(s: Sequence64) -> dict[str, np.ndarray]:
+    return {name: getattr(s, name) for name in TARGETS}
+
+
+def _sample(index: int, num_completion: int) -> Sample:
+    length = 2 + index % 3 + num_completion
+    return Sample(
+        ref=ref(index),
+        tokens=np.arange(length, dtype=np.int32),
+        num_prompt=length - num_completion,
+        positions=np.arange(length, dtype=np.int32)[None].repeat(3, axis=0),
+        logprobs=np.zeros(num_completion, dtype=np.float32),
+        temperature=1.0,
+        pictures=(),
+        versions=frozenset(),
+    )
+
+
+def batch(part: Sequence[Item]) -> Batch:
+    """One micro-batch, its targets as float64."""
+    whole = collate(part, _NO_PICTURES)
+    return replace(whole, **{name: getattr(whole, name).double() for name in (*TARGETS, "weights")})
+
+
+def concatenated(found: Sequence[Sequence64], name: str) -> np.ndarray:
+    return np.concatenate([getattr(s, name) for s in found])
+
+
+def with_logprobs(found: Sequence[Sequence64], logprobs: np.ndarray) -> list[Sequence64]:
+    ends = np.cumsum([len(s.mask) for s in found])[:-1]
+    return [replace(s, logprobs=part) for s, part in zip(found, np.split(logprobs, ends), strict=True)]
+
+
+def objective(loss: str, **changes: object) -> ObjectiveConfig:
+    """A valid configuration with this loss."""
+    estimator: dict[str, object] = {} if loss.endswith("cloning") else {"adv_estimator": "grpo", "group_size": 2}
+    return ObjectiveConfig(**{"loss_type": loss, **estimator, **changes})  # type: ignore[arg-type]

@@ -1,0 +1,241 @@
+"""Every estimator against plain loops on random groups, and what its settings mean, by value."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.ids import GroupId
+from schemas.training_config import ObjectiveConfig
+from tests import oracles, ragged
+from tests.oracles import Rows
+from trainer.advantages import EpisodeAdvantages, EpisodeRewards, Estimator, Steps
+from trainer.advantages.bi_level_gae import BiLevelGae
+from trainer.advantages.building import estimator
+from trainer.advantages.gae import Gae
+from trainer.advantages.grpo import GroupRelative
+from trainer.advantages.reinforce_plus_plus import ReinforcePlusPlus
+from trainer.advantages.remax import remax
+from trainer.advantages.rewards import less_divergence, token_rewards
+from trainer.advantages.rloo import leave_one_out
+from trainer.advantages.scaling import Scaled
+from trainer.advantages.whitening import whitened
+
+DISCOUNTS = st.sampled_from([0.0, 0.5, 0.95, 1.0])
+many = settings(max_examples=60, deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def agree(found: Sequence[Steps], expected: Sequence[Rows]) -> None:
+    assert [[len(step) for step in steps] for steps in found] == [[len(step) for step in rows] for rows in expected]
+    for steps, rows in zip(found, expected, strict=True):
+        for step, numbers in zip(steps, rows, strict=True):
+            np.testing.assert_allclose(step, numbers, rtol=1e-6, atol=1e-6)
+
+
+def advantages(found: Sequence[EpisodeAdvantages]) -> list[Steps]:
+    return [one.advantages for one in found]
+
+
+@many
+@given(seeds, st.booleans())
+def test_grpo(seed: int, by_std: bool) -> None:
+    episodes = ragged.episodes(seed)
+    agree(advantages(GroupRelative(by_std)(episodes)), oracles.grpo(episodes, by_std=by_std))
+
+
+@many
+@given(seeds)
+def test_rloo(seed: int) -> None:
+    episodes = ragged.episodes(seed)
+    agree(advantages(leave_one_out(episodes)), oracles.rloo(episodes))
+
+
+@many
+@given(seeds, DISCOUNTS, st.booleans())
+def test_reinforce_plus_plus(seed: int, gamma: float, baseline: bool) -> None:
+    episodes = ragged.episodes(seed)
+    expected = oracles.reinforce_plus_plus(episodes, gamma=gamma, baseline=baseline)
+    agree(advantages(ReinforcePlusPlus(gamma, baseline)(episodes)), expected)
+
+
+@many
+@given(seeds)
+def test_remax(seed: int) -> None:
+    episodes = ragged.episodes(seed)
+    agree(advantages(remax(episodes)), oracles.remax(episodes))
+
+
+@many
+@given(seeds, DISCOUNTS, DISCOUNTS)
+def test_gae(seed: int, gamma: float, lam: float) -> None:
+    episodes = ragged.episodes(seed)
+    found = Gae(gamma, lam)(episodes)
+    expected, returns = oracles.gae(episodes, gamma=gamma, lam=lam)
+    agree(advantages(found), expected)
+    agree([one.returns for one in found], returns)
+
+
+@many
+@given(seeds, DISCOUNTS, DISCOUNTS, DISCOUNTS)
+def test_bi_level_gae(seed: int, gamma: float, lam: float, high: float) -> None:
+    episodes = ragged.episodes(seed)
+    found = BiLevelGae(gamma, lam, high)(episodes)
+    expected, returns = oracles.bi_level_gae(episodes, gamma=gamma, lam=lam, high_level_gamma=high)
+    agree(advantages(found), expected)
+    agree([one.returns for one in found], returns)
+
+
+def episode(
+    *rewards: Sequence[float], group: str = "g", values: Sequence[Sequence[float]] = (), **more: object
+) -> EpisodeRewards:
+    steps = tuple(np.array(step, dtype=np.float64) for step in rewards)
+    valued = tuple(np.array(step, dtype=np.float64) for step in values)
+    defaults: dict[str, object] = {"reward": 0.0, "num_steps": len(steps)}
+    return EpisodeRewards(group=GroupId(group), rewards=steps, values=valued, **defaults | more)  # type: ignore[arg-type]
+
+
+def numbers(found: Sequence[EpisodeAdvantages]) -> list[list[list[float]]]:
+    return [[step.tolist() for step in one.advantages] for one in found]
+
+
+def test_grpo_by_hand() -> None:
+    """Rewards 1, 0, 0, one of them without a trained step: mean 1/3, unbiased deviation sqrt(1/3); another task alone."""
+    episodes = [
+        episode([0, 0], [1]),
+        episode([0, 0]),
+        episode(reward=0.0, num_steps=3),
+        episode([0, 2], group="alone"),
+    ]
+    std = (1 / 3) ** 0.5
+    first, second, none, alone = numbers(GroupRelative()(episodes))
+    assert np.concatenate(first) == pytest.approx([2 / 3 / std] * 3, rel=1e-5)
+    assert second[0] == pytest.approx([-1 / 3 / std] * 2, rel=1e-5)
+    assert none == []
+    assert alone[0] == pytest.approx([2.0, 2.0], rel=1e-5)
+    assert numbers(GroupRelative(by_std=False)(episodes))[0][0] == pytest.approx([2 / 3] * 2)
+    assert numbers(GroupRelative()([episode([1]), episode([1])])) == [[[0.0]], [[0.0]]]
+
+
+def test_bi_level_gae_without_discounts_is_gae() -> None:
+    """Where turns earn at their ends."""
+    for seed in range(10):
+        episodes = [replace(one, rewards=tuple(at_end(step) for step in one.rewards)) for one in ragged.episodes(seed)]
+        for bi_level, plain in zip(BiLevelGae()(episodes), Gae()(episodes), strict=True):
+            for ours, theirs in zip(bi_level.advantages + bi_level.returns, plain.advantages + plain.returns, strict=True):
+                np.testing.assert_allclose(ours, theirs, atol=1e-9)
+
+
+def at_end(step: np.ndarray) -> np.ndarray:
+    return np.append(np.zeros(len(step) - 1), step.sum())
+
+
+def test_bi_level_gae_discounts_between_turns_alone() -> None:
+    """Values 0: a turn's tokens are all worth the sum of this turn's reward and half of what comes after it."""
+    played = episode([0, 0, 1], [0, 2], [4], values=([0, 0, 0], [0, 0], [0]))
+    (found,) = BiLevelGae(gamma=1.0, lam=1.0, high_level_gamma=0.5)([played])
+    assert [step.tolist() for step in found.returns] == [[3, 3, 3], [4, 4], [4]]
+
+
+def test_whitened_tokens_have_mean_zero_and_variance_one() -> None:
+    steps = [one.rewards for one in ragged.episodes(4)]
+    tokens = np.concatenate([step for found in whitened(steps) for step in found])
+    assert (tokens.mean(), tokens.var()) == pytest.approx((0.0, 1.0), abs=1e-6)
+    assert [step.tolist() for step in whitened([(np.full(2, 3.0),)])[0]] == [[0.0, 0.0]]
+    assert whitened([(), ()]) == [(), ()]
+
+
+@pytest.mark.parametrize(("normaliser", "divisor"), [("none", 1.0), ("per_trajectory", 5.0), ("constant", 10.0)])
+def test_the_length_divides_whatever_the_estimator_found(normaliser: str, divisor: float) -> None:
+    episodes = [episode([1.0], num_steps=5), episode([0.0], [0.0], num_steps=5)]
+    scaled = Scaled(leave_one_out, length_normaliser=normaliser, negative_scale=0.5)  # type: ignore[arg-type]
+    assert numbers(scaled(episodes)) == [[[1 / divisor]], [[-0.5 / divisor], [-0.5 / divisor]]]
+
+
+def test_the_greedy_episode_is_what_remax_compares_with() -> None:
+    episodes = [episode([0, 1], [2]), episode([0.5], greedy=True), episode([7], group="without")]
+    assert numbers(remax(episodes)) == [[[2.5, 2.5], [1.5]], [[0.0]], [[0.0]]]
+
+
+CONFIGURED: list[tuple[dict[str, object], Callable[[Sequence[EpisodeRewards]], list[Rows]]]] = [
+    ({"adv_estimator": "grpo"}, oracles.grpo),
+    ({"adv_estimator": "grpo", "norm_adv_by_std_in_grpo": False}, lambda e: oracles.grpo(e, by_std=False)),
+    ({"adv_estimator": "rloo"}, oracles.rloo),
+    (
+        {"adv_estimator": "reinforce_plus_plus", "gamma": 0.9},
+        lambda e: oracles.reinforce_plus_plus(e, gamma=0.9, baseline=False),
+    ),
+    (
+        {"adv_estimator": "reinforce_plus_plus_baseline", "gamma": 0.9},
+        lambda e: oracles.reinforce_plus_plus(e, gamma=0.9, baseline=True),
+    ),
+    ({"adv_estimator": "remax"}, oracles.remax),
+    ({"adv_estimator": "gae", "gamma": 0.9, "lam": 0.8}, lambda e: oracles.gae(e, gamma=0.9, lam=0.8)[0]),
+    (
+        {"adv_estimator": "bi_level_gae", "gamma": 0.9, "lam": 0.8, "high_level_gamma": 0.7},
+        lambda e: oracles.bi_level_gae(e, gamma=0.9, lam=0.8, high_level_gamma=0.7)[0],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("keys", "oracle"), CONFIGURED, ids=lambda value: "-".join(map(str, value.values())) if isinstance(value, dict) else ""
+)
+def test_a_configuration_names_its_estimator(
+    keys: dict[str, object], oracle: Callable[[Sequence[EpisodeRewards]], list[Rows]]
+) -> None:
+    config = ObjectiveConfig(loss_type="clipped", group_size=2, **keys)  # type: ignore[arg-type]
+    built: Estimator = estimator(config)
+    for seed in range(5):
+        episodes = ragged.episodes(seed)
+        agree(advantages(built(episodes)), oracle(episodes))
+
+
+def test_imitation_has_no_estimator() -> None:
+    with pytest.raises(ValueError, match="adv_estimator is none"):
+        estimator(ObjectiveConfig())
+
+
+@many
+@given(seeds)
+def test_no_reward_is_lost_between_steps(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    num_steps = int(rng.integers(1, 8))
+    trained = sorted(rng.choice(num_steps, size=int(rng.integers(1, num_steps + 1)), replace=False).tolist())
+    lengths = rng.integers(1, 5, len(trained)).tolist()
+    earned = rng.normal(size=int(rng.integers(0, num_steps + 1))).tolist()
+    reward = float(rng.normal())
+    placed = token_rewards(reward, lengths, trained=trained, step_rewards=earned)
+    assert [len(step) for step in placed] == lengths
+    assert sum(step.sum() for step in placed) == pytest.approx(reward)
+    assert all((step[:-1] == 0).all() for step in placed)
+    for index, value in enumerate(earned):
+        if index not in trained:
+            continue
+        earlier = [step for step in trained if step < index]
+        since = [earned[at] for at in range(earlier[-1] + 1 if earlier else 0, index)]
+        at = trained.index(index)
+        if at < len(trained) - 1:
+            assert placed[at][-1] == pytest.approx(value + sum(since))
+
+
+def test_rewards_of_the_end_and_of_steps_by_hand() -> None:
+    def shown(steps: Steps) -> list[list[float]]:
+        return [np.round(step, 9).tolist() for step in steps]
+
+    assert shown(token_rewards(1.0, [2, 3])) == [[0, 0], [0, 0, 1]]
+    assert shown(token_rewards(1.0, [2, 3], trained=[1, 4], step_rewards=[0.1, 0.2, 0.4])) == [[0, 0.3], [0, 0, 0.7]]
+    behind = token_rewards(0.75, [1, 1], trained=[0, 1], step_rewards=[0.25, 0.0, 0.5])
+    assert shown(behind) == [[0.25], [0.5]]
+    assert token_rewards(1.0, []) == ()
+
+
+def test_the_divergence_is_taken_off_every_tokens_reward() -> None:
+    rewards = (np.zeros(2), np.array([1.0]))
+    ours = (np.array([-1.0, -2.0], dtype=np.float32), np.array([-0.5], dtype=np.float32))
+    theirs = (np.array([-2.0, -1.0], dtype=np.float32), np.array([-0.5], dtype=np.float32))
+    found = less_divergence(rewards, ours, theirs, kind="kl", coef=0.1)
+    assert [step.tolist() for step in found] == [pytest.approx([-0.1, 0.1]), [1.0]]

@@ -1,0 +1,259 @@
+"""Every loss with everything that is added to it: against plain loops, by its gradient, and however the step is split."""
+
+from collections.abc import Sequence
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.training_config import Aggregation, KlType, LossType, ObjectiveConfig
+from tests import oracles, ragged
+from tests.oracles import Sequence64
+from trainer.batches import deal
+from trainer.figures import TrainingFigures
+from trainer.items import Item
+from trainer.losses import Outputs
+from trainer.losses.value import ValueLoss
+from trainer.objective import PolicyObjective
+from trainer.ports import StepResult
+
+LOSSES: tuple[LossType, ...] = get_args(LossType)
+MODES: tuple[Aggregation, ...] = get_args(Aggregation)
+EVERYTHING: dict[str, object] = {
+    "clip_ratio_low": 0.15,
+    "clip_ratio_high": 0.3,
+    "clip_ratio_c": 1.5,
+    "kl_loss_coef": 0.3,
+    "entropy_coeff": 0.1,
+    "early_stop_imp_ratio": 1.3,
+    "behaviour_weight_cap": 2.0,
+    "importance_weight_cap": 1.3,
+    "loss_scale_factor": 5.0,
+}
+
+
+def step(
+    sequences: Sequence[Sequence64], parts: Sequence[Sequence[int]], config: ObjectiveConfig
+) -> tuple[float, np.ndarray, dict[str, float]]:
+    """The loss, its gradient by the log-probabilities and the figures' sums of a step in these micro-batches of sequences."""
+    items = ragged.items(sequences, config.loss_agg_mode, config.loss_scale_factor)
+    objective = PolicyObjective(config)
+    total, figures = 0.0, dict[str, float]()
+    gradients = [np.zeros(len(s.mask)) for s in sequences]
+    for part in parts:
+        batch = ragged.batch([items[index] for index in part])
+        mine = [sequences[index] for index in part]
+        logprobs = torch.from_numpy(ragged.concatenated(mine, "logprobs")).requires_grad_()
+        token = objective(Outputs(logprobs, torch.from_numpy(ragged.concatenated(mine, "entropies"))), batch)
+        loss = (token.losses * batch.weights).sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        total += loss.item()
+        assert logprobs.grad is not None
+        ends = np.cumsum([len(s.mask) for s in mine])[:-1]
+        for index, found in zip(part, np.split(logprobs.grad.numpy(), ends), strict=True):
+            gradients[index] += found
+        for name, values in token.figures.items():
+            figures[name] = figures.get(name, 0.0) + float((values * batch.trained).sum())
+    return total, np.concatenate(gradients), figures
+
+
+def whole(sequences: Sequence[Sequence64]) -> list[list[int]]:
+    return [list(range(len(sequences)))]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(LOSSES),
+    st.sampled_from(MODES),
+    st.sampled_from(get_args(KlType)),
+    st.sets(st.sampled_from(sorted(EVERYTHING))),
+)
+def test_every_objective_equals_plain_loops(
+    seed: int, loss: LossType, mode: Aggregation, kind: KlType, keys: set[str]
+) -> None:
+    chosen = {key: EVERYTHING[key] for key in keys}
+    config = ragged.objective(loss, loss_agg_mode=mode, kl_loss_type=kind, **chosen)
+    sequences = ragged.sequences(seed)
+    found, _, _ = step(sequences, whole(sequences), config)
+    assert found == pytest.approx(oracles.step_loss(sequences, config), rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gradients_are_the_slopes_of_plain_loops(loss: LossType, mode: Aggregation) -> None:
+    """With everything on. The seeds' ratios stand clear of the bounds, where there is no slope."""
+    config = ragged.objective(loss, loss_agg_mode=mode, kl_loss_type="low_var_kl", **EVERYTHING)
+    for seed in range(3):
+        sequences = ragged.sequences(seed, num=5)
+        _, gradient, _ = step(sequences, whole(sequences), config)
+        at = ragged.concatenated(sequences, "logprobs")
+        slopes = oracles.slopes(lambda x, s=sequences: oracles.step_loss(ragged.with_logprobs(s, x), config), at)  # type: ignore[misc]
+        np.testing.assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-8)
+        assert np.abs(gradient).max() > 0
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_autograd_agrees_with_differences(loss: LossType) -> None:
+    config = ragged.objective(loss, **EVERYTHING)
+    sequences = ragged.sequences(1, num=4)
+    batch = ragged.batch(ragged.items(sequences))
+    entropies = torch.from_numpy(ragged.concatenated(sequences, "entropies")).requires_grad_()
+    logprobs = torch.from_numpy(ragged.concatenated(sequences, "logprobs")).requires_grad_()
+    objective = PolicyObjective(config)
+
+    def total(logprobs: torch.Tensor, entropies: torch.Tensor) -> torch.Tensor:
+        return (objective(Outputs(logprobs, entropies), batch).losses * batch.weights).sum()
+
+    assert torch.autograd.gradcheck(total, (logprobs, entropies))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_step_is_the_same_however_it_is_split(loss: LossType, mode: Aggregation) -> None:
+    """Random micro-batches, and the dealing of 1 and 2 ranks by 1, 3 and 7: loss, gradient and every figure."""
+    config = ragged.objective(loss, loss_agg_mode=mode, **EVERYTHING)
+    sequences = ragged.sequences(11, num=8)
+    expected = step(sequences, whole(sequences), config)
+    items = ragged.items(sequences, config.loss_agg_mode, config.loss_scale_factor)
+    places = {item.sample.ref.step: index for index, item in enumerate(items)}
+    splits = [_random_split(len(sequences), seed) for seed in range(5)]
+    for num_ranks in (1, 2):
+        for size in (1, 3, 7):
+            shares = deal(items, num_ranks=num_ranks, micro_batch=size)
+            splits.append(
+                [[places[item.sample.ref.step] for item in part if _counts(item)] for share in shares for part in share]
+            )
+    for parts in splits:
+        loss_value, gradient, figures = step(sequences, [part for part in parts if part], config)
+        assert loss_value == pytest.approx(expected[0], rel=1e-9)
+        np.testing.assert_allclose(gradient, expected[1], rtol=1e-9, atol=1e-12)
+        assert figures == pytest.approx(expected[2], rel=1e-9)
+
+
+def _counts(item: Item) -> bool:
+    return bool(item.targets.weights.any())
+
+
+def _random_split(num: int, seed: int) -> list[list[int]]:
+    rng = np.random.default_rng(seed)
+    order, owners = rng.permutation(num), rng.integers(0, 3, num)
+    return [found for owner in range(3) if (found := [int(i) for i in order if owners[i] == owner])]
+
+
+def tokens(config: ObjectiveConfig, **arrays: Sequence[float]) -> tuple[list[float], list[float], dict[str, list[float]]]:
+    """Losses, gradients and figures of one sequence whose tokens are all trained on; what is not given is zero."""
+    length = len(next(iter(arrays.values())))
+    given = {name: np.array(values, dtype=np.float64) for name, values in arrays.items()}
+    zeros = {name: np.zeros(length) for name in ("logprobs", "entropies", *ragged.TARGETS)}
+    sequence = Sequence64(mask=np.ones(length), **zeros | given)
+    logprobs = torch.from_numpy(sequence.logprobs).requires_grad_()
+    token = PolicyObjective(config)(Outputs(logprobs), ragged.batch(ragged.items([sequence])))
+    token.losses.sum().backward()  # type: ignore[no-untyped-call]
+    assert logprobs.grad is not None
+    return token.losses.tolist(), logprobs.grad.tolist(), {name: found.tolist() for name, found in token.figures.items()}
+
+
+def test_at_the_old_policy_the_gradient_is_the_policy_gradient() -> None:
+    config = ragged.objective("clipped")
+    losses, gradient, figures = tokens(config, advantages=[2.0, -1.0], logprobs=[-1.0, -3.0], behaviour=[-1.0, -3.0])
+    assert losses == [-2.0, 1.0]
+    assert gradient == [-2.0, 1.0]
+    assert figures["ratio"] == [1.0, 1.0]
+    assert figures["kl_behaviour"] == [0.0, 0.0]
+
+
+def test_the_clip_is_asymmetric_and_stops_the_gradient() -> None:
+    """Ratios 1.25, 1.35 and 0.75 with 1 - 0.2 and 1 + 0.3."""
+    config = ragged.objective("clipped", clip_ratio_high=0.3)
+    moved = np.log([1.25, 1.35, 0.75]).tolist()
+    losses, gradient, figures = tokens(config, advantages=[1.0, 1.0, -1.0], logprobs=moved)
+    assert losses == pytest.approx([-1.25, -1.3, 0.8])
+    assert gradient == pytest.approx([-1.25, 0.0, 0.0])
+    assert (figures["clipped_high"], figures["clipped_low"]) == ([0, 1, 0], [0, 0, 1])
+    assert "kl_proximal" not in figures
+
+
+def test_the_dual_clip_bounds_what_a_bad_token_costs() -> None:
+    config = ragged.objective("clipped", clip_ratio_c=3.0)
+    losses, gradient, figures = tokens(config, advantages=[-2.0, -2.0], logprobs=np.log([10.0, 2.0]).tolist())
+    assert losses == pytest.approx([6.0, 4.0])
+    assert gradient == pytest.approx([0.0, 4.0])
+    assert figures["dual_clipped"] == [1, 0]
+
+
+def test_decoupled_leaves_out_what_truncated_holds_to_the_cap() -> None:
+    """Weights 4 and 8, caps 5 and 5: left out is 0, held is 5; the ratio to the proximal policy is 1."""
+    arrays = {"advantages": [1.0, 1.0], "logprobs": np.log([4.0, 8.0]).tolist(), "proximal": np.log([4.0, 8.0]).tolist()}
+    losses, gradient, figures = tokens(ragged.objective("decoupled"), **arrays)
+    assert losses == pytest.approx([-4.0, 0.0])
+    assert gradient == pytest.approx([-4.0, 0.0])
+    assert figures["dropped_tokens"] == [0, 1]
+    losses, gradient, figures = tokens(ragged.objective("truncated", importance_weight_cap=5.0), **arrays)
+    assert losses == pytest.approx([-4.0, -5.0])
+    assert gradient == pytest.approx([-4.0, -5.0])
+    assert figures["truncated_weights"] == [0, 1]
+    assert figures["ratio"] == pytest.approx([4.0, 8.0])
+    assert figures["kl_proximal"] == pytest.approx([0.0, 0.0])
+
+
+def test_weighted_cloning_is_cloning_where_the_policies_agree() -> None:
+    agreed = {"logprobs": [-1.0, -2.0], "proximal": [-1.0, -2.0], "behaviour": [-1.0, -2.0]}
+    _, cloned, _ = tokens(ragged.objective("behaviour_cloning"), **agreed)
+    _, weighted, _ = tokens(ragged.objective("weighted_cloning"), **agreed)
+    assert weighted == cloned == [-1.0, -1.0]
+
+
+def test_a_sequence_that_moved_too_far_contributes_nothing() -> None:
+    """Mean ratio 2.5 above 2: neither loss nor divergence nor entropy; another sequence of the micro-batch stays."""
+    config = ragged.objective("clipped", early_stop_imp_ratio=2.0, kl_loss_coef=1.0, kl_loss_type="mse")
+
+    def one(ratios: Sequence[float], mask: Sequence[float]) -> Sequence64:
+        zeros = {name: np.zeros(len(ratios)) for name in ("entropies", *ragged.TARGETS)}
+        return Sequence64(mask=np.array(mask), logprobs=np.log(ratios), **zeros | {"advantages": np.ones(len(ratios))})
+
+    near, far = one([1.1, 1.0, 50.0], [1, 1, 0]), one([1.0, 4.0], [1, 1])
+    _, gradient, figures = step([near, far], [[0, 1]], config)
+    assert gradient[3:].tolist() == [0.0, 0.0]
+    assert np.abs(gradient[:2]).min() > 0
+    assert figures["stopped_tokens"] == 2
+
+
+def test_figures_do_not_take_part_in_the_gradient() -> None:
+    for loss in LOSSES:
+        sequences = ragged.sequences(5, num=3)
+        logprobs = torch.from_numpy(ragged.concatenated(sequences, "logprobs")).requires_grad_()
+        outputs = Outputs(logprobs, torch.zeros_like(logprobs))
+        token = PolicyObjective(ragged.objective(loss, **EVERYTHING))(outputs, ragged.batch(ragged.items(sequences)))
+        assert not any(values.requires_grad for values in token.figures.values())
+        assert all(values.shape == logprobs.shape for values in token.figures.values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(MODES), st.sampled_from([0.0, 0.2]))
+def test_the_critics_loss_equals_plain_loops(seed: int, mode: Aggregation, clip: float) -> None:
+    sequences = ragged.sequences(seed)
+    batch = ragged.batch(ragged.items(sequences, mode, 1.0))
+    critic = np.random.default_rng(seed).normal(size=len(batch.labels))
+    found = (ValueLoss(clip)(torch.from_numpy(critic), batch).losses * batch.weights).sum()
+    assert float(found) == pytest.approx(oracles.value_loss(sequences, critic, clip, mode), rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("clip", [0.0, 0.2])
+def test_the_critics_gradient(clip: float) -> None:
+    sequences = ragged.sequences(3, num=4)
+    batch = ragged.batch(ragged.items(sequences))
+    critic = torch.from_numpy(np.random.default_rng(3).normal(size=len(batch.labels))).requires_grad_()
+    assert torch.autograd.gradcheck(lambda values: ValueLoss(clip)(values, batch).losses, critic)
+
+
+def test_the_effective_share_of_samples_is_told_by_the_ratios() -> None:
+    """Ratios 1 and 3: (1 + 3)^2 / (2 * (1 + 9)) = 0.8."""
+    _, _, figures = tokens(ragged.objective("clipped"), advantages=[0.0, 0.0], logprobs=np.log([1.0, 3.0]).tolist())
+    collected = TrainingFigures()
+    means = {name: float(np.mean(values)) for name, values in figures.items()}
+    collected.add(StepResult(0.0, 0.0, 0.0, 2, means), 1)
+    assert collected.metrics()["effective_samples"] == pytest.approx(0.8)

@@ -1,0 +1,162 @@
+"""What the learner of policy gradients hands to the engine, and cloning with weights and a validation split, by value."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec import structs
+
+from bus import chain
+from bus.memory import MemoryBus
+from schemas.config import PolicyConfig
+from schemas.messages import StepRequest
+from schemas.training_config import AlgorithmConfig, CriticConfig, ObjectiveConfig
+from tests.learning_world import CUT_OFF, Recorder, play_random, train
+from tests.trainer_world import SUBJECTS, judge, member_task
+from trainer.validation import is_held_out
+
+pytestmark = pytest.mark.anyio
+KEEPS_UNCHANGED = AlgorithmConfig(num_train_epochs=1, filter_same_screenshot=False)
+CUT = PolicyConfig(top_k=2)
+
+
+async def played(*groups: tuple[float | None, ...], greedy: int | None = None) -> MemoryBus:
+    """Episodes group after group, with these rewards; member `greedy` of each was sampled greedily."""
+    bus, draw = MemoryBus(SUBJECTS), random.Random(0)
+    for group, rewards in enumerate(groups):
+        for member, reward in enumerate(rewards):
+            done = await play_random(bus, member_task(group, member, greedy=member == greedy), draw)
+            await judge(bus, done, reward)
+    return bus
+
+
+def metrics(root: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (root / "metrics.jsonl").read_text().splitlines()]
+
+
+def episodes(recorder: Recorder) -> set[str]:
+    return {item.sample.ref.episode.removeprefix("train-r0000-") for item in recorder.items}
+
+
+async def test_all_scored_episodes_are_learnt_from_unparsed_steps_too(tmp_path: Path) -> None:
+    bus, recorder = await played((1.0, 0.0, None), (0.0, 0.0, 0.0)), Recorder()
+    grpo = ObjectiveConfig(adv_estimator="grpo", loss_type="clipped", group_size=3)
+    await train(bus, tmp_path, recorder, grpo, num_iterations=1, batch=6, algorithm=KEEPS_UNCHANGED)
+    assert episodes(recorder) == {"t0-m0", "t0-m1"}
+    parsed = []
+    for item in recorder.items:
+        record = await chain.read(bus, SUBJECTS, item.sample.ref)
+        assert record is not None
+        assert isinstance(record.message, StepRequest)
+        parsed.append(record.message.parsed)
+        assert np.sign(item.targets.advantages).tolist() == [1.0 if "m0" in item.sample.ref.episode else -1.0] * len(
+            item.targets.advantages
+        )
+    assert set(parsed) == {True, False}
+    (found,) = metrics(tmp_path)
+    assert (found["groups"], found["groups_trained"], found["groups_dropped"], found["episodes"]) == (2, 2, 0, 5)
+    assert found["reward_mean"] == pytest.approx(0.2)
+    assert found["reward_std"] == pytest.approx(0.4)
+    assert found["steps_without_advantage"] > 0
+    assert found["fresh_samples"] == len(recorder.items)
+    assert found["trained_staleness_0"] == 5
+    assert "left_out_unparsed" not in found
+    assert all(
+        f"{phase}_s" in found for phase in ("wait", "fetch", "mismatch", "proximal", "reference", "values", "advantages")
+    )
+
+
+async def test_the_last_turn_alone_is_trained_on_where_that_is_asked_for(tmp_path: Path) -> None:
+    bus, recorder = await played((1.0, 0.0), (0.0, 1.0)), Recorder()
+    last = ObjectiveConfig(adv_estimator="rloo", loss_type="clipped", group_size=2, train_on_last_turn=True)
+    await train(bus, tmp_path, recorder, last, num_iterations=1, batch=4, algorithm=KEEPS_UNCHANGED)
+    assert len(recorder.items) == 4
+    for item in recorder.items:
+        ref = item.sample.ref
+        assert await chain.read(bus, SUBJECTS, structs.replace(ref, step=ref.step + 1)) is None
+    assert metrics(tmp_path)[0]["left_out_earlier"] > 0
+
+
+async def test_groups_that_are_not_complete_are_carried_over(tmp_path: Path) -> None:
+    bus, recorder = MemoryBus(SUBJECTS), Recorder()
+    draw = random.Random(1)
+    for group, member, reward in ((0, 0, 1.0), (1, 0, 1.0), (2, 0, 1.0), (0, 1, 0.0), (1, 1, 0.0), (2, 1, 0.0)):
+        await judge(bus, await play_random(bus, member_task(group, member), draw), reward)
+    rloo = ObjectiveConfig(adv_estimator="rloo", loss_type="clipped", group_size=2)
+    await train(bus, tmp_path, recorder, rloo, num_iterations=2, batch=3, algorithm=KEEPS_UNCHANGED)
+    first, second = metrics(tmp_path)
+    assert (first["groups"], first["groups_carried_members"], first["samples"]) == (0, 3, 0)
+    assert (second["groups"], second["groups_carried_members"], second["episodes"]) == (3, 0, 6)
+    assert len(episodes(recorder)) == 6
+
+
+async def test_the_last_pass_closes_groups_with_what_there_is(tmp_path: Path) -> None:
+    bus, recorder = await played((1.0, 0.0), (1.0, 0.0)), Recorder()
+    rloo = ObjectiveConfig(adv_estimator="rloo", loss_type="clipped", group_size=4)
+    await train(bus, tmp_path, recorder, rloo, num_iterations=2, batch=3, algorithm=KEEPS_UNCHANGED, num_stored=4)
+    first, second = metrics(tmp_path)
+    assert (first["groups"], first["groups_carried_members"]) == (0, 3)
+    assert (second["groups"], second["groups_carried_members"], second["episodes"]) == (2, 0, 4)
+
+
+async def test_remax_learns_from_all_but_the_greedy_episode(tmp_path: Path) -> None:
+    bus, recorder = await played((1.0, 0.0, 0.25), greedy=2), Recorder()
+    remax = ObjectiveConfig(adv_estimator="remax", loss_type="clipped", group_size=2)
+    await train(bus, tmp_path, recorder, remax, num_iterations=1, batch=3, algorithm=KEEPS_UNCHANGED)
+    found = {item.sample.ref.episode[-2:]: float(item.targets.advantages[0]) for item in recorder.items}
+    assert found == {"m0": 0.75, "m1": -0.25}
+
+
+async def test_a_critic_learns_before_the_policy_and_alone_at_first(tmp_path: Path) -> None:
+    bus, recorder = await played((1.0,), (0.0,), (1.0,), (0.0,)), Recorder()
+    ppo = ObjectiveConfig(adv_estimator="gae", loss_type="clipped", critic=CriticConfig(warmup_iterations=1))
+    await train(bus, tmp_path, recorder, ppo, num_iterations=2, batch=2, algorithm=KEEPS_UNCHANGED)
+    first, second = metrics(tmp_path)
+    assert (first["samples"], first["critic_samples"] > 0) == (0, True)
+    assert second["samples"] == second["critic_samples"]
+    assert {float(item.targets.values[0]) for item in recorder.critic} == {0.25}
+    by_episode = {item.sample.ref.episode[-5:]: set(item.targets.returns.tolist()) for item in recorder.critic}
+    assert by_episode == {"t0-m0": {1.0}, "t1-m0": {0.0}, "t2-m0": {1.0}, "t3-m0": {0.0}}
+
+
+async def test_a_sampler_that_cuts_off_is_compared_over_the_whole_vocabulary(tmp_path: Path) -> None:
+    bus, recorder = await played((1.0, 0.0)), Recorder()
+    grpo = ObjectiveConfig(adv_estimator="grpo", loss_type="clipped", group_size=2)
+    await train(bus, tmp_path, recorder, grpo, num_iterations=1, batch=2, algorithm=KEEPS_UNCHANGED, policy=CUT)
+    for item in recorder.items:
+        assert item.targets.behaviour == pytest.approx(item.sample.logprobs - CUT_OFF)
+        assert item.targets.behaviour == pytest.approx(item.targets.proximal), "the same weights"
+
+
+async def test_cloning_with_weights_knows_the_proximal_policy_and_nothing_unparsed(tmp_path: Path) -> None:
+    bus, recorder = await played((1.0, 0.0), (1.0, 1.0)), Recorder()
+    weighted = ObjectiveConfig(loss_type="weighted_cloning")
+    await train(bus, tmp_path, recorder, weighted, num_iterations=1, batch=4, algorithm=KEEPS_UNCHANGED, policy=CUT)
+    assert episodes(recorder) <= {"t0-m0", "t1-m0", "t1-m1"}
+    assert recorder.items
+    for item in recorder.items:
+        assert item.targets.proximal == pytest.approx(item.sample.logprobs - CUT_OFF)
+        assert item.targets.behaviour == pytest.approx(item.targets.proximal)
+    assert metrics(tmp_path)[0]["left_out_unparsed"] > 0
+
+
+async def test_the_validation_split_is_measured_and_not_trained_on(tmp_path: Path) -> None:
+    groups = [(1.0,)] * 8
+    held_out = {f"t{group}-m0" for group in range(8) if is_held_out(member_task(group, 0).task, 0.5)}
+    assert 0 < len(held_out) < 8
+    bus, recorder = await played(*groups), Recorder()
+    split = AlgorithmConfig(num_train_epochs=1, filter_same_screenshot=False, val_split_ratio=0.5)
+    await train(bus, tmp_path, recorder, ObjectiveConfig(), num_iterations=1, batch=8, algorithm=split)
+    assert not episodes(recorder) & held_out
+    (found,) = metrics(tmp_path)
+    assert found["val_samples"] > 0
+    assert CUT_OFF < found["val_loss"] < 1.0 + CUT_OFF, "random log-probabilities between -1 and 0, less what is cut off"
+
+
+def test_about_a_share_of_the_tasks_is_held_out() -> None:
+    tasks = [member_task(group, 0).task for group in range(2000)]
+    assert sum(is_held_out(task, 0.05) for task in tasks) == pytest.approx(100, abs=35)
+    assert not any(is_held_out(task, 0.0) for task in tasks)

@@ -1,0 +1,216 @@
+"""Policy gradients: every scored episode of a complete group is learnt from once, by what its tokens were worth.
+
+Which episodes those are is a function of the judgements in their order and of the trainer's version, so a trainer that was
+killed learns from the same ones: members of groups that are not complete yet stand in its state.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+import structlog
+
+from schemas.ids import EpisodeId, PolicyVersion
+from schemas.messages import Judgement, RecordRef
+from schemas.training_config import ObjectiveConfig
+from trainer.aggregation import token_weights
+from trainer.checkpoints import TrainerState
+from trainer.consumption import BatchPlan, staleness
+from trainer.credit import Credit, Episode, credit, episodes_of
+from trainer.episode_steps import EpisodeSteps
+from trainer.figures import PhaseClock
+from trainer.groups import Group, Groups, Intended, Member, Refilled, intend
+from trainer.intake import IsLast, Judged, sized
+from trainer.items import Item, targets_of
+from trainer.learners.parts import Parts
+from trainer.readings import AnchorReader, Anchors, ByStep
+from trainer.samples import Sample
+from trainer.scores import score
+from trainer.truncation import Truncation
+
+_log = structlog.get_logger()
+
+
+class PolicyGradient:
+    """A `Learner`."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        state: TrainerState,
+        *,
+        objective: ObjectiveConfig,
+        batch_size: int,
+        staleness_bound: int | None,
+        truncation: Truncation,
+    ) -> None:
+        self._parts = parts
+        self._objective = objective
+        self._batch_size = batch_size
+        self._bound = staleness_bound
+        self._anchors = AnchorReader(parts.readings, parts.engine, truncation, proximal=objective.needs_proximal)
+        self._groups = Groups(objective.num_members, state.carried)
+        self._complete: list[Group] = []
+        self._steps: dict[EpisodeId, EpisodeSteps] = {}
+        self._episodes: list[Episode] = []
+
+    def wants(self, judgement: Judgement) -> bool:
+        return score(judgement) is not None and not judgement.trajectory.task.greedy
+
+    def begin(self) -> IsLast:
+        fixed = sized(self._batch_size)
+        refilled = Refilled(self._batch_size, self._objective) if self._objective.dynamic_sampling == "refill" else None
+
+        def is_last(judgement: Judgement) -> bool:
+            completed = self._groups.arrive(Member.of(judgement))
+            if completed is not None:
+                self._complete.append(completed)
+            return refilled.is_last(completed) if refilled is not None else fixed(judgement)
+
+        return is_last
+
+    async def take_in(
+        self, batch: Sequence[Judged], plan: BatchPlan, version: PolicyVersion, *, ends_pass: bool
+    ) -> dict[str, float]:
+        """Fetches the steps of the groups that are complete."""
+        if ends_pass:
+            self._complete += self._groups.close()
+        complete, self._complete = self._complete, []
+        intended = intend(complete, self._objective, version=version, bound=self._bound)
+        for item in batch:
+            await item.ready.wait()
+            self._steps[item.judgement.episode] = item.steps
+        steps = {member.episode: await self._steps_of(member) for member in intended.trained}
+        waiting = {member.episode for member in self._groups.carried}
+        self._steps = {episode: found for episode, found in self._steps.items() if episode in waiting}
+        self._episodes = episodes_of(
+            intended.groups,
+            {episode: dict(zip(found.usable, found.num_tokens, strict=True)) for episode, found in steps.items()},
+        )
+        figures = _figures(intended, self._episodes, steps, version)
+        return figures | {"groups": float(len(complete)), "groups_carried_members": float(len(waiting))}
+
+    async def _steps_of(self, member: Member) -> EpisodeSteps:
+        """As fetched when its judgement arrived, or, carried over through a restart, now."""
+        return self._steps.get(member.episode) or await self._parts.store.episode(member)
+
+    async def train(self, version: PolicyVersion, clock: PhaseClock) -> dict[str, float]:
+        objective, engine, readings = self._objective, self._parts.engine, self._parts.readings
+        early = [ref for episode in self._episodes for ref in episode.steps]
+        anchors = await self._anchors.of(early if objective.kl_reward_coef else ())
+        clock.end("proximal")
+        reference = await readings.of(early, engine.reference_logprobs) if objective.kl_reward_coef else {}
+        clock.end("reference")
+        values = await readings.of(early, engine.values) if objective.needs_critic else {}
+        clock.end("values")
+        needed = [anchors.proximal, reference] * (objective.kl_reward_coef > 0) + [values] * objective.needs_critic
+        episodes = [_still_there(episode, needed) for episode in self._episodes]
+        found = credit(episodes, objective, proximal=anchors.proximal, reference=reference, values=values)
+        clock.end("advantages")
+        critic = await self._train_critic(found, values, version)
+        clock.end("critic")
+        chosen = self._to_train_on(found, version)
+        if not objective.kl_reward_coef:
+            anchors = await self._anchors.of(chosen)
+            clock.end("proximal")
+            reference = await readings.of(chosen, engine.reference_logprobs) if objective.needs_reference else {}
+            clock.end("reference")
+        if not chosen and not self._warms_up(version):
+            _log.warning("nothing_to_train_on", version=version, groups=len({episode.group for episode in self._episodes}))
+        figures = await self._parts.updates.run(
+            chosen, lambda samples: self._items(samples, found, anchors, reference), version
+        )
+        clock.end("train")
+        self._episodes = []
+        return figures.metrics() | critic | _credit_figures(found, len(chosen))
+
+    def remember(self, state: TrainerState) -> TrainerState:
+        return msgspec.structs.replace(state, carried=self._groups.carried)
+
+    def _to_train_on(self, found: Credit, version: PolicyVersion) -> list[RecordRef]:
+        """Steps from which the policy has something to learn; none while only the critic learns."""
+        objective = self._objective
+        if self._warms_up(version):
+            return []
+        if objective.entropy_coeff or objective.kl_loss_coef:
+            return list(found.advantages)
+        return found.instructive
+
+    def _warms_up(self, version: PolicyVersion) -> bool:
+        return self._objective.needs_critic and version < self._objective.critic.warmup_iterations
+
+    async def _train_critic(self, found: Credit, values: ByStep, version: PolicyVersion) -> dict[str, float]:
+        if not self._objective.needs_critic:
+            return {}
+
+        def items(samples: Sequence[Sample]) -> list[Item]:
+            weights = token_weights([np.ones(sample.num_completion) for sample in samples])
+            return [
+                Item(sample, targets_of(sample, weights=share, values=values[sample.ref], returns=found.returns[sample.ref]))
+                for sample, share in zip(samples, weights, strict=True)
+            ]
+
+        figures = await self._parts.updates.run(list(found.returns), items, version, self._parts.engine.train_critic)
+        return {f"critic_{name}": value for name, value in figures.metrics().items()}
+
+    def _items(self, samples: Sequence[Sample], found: Credit, anchors: Anchors, reference: ByStep) -> list[Item]:
+        """One optimizer step: the shares of the tokens come from all of it."""
+        objective = self._objective
+        weights = token_weights(
+            [np.ones(sample.num_completion) for sample in samples],
+            objective.loss_agg_mode,
+            scale_factor=objective.loss_scale_factor,
+        )
+        return [
+            Item(
+                sample,
+                targets_of(
+                    sample,
+                    weights=share,
+                    advantages=found.advantages[sample.ref],
+                    **anchors.targets(sample),
+                    **({"reference": reference[sample.ref]} if reference else {}),
+                ),
+            )
+            for sample, share in zip(samples, weights, strict=True)
+        ]
+
+
+def _still_there(episode: Episode, needed: Sequence[ByStep]) -> Episode:
+    """Without the steps whose records have aged out since they were fetched."""
+    kept = {ref: length for ref, length in episode.steps.items() if all(ref in arrays for arrays in needed)}
+    return Episode(episode.member, episode.group, kept)
+
+
+def _figures(
+    intended: Intended, episodes: Sequence[Episode], steps: Mapping[EpisodeId, EpisodeSteps], version: int
+) -> dict[str, float]:
+    rewards = [member.reward for member in intended.trained if member.reward is not None]
+    ages = Counter(staleness(member, version) for member in intended.trained)
+    left_out: Counter[str] = Counter()
+    for found in steps.values():
+        left_out.update({reason.value: count for reason, count in found.left_out.items()})
+    num_episodes = max(1, len(intended.trained))
+    figures = {
+        "groups_trained": float(len(intended.groups)),
+        "groups_dropped": float(intended.num_dropped),
+        "groups_unusable": float(intended.num_unusable),
+        "members_stale": float(intended.num_stale),
+        "episodes": float(len(intended.trained)),
+        "reward_mean": float(np.mean(rewards)) if rewards else 0.0,
+        "reward_std": float(np.std(rewards)) if rewards else 0.0,
+        "episode_steps": sum(len(episode.steps) for episode in episodes) / num_episodes,
+        "episode_tokens": sum(sum(episode.steps.values()) for episode in episodes) / num_episodes,
+    }
+    figures |= {f"trained_staleness_{age}": float(count) for age, count in sorted(ages.items())}
+    return figures | {f"left_out_{reason}": float(count) for reason, count in left_out.items() if count}
+
+
+def _credit_figures(found: Credit, num_chosen: int) -> dict[str, float]:
+    tokens = np.concatenate([np.zeros(0), *found.advantages.values()])
+    return {
+        "advantage_magnitude": float(np.abs(tokens).mean()) if len(tokens) else 0.0,
+        "steps_without_advantage": float(len(found.advantages) - len(found.instructive)),
+        "fresh_samples": float(num_chosen),
+    }

@@ -1,0 +1,27 @@
+"""The critic's loss: the squared error of values, held near the old ones (PPO)."""
+
+from dataclasses import dataclass
+
+import torch
+
+from trainer.batches import Batch
+from trainer.losses import TokenLosses
+
+
+@dataclass(frozen=True)
+class ValueLoss:
+    """0.5 * max((V - R)^2, (V_old + clip(V - V_old, -value_clip, value_clip) - R)^2)."""
+
+    value_clip: float = 0.2
+    """0: off."""
+
+    def __call__(self, values: torch.Tensor, batch: Batch) -> TokenLosses:
+        """`values`: (N,), of the critic before each completion token."""
+        errors = (values - batch.returns).square()
+        figures = {"value": values.detach(), "value_error": errors.detach()}
+        if self.value_clip:
+            moved = (values - batch.values).clamp(-self.value_clip, self.value_clip)
+            held = (batch.values + moved - batch.returns).square()
+            figures["value_clipped"] = (held > errors).to(values.dtype)
+            errors = torch.maximum(errors, held)
+        return TokenLosses(0.5 * errors, figures)
