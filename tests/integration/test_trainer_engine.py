@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +132,19 @@ def test_the_step_does_not_depend_on_micro_batches(base: Path, make: Make) -> No
         split = steps(base, samples, micro=micro)
         assert [s.loss for s in split] == pytest.approx([s.loss for s in whole], rel=1e-5)
         assert [s.grad_norm for s in split] == pytest.approx([s.grad_norm for s in whole], rel=1e-4)
+
+
+def test_a_limit_of_tokens_and_checkpointed_activations_change_no_step(base: Path, make: Make) -> None:
+    samples = [make(seed, num_pictures=1 + seed % 2) for seed in range(5)]
+    whole = steps(base, samples, micro=5)
+    limited = settings(3, small(per_device_train_batch_size=5, max_tokens_per_micro_batch=70))
+    deepspeed = limited.deepspeed
+    checkpointed = replace(deepspeed, settings={**deepspeed.settings, "activation_checkpointing": {}})
+    with open_engine(base, settings=replace(limited, deepspeed=checkpointed)) as engine:
+        assert engine.model.is_gradient_checkpointing
+        again = [engine.train(cloning_items(samples)) for _ in range(3)]
+    assert [s.loss for s in again] == pytest.approx([s.loss for s in whole], rel=1e-4)
+    assert again[0].effort.tokens == sum(len(sample.tokens) for sample in samples)
 
 
 def test_zero_stages_agree_and_the_loss_falls(base: Path, make: Make) -> None:
