@@ -35,6 +35,10 @@ class AlgorithmConfig:
     cutoff_len: int = 16384
     """Longest sequence in tokens. Prompts leave their oldest rounds out so that a whole answer fits; no answer is cut."""
     per_device_train_batch_size: int = 3
+    """Most samples of one micro-batch."""
+    max_tokens_per_micro_batch: int = 0
+    """Most tokens of one micro-batch, so that memory does not depend on how long samples are; a longer sample stands alone.
+    0: as many as the samples have."""
     gradient_accumulation_steps: int = 4
     learning_rate: float = 1e-6
     weight_decay: float = 0.01
@@ -52,6 +56,10 @@ class AlgorithmConfig:
     def __post_init__(self) -> None:
         for name in ("positive_samples_to_train", "replay_iterations", "cutoff_len", "per_device_train_batch_size"):
             require(getattr(self, name) > 0, f"algorithm_config.{name} is {getattr(self, name)}: write a number above 0")
+        require(
+            self.max_tokens_per_micro_batch >= 0,
+            f"algorithm_config.max_tokens_per_micro_batch is {self.max_tokens_per_micro_batch}: write 0 or more",
+        )
         require(self.gradient_accumulation_steps > 0, "algorithm_config.gradient_accumulation_steps must be above 0")
         require(
             self.replay_capacity >= 0,
@@ -268,8 +276,8 @@ class TrainerConfig:
     """CPU threads of one training process; 0: one on machines of up to four cores (others need them), else torch's choice."""
     picture_cache_mb: int = 512
     """Memory for decoded pictures that are kept between iterations."""
-    fast_patch_embedding: bool = True
-    """Compute the vision tower's patch embedding as one matrix product: equal, and faster on CPU."""
+    peak_tflops: float = 0.0
+    """TFLOP/s of one device at the training's precision, which MFU is measured against; 0: a known GPU's, none on a CPU."""
     lora: LoraConfig = field(default_factory=LoraConfig)
     guard_batches: int = 3
     """Batches in a row, each far worse than the best so far, after which training returns to the last good version; 0: never.
@@ -284,6 +292,7 @@ class TrainerConfig:
     """Returns in one run, after which the next collapse stops it."""
 
     def __post_init__(self) -> None:
+        require(self.peak_tflops >= 0, f"trainer_config.peak_tflops is {self.peak_tflops}: write 0 or more")
         for name in ("keep_checkpoints", "keep_every", "guard_batches", "guard_max_returns"):
             require(getattr(self, name) >= 0, f"trainer_config.{name} is {getattr(self, name)}: write 0 or more")
         for name in ("guard_parse_rate", "guard_success"):

@@ -6,11 +6,11 @@ import torch
 from torch import nn
 
 from schemas.errors import CheckpointCorrupt
-from schemas.training_config import TrainerConfig
 from trainer.batches import Batch
 from trainer.deepspeed_config import DeepSpeedConfig
 from trainer.engine_state import ModelState
 from trainer.loading import load_model
+from trainer.model_inputs import model_inputs
 
 
 class ValueModel(nn.Module):
@@ -25,25 +25,19 @@ class ValueModel(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, batch: Batch) -> torch.Tensor:
-        outputs = self.body(
-            input_ids=batch.tokens,
-            position_ids=batch.positions,
-            pixel_values=batch.pixels,
-            image_grid_thw=batch.grids,
-            use_cache=False,
-        )
-        hidden = outputs.last_hidden_state[batch.rows, batch.columns]
+        outputs = self.body(**model_inputs(self.body, batch))
+        hidden = outputs.last_hidden_state[0, batch.columns]
         values: torch.Tensor = self.head(hidden).float()[:, 0]
         return values
 
 
-def load_critic(folder: Path, deepspeed: DeepSpeedConfig, trainer: TrainerConfig, saved: ModelState | None) -> ValueModel:
+def load_critic(folder: Path, deepspeed: DeepSpeedConfig, saved: ModelState | None) -> ValueModel:
     """A critic of the architecture in `folder`: begun from the weights there, or with the `saved` ones.
 
     Raises:
         CheckpointCorrupt: the saved weights are another model's.
     """
-    model = load_model(folder, deepspeed, trainer)
+    model = load_model(folder, deepspeed)
     critic = ValueModel(model.model, int(model.config.text_config.hidden_size), model.dtype)
     if saved is not None:
         try:

@@ -82,7 +82,8 @@ class DeepSpeedEngine:
         """One optimizer step over this rank's micro-batches."""
         for group in self._engine.optimizer.param_groups:
             group["lr"] = rate
-        self._engine.train()
+        if not self._engine.training:
+            self._engine.train()
         self._dropout.begin(self.num_updates)
         total, sums = 0.0, defaultdict[str, float](float)
         for index, part in enumerate(share):

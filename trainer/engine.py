@@ -5,6 +5,7 @@ other rank sits in `follow`, which runs the same commands on its share of the sa
 """
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from schemas.messages import RecordRef
 from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
 from trainer.adapter_folder import base_of
 from trainer.adapters import DropoutSeeds, adapters_of
-from trainer.batches import Batch, collate, deal
+from trainer.batches import Batch, Share, collate, deal
 from trainer.commands import (
     Command,
     EvaluateCommand,
@@ -42,11 +43,12 @@ from trainer.logprobs import CompletionModel
 from trainer.losses.value import ValueLoss
 from trainer.model_folder import suppressed_tokens
 from trainer.objective import Objective, PolicyObjective
-from trainer.ports import StepResult
+from trainer.ports import Effort, StepResult
 from trainer.ranks import Ranks
 from trainer.reference import AdaptersOff, FrozenModel, Reference
 from trainer.sample_builder import pixel_scale
 from trainer.samples import Patches, Sample
+from trainer.throughput import ModelCost, peak_flops
 from trainer.truncation import Truncation
 
 
@@ -119,6 +121,8 @@ class TrainEngine:
         if threads or (os.cpu_count() or 1) <= 4:
             torch.set_num_threads(threads or 1)
         self.model = load_policy(folder, settings.deepspeed, settings.trainer, resume=command.resume)
+        self._cost = ModelCost.of(self.model.config)
+        self._peak = peak_flops(ranks.device, settings.trainer.peak_tflops) * ranks.size
         sample = _smallest_sample(self.model)
         self._idle = [[Item(sample, targets_of(sample)).idle]]
         self._policy = self._open_policy(folder, resume=command.resume)
@@ -145,7 +149,7 @@ class TrainEngine:
 
     def _open_critic(self, folder: Path, *, resume: bool) -> DeepSpeedEngine:
         saved = read_critic_state(folder) if resume else None
-        module = load_critic(self._base, self._settings.deepspeed, self._settings.trainer, saved)
+        module = load_critic(self._base, self._settings.deepspeed, saved)
         engine = DeepSpeedEngine(
             module,
             module,
@@ -166,9 +170,7 @@ class TrainEngine:
         named = settings.objective.reference_model
         if settings.trainer.lora.active and not named:
             return AdaptersOff(self.model, self._policy.forward)
-        return FrozenModel(
-            Path(named) if named else base, deepspeed=settings.deepspeed, trainer=settings.trainer, ranks=self._ranks
-        )
+        return FrozenModel(Path(named) if named else base, deepspeed=settings.deepspeed, ranks=self._ranks)
 
     # what rank 0 calls ------------------------------------------------------------------------------------------------
 
@@ -239,14 +241,25 @@ class TrainEngine:
             self._ranks.scatter([encode(command) for command in commands])
 
     def _step(self, items: Sequence[Item], rate: float, num_updates: int, *, critic: bool) -> StepResult:
-        shares = deal(items, num_ranks=self._ranks.size, micro_batch=self._algorithm.per_device_train_batch_size)
+        began = time.perf_counter()
+        shares = self._deal(items)
         num_tokens = sum(int((item.targets.weights != 0).sum()) for item in items)
         rate = self.rate_factor * warmed_up(rate, num_updates=num_updates, warmup_steps=self._algorithm.warmup_steps)
         commands = [TrainCommand(share, rate, critic) for share in shares]
         self._send(commands)
         sums = self._train(commands[0])
         figures = {name: total / max(1, num_tokens) for name, total in sums.figures.items()}
-        return StepResult(sums.loss, sums.grad_norm, rate, num_tokens, figures)
+        work = self._cost.work([item.sample for item in items])
+        effort = Effort(time.perf_counter() - began, work.tokens, work.completion_tokens, work.flops, self._peak)
+        return StepResult(sums.loss, sums.grad_norm, rate, num_tokens, figures, effort)
+
+    def _deal(self, items: Sequence[Item]) -> list[Share]:
+        return deal(
+            items,
+            num_ranks=self._ranks.size,
+            micro_batch=self._algorithm.per_device_train_batch_size,
+            max_tokens=self._algorithm.max_tokens_per_micro_batch,
+        )
 
     def _train(self, command: TrainCommand) -> StepSums:
         if command.critic:
@@ -259,7 +272,7 @@ class TrainEngine:
         if not samples:
             return []
         items = [Item(sample, targets_of(sample)) for sample in samples]
-        shares = deal(items, num_ranks=self._ranks.size, micro_batch=self._algorithm.per_device_train_batch_size)
+        shares = self._deal(items)
         commands = [EvaluateCommand(model, share, truncation or Truncation()) for share in shares]
         self._send(commands)
         found: dict[int, np.ndarray] = {}

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
-from trainer.ports import StepResult
+from trainer.ports import Effort, StepResult
 
 
 @dataclass
@@ -18,6 +18,7 @@ class TrainingFigures:
     num_samples: int = 0
     figures: dict[str, float] = field(default_factory=dict)
     """The objective's, times the tokens that they are means of."""
+    efforts: list[Effort] = field(default_factory=list)
 
     def add(self, result: StepResult, num_samples: int) -> None:
         self.losses += result.loss * result.num_tokens
@@ -26,6 +27,7 @@ class TrainingFigures:
         self.num_steps += 1
         self.num_tokens += result.num_tokens
         self.num_samples += num_samples
+        self.efforts.append(result.effort)
         for name, value in result.figures.items():
             self.figures[name] = self.figures.get(name, 0.0) + value * result.num_tokens
 
@@ -44,7 +46,23 @@ class TrainingFigures:
             "samples": float(self.num_samples),
             "tokens": float(self.num_tokens),
             "updates": float(self.num_steps),
+            **self._throughput(),
         } | means
+
+    def _throughput(self) -> dict[str, float]:
+        """While optimizer steps were made; the share of the devices' peak where that is known."""
+        seconds = sum(effort.seconds for effort in self.efforts)
+        if not seconds:
+            return {}
+        flops = sum(effort.flops for effort in self.efforts)
+        peak = self.efforts[-1].peak_flops_per_s
+        return {
+            "step_s": seconds / self.num_steps,
+            "tokens_per_s": sum(effort.tokens for effort in self.efforts) / seconds,
+            "completion_tokens_per_s": sum(effort.completion_tokens for effort in self.efforts) / seconds,
+            "samples_per_s": self.num_samples / seconds,
+            "tflops_per_s": flops / seconds / 1e12,
+        } | ({"mfu": flops / seconds / peak} if peak else {})
 
 
 class PhaseClock:

@@ -6,10 +6,11 @@ import torch
 from transformers import AutoModelForImageTextToText, PreTrainedModel
 
 from schemas.training_config import TrainerConfig
+from trainer import packed_attention
+from trainer.acceleration import accelerate
 from trainer.adapter_folder import base_of, holds_adapters, require_adapters
 from trainer.adapters import adapt, load_adapters
 from trainer.deepspeed_config import DeepSpeedConfig
-from trainer.patch_embedding import fast_patch_embedding
 
 
 def load_policy(folder: Path, deepspeed: DeepSpeedConfig, trainer: TrainerConfig, *, resume: bool) -> PreTrainedModel:
@@ -21,23 +22,29 @@ def load_policy(folder: Path, deepspeed: DeepSpeedConfig, trainer: TrainerConfig
     """
     base = base_of(folder)
     require_adapters(folder, trainer.lora, resume=resume)
-    model: PreTrainedModel = AutoModelForImageTextToText.from_pretrained(base, dtype=getattr(torch, deepspeed.dtype))
+    model = _loaded(base, deepspeed)
     if trainer.lora.active:
         adapt(model, trainer.lora, base=base, seed=trainer.seed)
         if holds_adapters(folder):
             load_adapters(model, folder)
-    return _prepared(model, deepspeed, trainer)
+    return _prepared(model, deepspeed)
 
 
-def load_model(folder: Path, deepspeed: DeepSpeedConfig, trainer: TrainerConfig) -> PreTrainedModel:
+def load_model(folder: Path, deepspeed: DeepSpeedConfig) -> PreTrainedModel:
     """The whole model in `folder`, without adapters: what a critic begins from, and a reference is."""
-    model: PreTrainedModel = AutoModelForImageTextToText.from_pretrained(folder, dtype=getattr(torch, deepspeed.dtype))
-    return _prepared(model, deepspeed, trainer)
+    return _prepared(_loaded(folder, deepspeed), deepspeed)
 
 
-def _prepared(model: PreTrainedModel, deepspeed: DeepSpeedConfig, trainer: TrainerConfig) -> PreTrainedModel:
-    if trainer.fast_patch_embedding:
-        fast_patch_embedding(model)
+def _loaded(folder: Path, deepspeed: DeepSpeedConfig) -> PreTrainedModel:
+    packed_attention.register()
+    model: PreTrainedModel = AutoModelForImageTextToText.from_pretrained(
+        folder, dtype=getattr(torch, deepspeed.dtype), attn_implementation=packed_attention.PACKED
+    )
+    return model
+
+
+def _prepared(model: PreTrainedModel, deepspeed: DeepSpeedConfig) -> PreTrainedModel:
+    accelerate(model)
     if deepspeed.checkpoints_activations:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     return model

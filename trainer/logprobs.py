@@ -11,7 +11,9 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from trainer.batches import Batch
+from trainer.chosen_logprobs import chosen_logprobs
 from trainer.losses import Outputs
+from trainer.model_inputs import model_inputs
 from trainer.truncation import Truncation
 
 _CHUNK = 4096
@@ -46,14 +48,8 @@ class CompletionModel(nn.Module):
 
     def forward(self, batch: Batch, truncation: Truncation | None = None, *, entropy: bool = False) -> Outputs:
         """With `entropy`, that of the sampler's distribution too."""
-        outputs = self.model.model(
-            input_ids=batch.tokens,
-            position_ids=batch.positions,
-            pixel_values=batch.pixels,
-            image_grid_thw=batch.grids,
-            use_cache=False,
-        )
-        hidden = outputs.last_hidden_state[batch.rows, batch.columns]
+        outputs = self.model.model(**model_inputs(self.model.model, batch))
+        hidden = outputs.last_hidden_state[0, batch.columns]
         if len(hidden) <= _CHUNK:
             picked = self._pick(hidden, batch.labels, batch.temperatures, truncation, entropy)
         else:
@@ -75,7 +71,10 @@ class CompletionModel(nn.Module):
         entropy: bool,
     ) -> torch.Tensor:
         """(N, 1): log-probabilities; with `entropy` (N, 2)."""
-        logits = self.model.lm_head(hidden).float() / temperatures[:, None]
+        raw = self.model.lm_head(hidden)
+        if not entropy and (truncation is None or not truncation.active):
+            return chosen_logprobs(raw, labels, temperatures, self._suppressed)[:, None]
+        logits = raw.float() / temperatures[:, None]
         logits = logits.index_fill(-1, self._suppressed, float("-inf"))
         if truncation is not None and truncation.active:
             logits = cut(truncation, logits, labels)

@@ -1,7 +1,8 @@
-"""Makes the picture encoder's first layer fast on a CPU.
+"""Makes the picture encoder's first layer fast.
 
-Qwen3-VL cuts a picture into patches before the model sees it, so its patch embedding is a Conv3d whose kernel covers
-each input exactly once: a matrix product in disguise. torch's CPU convolution is several times slower at this shape.
+Qwen3-VL cuts a picture into patches before the model sees it, so its patch embedding is a Conv3d whose kernel covers each
+input exactly once: a matrix product in disguise. torch's CPU convolution is several times slower at this shape. All frames of
+a still picture are equal, so it need not be repeated: in float32, the frames' weights are added instead.
 Invariant: parameters, their names and the results (up to rounding) stay the same; checkpoints are not affected.
 """
 
@@ -11,7 +12,8 @@ from types import MethodType
 
 import torch
 from torch import nn
-from torch.nn import functional
+
+from trainer.linear_layers import linear
 
 
 def fast_patch_embedding(model: nn.Module) -> int:
@@ -33,8 +35,16 @@ def fast_patch_embedding(model: nn.Module) -> int:
 
 
 def _project(layer: nn.Module, patches: torch.Tensor) -> torch.Tensor:
-    """Projects flattened patches, shape (patches, channels * frames * height * width), to (patches, width)."""
+    """(patches, channels * frames * height * width), or with one frame alone where all are equal, to (patches, width)."""
     projection = layer.proj
     assert isinstance(projection, nn.Conv3d)
-    weight = projection.weight.flatten(start_dim=1)
-    return functional.linear(patches.view(-1, weight.shape[1]).to(weight.dtype), weight, projection.bias)
+    weight, (_, channels, frames, *_) = projection.weight, projection.weight.shape
+    patches = patches.to(weight.dtype)
+    if patches.shape[1] * frames == weight[0].numel():
+        if weight.dtype == torch.float32:
+            weight = weight.sum(dim=2)
+        else:
+            # Added weights would be rounded once more than the sampler's.
+            patches = patches.view(-1, channels, 1, patches.shape[1] // channels).expand(-1, -1, frames, -1)
+    weight = weight.flatten(start_dim=1)
+    return linear(patches.reshape(-1, weight.shape[1]), weight, projection.bias)

@@ -14,6 +14,20 @@ from trainer.truncation import Truncation
 
 
 @dataclass(frozen=True, slots=True)
+class Effort:
+    """What an optimizer step took, all ranks together; steps can be added up."""
+
+    seconds: float = 0.0
+    tokens: int = 0
+    """Of prompts and completions."""
+    completion_tokens: int = 0
+    flops: float = 0.0
+    """That the model needs, see `trainer.throughput`."""
+    peak_flops_per_s: float = 0.0
+    """Of all devices; 0: not known."""
+
+
+@dataclass(frozen=True, slots=True)
 class StepResult:
     """One optimizer step."""
 
@@ -25,6 +39,7 @@ class StepResult:
     """Completion tokens trained on."""
     figures: Mapping[str, float] = field(default_factory=dict)
     """The objective's own, means over the same tokens."""
+    effort: Effort = field(default=Effort(), compare=False)
 
 
 class EngineFiles(Protocol):

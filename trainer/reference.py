@@ -7,7 +7,6 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from schemas.training_config import TrainerConfig
 from trainer.adapters import without_adapters
 from trainer.batches import Batch
 from trainer.deepspeed_config import DeepSpeedConfig
@@ -27,8 +26,8 @@ class Reference(Protocol):
 class FrozenModel:
     """A model of its own. Each rank holds it whole, or under ZeRO-3 its part, on the host where parameters are offloaded."""
 
-    def __init__(self, folder: Path, *, deepspeed: DeepSpeedConfig, trainer: TrainerConfig, ranks: Ranks) -> None:
-        model = load_model(folder, deepspeed, trainer).requires_grad_(False)
+    def __init__(self, folder: Path, *, deepspeed: DeepSpeedConfig, ranks: Ranks) -> None:
+        model = load_model(folder, deepspeed).requires_grad_(False)
         module: Any = CompletionModel(model, suppressed_tokens(folder)).eval()
         self._module = initialize(module, None, deepspeed.frozen(), ranks) if deepspeed.stage == 3 else module.to(ranks.device)
 

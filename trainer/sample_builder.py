@@ -28,10 +28,15 @@ class PixelScale:
 
     def apply(self, raw: torch.Tensor) -> torch.Tensor:
         """uint8 (patches, channels * area) to float32 (patches, channels * frames * area)."""
+        still = self.still(raw).view(len(raw), len(self.mean), 1, -1)
+        return still.expand(-1, -1, self.frames, -1).reshape(len(raw), -1)
+
+    def still(self, raw: torch.Tensor) -> torch.Tensor:
+        """The same without repeating a picture: float32 (patches, channels * area)."""
         channels = len(self.mean)
-        pixels = raw.to(torch.float32).view(len(raw), channels, 1, -1)
-        pixels = pixels.sub_(self.mean.view(channels, 1, 1)).div_(self.std.view(channels, 1, 1))
-        return pixels.expand(-1, -1, self.frames, -1).reshape(len(raw), -1)
+        pixels = raw.to(torch.float32).view(len(raw), channels, -1)
+        mean, std = (values.to(raw.device).view(channels, 1) for values in (self.mean, self.std))
+        return pixels.sub_(mean).div_(std).view(len(raw), -1)
 
 
 def pixel_scale(folder: Path) -> PixelScale:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -56,10 +57,11 @@ def _decode(
 ) -> list[list[int]]:
     batch = collate([Item(sample, targets_of(sample)) for sample in samples], scale)
     length = samples[0].num_prompt
-    prompt_positions = batch.positions[:, :, :length]
+    prompts = torch.from_numpy(np.stack([sample.tokens[:length] for sample in samples]).astype(np.int64))
+    prompt_positions = torch.from_numpy(np.stack([s.positions[:, :length] for s in samples], axis=1).astype(np.int64))
     after = prompt_positions.amax(dim=(0, 2)) + 1
     out = model(
-        input_ids=batch.tokens[:, :length],
+        input_ids=prompts,
         position_ids=prompt_positions,
         pixel_values=batch.pixels,
         image_grid_thw=batch.grids,

@@ -1,0 +1,96 @@
+"""What training benchmarks train on: the quickstart's tiny model, and demonstrated clicks on drawn pages of its size."""
+
+import io
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from agents.engine import ChatMessage
+from agents.prompts import system_prompt
+from agents.rendering import render_action
+from agents.tokens import PromptTokenizer
+from ops.demo.material import reading_matter
+from ops.demo.recipe import GRID, THOUGHT
+from ops.demo.tiny_model import build_tiny_model
+from schemas.ids import EpisodeId, PolicyVersion
+from schemas.messages import Action, ActionKind, Picture, RecordRef, StepRequest, VersionSpan
+from trainer.sample_builder import SampleBuilder
+from trainer.samples import Sample
+
+_WORDS = ("Save", "Send", "Open", "Close", "Next", "Back", "Delete", "Print")
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """One step, before any processor has seen it."""
+
+    system: str
+    instruction: str
+    picture: Picture
+    answer: str
+
+
+def demonstrations(count: int, *, width: int = 160, height: int = 210, seed: int = 0) -> list[Demonstration]:
+    """A page with one coloured button each, and the click on it; sides in pixels."""
+    draw_at = random.Random(seed)
+    return [_demonstration(draw_at, width, height) for _ in range(count)]
+
+
+def build_model(folder: Path, *, seed: int = 0) -> None:
+    """The quickstart's untrained model."""
+    build_tiny_model(folder, reading_matter([_instruction(word) for word in _WORDS]), seed=seed)
+
+
+def build_samples(folder: Path, shown: list[Demonstration]) -> list[Sample]:
+    """The demonstrations as the trainer would have them from the bus."""
+    tokenizer = PromptTokenizer(folder)
+    builder = SampleBuilder(folder, cutoff_len=4096)
+    patches = builder.patches([one.picture.data for one in shown])
+    samples = []
+    for index, (one, picture) in enumerate(zip(shown, patches, strict=True)):
+        messages = [
+            ChatMessage("system", (one.system,)),
+            ChatMessage("user", (f"Task: {one.instruction}\n", one.picture)),
+        ]
+        answer = (*tokenizer.encode(one.answer), tokenizer.end_of_turn)
+        step = StepRequest(
+            episode=EpisodeId("benchmark"),
+            attempt=1,
+            step=index,
+            action=Action(kind=ActionKind.WAIT),
+            parsed=True,
+            response=one.answer,
+            prompt_tokens=tuple(tokenizer.expanded_prompt(messages)),
+            completion_tokens=answer,
+            versions=(VersionSpan(start=0, end=len(answer), version=PolicyVersion(0)),),
+            temperature=1.0,
+        )
+        ref = RecordRef(EpisodeId("benchmark"), attempt=1, kind="act", step=index)
+        samples.append(builder.build(ref, step, [picture]))
+    return samples
+
+
+def _instruction(word: str) -> str:
+    return f'click the "{word}" button'
+
+
+def _demonstration(draw_at: random.Random, width: int, height: int) -> Demonstration:
+    word = draw_at.choice(_WORDS)
+    left, top = draw_at.randrange(width - 50), draw_at.randrange(height - 20)
+    image = Image.new("RGB", (width, height), (235, 238, 240))
+    pen = ImageDraw.Draw(image)
+    pen.rectangle([left, top, left + 50, top + 20], fill=tuple(draw_at.randrange(200) for _ in range(3)))
+    pen.text((left + 6, top + 4), word, fill=(255, 255, 255))
+    encoded = io.BytesIO()
+    image.save(encoded, "JPEG", quality=80)
+    point = np.array([left + 25, top + 10]) / np.array([width, height]) * 1000
+    click = Action(kind=ActionKind.CLICK, point=(float(point[0]), float(point[1])))
+    return Demonstration(
+        system=system_prompt("vanilla"),
+        instruction=_instruction(word),
+        picture=Picture(data=encoded.getvalue(), media_type="image/jpeg", width=width, height=height),
+        answer=render_action(click, thought=THOUGHT, grid=GRID),
+    )

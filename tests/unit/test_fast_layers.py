@@ -1,0 +1,113 @@
+"""Every replaced computation equals torch's own, values and gradients."""
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch.nn import functional
+from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextRMSNorm, apply_rotary_pos_emb_vision
+
+from trainer.chosen_logprobs import chosen_logprobs
+from trainer.linear_layers import linear
+from trainer.norms import fast_norms
+from trainer.packed_attention import attend, packed_attention
+from trainer.packing import Packing
+from trainer.rotary import rotate
+
+Function = Callable[..., torch.Tensor]
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed + sum(shape)))
+
+
+def assert_equal(ours: Function, theirs: Function, tensors: Sequence[torch.Tensor], atol: float = 1e-5) -> None:
+    """Values, and gradients by every tensor."""
+    found = []
+    for function in (ours, theirs):
+        leaves = [tensor.clone().requires_grad_() for tensor in tensors]
+        value = function(*leaves)
+        gradients = torch.autograd.grad((value * random(*value.shape, seed=9)).sum(), leaves)
+        found.append((value, *gradients))
+    for left, right in zip(*found, strict=True):
+        torch.testing.assert_close(left, right, atol=atol, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(5, 3, 7), (64, 48, 16)])
+def test_linear_layers(shape: tuple[int, int, int]) -> None:
+    rows, width, out = shape
+    tensors = [random(2, rows, width), random(out, width), random(out)]
+    assert_equal(linear, functional.linear, tensors, atol=1e-4)
+    assert_equal(linear, functional.linear, tensors[:2], atol=1e-4)
+
+
+def test_linear_layers_with_frozen_weights() -> None:
+    inputs, weight = random(4, 3).requires_grad_(), random(2, 3)
+    (gradient,) = torch.autograd.grad(linear(inputs, weight).sum(), [inputs])
+    torch.testing.assert_close(gradient, weight.sum(0).expand(4, 3))
+
+
+def test_norms() -> None:
+    plain, fast = Qwen3VLTextRMSNorm(16), Qwen3VLTextRMSNorm(16)
+    assert fast_norms(fast) == 1
+
+    def with_weight(layer: torch.nn.Module) -> Function:
+        return lambda inputs, weight: torch.func.functional_call(layer, {"weight": weight}, (inputs,))
+
+    assert_equal(with_weight(fast), with_weight(plain), [random(3, 5, 2, 16), random(16)])
+    half = random(4, 16).bfloat16()
+    assert torch.equal(fast(half), plain(half))
+
+
+def test_rotation() -> None:
+    angles = random(6, 4)
+    cosines, sines = (torch.cat([part, part], -1) for part in (angles.cos(), angles.sin()))
+
+    def theirs(features: torch.Tensor) -> torch.Tensor:
+        turned: torch.Tensor = apply_rotary_pos_emb_vision(features, features, cosines, sines)[0]
+        return turned
+
+    assert_equal(lambda x: rotate(x, cosines[:, None], sines[:, None]), theirs, [random(6, 3, 8)])
+
+
+def test_chosen_logprobs() -> None:
+    labels, temperatures = torch.tensor([0, 3, 5]), torch.tensor([1.0, 0.5, 2.0])
+    suppressed = torch.tensor([1, 4])
+
+    def theirs(logits: torch.Tensor) -> torch.Tensor:
+        scaled = (logits / temperatures[:, None]).index_fill(-1, suppressed, float("-inf"))
+        return scaled.log_softmax(-1).gather(-1, labels[:, None])[:, 0]
+
+    assert_equal(lambda logits: chosen_logprobs(logits, labels, temperatures, suppressed), theirs, [random(3, 6)])
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("lengths", [(4, 4, 4), (5, 3, 3, 1)])
+def test_packed_attention_is_that_of_each_sequence_alone(lengths: tuple[int, ...], causal: bool) -> None:
+    tensors = [random(sum(lengths), heads, 8, seed=seed) for seed, heads in enumerate((4, 2, 2))]
+
+    def ours(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        return attend(query, key, value, Packing(lengths), causal=causal, scale=0.3)
+
+    def theirs(*packed: torch.Tensor) -> torch.Tensor:
+        alone = zip(*(torch.split(tensor, list(lengths)) for tensor in packed), strict=True)
+        return torch.cat([_by_hand(query, key, value, causal) for query, key, value in alone])
+
+    assert_equal(ours, theirs, tensors)
+
+
+def _by_hand(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, causal: bool) -> torch.Tensor:
+    key, value = (tensor.repeat_interleave(2, dim=1) for tensor in (key, value))
+    scores = torch.einsum("qhw,khw->hqk", query, key) * 0.3
+    if causal:
+        scores = scores.masked_fill(torch.ones_like(scores[0], dtype=torch.bool).triu(1), float("-inf"))
+    return torch.einsum("hqk,khw->qhw", scores.softmax(-1), value)
+
+
+def test_without_packing_it_is_torchs_attention() -> None:
+    query, key = random(2, 4, 5, 8), random(2, 2, 5, 8, seed=1)
+    layer = SimpleNamespace(is_causal=True, num_key_value_groups=2)
+    found, _ = packed_attention(layer, query, key, key, None, scaling=0.3)  # type: ignore[arg-type]
+    expected = functional.scaled_dot_product_attention(query, key, key, is_causal=True, scale=0.3, enable_gqa=True)
+    torch.testing.assert_close(found, expected.transpose(1, 2))
