@@ -90,6 +90,7 @@ class Drill:
     loading_s: float = 5.0
     training_s: float = 1.0
     _process: BaseProcess | None = None
+    _log: Log | None = None
     _held: bool = False
     """Whether no further judgements are given, so that the trainer comes to wait."""
     _before: frozenset[int] = frozenset()
@@ -130,6 +131,8 @@ class Drill:
             await anyio.sleep(_HELD_BACK_S)
             if self._held:
                 continue
+            if self._log is None or not self._log.waits:
+                since = time.monotonic()
             if self.announced != last or time.monotonic() - since > _STANDSTILL_S:
                 last, since = self.announced, time.monotonic()
                 for index in range(given, min(given + BATCH, len(self.trajectories))):
@@ -137,7 +140,7 @@ class Drill:
                 given += BATCH
 
     def _start(self) -> tuple[BaseProcess, Log]:
-        log = Log(self.folder.logs / f"{_NAME}.log")
+        self._log = log = Log(self.folder.logs / f"{_NAME}.log")
         self._before = frozenset(folders(self.folder.checkpoints))
         self.num_starts += 1
         self._process = start_trainer(self.folder.path, _NAME)
