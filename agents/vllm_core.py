@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from PIL import Image
 
 from agents.engine import Generation
+from agents.fitting import max_prompt
 from agents.tokens import PromptTokenizer
 from agents.vllm_adapters import VllmAdapters, adapter_arguments, adapter_spans, require_adapters
 from schemas.config import PolicyConfig
@@ -60,6 +61,8 @@ class VllmSettings:
     folder: Path
     version: PolicyVersion
     policy: PolicyConfig
+    cutoff_len: int
+    """Tokens of prompt and completion that training takes."""
     max_pictures: int
     """Pictures in one prompt."""
     seed: int
@@ -124,6 +127,12 @@ class VllmCore:
         self._adapters = VllmAdapters(self._llm)
         self._refusals = (ValueError, OSError, VLLMClientError)
         self._params = {greedy: self._sampling(greedy=greedy) for greedy in (False, True)}
+
+    @property
+    def max_prompt(self) -> int:
+        """Tokens that a prompt may have."""
+        settings = self.settings
+        return max_prompt(settings.policy, min(settings.cutoff_len, _max_model_len(settings)))
 
     def _sampling(self, *, greedy: bool) -> "SamplingParams":
         from vllm import SamplingParams
@@ -253,7 +262,7 @@ def _repack_heads(model: Any) -> None:
 def _arguments(settings: VllmSettings, *, on_cpu: bool) -> dict[str, Any]:
     policy, model = settings.policy, _model_config(settings.folder)
     text = model.get("text_config", model)
-    max_model_len = min(policy.max_model_len, text.get("max_position_embeddings", policy.max_model_len))
+    max_model_len = _max_model_len(settings)
     # vLLM would narrow a float32 model by itself, and its log-probabilities would no longer be the trainer's.
     dtype = "float32" if policy.dtype == "auto" and _dtype(model) == "float32" else policy.dtype
     common = {
@@ -275,6 +284,12 @@ def _arguments(settings: VllmSettings, *, on_cpu: bool) -> dict[str, Any]:
         "mm_processor_cache_gb": _CPU_PICTURE_CACHE_GB,
         "kv_cache_memory_bytes": _cpu_kv_bytes(text, max_model_len * policy.max_num_seqs),
     }
+
+
+def _max_model_len(settings: VllmSettings) -> int:
+    model, most = _model_config(settings.folder), settings.policy.max_model_len
+    longest: int = min(most, model.get("text_config", model).get("max_position_embeddings", most))
+    return longest
 
 
 def _cpu_kv_bytes(text: Mapping[str, Any], num_tokens: int) -> int:

@@ -1,18 +1,15 @@
-"""Which checkpoint to serve: the newest announced one whose files are what was announced."""
+"""Which checkpoint to serve: the newest announced one that can be had here and is what was announced."""
 
-import hashlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import anyio
-import anyio.to_thread
 import structlog
 
+from agents.weight_sources import WeightSources
 from bus.ports import Bus, Record
 from bus.subjects import Subjects
-from schemas.errors import BusError, CheckpointCorrupt
+from schemas.errors import BusError, CheckpointCorrupt, PolicyError
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
 
@@ -25,11 +22,15 @@ Load = Callable[[Path, PolicyVersion], Awaitable[None]]
 class AnnouncedWeights:
     """Follows CHECKPOINTS. Versions announced while one is loading are skipped up to the newest."""
 
-    def __init__(self, bus: Bus, subjects: Subjects, load: Load, version: PolicyVersion) -> None:
+    def __init__(self, bus: Bus, subjects: Subjects, load: Load, version: PolicyVersion, sources: WeightSources) -> None:
+        """`version`: what is served already."""
         self._bus = bus
         self._subjects = subjects
         self._load = load
         self._version = version
+        self._sources = sources
+        self._unconfirmed = sources.base if version == 0 else None
+        """Served as version 0, but not compared yet with what the trainer announced under that name."""
         self._seq = 0
         """Announcements up to this one were loaded, skipped, or found corrupt."""
 
@@ -74,48 +75,19 @@ class AnnouncedWeights:
         """Whether what this record announces is served now, or is no newer than what is."""
         checkpoint = record.message
         assert isinstance(checkpoint, Checkpoint)
-        if checkpoint.version <= self._version:
+        if checkpoint.version < self._version or (checkpoint.version == self._version and self._unconfirmed is None):
             return True
         try:
-            folder = await verified_folder(checkpoint)
-        except CheckpointCorrupt as error:
+            folder = await self._sources.folder(checkpoint)
+        except (CheckpointCorrupt, PolicyError) as error:
             _log.error("checkpoint_refused", version=checkpoint.version, served=self._version, reason=str(error))
             return False
-        await self._load(folder, checkpoint.version)
-        self._version = checkpoint.version
+        if folder != self._unconfirmed:
+            await self._load(folder, checkpoint.version)
+        self._version, self._unconfirmed = checkpoint.version, None
         return True
 
 
 def _version(record: Record) -> int:
     assert isinstance(record.message, Checkpoint)
     return record.message.version
-
-
-async def verified_folder(checkpoint: Checkpoint) -> Path:
-    """The checkpoint's folder, after every file was compared with its hash.
-
-    Raises:
-        CheckpointCorrupt: a file is missing or differs, or the checkpoint is nowhere on this machine's file systems.
-    """
-    place = urlsplit(checkpoint.uri)
-    if place.scheme != "file" or place.netloc not in ("", "localhost"):
-        raise CheckpointCorrupt(f"{checkpoint.uri} is not a file:// folder, the only kind that can be loaded")
-    folder = Path(url2pathname(place.path))
-    await anyio.to_thread.run_sync(_verify, folder, checkpoint)
-    return folder
-
-
-def _verify(folder: Path, checkpoint: Checkpoint) -> None:
-    if not checkpoint.files:
-        raise CheckpointCorrupt(f"{checkpoint.uri} was announced without files")
-    for file in checkpoint.files:
-        path = folder / file.path
-        if not path.resolve().is_relative_to(folder.resolve()):
-            raise CheckpointCorrupt(f"{file.path} lies outside {folder}")
-        try:
-            with path.open("rb") as stream:
-                digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        except OSError as error:
-            raise CheckpointCorrupt(f"{path} cannot be read: {error.strerror}") from error
-        if digest != file.sha256:
-            raise CheckpointCorrupt(f"{path} does not match its hash")

@@ -17,11 +17,12 @@ import structlog
 from anyio.abc import TaskGroup
 
 from agents.action_space import ActionSpace
-from agents.context import Round, build_window
+from agents.context import Round, Windows
 from agents.engine import Engine, Generation, GenerationRequest
 from agents.histories import Histories
 from agents.parsing import parse_response
 from agents.seats import Seats, Source
+from agents.weight_sources import WeightSources
 from agents.weights import AnnouncedWeights
 from bus import chain
 from bus.handoff import Handoff
@@ -69,6 +70,7 @@ class PolicyWorker:
         context_config: ContextConfig,
         model_config: ModelConfig,
         engine: Engine,
+        sources: WeightSources,
     ) -> None:
         self._bus = bus
         self._subjects = subjects
@@ -78,6 +80,7 @@ class PolicyWorker:
         self._space = ActionSpace.of(context_config)
         self._model = model_config
         self._engine = engine
+        self._sources = sources
         self._own = Handoff[StepWake]()
         """Steps that browsers offered because their episodes are cached here. They exist nowhere else: a browser that gets no
         answer asks again."""
@@ -104,7 +107,7 @@ class PolicyWorker:
         Raises:
             EngineFailed: inside an exception group; the worker must be started anew.
         """
-        weights = AnnouncedWeights(self._bus, self._subjects, self._load, self._engine.version)
+        weights = AnnouncedWeights(self._bus, self._subjects, self._load, self._engine.version, self._sources)
         if self._engine.takes_weights:
             await weights.catch_up()
         self._status.state = "waiting"
@@ -172,11 +175,17 @@ class PolicyWorker:
         if observation is None:
             return
         history = await self._histories.before(observation)
-        window = build_window(history.task, history.rounds, observation, context=self._context, model=self._model)
-        request = GenerationRequest(messages=window.messages, observation=observation, greedy=history.task.greedy)
+        windows = Windows(history.task, history.rounds, observation, self._context, self._model)
+        request = GenerationRequest(
+            messages=windows.without(0).messages,
+            observation=observation,
+            greedy=history.task.greedy,
+            shortened=windows.shortened,
+        )
         begun_at = time.monotonic()
         generation = await self._engine.generate(request)
-        step = self._step_request(observation, window.pictures, generation, begun_at - taken_at, time.monotonic() - begun_at)
+        pictures = windows.without(generation.num_dropped).pictures
+        step = self._step_request(observation, pictures, generation, begun_at - taken_at, time.monotonic() - begun_at)
         try:
             await chain.answer(self._bus, self._subjects, wake.observation_seq, step)
         except ChainConflict:

@@ -7,6 +7,7 @@ import anyio
 
 from agents.engine import Generation, GenerationRequest, Weightless
 from agents.rendering import render_action
+from agents.weight_sources import WeightSources
 from agents.worker import PolicyWorker
 from benchmarks.browser_schedule import schedule
 from bus.presence import presence
@@ -60,6 +61,7 @@ async def main(run_dir: Path) -> None:
             context_config=config.context_config,
             model_config=config.model_config,
             engine=ScriptedEngine(),
+            sources=WeightSources(bus, subjects, config.bus_config, cache=folder.weights, base=None),
         )
         await worker.run()
 

@@ -54,6 +54,8 @@ class Duties:
     """Subjects that it listens to."""
     answers: tuple[str, ...] = ()
     """Subjects on which it is asked, and replies."""
+    purges: tuple[str, ...] = ()
+    """Streams from which it removes what it wrote."""
     inspects: bool = False
     """It asks how every queue stands."""
 
@@ -103,7 +105,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
         ),
         Access.POLICY: Duties(
             writes=(heartbeat(Access.POLICY), acted, names.dead(names.steps)),
-            reads=chains,
+            reads=(*chains, names.weight_chunks),
             tails=(names.checkpoints,),
             works=tuple(step_queue(names, config, split) for split in Split),
             answers=(f"{run}.wake.*",),
@@ -121,9 +123,10 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
             works=tuple(trajectory_queue(names, config, rubric) for rubric in rubrics),
         ),
         Access.TRAINER: Duties(
-            writes=(heartbeat(Access.TRAINER), checkpoint),
-            reads=(*chains, names.checkpoints),
+            writes=(heartbeat(Access.TRAINER), checkpoint, f"{run}.weights.*.*"),
+            reads=(*chains, names.checkpoints, names.weight_chunks),
             tails=(names.judged,),
+            purges=(names.weight_chunks,),
         ),
         Access.MONITOR: Duties(
             tails=tuple(spec.name for spec in streams(names, config)),

@@ -105,6 +105,15 @@ class MemoryBus:
             counts[held.subject] = counts.get(held.subject, 0) + 1
         return counts
 
+    async def purge(self, stream: str, subject_filter: str) -> int:
+        await anyio.lowlevel.checkpoint()
+        owner = self._stream(stream)
+        gone = [held.seq for held in owner.under(subject_filter)]
+        for seq in gone:
+            del owner.records[seq]
+        owner.changed()
+        return len(gone)
+
     @asynccontextmanager
     async def _work(self, queue: WorkQueue) -> AsyncIterator[Inbox]:
         stream = self._stream(queue.stream)

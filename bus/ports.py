@@ -158,6 +158,10 @@ class Bus(Protocol):
         """Every subject under a filter with its number of messages; no payloads travel."""
         ...
 
+    async def purge(self, stream: str, subject_filter: str) -> int:
+        """Removes every record under a filter and returns how many there were. Safe to repeat."""
+        ...
+
     def work(self, queue: WorkQueue, *, prefetch: int) -> AbstractAsyncContextManager[Inbox]:
         """Joins a queue that exists; waits for one that does not, as long as the bus is patient.
 

@@ -46,6 +46,10 @@ class Subjects:
         return self.stream("CHECKPOINTS")
 
     @property
+    def weight_chunks(self) -> str:
+        return self.stream("WEIGHTS")
+
+    @property
     def heartbeats(self) -> str:
         return self.stream("HEARTBEATS")
 
@@ -158,6 +162,14 @@ class Subjects:
 
     def checkpoint(self, version: PolicyVersion) -> str:
         return f"{self.run}.checkpoint.{version}"
+
+    def weights(self, file_sha256: str, begin: int, end: int) -> str:
+        """Where bytes `[begin, end)` of the file with this hash are stored."""
+        return f"{self.run}.weights.{file_sha256}.{begin}-{end}"
+
+    def weights_of(self, file_sha256: str) -> str:
+        """Filter over everything stored of one file."""
+        return f"{self.run}.weights.{file_sha256}.*"
 
     def heartbeat(self, role: Role, worker: WorkerId) -> str:
         return f"{self.run}.heartbeat.{role.value}.{worker}"

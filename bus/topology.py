@@ -7,14 +7,16 @@ TRAJECTORIES  one record an episode: judges share a consumer, anyone may read al
 JUDGED        create-only                                           trainer, feeder, monitor
 CALLS         create-only: what judges' models answered             judges
 CHECKPOINTS   create-only                                           policy workers
+WEIGHTS       the newest versions' files in chunks, purged by file  policy workers without the trainer's disk
 HEARTBEATS    newest a worker, 15 s
 POSITIONS     newest position of every named consumer
 LEASES        newest claim of every lease
 BLOCKLIST     newest word on every site that blocked the agent      feeder
 ADVISORIES    dead letters, and the server's notices of exhausted deliveries
 
-Only age removes a record. A stream whose limits are reached refuses (`StreamFull`), and its writers wait; where the newest of
-a subject is all that counts (HEARTBEATS, POSITIONS, LEASES, BLOCKLIST) it replaces the one before.
+Only age removes a record, and from WEIGHTS the trainer. A stream whose limits are reached refuses (`StreamFull`), and its
+writers wait; where the newest of a subject is all that counts (HEARTBEATS, POSITIONS, LEASES, BLOCKLIST) it replaces the one
+before.
 """
 
 from collections.abc import Sequence
@@ -128,6 +130,14 @@ def _results(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
                 replicas=replicas,
             )
             for name, subject in kept
+        ),
+        StreamSpec(
+            name=subjects.weight_chunks,
+            subjects=(f"{run}.weights.*.*",),
+            max_bytes=_bytes(config.weights_max_gb),
+            max_msgs_per_subject=1,
+            replicas=replicas,
+            pictures=True,
         ),
         StreamSpec(
             name=subjects.advisories,

@@ -30,6 +30,7 @@ from schemas.messages import (
     StepWake,
     Task,
     Trajectory,
+    WeightChunk,
 )
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -68,6 +69,7 @@ SUBJECTS = (
     SubjectPattern("call.<rubric>.<episode>.<question>.<answer>", JudgeCall, "CALLS"),
     SubjectPattern("blocked.<site>", SiteBlock, "BLOCKLIST"),
     SubjectPattern("checkpoint.<version>", Checkpoint, "CHECKPOINTS"),
+    SubjectPattern("weights.<file>.<bytes>", WeightChunk, "WEIGHTS"),
     SubjectPattern("heartbeat.<role>.<worker>", Heartbeat, "HEARTBEATS"),
     SubjectPattern("cancel", EpisodeCancel, None),
     SubjectPattern("position.<name>", Position, "POSITIONS"),

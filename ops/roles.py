@@ -26,6 +26,7 @@ from schemas.messages import Role
 
 if TYPE_CHECKING:
     from agents.engine import Engine
+    from agents.weight_sources import WeightSources
     from browser_workers.browser import Browser
     from browser_workers.suites.suite import Suite
     from judges.judge import Judge
@@ -116,19 +117,10 @@ async def _serve(folder: RunFolder, config: Config) -> None:
 
 
 async def _feed(post: Post) -> None:
+    from ops.run_tasks import tasks_of
     from trainer.feeder import Feeder
-    from trainer.task_files import TaskSpec, read_tasks
 
     config, env = post.config, post.config.env_config
-
-    def tasks(name: str) -> tuple[TaskSpec, ...]:
-        file = Path(config.data_path) / name
-        if config.browser_config.engine == "simulated":
-            from ops.simulation.material import ensure_task_file
-
-            ensure_task_file(file)
-        return read_tasks(file)
-
     trains, tests = config.feeder_config.mode != "eval", config.feeder_config.tests
     feeder = Feeder(
         bus=post.bus,
@@ -138,8 +130,9 @@ async def _feed(post: Post) -> None:
         status=post.status,
         feeder=config.feeder_config,
         env=env,
-        train_tasks=tasks(env.train_tasks) if trains else (),
-        test_tasks=tasks(env.test_tasks) if tests else (),
+        objective=config.objective_config,
+        train_tasks=tasks_of(config, env.train_tasks) if trains else (),
+        test_tasks=tasks_of(config, env.test_tasks) if tests else (),
     )
     await feeder.run()
 
@@ -183,7 +176,8 @@ async def _answer(post: Post) -> None:
 
     config = post.config
     post.status.state = "loading"
-    async with _engine(post) as engine:
+    sources = _weight_sources(post)
+    async with await _engine(post, sources) as engine:
         worker = PolicyWorker(
             bus=post.bus,
             subjects=post.subjects,
@@ -194,11 +188,22 @@ async def _answer(post: Post) -> None:
             context_config=config.context_config,
             model_config=config.model_config,
             engine=engine,
+            sources=sources,
         )
         await worker.run()
 
 
-def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
+def _weight_sources(post: Post) -> "WeightSources":
+    from agents.weight_sources import WeightSources
+
+    bus, policy, base = post.config.bus_config, post.config.policy_config, None
+    is_here = bus.weights == "path" or _is_model(policy.base_model)
+    if policy.engine == "vllm" and not policy.checkpoint_path and is_here:
+        base = _base_model(post.config)
+    return WeightSources(post.bus, post.subjects, bus, cache=post.folder.weights, base=base)
+
+
+async def _engine(post: Post, sources: "WeightSources") -> "AbstractAsyncContextManager[Engine]":
     policy = post.config.policy_config
     match policy.engine:
         case "simulated":
@@ -211,21 +216,28 @@ def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
             return OpenAIEngine(policy)
         case "oracle":
             from agents.action_space import ActionSpace
+            from agents.fitting import max_prompt
             from agents.oracle_engine import OracleEngine
 
             return OracleEngine(
                 _base_model(post.config),
                 prompt_version=post.config.model_config.prompt_version,
+                max_prompt=max_prompt(policy, post.config.algorithm_config.cutoff_len),
                 space=ActionSpace.of(post.config.context_config),
             )
         case "vllm":
+            from agents.starting_weights import starting_weights
             from agents.vllm_core import VllmSettings
             from agents.vllm_engine import VllmEngine
 
+            folder, version = Path(policy.checkpoint_path), PolicyVersion(0)
+            if not policy.checkpoint_path:
+                folder, version = await starting_weights(post.bus, post.subjects, sources)
             settings = VllmSettings(
-                folder=Path(policy.checkpoint_path) if policy.checkpoint_path else _base_model(post.config),
-                version=PolicyVersion(0),
+                folder=folder,
+                version=version,
                 policy=policy,
+                cutoff_len=post.config.algorithm_config.cutoff_len,
                 max_pictures=post.config.context_config.num_rounds + 1,
                 seed=zlib.crc32(f"{post.config.feeder_config.seed}-{post.worker}-{os.getpid()}".encode()),
                 lora=post.config.trainer_config.lora,
@@ -235,12 +247,16 @@ def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
 
 def _base_model(config: Config) -> Path:
     folder = Path(config.policy_config.base_model)
-    if not config.policy_config.base_model or not (folder / "config.json").is_file():
+    if not _is_model(config.policy_config.base_model):
         raise ConfigurationError(
             f"policy_config.base_model is {config.policy_config.base_model!r}: write the path of a model folder "
             "(config.json, safetensors, tokenizer and processor files); nothing is downloaded"
         )
     return folder
+
+
+def _is_model(folder: str) -> bool:
+    return folder != "" and (Path(folder) / "config.json").is_file()
 
 
 async def _judge(post: Post) -> None:

@@ -26,6 +26,9 @@ class RunFolder:
     tasks/          task files made for this run
     model/          version 0, where the run makes it itself
     checkpoints/    a folder a version
+    metrics.jsonl   the figures of every version; wandb/ and tensorboard/ follow it
+    samples/        pages of sampled episodes
+    weights/        versions that policies here fetched over the bus
     result.json     the figures, when the run has ended
     rejudge-*.json  what judging again came to, by rubric
     """
@@ -55,6 +58,10 @@ class RunFolder:
     @property
     def checkpoints(self) -> Path:
         return self.path / "checkpoints"
+
+    @property
+    def weights(self) -> Path:
+        return self.path / "weights"
 
     @property
     def result(self) -> Path:

@@ -154,9 +154,12 @@ class Task(Message, frozen=True, tag="task/1"):
     checks: tuple[Check, ...] = ()
     """Programmatic conditions, all of which a success meets; empty: the environment or a judge scores."""
     greedy: bool = False
-    """Decode with temperature 0 (evaluation, ReMax baselines)."""
+    """Decode with temperature 0: a baseline that is not trained on."""
     demonstrate: bool = False
     """To be answered by the scripted oracle of the page, not by a policy: warm-start demonstrations."""
+    results_seq: int = 0
+    """Adaptive sampling: sequence on JUDGED up to which results counted when the task's round was drawn. Equal in all tasks of
+    a round."""
 
 
 class EpisodeStart(Message, frozen=True, tag="start/1"):
@@ -509,6 +512,22 @@ class Checkpoint(Message, frozen=True, tag="checkpoint/1"):
     base: PolicyVersion | None = None
     """The version whose weights `files` are adapters of; None: `files` are complete."""
 
+    @property
+    def policy_files(self) -> tuple[FileHash, ...]:
+        """What a policy loads: everything but what the trainer alone continues from."""
+        return tuple(file for file in self.files if not file.path.startswith("trainer/"))
+
+
+class WeightChunk(Message, frozen=True, tag="weights/1"):
+    """One stretch of a checkpoint's file. It is the same wherever a file with this hash occurs."""
+
+    file_sha256: str
+    begin: int
+    """Bytes before it in the file."""
+    data: bytes
+    sha256: str
+    """Of `data`."""
+
 
 class Role(enum.Enum):
     SERVER = "server"
@@ -590,6 +609,7 @@ AnyMessage = (
     | JudgeCall
     | SiteBlock
     | Checkpoint
+    | WeightChunk
     | Heartbeat
     | EpisodeCancel
     | DeadLetter

@@ -62,6 +62,7 @@ def _writes() -> Iterator[Operation]:
     yield _write("what another rubric's model answered", "call.other.e.q.0")
     yield _write("a blocked site", "blocked.example_org", _J)
     yield _write("a checkpoint", "checkpoint.1", _T, _R)
+    yield _write("a chunk of a checkpoint's file", "weights.abc.0-9", _T)
     yield _write("a cancellation", "cancel", _F)
     yield _write("the feeder's lease", "lease.feeder", _F)
     yield _write("the archiver's lease", "lease.archiver", _A)
@@ -85,6 +86,7 @@ _READERS: dict[str, tuple[Access, ...]] = {
     "JUDGED": (_F, _J, _T, _M, *_OUTSIDE),
     "CALLS": (_J, _M, _C),
     "BLOCKLIST": (_F, _M),
+    "WEIGHTS": (_P, _T, _M),
     "CHECKPOINTS": (_F, _P, _T, _M, *_OUTSIDE),
     "HEARTBEATS": (_F, _M),
     "LEASES": (_F, _M, _A),
@@ -127,6 +129,7 @@ def _queues() -> Iterator[Operation]:
 def _administration() -> Iterator[Operation]:
     for verb in ("CREATE", "UPDATE", "DELETE", "PURGE", "SNAPSHOT", "RESTORE", "LEADER.STEPDOWN", "MSG.DELETE"):
         yield _ask("administer", f"STREAM.{verb}", f"{_API}.STREAM.{verb}.r_JUDGED")
+    yield _ask("administer", "STREAM.PURGE of WEIGHTS", f"{_API}.STREAM.PURGE.r_WEIGHTS", _T)
     yield _ask("administer", "STREAM.LIST", f"{_API}.STREAM.LIST")
     yield _ask("administer", "STREAM.NAMES", f"{_API}.STREAM.NAMES")
     for stream in ("EPISODES1", "TASKS"):
@@ -154,6 +157,7 @@ def _listening() -> Iterator[Operation]:
     yield _hear("to trajectories", "r.trajectory.>", _F, _M, *_OUTSIDE)
     yield _hear("to judgements", "r.judged.train.>", _F, _T, _M, *_OUTSIDE)
     yield _hear("to checkpoints", "r.checkpoint.>", _F, _P, _M, *_OUTSIDE)
+    yield _hear("to chunks of checkpoints' files", "r.weights.>", _M)
     yield _hear("to heartbeats", "r.heartbeat.>", _F, _M)
     yield _hear("to the feeder's lease", "r.lease.feeder", _F, _M)
     yield _hear("to positions", "r.position.>", _M, _C, _A)

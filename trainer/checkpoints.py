@@ -22,13 +22,14 @@ import msgspec
 
 from schemas.errors import CheckpointCorrupt, ConfigurationError, TrainerError
 from schemas.messages import FileHash
+from trainer.collapse import GuardMemory
 from trainer.groups import Member
 from trainer.passes import Position
 from trainer.ports import EngineFiles
 from trainer.replay import ReplayEntry
 from trainer.retention import Retention
 
-_STATE = "trainer/state.msgpack"
+STATE_FILE = "trainer/state.msgpack"
 _ABANDONED_S = 600.0
 _WEIGHT_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".gguf", ".index.json")
 
@@ -48,6 +49,7 @@ class TrainerState(msgspec.Struct, frozen=True, kw_only=True):
     """Cloning: what `val_loss` is measured on."""
     carried: tuple[Member, ...] = ()
     """Policy gradients: members of groups that are not complete yet."""
+    guard: GuardMemory = GuardMemory()
 
 
 def write_checkpoint(
@@ -68,7 +70,7 @@ def write_checkpoint(
         for file in model_files(base) if base is not None else ():
             shutil.copyfile(file, writing / file.name)
         engine.write(writing)
-        (writing / _STATE).write_bytes(msgspec.msgpack.encode(state))
+        (writing / STATE_FILE).write_bytes(msgspec.msgpack.encode(state))
         files = hash_files(writing)
         _to_disk(writing, files)
         final = root / f"v{state.version:06d}-{_digest_of_all(files)}"
@@ -154,9 +156,14 @@ def verify(folder: Path, files: Sequence[FileHash]) -> None:
 def read_trainer_state(folder: Path) -> TrainerState:
     """Raises `CheckpointCorrupt` when the file is missing or cannot be read."""
     try:
-        return msgspec.msgpack.decode((folder / _STATE).read_bytes(), type=TrainerState)
+        return msgspec.msgpack.decode((folder / STATE_FILE).read_bytes(), type=TrainerState)
     except (OSError, msgspec.DecodeError) as error:
-        raise CheckpointCorrupt(f"{folder / _STATE} cannot be read: {error}") from error
+        raise CheckpointCorrupt(f"{folder / STATE_FILE} cannot be read: {error}") from error
+
+
+def holds_optimizer(folder: Path) -> bool:
+    """Whether training can go on from a version's folder, rather than only begin with its weights."""
+    return any(file.name != Path(STATE_FILE).name for file in (folder / "trainer").glob("*"))
 
 
 def prune(root: Path, *, newest: int, retention: Retention) -> None:

@@ -78,11 +78,19 @@ def open_engine(
 
 
 def follow(*, settings: "EngineSettings") -> None:
-    """The whole life of a rank other than 0: opens what rank 0 opens and runs its commands until it stops."""
+    """The whole life of a rank other than 0: opens what rank 0 opens, as often as it does, until it is dismissed."""
+    # Rank 0 makes its group anew for every engine, which takes all ranks.
+    while isinstance(command := decode((ranks := Ranks()).scatter(None)), OpenCommand):
+        engine = TrainEngine(command, ranks=ranks, settings=settings)
+        engine.follow()
+        engine.close()
+
+
+def dismiss_ranks() -> None:
+    """For rank 0, with no engine open: lets the other ranks end."""
     ranks = Ranks()
-    command = decode(ranks.scatter(None))
-    assert isinstance(command, OpenCommand)
-    TrainEngine(command, ranks=ranks, settings=settings).follow()
+    if ranks.size > 1:
+        ranks.scatter([encode(StopCommand())] * ranks.size)
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,8 @@ class TrainEngine:
     """Built by `open_engine` on every rank."""
 
     def __init__(self, command: OpenCommand, *, ranks: Ranks, settings: EngineSettings) -> None:
+        self.rate_factor = 1.0
+        """Of every learning rate. Only rank 0's counts."""
         folder = Path(command.folder)
         self._base = base_of(folder)
         self._ranks = ranks
@@ -231,7 +241,7 @@ class TrainEngine:
     def _step(self, items: Sequence[Item], rate: float, num_updates: int, *, critic: bool) -> StepResult:
         shares = deal(items, num_ranks=self._ranks.size, micro_batch=self._algorithm.per_device_train_batch_size)
         num_tokens = sum(int((item.targets.weights != 0).sum()) for item in items)
-        rate = warmed_up(rate, num_updates=num_updates, warmup_steps=self._algorithm.warmup_steps)
+        rate = self.rate_factor * warmed_up(rate, num_updates=num_updates, warmup_steps=self._algorithm.warmup_steps)
         commands = [TrainCommand(share, rate, critic) for share in shares]
         self._send(commands)
         sums = self._train(commands[0])

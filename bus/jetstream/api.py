@@ -52,6 +52,10 @@ class ConsumerInfo(Response, frozen=True):
     num_waiting: int = 0
 
 
+class Purged(Response, frozen=True):
+    purged: int = 0
+
+
 class PubAck(Response, frozen=True):
     stream: str = ""
     seq: int = 0

@@ -1,11 +1,12 @@
-"""What exists on the server: streams and consumers, as workers may ask for them. Nothing here creates or changes anything."""
+"""What exists on the server: streams and consumers, as workers may ask for them, and their own records taken back. Nothing
+here creates a stream or consumer, or changes its configuration."""
 
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import structlog
 
-from bus.jetstream.api import CONSUMER_NOT_FOUND, STREAM_NOT_FOUND, ApiError, ConsumerInfo, Response, StreamInfo, ask
+from bus.jetstream.api import CONSUMER_NOT_FOUND, STREAM_NOT_FOUND, ApiError, ConsumerInfo, Purged, Response, StreamInfo, ask
 from bus.jetstream.link import Link
 from bus.jetstream.patience import Missing, Patience, persevere
 
@@ -31,6 +32,14 @@ class Streams:
             return await self._info(stream, body)
 
         return await persevere(self.link, f"asking for stream {stream}", self.patience, attempt)
+
+    async def purge(self, stream: str, subject_filter: str) -> int:
+        """Removes every record under a filter; returns how many the last attempt found."""
+
+        async def attempt() -> int:
+            return (await self._ask(f"STREAM.PURGE.{stream}", {"filter": subject_filter}, Purged)).purged
+
+        return await persevere(self.link, f"purging {subject_filter} of {stream}", self.patience, attempt)
 
     async def explain_silence(self, stream: str) -> None:
         """Nobody answers for a stream: raises `Missing` when there is none, otherwise returns to try again."""

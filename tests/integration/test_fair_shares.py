@@ -25,6 +25,7 @@ from schemas.ids import WorkerId
 from schemas.messages import Role, Split, Task, Trajectory
 from tests.builders import RUN, task
 from tests.contract.backends import SUBJECTS
+from tests.local_weights import local_weights
 from trainer.admission import Admitter
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(120)]
@@ -65,6 +66,7 @@ async def workers(bus: JetStreamBus, *, num_slots: int, num_seats: int) -> Async
         context_config=ContextConfig(),
         model_config=ModelConfig(),
         engine=SimulatedEngine(SIMULATION),
+        sources=local_weights(bus, SUBJECTS),
     )
     async with anyio.create_task_group() as group:
         group.start_soon(policy.run)

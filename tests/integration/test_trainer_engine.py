@@ -243,7 +243,7 @@ on_ranks(Path(sys.argv[1]))
 
 def on_ranks(base: Path) -> None:
     """What each of two processes runs: rank 0 prints its losses, the other follows."""
-    from trainer.engine import follow
+    from trainer.engine import dismiss_ranks, follow
 
     if os.environ["RANK"] != "0":
         follow(settings=settings(2))
@@ -262,6 +262,9 @@ def on_ranks(base: Path) -> None:
         losses = [engine.train(cloning_items(samples)).loss for _ in range(3)]
         state = engine.state()
         logprob = float(engine.completion_logprobs(samples[:2])[1][0])
+    with open_engine(base, settings=settings(2)) as engine:
+        assert engine.train(cloning_items(samples)).loss == losses[0], "the other rank opens the next engine too"
+    dismiss_ranks()
     print("LOSSES", *losses, "STATE", float(sum(weight.double().sum() for weight in state.policy.weights.values())), logprob)
 
 

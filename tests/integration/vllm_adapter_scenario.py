@@ -58,7 +58,9 @@ async def send(group: TaskGroup, story: Story, version: int) -> None:
 
 
 async def main(base: Path, adapters: list[Path]) -> dict[str, object]:
-    settings = VllmSettings(folder=base, version=PolicyVersion(0), policy=POLICY, max_pictures=5, seed=7, lora=LORA)
+    settings = VllmSettings(
+        folder=base, version=PolicyVersion(0), policy=POLICY, cutoff_len=1024, max_pictures=5, seed=7, lora=LORA
+    )
     async with VllmEngine(settings) as engine:
         story = Story(engine, base)
         with anyio.fail_after(60):

@@ -28,6 +28,8 @@ _PORTS = {
         "evidence",
         "blocklist",
         "backlog",
+        "side_by_side",
+        "weight_chunks",
     )
 }
 """What the domain packages may know of the bus: never an adapter, a server or an encoding."""

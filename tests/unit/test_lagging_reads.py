@@ -17,6 +17,7 @@ from schemas.messages import Checkpoint, FileHash, Outcome, RecordRef, Task, Tra
 from tests.builders import RUN, WORKER, observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS
 from tests.lagging import LaggingBus
+from tests.local_weights import local_weights
 from trainer.admission import Admitter
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
@@ -146,7 +147,7 @@ async def test_weights_that_were_heard_of_are_loaded_though_the_newest_is_not_sh
         loaded.append(version)
         done.set()
 
-    weights = AnnouncedWeights(bus, SUBJECTS, load, PolicyVersion(0))
+    weights = AnnouncedWeights(bus, SUBJECTS, load, PolicyVersion(0), local_weights(bus, SUBJECTS))
     checkpoint = Checkpoint(
         run=RUN,
         version=PolicyVersion(1),

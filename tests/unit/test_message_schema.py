@@ -113,6 +113,7 @@ def test_subjects_are_those_that_the_code_makes() -> None:
         NAMES.call("rubric_v1", EpisodeId("e"), "q", 0),
         NAMES.blocked("www.example.org"),
         NAMES.checkpoint(PolicyVersion(3)),
+        NAMES.weights("00" * 32, 0, 10),
         NAMES.heartbeat(Role.JUDGE, worker),
         NAMES.cancel,
         NAMES.position("mine"),

@@ -19,6 +19,7 @@ from schemas.ids import WorkerId
 from schemas.messages import DeadLetter, Outcome, Role, Trajectory
 from tests.builders import RUN, task
 from tests.contract.backends import SUBJECTS
+from tests.local_weights import local_weights
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 CONFIG = BusConfig(run=RUN, max_payload_bytes=100_000)
@@ -59,6 +60,7 @@ async def test_an_answer_that_is_too_large_is_a_dead_letter_and_its_episode_ends
         context_config=ContextConfig(),
         model_config=ModelConfig(),
         engine=engine,
+        sources=local_weights(bus, SUBJECTS),
     )
     of = msgspec.structs.replace(task(), website="simulated:page?task=1", timeout_s=1.5)
     await chain.admit(bus, SUBJECTS, of)

@@ -1,4 +1,4 @@
-"""DeepSpeed files and the metrics log."""
+"""DeepSpeed files."""
 
 import json
 import re
@@ -10,12 +10,10 @@ import pytest
 from agents.vllm_adapters import adapter_arguments
 from ops.config_schema import build_config
 from schemas.errors import ConfigurationError
-from schemas.ids import RunName
-from schemas.training_config import AlgorithmConfig, LogConfig, LoraConfig
+from schemas.training_config import AlgorithmConfig, LoraConfig
 from tests.trainer_world import CONFIGS
 from trainer.adapter_folder import target_pattern
 from trainer.deepspeed_config import read_deepspeed_config
-from trainer.metrics import open_metrics
 
 NAMES = sorted(f"ds_config_{device}_zero{stage}.json" for device in ("cpu", "h100", "b200") for stage in (1, 2, 3))
 
@@ -110,11 +108,3 @@ def test_targets_are_whole_names(targets: tuple[str, ...], expected: list[str]) 
     ]
     pattern = target_pattern(LoraConfig(rank=1, targets=targets))
     assert [layer for layer in layers if re.fullmatch(pattern, layer)] == expected
-
-
-def test_metrics_are_lines_that_a_restart_adds_to(tmp_path: Path) -> None:
-    for version in (1, 2):
-        with open_metrics(tmp_path / "run", run=RunName("r"), algorithm=AlgorithmConfig(), log=LogConfig()) as log:
-            log.write(version, {"loss": 0.5})
-    lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
-    assert lines == [{"version": 1, "loss": 0.5}, {"version": 2, "loss": 0.5}]

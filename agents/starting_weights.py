@@ -1,0 +1,47 @@
+"""What an engine starts from: the base model where this machine has it, else what the run announced."""
+
+from pathlib import Path
+
+import anyio
+import structlog
+
+from agents.weight_sources import WeightSources
+from bus.ports import Bus
+from bus.subjects import Subjects
+from schemas.errors import CheckpointCorrupt, WeightsUnavailable
+from schemas.ids import PolicyVersion
+from schemas.messages import Checkpoint
+
+_LOOK_S = 0.5
+_SAY_S = 30.0
+_log = structlog.get_logger()
+
+
+async def starting_weights(bus: Bus, subjects: Subjects, sources: WeightSources) -> tuple[Path, PolicyVersion]:
+    """A model folder and its version. Where the base model is not on this machine, waits for the trainer.
+
+    Raises:
+        PolicyError: this machine's disk is full.
+        BusUnavailable: no server answers.
+    """
+    if sources.base is not None:
+        return sources.base, PolicyVersion(0)
+    refused = PolicyVersion(-1)
+    said_at = -_SAY_S
+    while True:
+        record = await bus.last(subjects.checkpoints, subjects.everything("checkpoint"))
+        newest = record.message if record is not None else None
+        if isinstance(newest, Checkpoint) and newest.base is not None:
+            # Adapters are loaded into an engine that has the model.
+            record = await bus.last(subjects.checkpoints, subjects.checkpoint(newest.base))
+            newest = record.message if record is not None else None
+        if isinstance(newest, Checkpoint) and newest.version > refused:
+            try:
+                return await sources.folder(newest), newest.version
+            except (CheckpointCorrupt, WeightsUnavailable) as error:
+                refused = newest.version
+                _log.error("checkpoint_refused", version=newest.version, reason=str(error))
+        if anyio.current_time() - said_at >= _SAY_S:
+            said_at = anyio.current_time()
+            _log.info("weights_awaited", reason="the base model is not on this machine, and the trainer has announced none")
+        await anyio.sleep(_LOOK_S)

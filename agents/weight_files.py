@@ -1,0 +1,58 @@
+"""Files of weights on this machine: where they were announced to be, and whether they are what was announced."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from schemas.errors import CheckpointCorrupt, PolicyError
+from schemas.messages import Checkpoint
+
+
+def announced_folder(checkpoint: Checkpoint) -> Path | None:
+    """The folder that a `file://` URI names; None for any other URI."""
+    place = urlsplit(checkpoint.uri)
+    return Path(url2pathname(place.path)) if place.scheme == "file" and place.netloc in ("", "localhost") else None
+
+
+def verify_folder(folder: Path, checkpoint: Checkpoint) -> Path:
+    """Compares every file that a policy loads with its hash; returns the folder.
+
+    Raises:
+        CheckpointCorrupt: a file is missing or differs.
+    """
+    if not checkpoint.policy_files:
+        raise CheckpointCorrupt(f"{checkpoint.uri} was announced without files")
+    for file in checkpoint.policy_files:
+        path = inside(folder, file.path)
+        if file_digest(path) != file.sha256:
+            raise CheckpointCorrupt(f"{path} does not match its hash")
+    return folder
+
+
+def inside(folder: Path, name: str) -> Path:
+    """The file of that name; raises `CheckpointCorrupt` where the name leads out of the folder."""
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise CheckpointCorrupt(f"{name} lies outside {folder}")
+    return path
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 in hexadecimal. Raises `CheckpointCorrupt` where the file cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise CheckpointCorrupt(f"{path} cannot be read: {error.strerror}") from error
+
+
+@contextmanager
+def disk_errors_named(folder: Path) -> Iterator[None]:
+    """Raises `PolicyError` where fetched weights cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise PolicyError(f"weights cannot be written to {folder} ({error.strerror}): free some space there") from error

@@ -1,0 +1,122 @@
+"""The newest versions' files on the bus, for policies that do not share the trainer's disk.
+
+Invariant: a version is announced only when every byte that a policy loads is stored, and the newest announced versions stay
+stored. What is there already is not sent again, whatever was killed: a file's chunks stand under the file's own hash.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import anyio
+import anyio.to_thread
+import structlog
+
+from bus.ports import Bus
+from bus.side_by_side import side_by_side
+from bus.subjects import Subjects
+from bus.weight_chunks import Stretch, chunk_bytes, chunk_of, put, stored, stored_files, stretches
+from schemas.config import BusConfig
+from schemas.errors import CheckpointCorrupt, StreamFull, TrainerError
+from schemas.messages import Checkpoint, FileHash, WeightChunk
+from trainer.patience import patiently
+
+_NUM_SENDERS = 4
+"""Chunks on their way at once: enough to keep server and disk busy, little enough to let heartbeats through."""
+_PROGRESS_S = 5.0
+_log = structlog.get_logger()
+
+
+class WeightPublisher:
+    """Sends versions and removes old ones, for one run's trainer."""
+
+    def __init__(self, bus: Bus, subjects: Subjects, config: BusConfig) -> None:
+        self._bus = bus
+        self._subjects = subjects
+        self._config = config
+        self._chunk_bytes = chunk_bytes(config.max_payload_bytes)
+
+    @property
+    def num_kept(self) -> int:
+        """Latest versions that stay stored."""
+        return self._config.weights_kept
+
+    async def send(self, folder: Path, checkpoint: Checkpoint) -> None:
+        """Returns once everything that a policy loads of this version is stored.
+
+        Raises:
+            TrainerError: WEIGHTS has no room for one more version.
+            CheckpointCorrupt: a file cannot be read.
+        """
+        jobs = [
+            (file, stretch)
+            for file in {file.sha256: file for file in checkpoint.policy_files}.values()
+            for stretch in await self._unsent(file)
+        ]
+        progress = _Progress(checkpoint.version, sum(end - begin for _, (begin, end) in jobs))
+
+        async def send_one(job: tuple[FileHash, Stretch]) -> None:
+            await self._send_chunk(folder, *job, progress)
+
+        await side_by_side(jobs, send_one, num_loops=_NUM_SENDERS)
+        progress.ended()
+
+    async def keep(self, announced: Sequence[Checkpoint]) -> None:
+        """Removes every file that none of these versions has."""
+        kept = {file.sha256 for checkpoint in announced for file in checkpoint.policy_files}
+        for sha256 in await patiently(partial(stored_files, self._bus, self._subjects)) - kept:
+            await patiently(partial(self._bus.purge, self._subjects.weight_chunks, self._subjects.weights_of(sha256)))
+            _log.info("weights_removed", file_sha256=sha256[:12])
+
+    async def _unsent(self, file: FileHash) -> list[Stretch]:
+        held = await patiently(partial(stored, self._bus, self._subjects, file.sha256))
+        return [stretch for stretch in stretches(file.num_bytes, self._chunk_bytes) if stretch not in held]
+
+    async def _send_chunk(self, folder: Path, file: FileHash, stretch: Stretch, progress: "_Progress") -> None:
+        chunk = await anyio.to_thread.run_sync(_read, folder, file, stretch)
+        try:
+            await patiently(partial(put, self._bus, self._subjects, chunk), outlasts_full=False)
+        except StreamFull as error:
+            raise TrainerError(
+                f"WEIGHTS has no room for version {progress.version} ({error}): raise bus_config.weights_max_gb to "
+                f"{self._config.weights_kept + 1} versions, or give the server more disk"
+            ) from error
+        progress.sent(len(chunk.data))
+
+
+def _read(folder: Path, file: FileHash, stretch: Stretch) -> WeightChunk:
+    path = folder / file.path
+    try:
+        with path.open("rb") as opened:
+            return chunk_of(file, stretch.begin, _exactly(opened, stretch))
+    except OSError as error:
+        raise CheckpointCorrupt(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _exactly(file: BinaryIO, stretch: Stretch) -> bytes:
+    file.seek(stretch.begin)
+    data = file.read(stretch.end - stretch.begin)
+    if len(data) != stretch.end - stretch.begin:
+        raise CheckpointCorrupt(f"{file.name} is shorter than when it was hashed")
+    return data
+
+
+class _Progress:
+    """Says now and then how far a version is."""
+
+    def __init__(self, version: int, num_bytes: int) -> None:
+        self.version = version
+        self._num_bytes = num_bytes
+        self._num_sent = 0
+        self._begun_at = self._said_at = anyio.current_time()
+
+    def sent(self, num_bytes: int) -> None:
+        self._num_sent += num_bytes
+        if anyio.current_time() - self._said_at >= _PROGRESS_S:
+            self._said_at = anyio.current_time()
+            _log.info("weights_sending", version=self.version, sent_mb=self._num_sent // 10**6, of_mb=self._num_bytes // 10**6)
+
+    def ended(self) -> None:
+        seconds = anyio.current_time() - self._begun_at
+        _log.info("weights_sent", version=self.version, megabytes=round(self._num_sent / 1e6, 1), seconds=round(seconds, 2))
