@@ -38,7 +38,7 @@ _NAME = "trainer-1"
 _HELD_BACK_S = 0.3
 _STANDSTILL_S = 5.0
 """An objective that waits for further judgements gets a batch more after so long."""
-_MOST_MISSES = 5
+MOST_MISSES = 3
 _LOOK_S, _LOOK_RARELY_S = 0.001, 0.02
 _BRIEFLY_BEFORE = (Phase.TRAINING, Phase.SAVING, Phase.WRITTEN)
 _REWARDS = (1.0, 0.0, 1.0, 1.0, None, 1.0, 0.0, 1.0)
@@ -157,7 +157,7 @@ class Drill:
             await self._until(process, log, wanted, began)
             os.kill(pid, signal.SIGSTOP)
             moment = await self._moment(process, log)
-            if moment.phase is wanted.phase or misses == _MOST_MISSES or moment.newest_announced >= self._last - 1:
+            if moment.phase is wanted.phase or misses == MOST_MISSES or moment.newest_announced >= self._last - 1:
                 break
             misses += 1
             os.kill(pid, signal.SIGCONT)
