@@ -38,7 +38,7 @@ _NAME = "trainer-1"
 _HELD_BACK_S = 0.3
 _STANDSTILL_S = 5.0
 """An objective that waits for further judgements gets a batch more after so long."""
-_MOST_MISSES = 5
+MOST_MISSES = 3
 _LOOK_S, _LOOK_RARELY_S = 0.001, 0.02
 _BRIEFLY_BEFORE = (Phase.TRAINING, Phase.SAVING, Phase.WRITTEN)
 _REWARDS = (1.0, 0.0, 1.0, 1.0, None, 1.0, 0.0, 1.0)
@@ -90,6 +90,7 @@ class Drill:
     loading_s: float = 5.0
     training_s: float = 1.0
     _process: BaseProcess | None = None
+    _log: Log | None = None
     _held: bool = False
     """Whether no further judgements are given, so that the trainer comes to wait."""
     _before: frozenset[int] = frozenset()
@@ -130,6 +131,8 @@ class Drill:
             await anyio.sleep(_HELD_BACK_S)
             if self._held:
                 continue
+            if self._log is None or not self._log.waits:
+                since = time.monotonic()
             if self.announced != last or time.monotonic() - since > _STANDSTILL_S:
                 last, since = self.announced, time.monotonic()
                 for index in range(given, min(given + BATCH, len(self.trajectories))):
@@ -137,7 +140,7 @@ class Drill:
                 given += BATCH
 
     def _start(self) -> tuple[BaseProcess, Log]:
-        log = Log(self.folder.logs / f"{_NAME}.log")
+        self._log = log = Log(self.folder.logs / f"{_NAME}.log")
         self._before = frozenset(folders(self.folder.checkpoints))
         self.num_starts += 1
         self._process = start_trainer(self.folder.path, _NAME)
@@ -154,7 +157,7 @@ class Drill:
             await self._until(process, log, wanted, began)
             os.kill(pid, signal.SIGSTOP)
             moment = await self._moment(process, log)
-            if moment.phase is wanted.phase or misses == _MOST_MISSES or moment.newest_announced >= self._last - 1:
+            if moment.phase is wanted.phase or misses == MOST_MISSES or moment.newest_announced >= self._last - 1:
                 break
             misses += 1
             os.kill(pid, signal.SIGCONT)

@@ -18,7 +18,7 @@ from pathlib import Path
 import anyio
 
 from benchmarks.report import RESULTS, Report
-from benchmarks.trainer_drill import BATCH, Drill, Kill, Wanted, opened
+from benchmarks.trainer_drill import BATCH, MOST_MISSES, Drill, Kill, Wanted, opened
 from benchmarks.trainer_moments import Phase
 from ops.recipes import objective_names
 from schemas.messages import Checkpoint
@@ -138,7 +138,7 @@ def main() -> int:
     for objective in options.objective:
         with tempfile.TemporaryDirectory() as folder:
             wanted = Wanted.drawn(options.kills, options.seed)
-            num_versions = sum(moment.num_published for moment in wanted) + options.kills // 2 + _SPARE_VERSIONS
+            num_versions = sum(moment.num_published for moment in wanted) + MOST_MISSES * options.kills + _SPARE_VERSIONS
             outcomes.append(
                 anyio.run(
                     lambda: compare(Path(folder), objective, wanted, num_versions=num_versions, limit_s=_LIMIT_S)  # noqa: B023

@@ -63,6 +63,11 @@ class Log:
         self._offset = path.stat().st_size if path.exists() else 0
         self.events: list[str] = []
 
+    @property
+    def waits(self) -> bool:
+        """Whether the trainer has taken nothing in since it resumed or published."""
+        return Moment(self.read(), writes=False, newest_written=0, newest_announced=0).phase is Phase.WAITING
+
     def read(self) -> list[str]:
         if self._path.exists():
             with self._path.open("rb") as file:
