@@ -12,7 +12,7 @@ A pure function of chain and configuration, so that any worker that reads the sa
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.action_space import ActionSpace
 from agents.describing import describe
@@ -44,6 +44,35 @@ class Window:
 
     messages: tuple[ChatMessage, ...]
     pictures: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The windows for one observation: the whole one, and those with some of the oldest rounds left out."""
+
+    task: Task
+    history: Sequence[Round]
+    current: Observation
+    context: ContextConfig
+    model: ModelConfig
+
+    def without(self, num_dropped: int) -> Window:
+        """So many rounds fewer have a picture; like all older ones they keep their line."""
+        fewer = replace(self.context, num_rounds=self._num_shown - num_dropped)
+        return build_window(self.task, self.history, self.current, context=fewer, model=self.model)
+
+    def asked_with(self, pictures: Sequence[int]) -> Window:
+        """The window with so many pictures as an answer names; the whole one for an answer that names none, or more."""
+        num_dropped = self._num_shown + 1 - len(pictures) if pictures else 0
+        return self.without(max(0, num_dropped))
+
+    def shortened(self, num_dropped: int) -> tuple[ChatMessage, ...] | None:
+        """The messages of such a window; None when there are not so many rounds."""
+        return self.without(num_dropped).messages if num_dropped <= self._num_shown else None
+
+    @property
+    def _num_shown(self) -> int:
+        return min(self.context.num_rounds, len(self.history))
 
 
 def build_window(

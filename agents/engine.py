@@ -1,7 +1,8 @@
 """What a policy worker asks of whatever produces answers: vLLM in this process, a remote endpoint, or a scripted oracle."""
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, Self
@@ -18,15 +19,31 @@ class ChatMessage:
     content: tuple[str | Picture, ...]
 
 
+Shortened = Callable[[int], tuple[ChatMessage, ...] | None]
+"""The messages with so many of the oldest rounds left out; None when there are not so many."""
+
+
+def _nothing_to_leave_out(num_dropped: int) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """One answer to be generated."""
+    """One answer to be generated. An engine whose model cannot read all of it answers a `shorter` one."""
 
     messages: tuple[ChatMessage, ...]
     observation: Observation
     """What is answered; only a scripted oracle looks at it, a model sees `messages` alone."""
     greedy: bool = False
     """Decode with temperature 0."""
+    num_dropped: int = 0
+    """Rounds that `messages` leaves out."""
+    shortened: Shortened = _nothing_to_leave_out
+
+    def shorter(self) -> "GenerationRequest | None":
+        """The same with its oldest round left out; None when only the current one is left."""
+        messages = self.shortened(self.num_dropped + 1)
+        return None if messages is None else replace(self, messages=messages, num_dropped=self.num_dropped + 1)
 
     @property
     def pictures(self) -> tuple[Picture, ...]:
@@ -50,6 +67,8 @@ class Generation:
     """Natural logarithms, one a completion token, of the distribution that was sampled from."""
     versions: tuple[VersionSpan, ...] = ()
     temperature: float = 1.0
+    num_dropped: int = 0
+    """Rounds that were left out of the request's front, so that prompt and answer fit."""
 
 
 class Engine(AbstractAsyncContextManager["Engine"], Protocol):
@@ -72,6 +91,7 @@ class Engine(AbstractAsyncContextManager["Engine"], Protocol):
 
         Raises:
             PolicyError: this request could not be answered; another attempt may succeed.
+            PromptTooLong: it does not fit, all earlier rounds left out.
             EngineFailed: nothing can be answered any more.
         """
         ...

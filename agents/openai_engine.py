@@ -9,8 +9,10 @@ import openai
 
 from agents.engine import ChatMessage, Generation, GenerationRequest, Weightless
 from schemas.config import PolicyConfig
-from schemas.errors import ConfigurationError, PolicyError
+from schemas.errors import ConfigurationError, PolicyError, PromptTooLong
 from schemas.messages import Picture
+
+_TOO_LONG = ("context_length_exceeded", "input_tokens", "input_text")
 
 
 class OpenAIEngine(Weightless):
@@ -43,12 +45,19 @@ class OpenAIEngine(Weightless):
         """Log-probabilities stand in the answer when the server gives them; token ids never do.
 
         Raises:
+            PromptTooLong: the endpoint refuses the length, all earlier rounds left out.
             PolicyError: the endpoint could not be reached, took too long, or failed.
             ConfigurationError: it refuses the key, or does not know the model or the path.
         """
         where = f"{self._client.base_url} (model {self._policy.base_model!r})"
         try:
-            return await self._complete(request)
+            while True:
+                try:
+                    return await self._complete(request)
+                except openai.BadRequestError as error:
+                    if not _is_too_long(error):
+                        raise
+                    request = _shorter(request, where, error)
         except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
             raise ConfigurationError(
                 f"{where} refuses the request: {error}; check policy_config.base_url, base_model and the key in "
@@ -68,16 +77,34 @@ class OpenAIEngine(Weightless):
         }
         if self._gives_logprobs:
             try:
-                return _generation(await self._client.chat.completions.create(**arguments, logprobs=True), temperature)
-            except openai.BadRequestError:
+                return _generation(
+                    await self._client.chat.completions.create(**arguments, logprobs=True), request, temperature
+                )
+            except openai.BadRequestError as error:
                 # Either logprobs are refused here, or the request is bad anyway: the next lines tell.
-                pass
-        answer = _generation(await self._client.chat.completions.create(**arguments), temperature)
+                if _is_too_long(error):
+                    raise
+        answer = _generation(await self._client.chat.completions.create(**arguments), request, temperature)
         self._gives_logprobs = False
         return answer
 
 
-def _generation(answer: Any, temperature: float) -> Generation:
+def _is_too_long(error: openai.BadRequestError) -> bool:
+    """By the endpoint's own word for it: a code of OpenAI's, or the parameter that vLLM names."""
+    return error.code in _TOO_LONG or error.param in _TOO_LONG
+
+
+def _shorter(request: GenerationRequest, where: str, error: openai.BadRequestError) -> GenerationRequest:
+    shorter = request.shorter()
+    if shorter is None:
+        raise PromptTooLong(
+            f"{where} cannot read step {request.observation.step} of {request.observation.episode} without any earlier round: "
+            f"{error}; take a model with a longer context, lower policy_config.max_new_tokens, or show less of a page"
+        ) from error
+    return shorter
+
+
+def _generation(answer: Any, request: GenerationRequest, temperature: float) -> Generation:
     if not answer.choices:
         raise PolicyError("the endpoint's answer holds no choice")
     choice = answer.choices[0]
@@ -88,6 +115,7 @@ def _generation(answer: Any, temperature: float) -> Generation:
         finish_reason=choice.finish_reason or "",
         logprobs=tuple(token.logprob for token in tokens or ()),
         temperature=temperature,
+        num_dropped=request.num_dropped,
     )
 
 

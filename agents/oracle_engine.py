@@ -1,5 +1,6 @@
 """The scripted oracle as a policy: tokenised demonstrations of the steps that the page itself points out."""
 
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -9,6 +10,7 @@ from agents.action_space import ActionSpace
 from agents.demonstration import demonstrated_action
 from agents.describing import describe
 from agents.engine import Generation, GenerationRequest, Weightless
+from agents.fitting import fitted
 from agents.rendering import render_action
 from agents.tokens import PromptTokenizer
 from schemas.errors import PolicyError
@@ -29,10 +31,12 @@ class OracleEngine(Weightless):
         thought: str = "Click the button.",
         grid: int = 10,
         space: ActionSpace = _STANDARD,
+        max_prompt: int = sys.maxsize,
     ) -> None:
         """
         Args:
             thought: said before a click into the oracle's box.
+            max_prompt: tokens that a prompt may have.
             grid: that such clicks are rounded to; every other step is said to a whole number of the 0-1000 scale.
         """
         self._tokenizer = PromptTokenizer(folder)
@@ -40,15 +44,18 @@ class OracleEngine(Weightless):
         self._thought = thought
         self._grid = grid
         self._space = space
+        self._max_prompt = max_prompt
 
     async def generate(self, request: GenerationRequest) -> Generation:
         """Raises `PolicyError` when the page offers no oracle: only tasks of a scripted suite can be demonstrated."""
         text = self._response(request.observation)
+        request, _ = fitted(request, self._tokenizer, self._max_prompt)
         return Generation(
             text=text,
             finish_reason="stop",
             prompt_tokens=tuple(self._tokenizer.expanded_prompt(request.messages)),
             completion_tokens=(*self._tokenizer.encode(text), self._tokenizer.end_of_turn),
+            num_dropped=request.num_dropped,
         )
 
     def _response(self, observation: Observation) -> str:

@@ -91,6 +91,10 @@ class PromptTokenizer:
             tokens.extend([token] * repeats)
         return tokens
 
+    def length(self, tokens: Sequence[int], pictures: Sequence[Picture]) -> int:
+        """Tokens of the expanded prompt, from those with one placeholder a picture."""
+        return len(tokens) + sum(self.scale.num_tokens(picture) - 1 for picture in pictures)
+
     def encode(self, text: str) -> list[int]:
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return tokens

@@ -1,6 +1,7 @@
 """vLLM on one thread of this process: everything that touches the engine runs there, between two of its steps.
 
-Invariant: weights change only between steps, so every token belongs to exactly one policy version.
+Invariant: weights change only between steps, and an adapter is its request's to the end, so every token belongs to exactly one
+policy version.
 
 The engine core runs in the process (no EngineCore child): one import of vLLM instead of three, no serialisation of pictures,
 and a death of the engine is an exception here or the end of the process, never a silent hang.
@@ -19,11 +20,14 @@ from typing import TYPE_CHECKING, Any
 from PIL import Image
 
 from agents.engine import Generation
+from agents.fitting import max_prompt
 from agents.tokens import PromptTokenizer
+from agents.vllm_adapters import VllmAdapters, adapter_arguments, adapter_spans, require_adapters
 from schemas.config import PolicyConfig
 from schemas.errors import ConfigurationError, PolicyError
 from schemas.ids import PolicyVersion
 from schemas.messages import Picture, VersionSpan
+from schemas.training_config import LoraConfig
 
 if TYPE_CHECKING:
     from vllm import SamplingParams
@@ -57,10 +61,14 @@ class VllmSettings:
     folder: Path
     version: PolicyVersion
     policy: PolicyConfig
+    cutoff_len: int
+    """Tokens of prompt and completion that training takes."""
     max_pictures: int
     """Pictures in one prompt."""
     seed: int
     """Of the sampler; two workers of one run must not share it."""
+    lora: LoraConfig = LoraConfig()
+    """Which adapters later versions are; by default they are whole models."""
 
 
 @dataclass
@@ -70,6 +78,7 @@ class VllmCore:
     settings: VllmSettings
     tokenizer: PromptTokenizer
     _llm: "LLMEngine" = field(init=False)
+    _adapters: VllmAdapters = field(init=False)
     _params: "Mapping[bool, SamplingParams]" = field(init=False)
     _refusals: tuple[type[Exception], ...] = field(init=False)
 
@@ -115,8 +124,15 @@ class VllmCore:
         for name in _NOISY:  # behind the start, which resets levels
             logging.getLogger(name).setLevel(logging.ERROR)
         self._llm.set_weight_version(str(self.settings.version))
+        self._adapters = VllmAdapters(self._llm)
         self._refusals = (ValueError, OSError, VLLMClientError)
         self._params = {greedy: self._sampling(greedy=greedy) for greedy in (False, True)}
+
+    @property
+    def max_prompt(self) -> int:
+        """Tokens that a prompt may have."""
+        settings = self.settings
+        return max_prompt(settings.policy, min(settings.cutoff_len, _max_model_len(settings)))
 
     def _sampling(self, *, greedy: bool) -> "SamplingParams":
         from vllm import SamplingParams
@@ -165,7 +181,9 @@ class VllmCore:
             PolicyError: the engine refuses the prompt.
         """
         try:
-            internal: str = self._llm.add_request(request_id, prepared, self._params[greedy])
+            internal: str = self._llm.add_request(
+                request_id, prepared, self._params[greedy], lora_request=self._adapters.newest
+            )
         except self._refusals as error:
             raise PolicyError(f"vLLM refuses the request: {error}") from error
         return internal
@@ -182,11 +200,18 @@ class VllmCore:
         return [output for output in self._llm.step() if output.finished]
 
     def load(self, folder: Path, version: PolicyVersion) -> "list[RequestOutput]":
-        """Replaces the weights in place; returns what finished while the device was drained.
+        """Replaces the weights in place; returns what finished meanwhile.
 
-        Requests in flight are kept: their keys, values and picture features are computed anew under the new weights, and
-        every cache that depends on weights is emptied (a picture seen before would otherwise end the engine).
+        Requests in flight are kept. Where the weights are adapters, they finish under those they began with. Otherwise their
+        keys, values and picture features are computed anew under the new weights, and every cache that depends on weights is
+        emptied (a picture seen before would otherwise end the engine).
+
+        Raises:
+            ConfigurationError: adapters where whole models are expected, or the other way round.
         """
+        require_adapters(folder, self.settings.lora)
+        if self.settings.lora.active:
+            return self._adapters.load(folder, version, self.step)
         core = self._llm.engine_core.engine_core
         core.pause_scheduler("keep", clear_cache=False)
         finished: list[RequestOutput] = []
@@ -208,16 +233,20 @@ class VllmCore:
             prompt_tokens=tuple(output.prompt_token_ids or ()),
             completion_tokens=tokens,
             logprobs=tuple(completion.logprobs.logprobs),
-            versions=tuple(
-                VersionSpan(start=span.start, end=span.end, version=PolicyVersion(int(span.version)))
-                for span in completion.weight_versions or ()
-            ),
+            versions=adapter_spans(output) or _spans(completion),
             temperature=0.0 if greedy else self.settings.policy.temperature,
         )
 
     def close(self) -> None:
         self._llm.renderer.shutdown()
         self._llm.engine_core.shutdown()
+
+
+def _spans(completion: Any) -> tuple[VersionSpan, ...]:
+    return tuple(
+        VersionSpan(start=span.start, end=span.end, version=PolicyVersion(int(span.version)))
+        for span in completion.weight_versions or ()
+    )
 
 
 def _repack_heads(model: Any) -> None:
@@ -233,7 +262,7 @@ def _repack_heads(model: Any) -> None:
 def _arguments(settings: VllmSettings, *, on_cpu: bool) -> dict[str, Any]:
     policy, model = settings.policy, _model_config(settings.folder)
     text = model.get("text_config", model)
-    max_model_len = min(policy.max_model_len, text.get("max_position_embeddings", policy.max_model_len))
+    max_model_len = _max_model_len(settings)
     # vLLM would narrow a float32 model by itself, and its log-probabilities would no longer be the trainer's.
     dtype = "float32" if policy.dtype == "auto" and _dtype(model) == "float32" else policy.dtype
     common = {
@@ -246,7 +275,7 @@ def _arguments(settings: VllmSettings, *, on_cpu: bool) -> dict[str, Any]:
         "limit_mm_per_prompt": {"image": settings.max_pictures, "video": 0},
         "disable_log_stats": True,
         "use_tqdm_on_load": False,
-    }
+    } | adapter_arguments(settings.lora, on_cpu=on_cpu)
     if not on_cpu:
         return common | {"gpu_memory_utilization": policy.gpu_memory_utilization}
     return common | {
@@ -255,6 +284,12 @@ def _arguments(settings: VllmSettings, *, on_cpu: bool) -> dict[str, Any]:
         "mm_processor_cache_gb": _CPU_PICTURE_CACHE_GB,
         "kv_cache_memory_bytes": _cpu_kv_bytes(text, max_model_len * policy.max_num_seqs),
     }
+
+
+def _max_model_len(settings: VllmSettings) -> int:
+    model, most = _model_config(settings.folder), settings.policy.max_model_len
+    longest: int = min(most, model.get("text_config", model).get("max_position_embeddings", most))
+    return longest
 
 
 def _cpu_kv_bytes(text: Mapping[str, Any], num_tokens: int) -> int:

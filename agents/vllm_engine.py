@@ -4,7 +4,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,7 @@ import anyio.to_thread
 import structlog
 
 from agents.engine import Generation, GenerationRequest
+from agents.fitting import fitted
 from agents.tokens import PromptTokenizer
 from agents.vllm_core import VllmCore, VllmSettings
 from schemas.errors import EngineFailed, MillraceError, PolicyError
@@ -84,6 +85,7 @@ class VllmEngine:
 
     def __init__(self, settings: VllmSettings) -> None:
         self._core = VllmCore(settings, PromptTokenizer(settings.folder))
+        self._max_prompt = self._core.max_prompt
         self._timeout_s = settings.policy.vllm_timeout
         self._version = settings.version
         self._commands: queue.SimpleQueue[_Command] = queue.SimpleQueue()
@@ -113,14 +115,16 @@ class VllmEngine:
 
     async def generate(self, request: GenerationRequest) -> Generation:
         self._check()
-        tokens, pictures = self._core.tokenizer.prompt(request.messages), request.pictures
+        request, tokens = fitted(request, self._core.tokenizer, self._max_prompt)
         request_id = str(next(self._ids))
         pending: _Pending[Generation] = _Pending()
         try:
             with anyio.fail_after(self._timeout_s):
-                prepared = await anyio.to_thread.run_sync(self._core.prepare, tokens, pictures, limiter=self._preparing)
+                prepared = await anyio.to_thread.run_sync(
+                    self._core.prepare, tokens, request.pictures, limiter=self._preparing
+                )
                 self._ask(_Submit(request_id, prepared, request.greedy, pending))
-                return await pending.result()
+                return replace(await pending.result(), num_dropped=request.num_dropped)
         except TimeoutError as error:
             raise PolicyError(f"vLLM gave no answer within policy_config.vllm_timeout ({self._timeout_s:g} s)") from error
         finally:

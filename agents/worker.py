@@ -17,7 +17,7 @@ import structlog
 from anyio.abc import TaskGroup
 
 from agents.action_space import ActionSpace
-from agents.context import Round, build_window
+from agents.context import Round, Windows
 from agents.engine import Engine, Generation, GenerationRequest
 from agents.histories import Histories
 from agents.parsing import parse_response
@@ -172,11 +172,17 @@ class PolicyWorker:
         if observation is None:
             return
         history = await self._histories.before(observation)
-        window = build_window(history.task, history.rounds, observation, context=self._context, model=self._model)
-        request = GenerationRequest(messages=window.messages, observation=observation, greedy=history.task.greedy)
+        windows = Windows(history.task, history.rounds, observation, self._context, self._model)
+        request = GenerationRequest(
+            messages=windows.without(0).messages,
+            observation=observation,
+            greedy=history.task.greedy,
+            shortened=windows.shortened,
+        )
         begun_at = time.monotonic()
         generation = await self._engine.generate(request)
-        step = self._step_request(observation, window.pictures, generation, begun_at - taken_at, time.monotonic() - begun_at)
+        pictures = windows.without(generation.num_dropped).pictures
+        step = self._step_request(observation, pictures, generation, begun_at - taken_at, time.monotonic() - begun_at)
         try:
             await chain.answer(self._bus, self._subjects, wake.observation_seq, step)
         except ChainConflict:

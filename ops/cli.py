@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         ("one worker of a run, on any machine", roles),
         ("look into a run", reading),
         ("judge again, and compare judges", judging),
-        ("store episodes", stored),
+        ("store episodes and models", stored),
         ("tasks and their sites", tasks),
         ("administer", administration),
     ):

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from PIL import Image, ImageDraw, ImageFont
 
+from ops.click_mark import draw_click
+
 _FRAME_HEIGHT = 420
 _MOST_COLUMNS = 6
 _GAP = 16
 _CAPTION = 44
 _HEADER = 40
-_PAPER, _INK, _FAINT, _CLICK, _HALO = "#ffffff", "#202020", "#8a8a8a", "#e0245e", "#ffffff"
+_PAPER, _INK, _FAINT = "#ffffff", "#202020", "#8a8a8a"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,23 +60,8 @@ def _drawn(frame: Frame, number: int) -> Image.Image:
     small = picture.height < _FRAME_HEIGHT
     picture = picture.resize((width, _FRAME_HEIGHT), Image.Resampling.NEAREST if small else Image.Resampling.LANCZOS)
     if frame.point is not None:
-        _draw_click(picture, frame.point[0] / 1000 * width, frame.point[1] / 1000 * _FRAME_HEIGHT, number)
+        draw_click(picture, frame.point[0] / 1000 * width, frame.point[1] / 1000 * _FRAME_HEIGHT, number)
     return picture
-
-
-def _draw_click(picture: Image.Image, x: float, y: float, number: int) -> None:
-    draw = ImageDraw.Draw(picture)
-    # Twice, so that the mark stands out on any page: a broad light line below the coloured one.
-    for colour, thick in ((_HALO, 6), (_CLICK, 3)):
-        draw.ellipse((x - 15, y - 15, x + 15, y + 15), outline=colour, width=thick)
-        for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-            draw.line((x + 9 * dx, y + 9 * dy, x + 24 * dx, y + 24 * dy), fill=colour, width=thick)
-    # The number stands beside the mark, on the side that has room.
-    side = 1 if x < picture.width - 50 else -1
-    below = 1 if y < picture.height - 50 else -1
-    cx, cy = x + 26 * side, y + 26 * below
-    draw.ellipse((cx - 12, cy - 12, cx + 12, cy + 12), fill=_CLICK, outline=_HALO, width=2)
-    draw.text((cx, cy), str(number), _HALO, _font(15), anchor="mm")
 
 
 def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:

@@ -28,6 +28,7 @@ from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Judgement, Role, Split
+from trainer.adapter_folder import holds_adapters
 from trainer.scores import mean_reward, score
 
 _Z95 = 1.959963985
@@ -83,7 +84,7 @@ async def main(run_dir: Path, checkpoint: str, overrides: Sequence[str]) -> int:
     run = RunFolder(run_dir)
     model = checkpoint_folder(run, checkpoint)
     folder = RunFolder(run.path / "evaluations" / _label(run, model))
-    config = evaluation_config(run, model, folder, overrides)
+    config = evaluation_config(run, whole_model(run, model), folder, overrides)
     folder.create(config)
     with (
         (folder.logs / "evaluate.out").open("a") as output,
@@ -108,12 +109,24 @@ def checkpoint_folder(run: RunFolder, checkpoint: str) -> Path:
         folder = Path(base).resolve()
     else:
         folder = next(run.checkpoints.glob(f"v{int(checkpoint):06d}-*"), run.checkpoints / f"v{int(checkpoint):06d}")
-    if not (folder / "config.json").is_file():
+    if not (folder / "config.json").is_file() and not holds_adapters(folder):
         kept = ", ".join(str(int(path.name[1:7])) for path in sorted(run.checkpoints.glob("v[0-9]*-*")))
         raise ConfigurationError(
             f"{folder} is not the folder of a model: write a version that is kept (0{', ' if kept else ''}{kept}) or a folder"
         )
     return folder
+
+
+def whole_model(run: RunFolder, folder: Path) -> Path:
+    """A checkpoint as a model that can be served by itself: adapters are merged with their base, once."""
+    if not holds_adapters(folder):
+        return folder
+    from trainer.merging import merge
+
+    merged = run.path / "evaluations" / "merged" / folder.name
+    if not merged.exists():
+        merge(folder, merged)
+    return merged
 
 
 def _label(run: RunFolder, model: Path) -> str:
@@ -134,6 +147,7 @@ def evaluation_config(run: RunFolder, model: Path, folder: RunFolder, overrides:
             "feeder_config.mode=eval",
             f"policy_config.base_model={model}",
             "policy_config.checkpoint_path=''",
+            "trainer_config.lora.rank=0",
             *overrides,
         ],
     )

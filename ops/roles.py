@@ -116,19 +116,10 @@ async def _serve(folder: RunFolder, config: Config) -> None:
 
 
 async def _feed(post: Post) -> None:
+    from ops.run_tasks import tasks_of
     from trainer.feeder import Feeder
-    from trainer.task_files import TaskSpec, read_tasks
 
     config, env = post.config, post.config.env_config
-
-    def tasks(name: str) -> tuple[TaskSpec, ...]:
-        file = Path(config.data_path) / name
-        if config.browser_config.engine == "simulated":
-            from ops.simulation.material import ensure_task_file
-
-            ensure_task_file(file)
-        return read_tasks(file)
-
     trains, tests = config.feeder_config.mode != "eval", config.feeder_config.tests
     feeder = Feeder(
         bus=post.bus,
@@ -138,8 +129,9 @@ async def _feed(post: Post) -> None:
         status=post.status,
         feeder=config.feeder_config,
         env=env,
-        train_tasks=tasks(env.train_tasks) if trains else (),
-        test_tasks=tasks(env.test_tasks) if tests else (),
+        objective=config.objective_config,
+        train_tasks=tasks_of(config, env.train_tasks) if trains else (),
+        test_tasks=tasks_of(config, env.test_tasks) if tests else (),
     )
     await feeder.run()
 
@@ -211,11 +203,13 @@ def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
             return OpenAIEngine(policy)
         case "oracle":
             from agents.action_space import ActionSpace
+            from agents.fitting import max_prompt
             from agents.oracle_engine import OracleEngine
 
             return OracleEngine(
                 _base_model(post.config),
                 prompt_version=post.config.model_config.prompt_version,
+                max_prompt=max_prompt(policy, post.config.algorithm_config.cutoff_len),
                 space=ActionSpace.of(post.config.context_config),
             )
         case "vllm":
@@ -226,8 +220,10 @@ def _engine(post: Post) -> "AbstractAsyncContextManager[Engine]":
                 folder=Path(policy.checkpoint_path) if policy.checkpoint_path else _base_model(post.config),
                 version=PolicyVersion(0),
                 policy=policy,
+                cutoff_len=post.config.algorithm_config.cutoff_len,
                 max_pictures=post.config.context_config.num_rounds + 1,
                 seed=zlib.crc32(f"{post.config.feeder_config.seed}-{post.worker}-{os.getpid()}".encode()),
+                lora=post.config.trainer_config.lora,
             )
             return VllmEngine(settings)
 

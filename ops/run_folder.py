@@ -26,6 +26,8 @@ class RunFolder:
     tasks/          task files made for this run
     model/          version 0, where the run makes it itself
     checkpoints/    a folder a version
+    metrics.jsonl   the figures of every version; wandb/ and tensorboard/ follow it
+    samples/        pages of sampled episodes
     result.json     the figures, when the run has ended
     rejudge-*.json  what judging again came to, by rubric
     """

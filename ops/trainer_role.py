@@ -3,19 +3,29 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
+
+from bus.companions import companions
+from ops.shown_step import show_step
+from ops.trackers import backends, evaluations
 from trainer.loop import OpenBuilder, OpenEngine, Trainer
-from trainer.metrics import open_metrics
+from trainer.tracking.log import Tracking, open_tracking
 
 if TYPE_CHECKING:
     from ops.roles import Post
 
 
 async def train_with(post: "Post", open_engine: OpenEngine, open_builder: OpenBuilder, *, base: Path) -> None:
-    """Runs until all versions are published; `base` is the folder of version 0."""
-    config = post.config
-    with open_metrics(
-        post.folder.path, run=post.subjects.run, algorithm=config.algorithm_config, log=config.log_config
-    ) as log:
+    """Runs until all versions are published, and the held-out rounds of them are logged; `base`: the folder of version 0."""
+    config, folder = post.config, post.folder.path
+    async with open_tracking(
+        folder,
+        bus=post.bus,
+        subjects=post.subjects,
+        log=config.log_config,
+        backends=backends(config, folder),
+        show_step=show_step,
+    ) as tracking:
         trainer = Trainer(
             bus=post.bus,
             subjects=post.subjects,
@@ -32,6 +42,17 @@ async def train_with(post: "Post", open_engine: OpenEngine, open_builder: OpenBu
             checkpoints=post.folder.checkpoints,
             open_engine=open_engine,
             open_builder=open_builder,
-            metrics=log,
+            tracking=tracking,
         )
+        await _train(post, trainer, tracking)
+
+
+async def _train(post: "Post", trainer: Trainer, tracking: Tracking) -> None:
+    rounds = evaluations(post.config, post.bus, post.subjects, tracking)
+    if rounds is None:
         await trainer.run()
+        return
+    async with companions(rounds.run):
+        await trainer.run()
+        with anyio.move_on_after(post.config.log_config.last_evaluation_s):
+            await rounds.complete()

@@ -10,7 +10,7 @@ import anyio.to_thread
 from ops.trainer_role import train_with
 from schemas.config import Config
 from trainer.deepspeed_config import read_deepspeed_config
-from trainer.engine import EngineSettings, TrainEngine, follow, open_engine
+from trainer.engine import EngineSettings, TrainEngine, dismiss_ranks, follow, open_engine
 from trainer.sample_builder import SampleBuilder
 
 if TYPE_CHECKING:
@@ -29,16 +29,20 @@ def engine_settings(config: Config) -> EngineSettings:
 async def train(post: "Post") -> None:
     """Runs until all versions are published."""
     config, settings = post.config, engine_settings(post.config)
+    base = Path(config.policy_config.base_model)
 
     @contextmanager
     def open_(folder: Path, resume: bool) -> Iterator[TrainEngine]:
-        with open_engine(folder, settings=settings, resume=resume) as engine:
+        with open_engine(folder, settings=settings, resume=resume, base=base) as engine:
             yield engine
 
     def open_builder(folder: Path) -> SampleBuilder:
         return SampleBuilder(folder, cutoff_len=config.algorithm_config.cutoff_len)
 
-    await train_with(post, open_, open_builder, base=Path(config.policy_config.base_model))
+    try:
+        await train_with(post, open_, open_builder, base=base)
+    finally:
+        dismiss_ranks()
 
 
 async def follow_rank_0(config: Config) -> None:

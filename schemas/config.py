@@ -5,6 +5,7 @@ Groups and keys that WebGym's users know keep their names, units and defaults (i
 what is new. `ops.configuration` composes YAML files and overrides into a `Config`; nothing else travels further.
 """
 
+import itertools
 import re
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -78,7 +79,8 @@ class PolicyConfig:
     top_k: int = 2
     min_p: float = 0.0
     max_model_len: int = 16384
-    """Tokens, prompt and completion together."""
+    """Tokens, prompt and completion together. The oldest rounds are left out of a prompt until `max_new_tokens` fit behind it,
+    within this and `algorithm_config.cutoff_len`."""
     max_num_seqs: int = 128
     """Requests that the engine works on at once; also how many steps one worker holds."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
@@ -124,6 +126,21 @@ class DifficultySteps:
 
     def cap(self, difficulty: int) -> int:
         return self.easy if difficulty <= 3 else self.medium if difficulty <= 6 else self.hard
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifficultyShare:
+    """One class of training tasks."""
+
+    range: tuple[int, int]
+    """Lowest and highest difficulty, both included."""
+    weight: float
+    """Its share of an iteration's tasks is weight / the sum of all weights."""
+
+    def __post_init__(self) -> None:
+        low, high = self.range
+        require(low <= high, f"env_config.difficulty_ratio has the range [{low}, {high}]: write the lower difficulty first")
+        require(self.weight > 0, f"env_config.difficulty_ratio has the weight {self.weight:g}: write a number above 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,8 +191,14 @@ class EnvConfig:
     train_tasks: str = "train.jsonl"
     test_tasks: str = "test.jsonl"
     train_tasks_rollout_size: int = 1024
-    """Training episodes an iteration consumes."""
-    train_tasks_sampler: Literal["uniform"] = "uniform"
+    """Training episodes an iteration consumes: a multiple of the group's, see `objective_config.group_size`."""
+    train_tasks_sampler: Literal["uniform", "ratio", "adaptive"] = "uniform"
+    """`uniform`: all tasks alike. `ratio`: by `difficulty_ratio`. `adaptive`: new and once failed tasks first, seldom
+    those that failed often or are solved; tasks of sites with few tasks more often."""
+    difficulty_ratio: dict[str, DifficultyShare] = field(default_factory=dict)
+    """Of `ratio`: classes of difficulty by name; tasks of none of them are not played."""
+    deduplicate_across_iterations: bool = True
+    """`uniform` and `ratio`: a task comes again once the others of the file (of its class) have come."""
     test_tasks_rollout_size: int = -1
     """First N test tasks in order; -1: all."""
     test_tasks_repeat_times: int = 1
@@ -186,6 +209,16 @@ class EnvConfig:
         for name in ("max_retries", "instance_lifetime_max"):
             require(getattr(self, name) >= 0, f"env_config.{name} is {getattr(self, name):g}: write 0 or more")
         require(self.train_tasks_rollout_size > 0, "env_config.train_tasks_rollout_size must be above 0")
+        require(
+            self.train_tasks_sampler != "ratio" or self.difficulty_ratio != {},
+            "env_config.train_tasks_sampler is ratio without env_config.difficulty_ratio: write its classes, as in "
+            "difficulty_ratio: {easy: {range: [1, 3], weight: 2}, hard: {range: [4, 9], weight: 1}}",
+        )
+        ranges = sorted(share.range for share in self.difficulty_ratio.values())
+        require(
+            all(before[1] < after[0] for before, after in itertools.pairwise(ranges)),
+            "env_config.difficulty_ratio has ranges that overlap: write every difficulty into one class at most",
+        )
         require(0 < self.completion_threshold <= 1, "env_config.completion_threshold must be above 0 and at most 1")
 
 
@@ -421,3 +454,18 @@ class Config:
     log_config: LogConfig = field(default_factory=LogConfig)
     archive_config: ArchiveConfig = field(default_factory=ArchiveConfig)
     simulation_config: SimulationConfig = field(default_factory=SimulationConfig)
+
+    def __post_init__(self) -> None:
+        policy = self.policy_config
+        longest = min(policy.max_model_len, self.algorithm_config.cutoff_len)
+        require(
+            policy.max_new_tokens < longest or policy.engine != "vllm",
+            f"policy_config.max_new_tokens is {policy.max_new_tokens}, and prompt and answer together have {longest} tokens "
+            "at most: write less, or raise policy_config.max_model_len and algorithm_config.cutoff_len",
+        )
+        size, members = self.env_config.train_tasks_rollout_size, self.objective_config.num_members
+        require(
+            size % members == 0 or self.feeder_config.mode in ("offline", "eval") or self.feeder_config.demonstrate,
+            f"env_config.train_tasks_rollout_size is {size}, which is no multiple of a group's {members} episodes "
+            f"(objective_config.group_size, and one more for remax): write {max(1, round(size / members)) * members}",
+        )

@@ -16,12 +16,14 @@
     │   ├── PageFailed          a page, renderer or context died or did not answer    (retry)
     │   └── BrowserLost         the whole browser is gone                             (retry)
     ├── PolicyError
+    │   ├── PromptTooLong       not even the current round fits                       (reject)
     │   └── EngineFailed        the engine died: the worker must end and be restarted (fatal)
     ├── JudgeError              a judge failed: never a reward of zero                (retry)
     │   └── NoVerdict           none can be had, every retry included                 (retry)
     ├── TrainerError
     │   ├── CheckpointCorrupt   a file does not match its hash                        (fatal)
-    │   └── MismatchExceeded    sampler and trainer disagree on log-probabilities     (fatal)
+    │   ├── MismatchExceeded    sampler and trainer disagree on log-probabilities     (fatal)
+    │   └── TrainingCollapsed   what is trained became far worse, again and again     (fatal)
     └── ArchiveError
         ├── ArchiveDamaged      a part or picture does not match its hash             (fatal)
         └── ImportConflict      the run holds something else under the same identity  (fatal)
@@ -123,6 +125,12 @@ class PolicyError(MillraceError):
     """The policy could not answer an observation."""
 
 
+class PromptTooLong(PolicyError):
+    """The model cannot read the current observation and answer it, even without any earlier round."""
+
+    disposition = Disposition.REJECT
+
+
 class EngineFailed(PolicyError):
     """The inference engine died; nothing this worker holds can be answered by it."""
 
@@ -149,6 +157,10 @@ class CheckpointCorrupt(TrainerError):
 
 class MismatchExceeded(TrainerError):
     """The sampler's and the trainer's log-probabilities of the same tokens differ by more than the bound."""
+
+
+class TrainingCollapsed(TrainerError):
+    """What is trained became far worse than it was, more often than training may return to a good version."""
 
 
 class ArchiveError(MillraceError):

@@ -154,9 +154,12 @@ class Task(Message, frozen=True, tag="task/1"):
     checks: tuple[Check, ...] = ()
     """Programmatic conditions, all of which a success meets; empty: the environment or a judge scores."""
     greedy: bool = False
-    """Decode with temperature 0 (evaluation, ReMax baselines)."""
+    """Decode with temperature 0: a baseline that is not trained on."""
     demonstrate: bool = False
     """To be answered by the scripted oracle of the page, not by a policy: warm-start demonstrations."""
+    results_seq: int = 0
+    """Adaptive sampling: sequence on JUDGED up to which results counted when the task's round was drawn. Equal in all tasks of
+    a round."""
 
 
 class EpisodeStart(Message, frozen=True, tag="start/1"):
@@ -506,6 +509,8 @@ class Checkpoint(Message, frozen=True, tag="checkpoint/1"):
     num_trajectories: int = 0
     """Training trajectories consumed so far; the feeder admits by it."""
     metrics: dict[str, float] = {}
+    base: PolicyVersion | None = None
+    """The version whose weights `files` are adapters of; None: `files` are complete."""
 
 
 class Role(enum.Enum):

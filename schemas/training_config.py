@@ -13,6 +13,7 @@ Estimator = Literal[
 ]
 LossType = Literal["behaviour_cloning", "weighted_cloning", "clipped", "decoupled", "truncated"]
 KlType = Literal["kl", "abs", "mse", "low_var_kl"]
+REPORTERS = ("wandb", "tensorboard")
 Aggregation = Literal["token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm"]
 
 
@@ -32,7 +33,7 @@ class AlgorithmConfig:
     filter_same_screenshot: bool = True
     """Leave out steps that did not change the picture."""
     cutoff_len: int = 16384
-    """Longest sequence in tokens."""
+    """Longest sequence in tokens. Prompts leave their oldest rounds out so that a whole answer fits; no answer is cut."""
     per_device_train_batch_size: int = 3
     """Most samples of one micro-batch."""
     max_tokens_per_micro_batch: int = 0
@@ -48,8 +49,9 @@ class AlgorithmConfig:
     """Optimizer steps, once a run."""
     lr_scheduler_type: Literal["constant_with_warmup"] = "constant_with_warmup"
     deepspeed_config_filename: str = "ds_config_b200_zero1.json"
-    report_to: Literal["none", "wandb"] = "none"
-    """Where metrics go besides the run folder's metrics.jsonl."""
+    report_to: str | tuple[str, ...] = "none"
+    """Where figures and sampled episodes go besides the run's folder: none, wandb, tensorboard, or several of them (a list, or
+    with commas)."""
 
     def __post_init__(self) -> None:
         for name in ("positive_samples_to_train", "replay_iterations", "cutoff_len", "per_device_train_batch_size"):
@@ -68,6 +70,17 @@ class AlgorithmConfig:
             f"algorithm_config.val_split_ratio is {self.val_split_ratio}: write 0 (none) or a share below 1, as in 0.05",
         )
         require(self.learning_rate > 0, "algorithm_config.learning_rate must be above 0")
+        for name in self.reporters:
+            require(
+                name in REPORTERS,
+                f"algorithm_config.report_to has {name!r}: write none, {', '.join(REPORTERS)}, or a list of them",
+            )
+
+    @property
+    def reporters(self) -> tuple[str, ...]:
+        """Each once; empty for none."""
+        given = self.report_to.split(",") if isinstance(self.report_to, str) else self.report_to
+        return tuple(dict.fromkeys(name.strip() for name in given if name.strip() not in ("", "none")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,6 +218,44 @@ class ObjectiveConfig:
         return self.loss_type in ("decoupled", "truncated", "weighted_cloning") or self.kl_reward_coef > 0
 
 
+LANGUAGE_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+"""Linear layers of the language model."""
+PICTURE_LAYERS = ("qkv", "proj", "linear_fc1", "linear_fc2")
+"""Linear layers of the picture encoder and of what connects it to the language model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoraConfig:
+    """Low-rank adapters: only they are trained and published, and policies put them on `policy_config.base_model`."""
+
+    rank: int = 0
+    """0: all weights are trained."""
+    alpha: int = 32
+    """What an adapter adds is scaled by alpha / rank."""
+    dropout: float = 0.0
+    """Of an adapter's input. Samplers have none, so what is trained differs a little from what was sampled; 0 is usual."""
+    targets: tuple[str, ...] = LANGUAGE_LAYERS
+    """Layers that get an adapter. `qkv`, `proj`, `linear_fc1` and `linear_fc2` are those of the picture encoder."""
+
+    def __post_init__(self) -> None:
+        key, known = "trainer_config.lora.", LANGUAGE_LAYERS + PICTURE_LAYERS
+        require(0 <= self.rank <= 512, f"{key}rank is {self.rank}: write 1 to 512 (16 or 32 is usual), or 0 for no adapters")
+        require(self.alpha >= 1, f"{key}alpha is {self.alpha}: write 1 or more (once or twice the rank is usual)")
+        require(0 <= self.dropout < 1, f"{key}dropout is {self.dropout}: write 0, or a number below 1")
+        require(len(self.targets) > 0, f"{key}targets is empty: write some of {', '.join(known)}")
+        for name in self.targets:
+            require(name in known, f"{key}targets names {name}: write some of {', '.join(known)}")
+
+    @property
+    def active(self) -> bool:
+        return self.rank > 0
+
+    @property
+    def adapts_pictures(self) -> bool:
+        """Whether what a picture looks like to the language model depends on the adapters."""
+        return self.active and any(name in PICTURE_LAYERS for name in self.targets)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainerConfig:
     engine: Literal["deepspeed", "simulated"] = "deepspeed"
@@ -217,7 +268,9 @@ class TrainerConfig:
     """Offline: the policy version of the stored episodes that `policy_config.base_model` is; only its samples are compared,
     before the first update. -1: none. `millrace replay` finds it by the hashes of the weights."""
     keep_checkpoints: int = 3
-    """Latest checkpoints kept on disk; older ones are deleted."""
+    """Latest checkpoints kept on disk, at least two; older ones are deleted, except two at most that the guard may need."""
+    keep_every: int = 0
+    """Every so many versions one is kept for good; 0: none."""
     seed: int = 0
     torch_threads: int = 0
     """CPU threads of one training process; 0: one on machines of up to four cores (others need them), else torch's choice."""
@@ -225,12 +278,50 @@ class TrainerConfig:
     """Memory for decoded pictures that are kept between iterations."""
     peak_tflops: float = 0.0
     """TFLOP/s of one device at the training's precision, which MFU is measured against; 0: a known GPU's, none on a CPU."""
+    lora: LoraConfig = field(default_factory=LoraConfig)
+    guard_batches: int = 3
+    """Batches in a row, each far worse than the best so far, after which training returns to the last good version; 0: never.
+    Online only."""
+    guard_parse_rate: float = 0.5
+    """A batch is far worse when its parse rate is below this share of the best batch's."""
+    guard_success: float = 0.25
+    """The same of success."""
+    guard_lr_factor: float = 0.5
+    """The learning rate is multiplied by this at every return."""
+    guard_max_returns: int = 2
+    """Returns in one run, after which the next collapse stops it."""
+
+    def __post_init__(self) -> None:
+        for name in ("keep_checkpoints", "keep_every", "guard_batches", "guard_max_returns"):
+            require(getattr(self, name) >= 0, f"trainer_config.{name} is {getattr(self, name)}: write 0 or more")
+        for name in ("guard_parse_rate", "guard_success"):
+            require(0 <= getattr(self, name) < 1, f"trainer_config.{name} is {getattr(self, name)}: write 0 to below 1")
+        require(
+            0 < self.guard_lr_factor <= 1, f"trainer_config.guard_lr_factor is {self.guard_lr_factor}: write above 0, up to 1"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogConfig:
     run_name: str = ""
-    """Of the wandb run; empty: the run's name on the bus."""
+    """Of the wandb run, and its id: one of this name is continued. Empty: the run's name on the bus."""
     wandb_key_env_var: str = "WANDB_API_KEY"
     """Environment variable that holds the key; without it wandb writes its files offline."""
+    wandb_mode: Literal["auto", "online", "offline", "disabled"] = "auto"
+    """`auto`: online with a key, offline without."""
+    project_name: str = "millrace"
     entity_name: str = ""
+    table_every: int = 10
+    """Versions from one page of sampled episodes to the next; 0: none."""
+    table_episodes: int = 6
+    """Episodes of the batch on such a page, half of them successes where there are any."""
+    keep_tables: int = 20
+    """Latest pages kept in the run's folder."""
+    last_evaluation_s: float = 1800.0
+    """A trainer that has finished waits so long for the evaluations that are still being played, to log them."""
+
+    def __post_init__(self) -> None:
+        for name in ("table_every", "last_evaluation_s"):
+            require(getattr(self, name) >= 0, f"log_config.{name} is {getattr(self, name)}: write 0 or more")
+        for name in ("table_episodes", "keep_tables"):
+            require(getattr(self, name) >= 1, f"log_config.{name} is {getattr(self, name)}: write 1 or more")

@@ -27,13 +27,13 @@ from schemas.messages import (
     VersionSpan,
 )
 from schemas.training_config import AlgorithmConfig, LogConfig, ObjectiveConfig, TrainerConfig
-from tests.builders import RUBRIC, RUN, WORKER
+from tests.builders import RUBRIC, WORKER
 from tests.trainer_world import SUBJECTS
 from trainer.items import Item
 from trainer.loop import Trainer
-from trainer.metrics import open_metrics
 from trainer.ports import StepResult
 from trainer.samples import Sample
+from trainer.tracking.log import open_tracking
 from trainer.truncation import Truncation
 
 CUT_OFF = 0.5
@@ -123,7 +123,7 @@ async def train(
     base = root / "base"
     base.mkdir(parents=True, exist_ok=True)
     (base / "config.json").write_text("{}")
-    with open_metrics(root, run=RUN, algorithm=algorithm, log=LogConfig()) as metrics:
+    async with open_tracking(root, bus=bus, subjects=SUBJECTS, log=LogConfig()) as tracking:
         trainer = Trainer(
             bus=bus,
             subjects=SUBJECTS,
@@ -145,7 +145,7 @@ async def train(
             checkpoints=root / "checkpoints",
             open_engine=recorder.open,
             open_builder=lambda _: SimulatedBuilder(),
-            metrics=metrics,
+            tracking=tracking,
         )
         await trainer.run()
 

@@ -1,6 +1,6 @@
 """The trainer on real DeepSpeed and a real tiny model, over the in-memory bus: what tests of its runs share."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,24 +13,36 @@ from bus.memory import MemoryBus
 from bus.presence import Status
 from schemas.config import EnvConfig, FeederConfig, PolicyConfig
 from schemas.messages import Checkpoint, Role
-from schemas.training_config import AlgorithmConfig, LogConfig, ObjectiveConfig, TrainerConfig
-from tests.builders import RUBRIC, RUN, WORKER
+from schemas.training_config import AlgorithmConfig, LogConfig, LoraConfig, ObjectiveConfig, TrainerConfig
+from tests.builders import RUBRIC, WORKER
 from tests.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task
 from trainer.checkpoints import folder_of
-from trainer.engine import TrainEngine, open_engine
-from trainer.loop import Trainer
-from trainer.metrics import open_metrics
+from trainer.engine import TrainEngine
+from trainer.engine import open_engine as open_deepspeed
+from trainer.loop import OpenEngine, Trainer
 from trainer.model_folder import suppressed_tokens
 from trainer.sample_builder import SampleBuilder
+from trainer.tracking.follower import OpenBackend
+from trainer.tracking.log import open_tracking
+from trainer.tracking.samples import ShowStep
 
 BATCH = 6
 CLONING = ObjectiveConfig()
+ALL_WEIGHTS = LoraConfig()
 REWARDS = (1.0, 1.0, 0.0, 1.0, None, 1.0)
 """Of the episodes of one batch."""
 
 
-def engines(folder: Path, resume: bool, objective: ObjectiveConfig) -> AbstractContextManager[TrainEngine]:
-    return open_engine(folder, settings=replace(settings(), objective=objective), resume=resume)
+def engines(
+    folder: Path,
+    resume: bool,
+    base: Path | None = None,
+    objective: ObjectiveConfig = CLONING,
+    lora: LoraConfig = ALL_WEIGHTS,
+) -> AbstractContextManager[TrainEngine]:
+    chosen = settings()
+    chosen = replace(chosen, objective=objective, trainer=replace(chosen.trainer, lora=lora))
+    return open_deepspeed(folder, settings=chosen, resume=resume, base=base)
 
 
 @asynccontextmanager
@@ -45,9 +57,16 @@ async def trainer(
     version: int = -1,
     objective: ObjectiveConfig = CLONING,
     algorithm: AlgorithmConfig = ALGORITHM,
+    config: TrainerConfig | None = None,
+    open_engine: OpenEngine | None = None,
+    log: LogConfig | None = None,
+    show_step: ShowStep | None = None,
+    backends: Mapping[str, OpenBackend] | None = None,
+    lora: LoraConfig = ALL_WEIGHTS,
 ) -> AsyncIterator[Trainer]:
     """Offline when episodes are stored; `version`: the one under which the base model sampled them."""
-    with open_metrics(root, run=RUN, algorithm=ALGORITHM, log=LogConfig()) as metrics:
+    log = log or LogConfig()
+    async with open_tracking(root, bus=bus, subjects=SUBJECTS, log=log, backends=backends, show_step=show_step) as tracking:
         yield Trainer(
             bus=bus,
             subjects=SUBJECTS,
@@ -56,7 +75,7 @@ async def trainer(
             status=Status(Role.TRAINER, WORKER),
             algorithm=algorithm,
             objective=objective,
-            trainer=TrainerConfig(torch_threads=1, keep_checkpoints=2, stored_version=version),
+            trainer=config or TrainerConfig(torch_threads=1, keep_checkpoints=2, stored_version=version, lora=lora),
             feeder=FeederConfig(
                 mode="offline" if num_stored else "async",
                 num_iterations=num_iterations,
@@ -67,9 +86,9 @@ async def trainer(
             policy=PolicyConfig(top_k=0, top_p=1.0),
             base=base,
             checkpoints=root / "checkpoints",
-            open_engine=partial(engines, objective=objective),
+            open_engine=open_engine or partial(engines, base=base, objective=objective, lora=lora),
             open_builder=lambda folder: SampleBuilder(folder, cutoff_len=ALGORITHM.cutoff_len),
-            metrics=metrics,
+            tracking=tracking,
         )
 
 

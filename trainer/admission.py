@@ -1,12 +1,14 @@
 """Putting episodes on the bus, and finding what a dead worker left half done there."""
 
 import time
+from collections.abc import Iterable
+from functools import partial
 
 from bus import chain
 from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.errors import StreamFull
-from schemas.ids import EpisodeId
+from schemas.ids import EpisodeId, round_of
 from schemas.messages import Outcome, Task, Trajectory
 from trainer.patience import patiently
 
@@ -48,6 +50,15 @@ class Admitter:
             if task is not None:
                 await self._queue(task)
         return admitted
+
+    async def results_seqs(self, admitted: Iterable[EpisodeId]) -> dict[int, int]:
+        """By round: `Task.results_seq` of its tasks, which all have the same; rounds whose chains are gone are left out."""
+        seqs: dict[int, int] = {}
+        for episode in sorted(admitted):
+            drawn = round_of(episode)
+            if drawn is not None and drawn not in seqs and (task := await patiently(partial(self._task, episode))) is not None:
+                seqs[drawn] = task.results_seq
+        return seqs
 
     async def _episodes(self, stream: str, subject_filter: str, position: int) -> set[EpisodeId]:
         """Episodes named by the subjects under a filter, at one token of each."""

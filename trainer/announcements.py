@@ -7,7 +7,7 @@ import anyio.to_thread
 
 from bus.ports import Bus, Expect
 from bus.subjects import Subjects
-from schemas.errors import ChainConflict, TrainerError
+from schemas.errors import ChainConflict, CheckpointCorrupt, TrainerError
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
 from trainer.checkpoints import hash_files
@@ -25,6 +25,19 @@ class Announcements:
         names = self._subjects
         record = await patiently(partial(self._bus.last, names.checkpoints, names.everything("checkpoint")))
         return record.message if record is not None and isinstance(record.message, Checkpoint) else None
+
+    async def all(self) -> list[Checkpoint]:
+        """Every announced version, oldest first."""
+        names = self._subjects
+        records = await patiently(partial(self._bus.history, names.checkpoints, names.everything("checkpoint")))
+        return [record.message for record in records if isinstance(record.message, Checkpoint)]
+
+    async def announced(self, version: PolicyVersion) -> Checkpoint:
+        """Raises `CheckpointCorrupt` when the version was never announced."""
+        record = await patiently(partial(self._bus.last, self._subjects.checkpoints, self._subjects.checkpoint(version)))
+        if record is None or not isinstance(record.message, Checkpoint):
+            raise CheckpointCorrupt(f"version {version} of run {self._subjects.run} was never announced: begin a new run")
+        return record.message
 
     async def announce_base(self, base: Path) -> Checkpoint:
         """Announces the model that the run starts from as version 0."""

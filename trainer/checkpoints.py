@@ -1,8 +1,10 @@
 """Checkpoints on disk: written whole or not at all, hashed, and complete for a trainer that continues from them.
 
     <root>/v000003-1f2e3d4c/
-        config.json, tokenizer, processor, model.safetensors   what transformers and vLLM load
+        config.json, tokenizer, processor, model.safetensors   what transformers and vLLM load; or, of adapters,
+        adapter_config.json, adapter_model.safetensors         what peft and vLLM put on the base model
         trainer/optimizer.safetensors                          the optimizer's state
+        trainer/critic.safetensors                             the critic with its optimizer, where there is one
         trainer/state.msgpack                                  what was consumed, the replay buffer, counters
 
 No file is a pickle. A folder gets its final name only when everything in it has reached the disk.
@@ -20,12 +22,14 @@ import msgspec
 
 from schemas.errors import CheckpointCorrupt, ConfigurationError, TrainerError
 from schemas.messages import FileHash
+from trainer.collapse import GuardMemory
 from trainer.groups import Member
 from trainer.passes import Position
 from trainer.ports import EngineFiles
 from trainer.replay import ReplayEntry
+from trainer.retention import Retention
 
-_STATE = "trainer/state.msgpack"
+STATE_FILE = "trainer/state.msgpack"
 _ABANDONED_S = 600.0
 _WEIGHT_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".gguf", ".index.json")
 
@@ -45,10 +49,15 @@ class TrainerState(msgspec.Struct, frozen=True, kw_only=True):
     """Cloning: what `val_loss` is measured on."""
     carried: tuple[Member, ...] = ()
     """Policy gradients: members of groups that are not complete yet."""
+    guard: GuardMemory = GuardMemory()
 
 
-def write_checkpoint(root: Path, *, base: Path, engine: EngineFiles, state: TrainerState) -> tuple[Path, tuple[FileHash, ...]]:
+def write_checkpoint(
+    root: Path, *, base: Path | None, engine: EngineFiles, state: TrainerState
+) -> tuple[Path, tuple[FileHash, ...]]:
     """Writes one checkpoint; the other files of the model are copied from `base`. Returns its folder and its files.
+
+    `base`: None where the engine's files are adapters, which need no others.
 
     Raises:
         TrainerError: the disk is full or cannot be written to.
@@ -58,14 +67,13 @@ def write_checkpoint(root: Path, *, base: Path, engine: EngineFiles, state: Trai
         writing = root / f".writing-v{state.version:06d}-{os.getpid()}"
         shutil.rmtree(writing, ignore_errors=True)
         (writing / "trainer").mkdir(parents=True)
-        for file in model_files(base):
+        for file in model_files(base) if base is not None else ():
             shutil.copyfile(file, writing / file.name)
         engine.write(writing)
-        (writing / _STATE).write_bytes(msgspec.msgpack.encode(state))
+        (writing / STATE_FILE).write_bytes(msgspec.msgpack.encode(state))
         files = hash_files(writing)
         _to_disk(writing, files)
-        digest = hashlib.sha256(msgspec.msgpack.encode(files)).hexdigest()[:8]
-        final = root / f"v{state.version:06d}-{digest}"
+        final = root / f"v{state.version:06d}-{_digest_of_all(files)}"
         if final.exists():
             # The same bytes, written by a trainer that died before it could announce them.
             shutil.rmtree(final)
@@ -88,6 +96,19 @@ def hash_files(folder: Path) -> tuple[FileHash, ...]:
         FileHash(path=path.relative_to(folder).as_posix(), sha256=_digest(path), num_bytes=path.stat().st_size)
         for path in files
     )
+
+
+def _digest_of_all(files: Sequence[FileHash]) -> str:
+    """What a folder's name ends with."""
+    return hashlib.sha256(msgspec.msgpack.encode(files)).hexdigest()[:8]
+
+
+def require_intact(folder: Path) -> None:
+    """Raises `CheckpointCorrupt` when a checkpoint's files are not those that its name was made of."""
+    if _digest_of_all(hash_files(folder)) != folder.name.rpartition("-")[2]:
+        raise CheckpointCorrupt(
+            f"{folder} is not what was written (its files' hash differs): restore it, or take another version"
+        )
 
 
 def _digest(path: Path) -> str:
@@ -135,18 +156,28 @@ def verify(folder: Path, files: Sequence[FileHash]) -> None:
 def read_trainer_state(folder: Path) -> TrainerState:
     """Raises `CheckpointCorrupt` when the file is missing or cannot be read."""
     try:
-        return msgspec.msgpack.decode((folder / _STATE).read_bytes(), type=TrainerState)
+        return msgspec.msgpack.decode((folder / STATE_FILE).read_bytes(), type=TrainerState)
     except (OSError, msgspec.DecodeError) as error:
-        raise CheckpointCorrupt(f"{folder / _STATE} cannot be read: {error}") from error
+        raise CheckpointCorrupt(f"{folder / STATE_FILE} cannot be read: {error}") from error
 
 
-def prune(root: Path, *, newest: int, keep: int) -> None:
-    """Deletes checkpoints older than the `keep` newest (at least two: policies may still be loading the last but one)."""
+def holds_optimizer(folder: Path) -> bool:
+    """Whether training can go on from a version's folder, rather than only begin with its weights."""
+    return any(file.name != Path(STATE_FILE).name for file in (folder / "trainer").glob("*"))
+
+
+def prune(root: Path, *, newest: int, retention: Retention) -> None:
+    """Deletes the checkpoints before `newest` that need not be kept, and what was never finished."""
     if not root.is_dir():
         return
     for folder in root.glob("v[0-9]*-*"):
-        if int(folder.name[1:].partition("-")[0]) <= newest - max(2, keep):
+        if retention.lets_go(version_of(folder), newest=newest):
             shutil.rmtree(folder, ignore_errors=True)
     for folder in root.glob(".writing-*"):
         if time.time() - folder.stat().st_mtime > _ABANDONED_S:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def version_of(folder: Path) -> int:
+    """The version in a checkpoint folder's name."""
+    return int(folder.name[1:].partition("-")[0])

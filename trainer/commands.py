@@ -1,5 +1,6 @@
 """What rank 0 tells the other ranks, as MessagePack: numbers and raw arrays, never pickled objects."""
 
+import enum
 from dataclasses import dataclass, fields
 
 import msgspec
@@ -19,19 +20,33 @@ class OpenCommand:
 
     folder: str
     resume: bool
+    base: str
+    """Folder of the run's version 0."""
 
 
 @dataclass(frozen=True, eq=False)
 class TrainCommand:
-    """Make one optimizer step."""
+    """Make one optimizer step of the policy, or of the critic."""
 
     share: Share
     learning_rate: float
+    critic: bool = False
+
+
+class Model(enum.Enum):
+    """Whose forward pass is meant."""
+
+    POLICY = "policy"
+    REFERENCE = "reference"
+    CRITIC = "critic"
 
 
 @dataclass(frozen=True, eq=False)
-class LogprobsCommand:
-    samples: list[Sample]
+class EvaluateCommand:
+    """Say what the model says of each completion token: log-probabilities, or the critic's values."""
+
+    model: Model
+    share: Share
     truncation: Truncation
 
 
@@ -45,7 +60,7 @@ class StopCommand:
     pass
 
 
-Command = OpenCommand | TrainCommand | LogprobsCommand | StateCommand | StopCommand
+Command = OpenCommand | TrainCommand | EvaluateCommand | StateCommand | StopCommand
 
 
 class _Picture(msgspec.Struct):
@@ -62,7 +77,7 @@ class _Sample(msgspec.Struct):
     temperature: float
     pictures: list[_Picture]
     versions: list[int]
-    targets: bytes = b""
+    targets: bytes
     """float32, (targets, completion)."""
 
 
@@ -71,6 +86,7 @@ class _Wire(msgspec.Struct):
     parts: list[list[_Sample]] = []
     numbers: list[float] = []
     text: str = ""
+    base: str = ""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -79,15 +95,13 @@ _decoder = msgspec.msgpack.Decoder(_Wire)
 
 def encode(command: Command) -> bytes:
     match command:
-        case OpenCommand(folder, resume):
-            wire = _Wire("open", numbers=[float(resume)], text=folder)
-        case TrainCommand(share, rate):
-            wire = _Wire(
-                "train", parts=[[_pack(item.sample, item.targets) for item in part] for part in share], numbers=[rate]
-            )
-        case LogprobsCommand(samples, cut):
-            parts = [[_pack(sample) for sample in samples]]
-            wire = _Wire("logprobs", parts=parts, numbers=[float(cut.top_k), cut.top_p, cut.min_p])
+        case OpenCommand(folder, resume, base):
+            wire = _Wire("open", numbers=[float(resume)], text=folder, base=base)
+        case TrainCommand(share, rate, critic):
+            wire = _Wire("train", parts=_pack_share(share), numbers=[rate, float(critic)])
+        case EvaluateCommand(model, share, cut):
+            numbers = [float(cut.top_k), cut.top_p, cut.min_p]
+            wire = _Wire("evaluate", parts=_pack_share(share), numbers=numbers, text=model.value)
         case StateCommand():
             wire = _Wire("state")
         case StopCommand():
@@ -99,19 +113,28 @@ def decode(data: bytes) -> Command:
     wire = _decoder.decode(data)
     match wire.kind:
         case "open":
-            return OpenCommand(wire.text, bool(wire.numbers[0]))
+            return OpenCommand(wire.text, bool(wire.numbers[0]), wire.base)
         case "train":
-            return TrainCommand([[_unpack_item(sample) for sample in part] for part in wire.parts], wire.numbers[0])
-        case "logprobs":
+            rate, critic = wire.numbers
+            return TrainCommand(_unpack_share(wire), rate, bool(critic))
+        case "evaluate":
             top_k, top_p, min_p = wire.numbers
-            return LogprobsCommand([_unpack(sample) for sample in wire.parts[0]], Truncation(int(top_k), top_p, min_p))
+            return EvaluateCommand(Model(wire.text), _unpack_share(wire), Truncation(int(top_k), top_p, min_p))
         case "state":
             return StateCommand()
         case _:
             return StopCommand()
 
 
-def _pack(sample: Sample, targets: Targets | None = None) -> _Sample:
+def _pack_share(share: Share) -> list[list[_Sample]]:
+    return [[_pack(item.sample, item.targets) for item in part] for part in share]
+
+
+def _unpack_share(wire: _Wire) -> Share:
+    return [[_unpack_item(sample) for sample in part] for part in wire.parts]
+
+
+def _pack(sample: Sample, targets: Targets) -> _Sample:
     return _Sample(
         ref=sample.ref,
         tokens=sample.tokens.tobytes(),
@@ -121,7 +144,7 @@ def _pack(sample: Sample, targets: Targets | None = None) -> _Sample:
         temperature=sample.temperature,
         pictures=[_Picture(picture.raw.tobytes(), picture.grid) for picture in sample.pictures],
         versions=list(sample.versions),
-        targets=np.stack([getattr(targets, field.name) for field in fields(targets)]).tobytes() if targets else b"",
+        targets=np.stack([getattr(targets, field.name) for field in fields(targets)]).tobytes(),
     )
 
 

@@ -1,7 +1,7 @@
 """What one iteration makes of its judgements. Pure: judgements in, a plan and figures out."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,6 +34,8 @@ class BatchPlan:
     """Discarded: older than the bound."""
     num_unscored: int
     """Excluded or without a verdict."""
+    num_collapsed: int
+    """Discarded: a version that training returned from played in them."""
     histogram: Counter[int] | None
     """Episodes in `fresh` by staleness; None offline, where the versions are those of another run."""
     success: float
@@ -54,6 +56,7 @@ class BatchPlan:
             "parse_rate": self.parse_rate,
             "discarded_stale": float(self.num_stale),
             "unscored": float(self.num_unscored),
+            "discarded_collapsed": float(self.num_collapsed),
         } | self._staleness()
 
     def _staleness(self) -> dict[str, float]:
@@ -66,9 +69,15 @@ class BatchPlan:
         }
 
 
-def plan_batch(batch: Sequence[Judgement], *, version: int, bound: int | None) -> BatchPlan:
-    """Sorts the judgements that one iteration consumes, for a trainer that holds `version`; without a bound all are fresh."""
-    scored = [judgement for judgement in batch if score(judgement) is not None]
+def plan_batch(
+    batch: Sequence[Judgement], *, version: int, bound: int | None, plays_for: Callable[[Judgement], bool] = lambda _: True
+) -> BatchPlan:
+    """Sorts the judgements that one iteration consumes, for a trainer that holds `version`; without a bound all are fresh.
+
+    `plays_for`: False for what must not be trained on, whatever its age.
+    """
+    given_one = [judgement for judgement in batch if score(judgement) is not None]
+    scored = [judgement for judgement in given_one if plays_for(judgement)]
     scores = [given for judgement in batch if (given := score(judgement)) is not None]
     fresh = tuple(judgement for judgement in scored if bound is None or staleness(judgement.trajectory, version) <= bound)
     ages = Counter(staleness(judgement.trajectory, version) for judgement in fresh)
@@ -77,7 +86,8 @@ def plan_batch(batch: Sequence[Judgement], *, version: int, bound: int | None) -
     return BatchPlan(
         fresh=fresh,
         num_stale=len(scored) - len(fresh),
-        num_unscored=len(batch) - len(scored),
+        num_unscored=len(batch) - len(given_one),
+        num_collapsed=len(given_one) - len(scored),
         histogram=None if bound is None else ages,
         success=success_share(scores) or 0.0,
         reward=mean_reward(scores) or 0.0,

@@ -1,17 +1,13 @@
-"""What to play next: sampling, admission by staleness, and evaluation rounds. Pure: values in, values out.
+"""What to play: admission by staleness, evaluation rounds, and the message for one episode. Pure: values in, values out."""
 
-The schedule is a function of (seed, index) alone, so a feeder that takes over continues exactly where the last one stopped.
-"""
-
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-
-import numpy as np
 
 from schemas.config import EnvConfig, FeederConfig
 from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, episode_id, group_id
 from schemas.messages import Split, Task
+from trainer.refill import Refilled
 from trainer.task_files import TaskSpec
 
 
@@ -23,27 +19,9 @@ class Slot:
     index: int
     round: int
     member: int = 0
-
-
-@dataclass(frozen=True)
-class UniformSampler:
-    """Draws without replacement from the whole file; every round is shuffled anew.
-
-    Example: with 3 tasks, indices 0-2 are one order of them, indices 3-5 another.
-    """
-
-    specs: tuple[TaskSpec, ...]
-    seed: int
-
-    def slot(self, index: int) -> Slot:
-        round_index, position = divmod(index, len(self.specs))
-        order = _permutation(self.seed, round_index, len(self.specs))
-        return Slot(self.specs[int(order[position])], index, round_index)
-
-
-@lru_cache(maxsize=4)
-def _permutation(seed: int, round_index: int, size: int) -> np.ndarray:
-    return np.random.default_rng((seed, round_index)).permutation(size)
+    greedy: bool = False
+    results_seq: int = 0
+    """See `Task.results_seq`."""
 
 
 def evaluation_slots(specs: Sequence[TaskSpec], env: EnvConfig, version: PolicyVersion) -> tuple[Slot, ...]:
@@ -68,10 +46,10 @@ def evaluation_versions(config: FeederConfig) -> tuple[PolicyVersion, ...]:
 
 def episode_of(slot: Slot, split: Split, *, demonstrate: bool) -> EpisodeId:
     """Demonstrations have names of their own, so that they never pass for training."""
-    return episode_id(_group_of(slot, split, demonstrate), slot.member)
+    return episode_id(group_of(slot, split, demonstrate=demonstrate), slot.member)
 
 
-def _group_of(slot: Slot, split: Split, demonstrate: bool) -> GroupId:
+def group_of(slot: Slot, split: Split, *, demonstrate: bool) -> GroupId:
     return group_id("demo" if demonstrate else split.value, slot.round, slot.spec.task)
 
 
@@ -82,7 +60,7 @@ def task_of(slot: Slot, *, run: RunName, split: Split, env: EnvConfig, version: 
     return Task(
         run=run,
         episode=episode_of(slot, split, demonstrate=demonstrate),
-        group=_group_of(slot, split, demonstrate),
+        group=group_of(slot, split, demonstrate=demonstrate),
         task=spec.task,
         split=split,
         index=slot.index,
@@ -98,6 +76,8 @@ def task_of(slot: Slot, *, run: RunName, split: Split, env: EnvConfig, version: 
         reference_answer=spec.reference_answer,
         checks=spec.checks,
         demonstrate=demonstrate,
+        greedy=slot.greedy,
+        results_seq=slot.results_seq,
     )
 
 
@@ -106,6 +86,10 @@ class Admission:
     """How many training episodes may be admitted (AReaL's rule).
 
     allowed = min(max_concurrent - running, (eta + version + 1) * batch - admitted), and never more than the run's total.
+
+    With refill, what was used up by the version stands for version * batch, and groups without variance count as not played
+    until they fill `max_refill` iterations: by then the trainer goes on without further ones, so it never waits for an
+    episode that may not be admitted.
     """
 
     batch: int
@@ -114,16 +98,36 @@ class Admission:
     staleness_bound: int | None
     """eta; None: nothing is trained, only `max_concurrent` and the total count."""
     total: int
-    """Episodes of the whole run."""
+    """Episodes of the whole run, refilled ones left out."""
+    num_members: int = 1
+    """Episodes of a group."""
+    max_refill: float = 1.0
 
-    def limit(self, version: int) -> int:
+    def limit(self, version: int, refilled: Refilled | None = None) -> int:
         """Episodes that may have been admitted in all while `version` is served."""
+        if refilled is None or self.staleness_bound is None:
+            return self._wanted(version)
+        return refilled.used_up + self._ahead(version) + min(refilled.in_vain, self._most_in_vain(version))
+
+    def is_exhausted(self, version: int, refilled: Refilled) -> bool:
+        """Whether no further episodes are admitted in place of those in vain."""
+        return self._ahead(version) > 0 and refilled.in_vain >= self._most_in_vain(version)
+
+    def allowed(self, *, version: int, admitted: int, running: int, refilled: Refilled | None = None) -> int:
+        return max(0, min(self.max_concurrent - running, self.limit(version, refilled) - admitted))
+
+    def _wanted(self, version: int) -> int:
         if self.staleness_bound is None:
             return self.total
         return min(self.total, (self.staleness_bound + version + 1) * self.batch)
 
-    def allowed(self, *, version: int, admitted: int, running: int) -> int:
-        return max(0, min(self.max_concurrent - running, self.limit(version) - admitted))
+    def _ahead(self, version: int) -> int:
+        """Episodes of the iterations that follow `version` and may be played now."""
+        return self._wanted(version) - min(self.total, version * self.batch)
+
+    def _most_in_vain(self, version: int) -> int:
+        groups = math.ceil((self.max_refill - 1.0) * self._ahead(version) / self.num_members)
+        return groups * self.num_members
 
 
 def stragglers_due(*, ended: int, batch: int, threshold: float, since_s: float | None, grace_s: float) -> bool:

@@ -42,6 +42,17 @@ class DeepSpeedConfig:
             "steps_per_print": 2**31,
         }
 
+    def frozen(self) -> dict[str, Any]:
+        """What DeepSpeed gets for a model that is sharded and never trained."""
+        kept = {key: value for key, value in self.settings["zero_optimization"].items() if key != "offload_optimizer"}
+        return {
+            **self.settings,
+            "zero_optimization": kept,
+            "train_micro_batch_size_per_gpu": 1,
+            "gradient_accumulation_steps": 1,
+            "steps_per_print": 2**31,
+        }
+
 
 def read_deepspeed_config(file: Path) -> DeepSpeedConfig:
     """Reads one of `ops/conf/deepspeed/*.json` or a file of the user's own.

@@ -1,4 +1,4 @@
-"""One DeepSpeed engine: optimizer steps over samples, log-probabilities, and the state that a checkpoint holds.
+"""The training engine: policy, critic and reference, commanded by rank 0.
 
 The same code runs on CPU (gloo) and GPU (NCCL), ZeRO stages 1 to 3, one process or many. Rank 0 calls the methods; every
 other rank sits in `follow`, which runs the same commands on its share of the samples.
@@ -6,56 +6,73 @@ other rank sits in `follow`, which runs the same commands on its share of the sa
 
 import os
 import time
-import warnings
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from schemas.errors import CheckpointCorrupt
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
 from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
-from trainer.batches import collate, deal, micro_batches
-from trainer.commands import Command, LogprobsCommand, OpenCommand, StateCommand, StopCommand, TrainCommand, decode, encode
+from trainer.adapter_folder import base_of
+from trainer.adapters import DropoutSeeds, adapters_of
+from trainer.batches import Batch, Share, collate, deal
+from trainer.commands import (
+    Command,
+    EvaluateCommand,
+    Model,
+    OpenCommand,
+    StateCommand,
+    StopCommand,
+    TrainCommand,
+    decode,
+    encode,
+)
+from trainer.critic import load_critic
 from trainer.deepspeed_config import DeepSpeedConfig
-from trainer.engine_state import EngineState, read_optimizer_state, read_state, restore_state
+from trainer.deepspeed_engine import DeepSpeedEngine, StepSums
+from trainer.engine_state import EngineState, read_critic_state, read_optimizer_state
 from trainer.items import Item, targets_of
 from trainer.loading import load_policy
 from trainer.logprobs import CompletionModel
+from trainer.losses.value import ValueLoss
 from trainer.model_folder import suppressed_tokens
 from trainer.objective import Objective, PolicyObjective
 from trainer.ports import Effort, StepResult
 from trainer.ranks import Ranks
+from trainer.reference import AdaptersOff, FrozenModel, Reference
 from trainer.sample_builder import pixel_scale
 from trainer.samples import Patches, Sample
 from trainer.throughput import ModelCost, peak_flops
 from trainer.truncation import Truncation
 
-_LOSS = "loss"
 
-
-def learning_rate(algorithm: AlgorithmConfig, num_updates: int) -> float:
-    """Of the update that follows `num_updates` earlier ones: constant after a linear warm-up."""
-    return algorithm.learning_rate * min(1.0, (num_updates + 1) / max(1, algorithm.warmup_steps))
+def warmed_up(rate: float, *, num_updates: int, warmup_steps: int) -> float:
+    """The learning rate of the update that follows `num_updates` earlier ones: constant after a linear warm-up."""
+    return rate * min(1.0, (num_updates + 1) / max(1, warmup_steps))
 
 
 @contextmanager
-def open_engine(folder: Path, *, settings: "EngineSettings", resume: bool = False) -> Iterator["TrainEngine"]:
+def open_engine(
+    folder: Path, *, settings: "EngineSettings", resume: bool = False, base: Path | None = None
+) -> Iterator["TrainEngine"]:
     """Loads the model in `folder` for training, on all ranks; with `resume`, its saved optimizer state too. For rank 0.
 
+    Args:
+        base: the folder of the run's version 0; not needed where `folder` is that.
+
     Raises:
-        CheckpointCorrupt: the saved optimizer state does not fit the model.
+        CheckpointCorrupt: the saved state does not fit the model.
     """
     ranks = Ranks()
-    ranks.scatter([encode(OpenCommand(str(folder), resume))] * ranks.size)
-    engine = TrainEngine(folder, ranks=ranks, settings=settings, resume=resume)
+    command = OpenCommand(str(folder), resume, str(base or folder))
+    ranks.scatter([encode(command)] * ranks.size)
+    engine = TrainEngine(command, ranks=ranks, settings=settings)
     try:
         yield engine
     finally:
@@ -63,12 +80,19 @@ def open_engine(folder: Path, *, settings: "EngineSettings", resume: bool = Fals
 
 
 def follow(*, settings: "EngineSettings") -> None:
-    """The whole life of a rank other than 0: opens what rank 0 opens and runs its commands until it stops."""
+    """The whole life of a rank other than 0: opens what rank 0 opens, as often as it does, until it is dismissed."""
+    # Rank 0 makes its group anew for every engine, which takes all ranks.
+    while isinstance(command := decode((ranks := Ranks()).scatter(None)), OpenCommand):
+        engine = TrainEngine(command, ranks=ranks, settings=settings)
+        engine.follow()
+        engine.close()
+
+
+def dismiss_ranks() -> None:
+    """For rank 0, with no engine open: lets the other ranks end."""
     ranks = Ranks()
-    command = decode(ranks.scatter(None))
-    assert isinstance(command, OpenCommand)
-    engine = TrainEngine(Path(command.folder), ranks=ranks, settings=settings, resume=command.resume)
-    engine.follow()
+    if ranks.size > 1:
+        ranks.scatter([encode(StopCommand())] * ranks.size)
 
 
 @dataclass(frozen=True)
@@ -82,32 +106,78 @@ class EngineSettings:
 class TrainEngine:
     """Built by `open_engine` on every rank."""
 
-    def __init__(self, folder: Path, *, ranks: Ranks, settings: EngineSettings, resume: bool) -> None:
-        self.num_updates = 0
-        """Optimizer steps so far, over the whole run."""
+    def __init__(self, command: OpenCommand, *, ranks: Ranks, settings: EngineSettings) -> None:
+        self.rate_factor = 1.0
+        """Of every learning rate. Only rank 0's counts."""
+        folder = Path(command.folder)
+        self._base = base_of(folder)
         self._ranks = ranks
-        self._algorithm = algorithm = settings.algorithm
+        self._settings = settings
+        self._algorithm = settings.algorithm
         self._objective: Objective = PolicyObjective(settings.objective)
-        self._scale = pixel_scale(folder)
+        self._collate = partial(collate, scale=pixel_scale(self._base))
+        self._dropout = DropoutSeeds(settings.trainer.lora, seed=settings.trainer.seed, rank=ranks.rank)
         threads = settings.trainer.torch_threads
         if threads or (os.cpu_count() or 1) <= 4:
             torch.set_num_threads(threads or 1)
-        self.model = load_policy(folder, settings.deepspeed, settings.trainer)
+        self.model = load_policy(folder, settings.deepspeed, settings.trainer, resume=command.resume)
         self._cost = ModelCost.of(self.model.config)
         self._peak = peak_flops(ranks.device, settings.trainer.peak_tflops) * ranks.size
-        optimizer = torch.optim.AdamW(
-            self.model.parameters(),
-            lr=algorithm.learning_rate,
-            betas=(0.9, algorithm.adam_beta2),
-            weight_decay=algorithm.weight_decay,
-            fused=True,
+        sample = _smallest_sample(self.model)
+        self._idle = [[Item(sample, targets_of(sample)).idle]]
+        self._policy = self._open_policy(folder, resume=command.resume)
+        self._critic = self._open_critic(folder, resume=command.resume) if settings.objective.needs_critic else None
+        self._reference = self._open_reference(Path(command.base)) if settings.objective.needs_reference else None
+
+    def _open_policy(self, folder: Path, *, resume: bool) -> DeepSpeedEngine:
+        module = CompletionModel(self.model, suppressed_tokens(self._base))
+        engine = DeepSpeedEngine(
+            module,
+            self.model,
+            deepspeed=self._settings.deepspeed,
+            algorithm=self._algorithm,
+            learning_rate=self._algorithm.learning_rate,
+            token_loss=self._objective,
+            dropout=self._dropout,
+            collate=self._collate,
+            ranks=self._ranks,
+            entropy=self._objective.needs_entropy,
         )
-        module = CompletionModel(self.model, suppressed_tokens(folder))
-        self._engine = _initialize(module, optimizer, settings.deepspeed.completed(algorithm), ranks)
         if resume:
-            self._restore(*read_optimizer_state(folder))
+            engine.restore(read_optimizer_state(folder), self._idle)
+        return engine
+
+    def _open_critic(self, folder: Path, *, resume: bool) -> DeepSpeedEngine:
+        saved = read_critic_state(folder) if resume else None
+        module = load_critic(self._base, self._settings.deepspeed, saved)
+        engine = DeepSpeedEngine(
+            module,
+            module,
+            deepspeed=self._settings.deepspeed,
+            algorithm=self._algorithm,
+            learning_rate=self._settings.objective.critic.learning_rate,
+            token_loss=ValueLoss(self._settings.objective.critic.value_clip),
+            dropout=self._dropout,
+            collate=self._collate,
+            ranks=self._ranks,
+        )
+        if saved is not None:
+            engine.restore(saved, self._idle)
+        return engine
+
+    def _open_reference(self, base: Path) -> Reference:
+        settings = self._settings
+        named = settings.objective.reference_model
+        if settings.trainer.lora.active and not named:
+            return AdaptersOff(self.model, self._policy.forward)
+        return FrozenModel(Path(named) if named else base, deepspeed=settings.deepspeed, ranks=self._ranks)
 
     # what rank 0 calls ------------------------------------------------------------------------------------------------
+
+    @property
+    def num_updates(self) -> int:
+        """Optimizer steps of the policy so far, over the whole run."""
+        return self._policy.num_updates
 
     @property
     def step_size(self) -> int:
@@ -116,40 +186,39 @@ class TrainEngine:
 
     def train(self, items: Sequence[Item]) -> StepResult:
         """Makes one optimizer step over all `items`, however many; their weights say what each token counts."""
-        began = time.perf_counter()
-        shares = deal(
-            items,
-            num_ranks=self._ranks.size,
-            micro_batch=self._algorithm.per_device_train_batch_size,
-            max_tokens=self._algorithm.max_tokens_per_micro_batch,
-        )
-        num_tokens = sum(int((item.targets.weights != 0).sum()) for item in items)
-        rate = learning_rate(self._algorithm, self.num_updates)
-        command = self._send([TrainCommand(share, rate) for share in shares])
-        assert isinstance(command, TrainCommand)
-        sums, norm = self._train(command)
-        loss = sums.pop(_LOSS)
-        figures = {name: total / max(1, num_tokens) for name, total in sums.items()}
-        work = self._cost.work([item.sample for item in items])
-        effort = Effort(time.perf_counter() - began, work.tokens, work.completion_tokens, work.flops, self._peak)
-        return StepResult(loss, norm, rate, num_tokens, figures, effort)
+        return self._step(items, self._algorithm.learning_rate, self._policy.num_updates, critic=False)
+
+    def train_critic(self, items: Sequence[Item]) -> StepResult:
+        """The same for the critic, towards the items' returns."""
+        assert self._critic is not None, "the objective has no critic"
+        return self._step(items, self._settings.objective.critic.learning_rate, self._critic.num_updates, critic=True)
 
     def completion_logprobs(self, samples: Sequence[Sample], truncation: Truncation | None = None) -> list[np.ndarray]:
         """Log-probabilities of every sample's completion tokens, float32, under the present weights."""
-        command = LogprobsCommand(list(samples), truncation or Truncation())
-        self._send([command] * self._ranks.size)
-        return self._logprobs(command)
+        return self._evaluated(Model.POLICY, samples, truncation)
+
+    def reference_logprobs(self, samples: Sequence[Sample], truncation: Truncation | None = None) -> list[np.ndarray]:
+        """The same under the frozen reference."""
+        assert self._reference is not None, "the objective has no reference"
+        return self._evaluated(Model.REFERENCE, samples, truncation)
+
+    def values(self, samples: Sequence[Sample]) -> list[np.ndarray]:
+        """The critic's value before each completion token, float32."""
+        assert self._critic is not None, "the objective has no critic"
+        return self._evaluated(Model.CRITIC, samples, None)
 
     def state(self) -> EngineState:
         """Everything that the next step depends on, on the CPU. Full tensors, whatever the number of ranks."""
         self._send([StateCommand()] * self._ranks.size)
-        return read_state(self._engine, self.model, self.num_updates)
+        return self._state()
 
     def close(self) -> None:
         """Lets the other ranks go; on those, nothing is left to do."""
         if self._ranks.rank == 0 and self._ranks.size > 1:
             self._send([StopCommand()] * self._ranks.size)
-        self._engine.destroy()
+        for engine in (self._policy, self._critic):
+            if engine is not None:
+                engine.destroy()
 
     # every rank -------------------------------------------------------------------------------------------------------
 
@@ -159,86 +228,85 @@ class TrainEngine:
             match decode(self._ranks.scatter(None)):
                 case TrainCommand() as command:
                     self._train(command)
-                case LogprobsCommand() as command:
-                    self._logprobs(command)
+                case EvaluateCommand() as command:
+                    self._evaluate(command)
                 case StateCommand():
-                    read_state(self._engine, self.model, self.num_updates)
+                    self._state()
                 case StopCommand():
                     return
 
-    def _restore(self, optimizer: Mapping[str, torch.Tensor], num_updates: int) -> None:
-        if num_updates == 0:
-            return
-        # A step of rate zero makes the optimizer allocate its state in every ZeRO stage, and changes no weight.
-        sample = _smallest_sample(self.model)
-        self._train(TrainCommand([[Item(sample, targets_of(sample)).idle]], 0.0))
-        try:
-            restore_state(self._engine, self.model, optimizer, num_updates)
-        except KeyError as error:
-            raise CheckpointCorrupt(
-                f"the saved optimizer state lacks {error}: it belongs to another model or precision"
-            ) from error
-        self.num_updates = num_updates
-
-    def _send(self, commands: Sequence[Command]) -> Command:
-        """Tells every rank its command and returns this rank's own."""
+    def _send(self, commands: Sequence[Command]) -> None:
+        """Tells every rank its command; rank 0 runs the first one itself."""
         if self._ranks.size > 1:
             self._ranks.scatter([encode(command) for command in commands])
-        return commands[0]
 
-    def _train(self, command: TrainCommand) -> tuple[dict[str, float], float]:
-        """The sums of the loss and of every figure over all ranks, and the norm of the gradient."""
-        for group in self._engine.optimizer.param_groups:
-            group["lr"] = command.learning_rate
-        if not self.model.training:
-            self._engine.train()
-        sums: defaultdict[str, float] = defaultdict(float)
-        for index, part in enumerate(command.share):
-            batch = collate(part, self._scale).to(self._ranks.device)
-            self._engine.set_gradient_accumulation_boundary(index == len(command.share) - 1)
-            token = self._objective(self._engine(batch, entropy=self._objective.needs_entropy), batch)
-            loss = (token.losses * batch.weights).sum()
-            # DeepSpeed averages gradients over ranks; the sum over ranks is meant.
-            self._engine.backward(loss * self._ranks.size)
-            sums[_LOSS] += float(loss.detach())
-            for name, values in token.figures.items():
-                sums[name] += float((values * batch.trained).sum())
-        self._engine.step()
-        self.num_updates += 1
-        norm = self._engine.get_global_grad_norm()
-        totals = {name: self._ranks.sum(sums[name]) for name in sorted(sums)}
-        return totals, float(norm) if norm is not None else float("nan")
+    def _step(self, items: Sequence[Item], rate: float, num_updates: int, *, critic: bool) -> StepResult:
+        began = time.perf_counter()
+        shares = self._dealt(items)
+        work = self._cost.work([item.sample for item in items])
+        num_tokens = sum(int((item.targets.weights != 0).sum()) for item in items)
+        rate = self.rate_factor * warmed_up(rate, num_updates=num_updates, warmup_steps=self._algorithm.warmup_steps)
+        commands = [TrainCommand(share, rate, critic) for share in shares]
+        self._send(commands)
+        sums = self._train(commands[0])
+        figures = {name: total / max(1, num_tokens) for name, total in sums.figures.items()}
+        effort = Effort(time.perf_counter() - began, work.tokens, work.completion_tokens, work.flops, self._peak)
+        return StepResult(sums.loss, sums.grad_norm, rate, num_tokens, figures, effort)
 
-    @torch.no_grad()
-    def _logprobs(self, command: LogprobsCommand) -> list[np.ndarray]:
-        self._engine.eval()
-        found: list[np.ndarray] = []
-        parts = micro_batches(
-            command.samples,
-            lambda sample: len(sample.tokens),
-            size=self._algorithm.per_device_train_batch_size,
+    def _dealt(self, items: Sequence[Item]) -> list[Share]:
+        return deal(
+            items,
+            num_ranks=self._ranks.size,
+            micro_batch=self._algorithm.per_device_train_batch_size,
             max_tokens=self._algorithm.max_tokens_per_micro_batch,
         )
-        for part in parts:
-            batch = collate([Item(sample, targets_of(sample)) for sample in part], self._scale).to(self._ranks.device)
-            logprobs = self._engine(batch, command.truncation).logprobs.cpu().numpy()
-            ends = np.cumsum([sample.num_completion for sample in part])
-            found.extend(np.split(logprobs, ends[:-1]))
-        return found
 
+    def _train(self, command: TrainCommand) -> StepSums:
+        if command.critic:
+            assert self._critic is not None
+            return self._critic.step(command.share, command.learning_rate)
+        return self._policy.step(command.share, command.learning_rate)
 
-def _initialize(module: torch.nn.Module, optimizer: torch.optim.Optimizer, settings: dict[str, Any], ranks: Ranks) -> Any:
-    if ranks.device.type == "cpu":
-        os.environ.setdefault("DS_ACCELERATOR", "cpu")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import deepspeed
-        import deepspeed.ops
+    def _evaluated(self, model: Model, samples: Sequence[Sample], truncation: Truncation | None) -> list[np.ndarray]:
+        """Every rank evaluates its share of the samples."""
+        if not samples:
+            return []
+        items = [Item(sample, targets_of(sample)) for sample in samples]
+        shares = self._dealt(items)
+        commands = [EvaluateCommand(model, share, truncation or Truncation()) for share in shares]
+        self._send(commands)
+        found: dict[int, np.ndarray] = {}
+        for share, said in zip(shares, self._evaluate(commands[0]), strict=True):
+            dealt = [item.sample for part in share for item in part]
+            ends = np.cumsum([sample.num_completion for sample in dealt])
+            for sample, part in zip(dealt, np.split(np.frombuffer(said, dtype=np.float32), ends[:-1]), strict=True):
+                found.setdefault(id(sample), part)
+        return [found[id(sample)] for sample in samples]
 
-        # Compiled at run time otherwise; a process killed meanwhile leaves a lock on which the next one hangs silently.
-        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
-        engine, *_ = deepspeed.initialize(model=module, optimizer=optimizer, config=settings, dist_init_required=False)
-    return engine
+    def _evaluate(self, command: EvaluateCommand) -> list[bytes]:
+        """On rank 0 what each rank's share came to, float32."""
+        said = []
+        for part in command.share:
+            batch = self._collate(part).to(self._ranks.device)
+            said.append(self._forward(command, batch).cpu().numpy().tobytes())
+        return self._ranks.gather(b"".join(said))
+
+    def _forward(self, command: EvaluateCommand, batch: Batch) -> torch.Tensor:
+        match command.model:
+            case Model.POLICY:
+                found = self._policy.forward(batch, command.truncation).logprobs
+            case Model.REFERENCE:
+                assert self._reference is not None
+                found = self._reference(batch, command.truncation).logprobs
+            case Model.CRITIC:
+                assert self._critic is not None
+                found = self._critic.forward(batch)
+        result: torch.Tensor = found.float()
+        return result
+
+    def _state(self) -> EngineState:
+        critic = self._critic.state() if self._critic is not None else None
+        return EngineState(self._policy.state(), critic, adapters_of(self.model))
 
 
 def _smallest_sample(model: PreTrainedModel) -> Sample:

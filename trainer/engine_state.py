@@ -1,6 +1,6 @@
-"""The state of a DeepSpeed engine as plain tensors, equal for every ZeRO stage and number of ranks."""
+"""The state of models in training as plain tensors, equal for every ZeRO stage and number of ranks."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,31 +12,48 @@ from huggingface_hub import split_torch_state_dict_into_shards
 from torch import nn
 
 from schemas.errors import CheckpointCorrupt
+from trainer.adapters import AdapterFiles
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 _MASTER = "master"
+_WEIGHT = "weight"
 _OPTIMIZER = "trainer/optimizer.safetensors"
+_CRITIC = "trainer/critic.safetensors"
 _NUM_UPDATES = "num_updates"
 
 
 @dataclass(frozen=True, eq=False)
-class EngineState:
+class ModelState:
     """Full tensors on the CPU, by parameter name."""
 
     num_updates: int
     weights: dict[str, torch.Tensor]
-    """In the model's own precision: what policies load."""
+    """In the model's own precision."""
     optimizer: dict[str, torch.Tensor]
     """`exp_avg.<name>`, `exp_avg_sq.<name>`, and `master.<name>` where training keeps more precise weights."""
 
+
+@dataclass(frozen=True, eq=False)
+class EngineState:
+    policy: ModelState
+    critic: ModelState | None = None
+    adapters: AdapterFiles | None = None
+    """Where the policy's weights are those of adapters only."""
+
     def write(self, folder: Path) -> None:
-        """Writes the weights where transformers and vLLM look for them, and the optimizer beside them."""
-        _write_weights(folder, self.weights)
-        counted = {**self.optimizer, _NUM_UPDATES: torch.tensor(self.num_updates)}
-        safetensors.torch.save_file(counted, folder / _OPTIMIZER)
+        """Writes the policy where transformers and vLLM look for it, and beside it what only training needs."""
+        if self.adapters is None:
+            write_weights(folder, self.policy.weights)
+        else:
+            self.adapters.write(folder, self.policy.weights)
+        _save(folder / _OPTIMIZER, self.policy.num_updates, self.policy.optimizer)
+        if self.critic is not None:
+            weights = {f"{_WEIGHT}.{name}": tensor for name, tensor in self.critic.weights.items()}
+            _save(folder / _CRITIC, self.critic.num_updates, weights | self.critic.optimizer)
 
 
-def _write_weights(folder: Path, weights: dict[str, torch.Tensor]) -> None:
+def write_weights(folder: Path, weights: dict[str, torch.Tensor]) -> None:
+    """Writes a model's weights as transformers and vLLM read them."""
     plan = split_torch_state_dict_into_shards(weights, filename_pattern="model{suffix}.safetensors", max_shard_size="5GB")
     for name, tensors in plan.filename_to_tensors.items():
         part = {tensor: weights[tensor].contiguous() for tensor in tensors}
@@ -46,22 +63,44 @@ def _write_weights(folder: Path, weights: dict[str, torch.Tensor]) -> None:
         (folder / "model.safetensors.index.json").write_bytes(msgspec.json.encode(index))
 
 
-def read_optimizer_state(folder: Path) -> tuple[dict[str, torch.Tensor], int]:
-    """The optimizer's tensors and its number of updates. Raises `CheckpointCorrupt`."""
+def _save(file: Path, num_updates: int, tensors: dict[str, torch.Tensor]) -> None:
+    safetensors.torch.save_file({**tensors, _NUM_UPDATES: torch.tensor(num_updates)}, file)
+
+
+def read_optimizer_state(folder: Path) -> ModelState:
+    """The policy's optimizer; its weights are loaded as any model's. Raises `CheckpointCorrupt`."""
+    num_updates, tensors = _load(folder / _OPTIMIZER)
+    return ModelState(num_updates, {}, tensors)
+
+
+def read_critic_state(folder: Path) -> ModelState:
+    """The critic with its optimizer. Raises `CheckpointCorrupt`: written without one, or damaged."""
+    num_updates, tensors = _load(folder / _CRITIC)
+    prefix = f"{_WEIGHT}."
+    weights = {name.removeprefix(prefix): tensors.pop(name) for name in list(tensors) if name.startswith(prefix)}
+    return ModelState(num_updates, weights, tensors)
+
+
+def _load(file: Path) -> tuple[int, dict[str, torch.Tensor]]:
     try:
-        tensors = safetensors.torch.load_file(folder / _OPTIMIZER)
-        return tensors, int(tensors.pop(_NUM_UPDATES))
+        tensors = safetensors.torch.load_file(file)
+        return int(tensors.pop(_NUM_UPDATES)), tensors
     except (OSError, KeyError, safetensors.SafetensorError) as error:
-        raise CheckpointCorrupt(f"{folder / _OPTIMIZER} cannot be read: {error}") from error
+        raise CheckpointCorrupt(f"{file} cannot be read: {error}") from error
 
 
-def read_state(engine: Any, model: nn.Module, num_updates: int) -> EngineState:
-    """Gathers the state; every rank takes part, and the result is complete on each."""
+def trained_parameters(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """All of them, or those of the adapters."""
+    return ((name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad)
+
+
+def read_state(model: nn.Module, num_updates: int) -> ModelState:
+    """Gathers the state of a model that DeepSpeed trains; every rank takes part, and the result is complete on each."""
     from deepspeed.utils import safe_get_full_fp32_param, safe_get_full_optimizer_state
 
     weights: dict[str, torch.Tensor] = {}
     optimizer: dict[str, torch.Tensor] = {}
-    for name, parameter in model.named_parameters():
+    for name, parameter in trained_parameters(model):
         master = safe_get_full_fp32_param(parameter).cpu()
         weights[name] = master.to(parameter.dtype)
         if parameter.dtype != torch.float32:
@@ -69,10 +108,10 @@ def read_state(engine: Any, model: nn.Module, num_updates: int) -> EngineState:
         # The optimizer allocates its state in its first step.
         for key in _MOMENTS if num_updates else ():
             optimizer[f"{key}.{name}"] = safe_get_full_optimizer_state(parameter, key).cpu()
-    return EngineState(num_updates, weights, optimizer)
+    return ModelState(num_updates, weights, optimizer)
 
 
-def restore_state(engine: Any, model: nn.Module, optimizer: Mapping[str, torch.Tensor], num_updates: int) -> None:
+def restore_state(engine: Any, model: nn.Module, saved: ModelState) -> None:
     """Puts a saved optimizer state in place; the engine must have made one step, so that there is a place.
 
     Raises:
@@ -80,10 +119,10 @@ def restore_state(engine: Any, model: nn.Module, optimizer: Mapping[str, torch.T
     """
     from deepspeed.utils import safe_set_full_fp32_param, safe_set_full_optimizer_state
 
-    for name, parameter in model.named_parameters():
+    for name, parameter in trained_parameters(model):
         if parameter.dtype != torch.float32:
-            safe_set_full_fp32_param(parameter, optimizer[f"{_MASTER}.{name}"].to(parameter.device))
+            safe_set_full_fp32_param(parameter, saved.optimizer[f"{_MASTER}.{name}"].to(parameter.device))
         for key in _MOMENTS:
-            safe_set_full_optimizer_state(parameter, optimizer[f"{key}.{name}"].to(parameter.device), key)
+            safe_set_full_optimizer_state(parameter, saved.optimizer[f"{key}.{name}"].to(parameter.device), key)
     for entry in engine.optimizer.optimizer.state.values():
-        entry["step"].fill_(float(num_updates))
+        entry["step"].fill_(float(saved.num_updates))

@@ -62,9 +62,11 @@ class EpisodeSteps:
     """What one episode offers to train on."""
 
     usable: list[RecordRef] = field(default_factory=list)
-    num_tokens: list[int] = field(default_factory=list)
-    """Completion tokens of the usable ones."""
+    lengths: list[int] = field(default_factory=list)
+    """Completion tokens of each usable one."""
     left_out: Counter[LeftOut] = field(default_factory=Counter)
+    num_tokens: int = 0
+    """Sampled in all its steps."""
 
 
 class StepStore:
@@ -89,6 +91,7 @@ class StepStore:
         chosen: dict[RecordRef, StepRequest] = {}
         for ref in steps:
             step = records.get(ref)
+            found.num_tokens += len(step.completion_tokens) if isinstance(step, StepRequest) else 0
             following = observations[ref.step + 1 : ref.step + 2]
             reason = self._reason(step, [records.get(observation) for observation in following], is_last=ref == steps[-1])
             if reason is not None:
@@ -97,7 +100,7 @@ class StepStore:
                 chosen[ref] = step
         built = await self._build(chosen, records)
         found.usable.extend(ref for ref in chosen if ref in built)
-        found.num_tokens.extend(built[ref].num_completion for ref in found.usable)
+        found.lengths.extend(built[ref].num_completion for ref in found.usable)
         found.left_out[LeftOut.MISSING] += len(chosen) - len(found.usable)
         return found
 

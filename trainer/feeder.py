@@ -22,22 +22,20 @@ from schemas.config import EnvConfig, FeederConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId, PolicyVersion, WorkerId
 from schemas.messages import Checkpoint, EpisodeCancel, Outcome, Role, Split, Task
+from schemas.training_config import ObjectiveConfig
 from trainer.admission import Admitter
 from trainer.blocked_sites import TrainingSites
 from trainer.curriculum import (
-    Admission,
     Slot,
-    UniformSampler,
     evaluation_slots,
     evaluation_versions,
     task_of,
 )
-from trainer.feeder_state import FeederState
 from trainer.patience import patiently
 from trainer.scores import Score, mean_reward, success_share
 from trainer.stragglers import StragglerClock
 from trainer.task_files import TaskSpec
-from trainer.training_schedule import TrainingSchedule
+from trainer.training_plan import TrainingPlan
 
 _TICK_S = 0.5
 _AUDIT_S = 60.0
@@ -58,6 +56,7 @@ class Feeder:
         status: Status,
         feeder: FeederConfig,
         env: EnvConfig,
+        objective: ObjectiveConfig,
         train_tasks: Sequence[TaskSpec],
         test_tasks: Sequence[TaskSpec],
         clock: Callable[[], float] = time.time,
@@ -79,16 +78,9 @@ class Feeder:
         self._env = env
         self._test_tasks = tuple(test_tasks)
         self._sites = TrainingSites(train_tasks)
-        self._admission = Admission(
-            batch=env.train_tasks_rollout_size,
-            max_concurrent=feeder.max_concurrent,
-            staleness_bound=None if feeder.mode == "rollout" else feeder.staleness_bound,
-            total=feeder.num_iterations * env.train_tasks_rollout_size,
-        )
         self._admitter = Admitter(bus, subjects)
-        sampler = UniformSampler(tuple(train_tasks), feeder.seed)
-        self._schedule = TrainingSchedule(sampler, self._sites.by_task, demonstrate=feeder.demonstrate)
-        self._state = FeederState()
+        self._plan = TrainingPlan(feeder, env, objective, train_tasks, self._sites.by_task)
+        self._state = self._plan.begin()
         self._changed = anyio.Event()
         self._known: set[EpisodeId] = set()
         self._versions: tuple[PolicyVersion, ...] = ()
@@ -118,7 +110,7 @@ class Feeder:
         return finished
 
     def _begin(self) -> None:
-        self._state = FeederState(demonstrate=self._config.demonstrate)
+        self._state = self._plan.begin()
         self._changed = anyio.Event()
         self._rounds = {}
         self._completed = set()
@@ -143,13 +135,13 @@ class Feeder:
     async def _follow(self, stream: str, subject: str) -> None:
         async with self._bus.tail(stream, subject) as records:
             async for record in records:
-                self._state.apply(record.message, anyio.current_time())
+                self._state.apply(record.message, anyio.current_time(), record.seq)
                 self._changed.set()
 
     async def _feed(self) -> None:
         self._state.catch_up(await patiently(lambda: read_blocklist(self._bus, self._subjects)))
         await self._audit()
-        self._schedule.resume(self._state.admitted)
+        await self._resume()
         self._versions = await self._versions_to_evaluate()
         audited_at, judged = anyio.current_time(), 0
         while not await self._advance():
@@ -165,6 +157,17 @@ class Feeder:
                 await self._audit()
                 audited_at = now
         self._report()
+
+    async def _resume(self) -> None:
+        """Goes to where the last feeder stood; where results decide, with all results that it may have known."""
+        seqs: dict[int, int] = {}
+        if self._plan.adapts:
+            names = self._subjects
+            judged = names.judgements_by(self._rubric, Split.TRAIN)
+            for record in await patiently(lambda: self._bus.history(names.judged, judged)):
+                self._state.apply(record.message, anyio.current_time(), record.seq)
+            seqs = await self._admitter.results_seqs(self._state.admitted)
+        self._plan.resume(seqs)
 
     async def _audit(self) -> None:
         self._known = await patiently(self._admitter.repair)
@@ -182,7 +185,7 @@ class Feeder:
         if mode == "sync":
             await self._cancel_stragglers()
         if mode == "rollout":
-            return len(self._state.accepted) >= self._admission.total
+            return len(self._state.accepted) >= self._plan.total
         return evaluated and self._state.version >= self._config.num_iterations
 
     # evaluation -------------------------------------------------------------------------------------------------------
@@ -224,20 +227,17 @@ class Feeder:
     async def _train(self) -> None:
         left_out = self._sites.left_out(self._state.blocklist, self._clock())
         while True:
-            allowed = self._admission.allowed(
-                version=self._state.admitting_version(anyio.current_time()),
-                admitted=len(self._state.admitted),
-                running=self._state.running,
-            )
+            version = self._state.admitting_version(anyio.current_time())
+            allowed = self._plan.allowed(version)
             if allowed == 0 or left_out.everything:
                 break
             count = min(allowed, _ADMIT_AT_ONCE)
-            slots = self._schedule.take(count, admitted=self._state.admitted, blocked=left_out.blocks)
+            slots = self._plan.take(count, blocked=left_out.blocks)
             if not slots:
                 break
             self._state.admitted.update(await self._admit(slots, Split.TRAIN))
-        waits = allowed > 0 and left_out.everything
-        self._status.state, self._status.note = ("waiting", left_out.sentence()) if waits else ("working", "")
+        note = left_out.sentence() if allowed > 0 and left_out.everything else self._plan.note(version)
+        self._status.state, self._status.note = "waiting" if note else "working", note
         self._status.metrics["blocked_sites"] = len(left_out.blocks)
 
     async def _admit(self, slots: Sequence[Slot], split: Split) -> list[EpisodeId]:
@@ -261,7 +261,9 @@ class Feeder:
         )
 
     async def _cancel_stragglers(self) -> None:
-        ended = len(self._state.ended) - self._state.version * self._env.train_tasks_rollout_size
+        version, batch = self._state.version, self._env.train_tasks_rollout_size
+        missing = self._plan.limit(version) - len(self._state.ended)
+        ended = batch - missing
         if not self._stragglers.due(ended, anyio.current_time()):
             return
         late = tuple(sorted(self._state.admitted - self._state.ended))
@@ -276,7 +278,7 @@ class Feeder:
 
     def _report(self) -> None:
         state, now = self._state, anyio.current_time()
-        limit = self._admission.limit(state.admitting_version(now))
+        limit = self._plan.limit(state.admitting_version(now))
         self._status.metrics.update(
             admitted=len(state.admitted),
             running=state.running,

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from bus.blocklist import Blocklist
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, SiteBlock, Split, Trajectory
+from trainer.attempts import Attempts
+from trainer.refill import Refill, Refilled
 from trainer.scores import Score, score
 
 _POLICY_SILENT_S = 15.0
@@ -36,16 +38,22 @@ class FeederState:
     blocklist: Blocklist = field(default_factory=Blocklist)
     policies: dict[WorkerId, tuple[int, float]] = field(default_factory=dict)
     """Served version and time of the last heartbeat."""
+    attempts: Attempts = field(default_factory=Attempts)
+    judged_seqs: dict[int, int] = field(default_factory=dict)
+    """By version: sequence on JUDGED up to which everything was consumed for it."""
+    refill: Refill | None = None
+    """None: nothing is admitted in place of groups without variance."""
 
-    def apply(self, message: AnyMessage, now: float) -> None:
-        """Takes one message in; `now` in seconds of any steady clock."""
+    def apply(self, message: AnyMessage, now: float, seq: int = 0) -> None:
+        """Takes one message in; `now` in seconds of any steady clock, `seq` of a judgement: on JUDGED."""
         match message:
             case Checkpoint():
                 self.version = max(self.version, message.version)
+                self.judged_seqs[message.version] = message.judged_seq
             case Heartbeat() if "version" in message.metrics:
                 self.policies[message.worker] = (int(message.metrics["version"]), now)
             case Judgement():
-                self._judged(message)
+                self._judged(message, seq)
             case Trajectory() if self._counts(message):
                 self.ended.add(message.episode)
             case SiteBlock():
@@ -68,6 +76,12 @@ class FeederState:
         served = self.served(now)
         return self.version if served is None else min(self.version, served)
 
+    def refilled(self, version: int) -> Refilled | None:
+        """As seen from a version; None without refill."""
+        if self.refill is None:
+            return None
+        return self.refill.after(max((seq for made, seq in self.judged_seqs.items() if made <= version), default=0))
+
     @property
     def running(self) -> int:
         return max(0, len(self.admitted) - len(self.ended))
@@ -83,11 +97,14 @@ class FeederState:
     def _counts(self, trajectory: Trajectory) -> bool:
         return trajectory.task.split is Split.TRAIN and trajectory.task.demonstrate == self.demonstrate
 
-    def _judged(self, judgement: Judgement) -> None:
+    def _judged(self, judgement: Judgement, seq: int) -> None:
         if judgement.split is Split.EVAL:
             self.evaluated.setdefault(judgement.episode, score(judgement))
         elif self._counts(judgement.trajectory) and judgement.episode not in self.accepted:
             self.accepted.add(judgement.episode)
             self.ended.add(judgement.episode)
+            self.attempts.add(seq, judgement)
+            if self.refill is not None:
+                self.refill.add(seq, judgement)
             if (scored := score(judgement)) is not None:
                 self.window.append(scored)

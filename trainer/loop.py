@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
+import msgspec
 import numpy as np
 import structlog
 
@@ -20,31 +21,38 @@ from bus.ports import Bus
 from bus.presence import Status
 from bus.subjects import Subjects
 from schemas.config import EnvConfig, FeederConfig, PolicyConfig
+from schemas.errors import TrainingCollapsed
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Checkpoint
 from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
+from trainer.adapter_folder import base_of, holds_adapters
 from trainer.announcements import Announcements
+from trainer.batch_metrics import batch_metrics, token_metrics
 from trainer.checkpoints import (
     TrainerState,
     folder_of,
+    holds_optimizer,
     prune,
     read_trainer_state,
     verify,
     write_checkpoint,
 )
+from trainer.collapse import CollapseGuard, Health
 from trainer.consumption import BatchPlan, plan_batch
 from trainer.episode_steps import StepRules, StepStore
 from trainer.figures import PhaseClock
 from trainer.gate import MismatchGate
+from trainer.good_version import GoodVersion
 from trainer.intake import Judged, open_intake
 from trainer.learners import Learner
 from trainer.learners.choice import choose_learner
 from trainer.learners.parts import Parts
-from trainer.metrics import MetricsLog
 from trainer.passes import Passes, Position
-from trainer.ports import Builder, TrainingEngine
+from trainer.ports import Builder, EngineFiles, TrainingEngine
 from trainer.readings import Readings
+from trainer.retention import Retention
 from trainer.samples import Sample
+from trainer.tracking.log import Tracking
 from trainer.truncation import Truncation
 from trainer.updates import Updates
 
@@ -78,7 +86,7 @@ class Trainer:
         checkpoints: Path,
         open_engine: OpenEngine,
         open_builder: OpenBuilder,
-        metrics: MetricsLog,
+        tracking: Tracking,
     ) -> None:
         """`rubric`: whose judgements are consumed; `base`: the model that is version 0; `checkpoints`: where versions go."""
         self._bus = bus
@@ -92,6 +100,7 @@ class Trainer:
         self._feeder = feeder
         self._passes = Passes.of(feeder)
         self._mismatch = MismatchGate(trainer, feeder)
+        self._guard = CollapseGuard(trainer, online=feeder.mode != "offline")
         self._announcements = Announcements(bus, subjects)
         self._batch_size = env.train_tasks_rollout_size
         self._truncation = Truncation(top_k=max(0, policy.top_k), top_p=policy.top_p, min_p=policy.min_p)
@@ -99,15 +108,16 @@ class Trainer:
         self._root = checkpoints.resolve()
         self._open_engine = open_engine
         self._open_builder = open_builder
-        self._metrics = metrics
+        self._tracking = tracking
         self._torch = anyio.CapacityLimiter(1)
 
     async def run(self) -> None:
         self._status.state = "loading"
         newest = await self._announcements.newest() or await self._announcements.announce_base(self._base)
-        if newest.version < self._feeder.num_iterations:
+        self._tracking.resume(await self._announcements.all())
+        while newest.version < self._feeder.num_iterations:
             async with self._resumed(newest) as iterations:
-                await self._serve(iterations)
+                newest = await self._serve(iterations)
         self._status.state = "finished"
         _log.info("training_finished", worker=self._worker, version=self._feeder.num_iterations)
 
@@ -117,10 +127,14 @@ class Trainer:
         state = TrainerState(version=0, num_trajectories=0, num_updates=0)
         if newest.version > 0:
             await anyio.to_thread.run_sync(verify, folder, newest.files)
+            if newest.base is not None:
+                base = await self._announcements.announced(newest.base)
+                await anyio.to_thread.run_sync(verify, base_of(folder), base.files)
             state = await anyio.to_thread.run_sync(read_trainer_state, folder)
         with ExitStack() as stack:
-            opened = self._open_engine(folder, newest.version > 0)
+            opened = self._open_engine(folder, newest.version > 0 and holds_optimizer(folder))
             engine = await anyio.to_thread.run_sync(stack.enter_context, opened, limiter=self._torch)
+            engine.rate_factor = state.guard.rate_factor
             builder = await self._in_thread(lambda: self._open_builder(self._base))
             store = StepStore(
                 self._bus,
@@ -149,14 +163,16 @@ class Trainer:
                 staleness_bound=self._feeder.staleness_bound,
                 truncation=self._truncation,
             )
-            yield _Iterations(engine=engine, store=store, state=state, learner=learner)
+            yield _Iterations(engine=engine, store=store, state=state, learner=learner, newest=newest)
 
-    async def _serve(self, now: "_Iterations") -> None:
-        while now.state.version < self._feeder.num_iterations:
+    async def _serve(self, now: "_Iterations") -> Checkpoint:
+        """Iterates until training is over or has returned to a good version; returns the newest version."""
+        while now.state.version < self._feeder.num_iterations and not now.returned:
             await self._serve_pass(now)
+        return now.newest
 
     async def _serve_pass(self, now: "_Iterations") -> None:
-        """Iterates until the pass or the training is over."""
+        """Iterates until the pass or the training is over, or training has returned."""
         size, begun = self._batch_size, now.state.position
         async with open_intake(
             self._bus,
@@ -168,7 +184,7 @@ class Trainer:
             ahead=2 * size,
             limit=self._passes.remaining(begun),
         ) as intake:
-            while now.state.version < self._feeder.num_iterations and now.state.position.num_passes == begun.num_passes:
+            while self._goes_on(now, begun):
                 clock = PhaseClock()
                 self._status.state = "waiting"
                 batch = await intake.batch(
@@ -177,11 +193,16 @@ class Trainer:
                 clock.end("wait")
                 await self._iterate(now, batch, clock)
 
+    def _goes_on(self, now: "_Iterations", begun: Position) -> bool:
+        over = now.state.version >= self._feeder.num_iterations or now.state.position.num_passes != begun.num_passes
+        return not over and not now.returned
+
     # training ---------------------------------------------------------------------------------------------------------
 
     async def _iterate(self, now: "_Iterations", batch: Sequence[Judged], clock: PhaseClock) -> None:
-        version = PolicyVersion(now.state.version)
-        plan = plan_batch([item.judgement for item in batch], version=version, bound=self._feeder.staleness_bound)
+        version, guard = PolicyVersion(now.state.version), now.state.guard
+        judgements = [item.judgement for item in batch]
+        plan = plan_batch(judgements, version=version, bound=self._feeder.staleness_bound, plays_for=guard.plays_for)
         _log.info(
             "batch_collected",
             version=version,
@@ -193,6 +214,17 @@ class Trainer:
             unscored=plan.num_unscored,
         )
         position = self._passes.after(now.state.position, seq=batch[-1].seq, count=len(batch))
+        guard = self._guard.judge(guard, Health.of(judgements, guard), version)
+        behind = TrainerState(
+            version=version + 1,
+            position=position,
+            num_trajectories=now.state.num_trajectories + len(batch),
+            num_updates=now.engine.num_updates,
+            guard=guard,
+        )
+        if self._guard.collapsed(guard):
+            await self._return(now, behind, batch, plan, clock)
+            return
         ends_pass = position.num_passes > now.state.position.num_passes
         taken = await now.learner.take_in(batch, plan, version, ends_pass=ends_pass)
         clock.end("fetch")
@@ -201,8 +233,31 @@ class Trainer:
         self._status.state = "training"
         trained = await now.learner.train(version, clock)
         self._status.state = "saving"
-        metrics = plan.metrics() | trained | measured | taken
-        await self._publish(now, batch, position, metrics, clock)
+        weights = await self._in_thread(now.engine.state)
+        state = msgspec.structs.replace(behind, num_updates=now.engine.num_updates)
+        state = now.learner.remember(state)
+        await self._publish(now, batch, plan.metrics() | trained | measured | taken, clock, state=state, files=weights)
+
+    async def _return(
+        self, now: "_Iterations", behind: TrainerState, batch: Sequence[Judged], plan: BatchPlan, clock: PhaseClock
+    ) -> None:
+        """Publishes the last good version's files as the next version; whoever resumes from that has returned."""
+        version, guard = now.state.version, behind.guard
+        good = guard.good
+        said = {"version": version, "good": good, "parse_rate": plan.parse_rate, "success": plan.success}
+        if not self._guard.may_return(guard):
+            raise TrainingCollapsed(
+                f"training collapsed again (parse rate {plan.parse_rate:.2f}, success {plan.success:.2f}) after "
+                f"{guard.num_returns} returns; version {good} was the last good one: begin a new run from its folder with "
+                "a lower algorithm_config.learning_rate, or allow more with trainer_config.guard_max_returns"
+            )
+        _log.error("training_collapsed", **said, batches=guard.num_suspect)
+        self._status.state = "saving"
+        source = await GoodVersion.read(self._bus, self._subjects, good)
+        state = source.state_of(msgspec.structs.replace(behind, guard=self._guard.returned(guard, version)))
+        metrics = plan.metrics() | {"guard_returned_to": float(good)}
+        await self._publish(now, batch, metrics, clock, state=state, files=source.files, parent=good)
+        now.returned = True
 
     async def _gate(self, now: "_Iterations", plan: BatchPlan, version: PolicyVersion) -> dict[str, float]:
         async def logprobs(samples: Sequence[Sample]) -> list[np.ndarray]:
@@ -213,40 +268,44 @@ class Trainer:
         return measured
 
     async def _publish(
-        self, now: "_Iterations", batch: Sequence[Judged], position: Position, metrics: dict[str, float], clock: PhaseClock
+        self,
+        now: "_Iterations",
+        batch: Sequence[Judged],
+        metrics: dict[str, float],
+        clock: PhaseClock,
+        *,
+        state: TrainerState,
+        files: EngineFiles,
+        parent: int | None = None,
     ) -> None:
-        version = PolicyVersion(now.state.version + 1)
-        state = now.learner.remember(
-            TrainerState(
-                version=version,
-                position=position,
-                num_trajectories=now.state.num_trajectories + len(batch),
-                num_updates=now.engine.num_updates,
-            )
-        )
-        weights = await self._in_thread(now.engine.state)
-        folder, files = await self._in_thread(
-            lambda: write_checkpoint(self._root, base=self._base, engine=weights, state=state)
+        """Writes and announces the version of `state`; its `parent` is the present one, unless given."""
+        version, adapted = PolicyVersion(state.version), self._trainer.lora.active
+        folder, hashes = await self._in_thread(
+            lambda: write_checkpoint(self._root, base=None if adapted else self._base, engine=files, state=state)
         )
         clock.end("save")
-        metrics = metrics | clock.phases
+        judgements = [item.judgement for item in batch]
+        tokens = token_metrics([item.steps.num_tokens for item in batch])
+        metrics = batch_metrics(judgements) | tokens | metrics | clock.phases
         checkpoint = Checkpoint(
             run=self._subjects.run,
             version=version,
             uri=folder.as_uri(),
-            files=files,
-            parent=PolicyVersion(now.state.version),
+            files=hashes,
+            parent=PolicyVersion(now.state.version if parent is None else parent),
             trainer_step=state.num_updates,
             judged_seq=batch[-1].seq,
             num_trajectories=state.num_trajectories,
             metrics=metrics,
+            base=PolicyVersion(0) if holds_adapters(folder) else None,
         )
         await self._announcements.announce(checkpoint)
-        now.state = state
+        now.state, now.newest = state, checkpoint
         self._status.metrics.update(version=version, success=metrics["success"], trajectories=state.num_trajectories)
-        self._metrics.write(version, metrics)
+        await self._tracking.trained(version, metrics, judgements)
         _log.info("version_published", version=version, **{key: round(value, 4) for key, value in metrics.items()})
-        await self._in_thread(lambda: prune(self._root, newest=version, keep=self._trainer.keep_checkpoints))
+        retention = Retention.of(self._trainer, state.guard.needed)
+        await self._in_thread(lambda: prune(self._root, newest=version, retention=retention))
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """Runs torch or disk work beside the event loop, so that heartbeats go on; one at a time."""
@@ -261,3 +320,6 @@ class _Iterations:
     store: StepStore
     state: TrainerState
     learner: Learner
+    newest: Checkpoint
+    returned: bool = False
+    """The newest version is not what the engine holds: an earlier one, which training returned to."""

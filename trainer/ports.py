@@ -53,6 +53,9 @@ class EngineFiles(Protocol):
 class TrainingEngine(Protocol):
     """Optimizer steps over samples. Every method is called from one thread at a time."""
 
+    rate_factor: float
+    """Of every learning rate; 1 when opened."""
+
     @property
     def num_updates(self) -> int:
         """Optimizer steps so far, over the whole run."""

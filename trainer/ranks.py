@@ -52,6 +52,18 @@ class Ranks:
         dist.scatter(mine, padded, src=0, group=self._control)
         return mine[: int(sizes[self.rank])].numpy().tobytes()
 
+    def gather(self, part: bytes) -> list[bytes]:
+        """Every rank's part, on rank 0; elsewhere nothing."""
+        if self._control is None:
+            return [part]
+        sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
+        dist.all_gather(sizes, torch.tensor([len(part)]), group=self._control)
+        longest = max(1, *(int(size) for size in sizes))
+        padded = torch.frombuffer(bytearray(part.ljust(longest, b"\0")), dtype=torch.uint8)
+        parts = [torch.empty(longest, dtype=torch.uint8) for _ in sizes] if self.rank == 0 else None
+        dist.gather(padded, parts, dst=0, group=self._control)
+        return [found[: int(size)].numpy().tobytes() for found, size in zip(parts or [], sizes, strict=False)]
+
     def sum(self, value: float) -> float:
         """The sum of one number over all ranks."""
         if self._control is None:

@@ -1,9 +1,9 @@
-"""The commands that copy episodes to files and back: archive, import, export."""
+"""The commands that copy episodes and models to files and back: archive, import, export, export-model."""
 
 import argparse
 from pathlib import Path
 
-from ops.commands.arguments import add_joining, add_worker
+from ops.commands.arguments import add_joining, add_worker, seed
 from ops.commands.execution import interruptible, joined_run, worker_name
 from ops.commands.listing import Commands
 from ops.commands.roles import serve
@@ -53,6 +53,17 @@ def add_commands(commands: Commands) -> None:
     export.add_argument("--min-reward", type=float, metavar="REWARD", help="only episodes that were worth so much")
     export.add_argument("--rubric", help="whose judgement counts, where there are several")
     export.add_argument("--leave-out-unchanged", action="store_true", help="leave out steps that did not change the picture")
+    model = commands.add(
+        "export-model",
+        "write a version of a run as a model folder for transformers and vLLM",
+        _export_model,
+        example="millrace export-model runs/mine --out models/mine --version 40",
+    )
+    model.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="folder of the run")
+    model.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="folder to be made")
+    model.add_argument(
+        "--version", type=seed, metavar="N", help="a version that is kept; 0: the first model (default: newest)"
+    )
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
@@ -98,6 +109,13 @@ async def _export(options: argparse.Namespace) -> int:
         selection=Selection(split=split, min_reward=options.min_reward, rubric=options.rubric),
         leave_out_unchanged=options.leave_out_unchanged,
     )
+
+
+@interruptible
+async def _export_model(options: argparse.Namespace) -> int:
+    from ops.model_export import main
+
+    return await main(options.run_dir.resolve(), options.out.resolve(), options.version)
 
 
 def _require_archive() -> None:

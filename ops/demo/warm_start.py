@@ -9,7 +9,7 @@ import argparse
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
@@ -33,6 +33,7 @@ from schemas.config import Config
 from schemas.errors import TrainerError
 from schemas.ids import WorkerId
 from schemas.messages import Judgement, Observation, RecordRef, Role, Split
+from schemas.training_config import LoraConfig
 from trainer.checkpoints import TrainerState, write_checkpoint
 from trainer.engine import TrainEngine, open_engine
 from trainer.episode_steps import StepRules, StepStore
@@ -116,7 +117,9 @@ def _train(
 ) -> None:
     base = Path(config.policy_config.base_model)
     examiner = _Examiner(base, samples[: settings.num_kept_out], targets[: settings.num_kept_out], config)
-    with open_engine(base, settings=engine_settings(config)) as engine:
+    # What comes out is a base for others: a whole model.
+    whole = replace(config, trainer_config=replace(config.trainer_config, lora=LoraConfig()))
+    with open_engine(base, settings=engine_settings(whole)) as engine:
         updates = imitate(engine, samples[settings.num_kept_out :], num_epochs=10_000, seed=config.trainer_config.seed)
         for num_updates, result in enumerate(updates, start=1):
             status.metrics.update(updates=num_updates, loss=result.loss)

@@ -53,6 +53,7 @@ class SimulatedTrainEngine:
     config: SimulationConfig
     counters: Counters = Counters()
     step_size: int = _STEP_SIZE
+    rate_factor: float = 1.0
 
     @property
     def num_updates(self) -> int:

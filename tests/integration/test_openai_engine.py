@@ -2,13 +2,14 @@
 
 import base64
 import json
+from dataclasses import replace
 
 import pytest
 
 from agents.engine import ChatMessage, GenerationRequest
 from agents.openai_engine import OpenAIEngine
 from schemas.config import PolicyConfig
-from schemas.errors import ConfigurationError, PolicyError
+from schemas.errors import ConfigurationError, PolicyError, PromptTooLong
 from schemas.messages import Picture
 from tests import builders
 from tests.endpoint_replies import HANG, Reply, Sent, failed, no_choices, says
@@ -83,6 +84,28 @@ async def test_an_endpoint_without_logprobs_is_asked_once() -> None:
         assert (await engine.generate(REQUEST)).logprobs == ()
         await engine.generate(REQUEST)
     assert asked_for == [True, False, False]
+
+
+@pytest.mark.parametrize("refusal", [{"code": "context_length_exceeded"}, {"code": 400, "param": "input_tokens"}])
+async def test_what_is_too_long_for_the_endpoint_is_asked_again_with_fewer_rounds(refusal: dict[str, object]) -> None:
+    asked_for: list[int] = []
+    refused = Sent(400, json.dumps({"error": {"message": "too long", **refusal}}).encode())
+
+    def script(asked: Asked) -> Reply:
+        asked_for.append(len(asked.body["messages"]))
+        return says("Action: x") if asked_for[-1] < 3 else refused
+
+    def shortened(num_dropped: int) -> tuple[ChatMessage, ...] | None:
+        return (*REQUEST.messages, *REQUEST.messages)[num_dropped:] if num_dropped <= most else None
+
+    asking = replace(REQUEST, messages=(*REQUEST.messages, *REQUEST.messages), shortened=shortened)
+    async with scripted_endpoint(script) as endpoint, _engine(endpoint) as engine:
+        most = 4
+        assert (await engine.generate(asking)).num_dropped == 2
+        most = 1
+        with pytest.raises(PromptTooLong, match=r"cannot read step 0 of .* without any earlier round"):
+            await engine.generate(asking)
+    assert asked_for == [4, 3, 2, 4, 3]
 
 
 @pytest.mark.parametrize("status", [400, 429, 500, 503])

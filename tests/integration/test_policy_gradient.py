@@ -14,7 +14,7 @@ from bus.ports import Expect
 from schemas.messages import AnyMessage, Checkpoint, Observation, StepRequest
 from schemas.training_config import ObjectiveConfig
 from tests import tiny_models
-from tests.trainer_runs import BATCH, engines, published, trainer, weights
+from tests.trainer_runs import ALL_WEIGHTS, BATCH, engines, published, trainer, weights
 from tests.trainer_world import SUBJECTS, PlainModel, judge, member_task, play
 from trainer.checkpoints import folder_of, read_trainer_state
 from trainer.engine import TrainEngine
@@ -103,7 +103,7 @@ async def test_an_iteration_of_grpo_trains_on_what_was_sampled(
 
 @contextmanager
 def engines_on(folder: Path) -> Iterator[TrainEngine]:
-    with engines(folder, resume=False, objective=GRPO) as engine:
+    with engines(folder, resume=False, base=folder, objective=GRPO, lora=ALL_WEIGHTS) as engine:
         yield engine
 
 

@@ -257,7 +257,7 @@ on_ranks(Path(sys.argv[1]))
 
 def on_ranks(base: Path) -> None:
     """What each of two processes runs: rank 0 prints its losses, the other follows."""
-    from trainer.engine import follow
+    from trainer.engine import dismiss_ranks, follow
 
     if os.environ["RANK"] != "0":
         follow(settings=settings(2))
@@ -276,14 +276,17 @@ def on_ranks(base: Path) -> None:
         losses = [engine.train(cloning_items(samples)).loss for _ in range(3)]
         state = engine.state()
         logprob = float(engine.completion_logprobs(samples[:2])[1][0])
-    print("LOSSES", *losses, "STATE", float(sum(weight.double().sum() for weight in state.weights.values())), logprob)
+    with open_engine(base, settings=settings(2)) as engine:
+        assert engine.train(cloning_items(samples)).loss == losses[0], "the other rank opens the next engine too"
+    dismiss_ranks()
+    print("LOSSES", *losses, "STATE", float(sum(weight.double().sum() for weight in state.policy.weights.values())), logprob)
 
 
 def test_two_ranks_agree_with_one(base: Path, make: Make) -> None:
     samples = [make(seed) for seed in range(7)]
     with open_engine(base, settings=settings(2)) as engine:
         alone = [engine.train(cloning_items(samples)).loss for _ in range(3)]
-        weights = float(sum(weight.double().sum() for weight in engine.state().weights.values()))
+        weights = float(sum(weight.double().sum() for weight in engine.state().policy.weights.values()))
         logprob = float(engine.completion_logprobs(samples[:2])[1][0])
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

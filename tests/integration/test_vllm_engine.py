@@ -128,8 +128,14 @@ def test_control_tokens_are_never_sampled(told: Told) -> None:
     assert not any(suppressed & set(generation["completion_tokens"]) for generation in told.generations.values())
 
 
-def test_too_long_a_prompt_is_refused(told: Told) -> None:
-    assert "refuses a prompt of 2" in told.facts["refusal"]
+def test_a_prompt_that_leaves_no_room_for_an_answer_is_refused(told: Told) -> None:
+    """1024 tokens in all, 24 of them for the answer."""
+    assert "tokens without any earlier round, and 1000 fit beside an answer" in told.facts["refusal"]
+
+
+def test_a_prompt_is_shortened_until_it_fits(told: Told) -> None:
+    assert told.facts["num_dropped"] == 2
+    assert told.facts["shortened_prompt"] == told.generations["before"]["prompt_tokens"]
 
 
 def test_nothing_listens_beyond_this_machine(told: Told) -> None:

@@ -5,6 +5,7 @@ Arguments: folder of model A (version 3), folder of model B (version 4).
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -60,6 +61,12 @@ class Story:
             await self.engine.generate(request(0, text="0" * 2000))
         except PolicyError as error:
             self.facts["refusal"] = str(error)
+        windows = [request(0, text="0" * 2000).messages, request(0, text="0" * 1500).messages, request(0).messages]
+        shortened = await self.engine.generate(
+            replace(request(0), messages=windows[0], shortened=lambda count: windows[count])
+        )
+        self.facts["num_dropped"] = shortened.num_dropped
+        self.facts["shortened_prompt"] = shortened.prompt_tokens
         async with anyio.create_task_group() as group:
             group.start_soon(self.engine.generate, request(5))
             await stepped(self.engine, 3)
@@ -91,7 +98,7 @@ async def stepped(engine: VllmEngine, num_steps: int) -> None:
 
 
 async def main(folder_a: Path, folder_b: Path) -> dict[str, object]:
-    settings = VllmSettings(folder=folder_a, version=PolicyVersion(3), policy=POLICY, max_pictures=5, seed=7)
+    settings = VllmSettings(folder=folder_a, version=PolicyVersion(3), policy=POLICY, cutoff_len=1024, max_pictures=5, seed=7)
     async with VllmEngine(settings) as engine:
         story = Story(engine, folder_b)
         with anyio.fail_after(60):

@@ -17,14 +17,15 @@ from trainer.checkpoints import (
     verify,
     write_checkpoint,
 )
-from trainer.engine_state import EngineState, read_optimizer_state
+from trainer.engine_state import EngineState, ModelState, read_optimizer_state
 from trainer.passes import Position
 from trainer.replay import ReplayEntry
+from trainer.retention import Retention
 
 STATE = TrainerState(
     version=3, position=Position(seq=41), num_trajectories=30, num_updates=9, replay=(ReplayEntry(iteration=2, step=ref(5)),)
 )
-ENGINE = EngineState(9, {"a.weight": torch.arange(4.0)}, {"exp_avg.a.weight": torch.ones(4)})
+ENGINE = EngineState(ModelState(9, {"a.weight": torch.arange(4.0)}, {"exp_avg.a.weight": torch.ones(4)}))
 
 
 @pytest.fixture
@@ -48,9 +49,9 @@ def test_what_is_written_is_read_back_and_verified(base: Path, tmp_path: Path) -
     ]
     verify(folder, files)
     assert read_trainer_state(folder) == STATE
-    tensors, num_updates = read_optimizer_state(folder)
-    assert num_updates == 9
-    assert torch.equal(tensors["exp_avg.a.weight"], torch.ones(4))
+    saved = read_optimizer_state(folder)
+    assert saved.num_updates == 9
+    assert torch.equal(saved.optimizer["exp_avg.a.weight"], torch.ones(4))
     assert folder_of(folder.as_uri()) == folder
 
 
@@ -99,5 +100,10 @@ def test_pruning_keeps_the_newest_and_at_least_two(tmp_path: Path, keep: int, le
     for version in range(1, 6):
         (tmp_path / f"v{version:06d}-abcdef01").mkdir()
     (tmp_path / "notes").mkdir()
-    prune(tmp_path, newest=5, keep=keep)
+    prune(tmp_path, newest=5, retention=Retention(keep))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", *(f"v{version:06d}-abcdef01" for version in left)]
+
+
+def test_some_versions_are_kept_for_good_and_some_by_name() -> None:
+    retention = Retention(2, keep_every=4, kept=(5,))
+    assert [version for version in range(1, 11) if not retention.lets_go(version, newest=10)] == [4, 5, 8, 9, 10]

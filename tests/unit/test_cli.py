@@ -21,7 +21,7 @@ from schemas.errors import BusUnavailable, ConfigurationError, MismatchExceeded
 from schemas.messages import Role
 
 _ROLES = ("server", "feeder", "browser", "policy", "judge", "trainer")
-_FILES = ("archive", "import", "export", "replay")
+_FILES = ("archive", "import", "export", "export-model", "replay")
 _LOOKS = ("audit", "watch", "schema", "dead-letters", "blocklist")
 _JUDGES = ("rejudge", "calibrate")
 _REST = ("tasks", "site", "evaluate", "chaos", "doctor", "streams", "cluster")

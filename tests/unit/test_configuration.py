@@ -7,7 +7,7 @@ import pytest
 from ops.config_schema import known_keys
 from ops.configuration import dump_config, load_config
 from ops.recipes import RECIPES, objective_names, recipe_names
-from schemas.config import Config
+from schemas.config import Config, DifficultyShare
 from schemas.errors import ConfigurationError
 from schemas.judge_config import Composite, Price
 from schemas.training_config import AlgorithmConfig
@@ -52,6 +52,52 @@ def test_overrides_reach_nested_keys_and_keys_no_file_mentions() -> None:
     assert config.policy_config.temperature == 0.0
     assert config.save_path == "/a b/c"
     assert config.feeder_config.mode == "eval"
+
+
+def test_classes_of_difficulty_are_read_and_written(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    ratio = "difficulty_ratio: {easy: {range: [1, 3], weight: 2}, hard: {range: [4, 9], weight: 0.5}}"
+    mine.write_text(f"defaults: [update_online]\nenv_config:\n  train_tasks_sampler: ratio\n  {ratio}\n")
+    config = load_config(mine)
+    assert config.env_config.difficulty_ratio == {
+        "easy": DifficultyShare(range=(1, 3), weight=2.0),
+        "hard": DifficultyShare(range=(4, 9), weight=0.5),
+    }
+    again = tmp_path / "again.yaml"
+    again.write_text(dump_config(config))
+    assert load_config(again) == config
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (["env_config.train_tasks_sampler=ratio"], "without env_config.difficulty_ratio: write its classes"),
+        (["env_config.difficulty_ratio={a: {range: [3, 1], weight: 1}}"], "write the lower difficulty first"),
+        (["env_config.difficulty_ratio={a: {range: [1, 3], weight: 0}}"], "write a number above 0"),
+        (["env_config.difficulty_ratio={a: {range: [1], weight: 1}}"], r"difficulty_ratio\.a\.range is \[1\]: write a list"),
+        (["env_config.difficulty_ratio={a: {range: [1, 3]}}"], r"difficulty_ratio\.a has no weight"),
+        (
+            ["env_config.difficulty_ratio={a: {range: [1, 4], weight: 1}, b: {range: [4, 5], weight: 1}}"],
+            "write every difficulty into one class at most",
+        ),
+        (
+            ["objective=grpo", "env_config.train_tasks_rollout_size=100"],
+            r"train_tasks_rollout_size is 100, which is no multiple of a group's 8 episodes .*: write 96",
+        ),
+        (["objective=grpo", "objective_config.max_refill=0.5"], r"max_refill is 0\.5: write 1"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(overrides: list[str], sentence: str) -> None:
+    with pytest.raises(ConfigurationError, match=sentence):
+        load_config("update_online", overrides)
+
+
+def test_groups_do_not_bind_demonstrations_and_stored_episodes() -> None:
+    uneven = ["objective=grpo", "env_config.train_tasks_rollout_size=100"]
+    for alone in ("feeder_config.demonstrate=true", "feeder_config.mode=offline", "feeder_config.mode=eval"):
+        assert load_config("update_online", [*uneven, alone]).objective_config.num_members == 8
+    remax = ["objective_config.adv_estimator=remax", "objective_config.loss_type=clipped", "objective_config.group_size=7"]
+    assert load_config("update_online", remax).objective_config.num_members == 8
 
 
 def test_a_file_in_a_persons_own_folder_inherits_committed_recipes(tmp_path: Path) -> None:

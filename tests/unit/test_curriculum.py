@@ -7,7 +7,8 @@ import pytest
 from schemas.config import EnvConfig, FeederConfig
 from schemas.ids import PolicyVersion, RunName, TaskId
 from schemas.messages import Fact, Split
-from trainer.curriculum import Admission, UniformSampler, evaluation_slots, evaluation_versions, stragglers_due, task_of
+from trainer.curriculum import Admission, Slot, evaluation_slots, evaluation_versions, stragglers_due, task_of
+from trainer.refill import Refilled
 from trainer.task_files import TaskSpec
 
 SPEC = TaskSpec(
@@ -22,21 +23,6 @@ SPEC = TaskSpec(
 )
 SPECS = tuple(replace(SPEC, task=TaskId(f"t{index}")) for index in range(7))
 ADMISSION = Admission(batch=10, max_concurrent=16, staleness_bound=1, total=100)
-
-
-def test_every_round_is_the_whole_file_in_another_order() -> None:
-    sampler = UniformSampler(SPECS, seed=3)
-    slots = [sampler.slot(index) for index in range(21)]
-    rounds = [[slot.spec.task for slot in slots if slot.round == number] for number in range(3)]
-    assert all(sorted(tasks) == sorted(spec.task for spec in SPECS) for tasks in rounds)
-    assert rounds[0] != rounds[1] != rounds[2]
-
-
-def test_the_schedule_depends_on_seed_and_index_alone() -> None:
-    forward = [UniformSampler(SPECS, seed=3).slot(index) for index in range(20)]
-    backward = [UniformSampler(SPECS, seed=3).slot(index) for index in reversed(range(20))]
-    assert forward == backward[::-1]
-    assert forward != [UniformSampler(SPECS, seed=4).slot(index) for index in range(20)]
 
 
 @pytest.mark.parametrize(
@@ -62,6 +48,24 @@ def test_without_training_only_the_total_limits() -> None:
     assert collect.allowed(version=0, admitted=90, running=2) == 10
 
 
+@pytest.mark.parametrize(
+    ("used_up", "in_vain", "limit"),
+    [
+        (0, 0, 20),
+        (0, 8, 28),
+        (14, 0, 34),  # version 1 used 14 up: 10 of use, 4 in vain
+        (40, 4, 64),  # an iteration of 40 in vain ended: none of them is played again
+        (0, 61, 80),  # no more than max_refill iterations, in whole groups
+    ],
+)
+def test_refill_admits_further_episodes_up_to_a_bound(used_up: int, in_vain: int, limit: int) -> None:
+    refill = replace(ADMISSION, num_members=4, max_refill=4.0)
+    refilled = Refilled(used_up, in_vain)
+    assert refill.limit(1, refilled) == limit
+    assert refill.is_exhausted(1, refilled) == (in_vain >= 60)
+    assert refill.limit(9, refilled) == used_up + 10 + min(in_vain, 32), "the last iteration: 10 are left, 30 in groups of 4"
+
+
 def test_evaluation_rounds_repeat_the_first_tasks_in_order() -> None:
     env = EnvConfig(test_tasks_rollout_size=2, test_tasks_repeat_times=2)
     slots = evaluation_slots(SPECS, env, PolicyVersion(3))
@@ -85,7 +89,7 @@ def test_versions_to_evaluate() -> None:
 
 
 def test_a_task_carries_what_its_episode_needs() -> None:
-    slot = UniformSampler((SPEC,), seed=0).slot(2)
+    slot = Slot(SPEC, 2, 2)
     task = task_of(slot, run=RunName("r"), split=Split.TRAIN, env=EnvConfig(), version=PolicyVersion(4), demonstrate=False)
     assert (task.episode, task.group, task.index) == ("train-r0002-a-m0", "train-r0002-a", 2)
     assert (task.max_steps, task.timeout_s, task.policy_version) == (20, 18_000.0, 4)

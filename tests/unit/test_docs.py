@@ -11,7 +11,7 @@ from ops.config_schema import known_keys
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 _COMMAND = re.compile(r"\bmillrace ([a-z]+)\b(?= +--|`|\n)")
-_KEY = re.compile(r"\b([a-z_]+_config\.[a-z_0-9]+)\b")
+_KEY = re.compile(r"\b([a-z_]+_config\.(?!json\b)[a-z_0-9]+)\b")
 _FILE = re.compile(r"`((?:agents|benchmarks|browser_workers|bus|docs|examples|judges|ops|schemas|tests|trainer)/[\w/.-]+)`")
 
 

@@ -35,6 +35,7 @@ class ScriptedCore:
     aborted: list[str] = field(default_factory=list)
     may_finish: threading.Event = field(default_factory=threading.Event)
     closed: bool = False
+    max_prompt: int = 3
     changed: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def _do(self, name: str) -> None:
@@ -83,8 +84,10 @@ class ScriptedCore:
 
 @pytest.fixture
 def core(monkeypatch: pytest.MonkeyPatch) -> ScriptedCore:
-    tokenizer = SimpleNamespace(prompt=lambda messages: [1, 2, 3])
-    settings = VllmSettings(folder=Path(), version=PolicyVersion(0), policy=PolicyConfig(), max_pictures=1, seed=0)
+    tokenizer = SimpleNamespace(prompt=lambda messages: [1, 2, 3], length=lambda tokens, pictures: 3)
+    settings = VllmSettings(
+        folder=Path(), version=PolicyVersion(0), policy=PolicyConfig(), cutoff_len=100, max_pictures=1, seed=0
+    )
     core = ScriptedCore(settings, tokenizer)
     monkeypatch.setattr(vllm_engine, "PromptTokenizer", lambda folder: tokenizer)
     monkeypatch.setattr(vllm_engine, "VllmCore", lambda settings, tokenizer: core)

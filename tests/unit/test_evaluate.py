@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from ops.evaluate import EvaluationResult, checkpoint_folder, evaluation_config, wilson_interval
+from ops.evaluate import EvaluationResult, checkpoint_folder, evaluation_config, whole_model, wilson_interval
 from ops.run_folder import RunFolder
 from schemas.config import BusConfig, Config, PolicyConfig
 from schemas.errors import ConfigurationError
@@ -53,6 +53,7 @@ def test_a_checkpoint_is_a_version_or_a_folder(tmp_path: Path) -> None:
     assert checkpoint_folder(run, "0") == base
     assert checkpoint_folder(run, "3") == third
     assert checkpoint_folder(run, str(base)) == base
+    assert whole_model(run, third) == third
     with pytest.raises(ConfigurationError, match=r"kept \(0, 3\)"):
         checkpoint_folder(run, "2")
     config = evaluation_config(run, third, RunFolder(run.path / "evaluations" / third.name), ["env_config.server_size=3"])

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Literal
 
 import anyio
 import pytest
@@ -17,6 +18,7 @@ from schemas.config import BusConfig, EnvConfig, FeederConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import PolicyVersion, TaskId, WorkerId
 from schemas.messages import Checkpoint, EpisodeCancel, Heartbeat, Outcome, Role, Split, Task, Trajectory
+from schemas.training_config import ObjectiveConfig
 from tests.builders import RUBRIC, RUN, WORKER
 from tests.trainer_world import SUBJECTS, judge
 from trainer.feeder import Feeder
@@ -24,6 +26,7 @@ from trainer.task_files import TaskSpec
 
 pytestmark = pytest.mark.anyio
 POLICY = WorkerId("policy-1")
+CLONING = ObjectiveConfig()
 
 
 def specs(count: int, prefix: str = "t") -> tuple[TaskSpec, ...]:
@@ -43,7 +46,15 @@ def specs(count: int, prefix: str = "t") -> tuple[TaskSpec, ...]:
 
 
 def feeder(
-    bus: MemoryBus, config: FeederConfig, *, batch: int = 4, tests: int = 2, grace_s: float = 30.0, num_tasks: int = 10
+    bus: MemoryBus,
+    config: FeederConfig,
+    *,
+    batch: int = 4,
+    tests: int = 2,
+    grace_s: float = 30.0,
+    num_tasks: int = 10,
+    objective: ObjectiveConfig = CLONING,
+    sampler: Literal["uniform", "adaptive"] = "uniform",
 ) -> Feeder:
     return Feeder(
         bus=bus,
@@ -52,7 +63,13 @@ def feeder(
         worker=WORKER,
         status=Status(Role.FEEDER, WORKER),
         feeder=config,
-        env=EnvConfig(train_tasks_rollout_size=batch, completion_threshold=0.75, completion_grace_period=grace_s),
+        env=EnvConfig(
+            train_tasks_rollout_size=batch,
+            completion_threshold=0.75,
+            completion_grace_period=grace_s,
+            train_tasks_sampler=sampler,
+        ),
+        objective=objective,
         train_tasks=specs(num_tasks),
         test_tasks=specs(tests, "e"),
     )
@@ -68,6 +85,7 @@ class World:
         self.judged_train = 0
         self.version = 0
         self.refuses: Callable[[Task], bool] = lambda task: False
+        self.reward: Callable[[Task], float] = lambda task: 1.0
         self.changed = anyio.Event()
 
     @asynccontextmanager
@@ -93,7 +111,7 @@ class World:
             await owner.finish(done)
             await chain.publish_trajectory(self.bus, SUBJECTS, done)
             self.played.append(task)
-            await judge(self.bus, done)
+            await judge(self.bus, done, self.reward(task))
 
     async def train(self, num_versions: int) -> None:
         async with self.bus.tail(SUBJECTS.judged, SUBJECTS.judgements(Split.TRAIN)) as records:
@@ -103,9 +121,15 @@ class World:
                     self.version += 1
                     await self.publish(self.version)
 
-    async def publish(self, version: int) -> None:
+    async def publish(self, version: int, judged_seq: int = 0) -> None:
         announced = Checkpoint(
-            run=RUN, version=PolicyVersion(version), uri="file:///", files=(), parent=None, trainer_step=0, judged_seq=0
+            run=RUN,
+            version=PolicyVersion(version),
+            uri="file:///",
+            files=(),
+            parent=None,
+            trainer_step=0,
+            judged_seq=judged_seq,
         )
         await self.bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(version)), announced)
         await self.serve(version)

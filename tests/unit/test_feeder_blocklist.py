@@ -15,6 +15,7 @@ from bus.presence import Status
 from schemas.config import EnvConfig, FeederConfig
 from schemas.ids import WorkerId
 from schemas.messages import Role, SiteBlock, Split, Task
+from schemas.training_config import ObjectiveConfig
 from tests.builders import RUBRIC
 from tests.trainer_world import SUBJECTS, judge
 from tests.unit.test_feeder import World, specs, until
@@ -70,6 +71,7 @@ class Fed:
             status=self.status,
             feeder=config,
             env=EnvConfig(train_tasks_rollout_size=BATCH, completion_threshold=0.5, completion_grace_period=0.0),
+            objective=ObjectiveConfig(),
             train_tasks=on_sites(10, num_sites),
             test_tasks=on_sites(2, num_sites, "e"),
             clock=lambda: wall.now_s,

@@ -59,6 +59,7 @@ class ScriptedEngine:
     gate: anyio.Event | None = None
     loading: Callable[[], Awaitable[None]] | None = None
     dead: bool = False
+    num_dropped: int = 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -81,6 +82,7 @@ class ScriptedEngine:
             completion_tokens=(3,),
             logprobs=(-0.5,),
             versions=(VersionSpan(start=0, end=1, version=self.version),),
+            num_dropped=self.num_dropped,
         )
 
     async def load(self, folder: Path, version: PolicyVersion) -> None:
@@ -190,6 +192,21 @@ async def test_answers_with_everything_to_train_on(bus: MemoryBus) -> None:
     assert (step.prompt_tokens, step.completion_tokens, step.logprobs) == ((1, 2), (3,), (-0.5,))
     assert step.versions == (VersionSpan(start=0, end=1, version=PolicyVersion(3)),)
     assert step.pictures == (0,)
+
+
+async def test_an_answer_names_the_pictures_that_the_engine_had_room_for(bus: MemoryBus) -> None:
+    browser, engine = await an_episode(bus), ScriptedEngine()
+    async with running(worker_of(bus, engine)):
+        assert [(await browser.step()).pictures for _ in range(4)] == [(0,), (0, 1), (0, 1, 2), (1, 2, 3)]
+        engine.num_dropped = 1
+        assert (await browser.step()).pictures == (3, 4)
+    whole = engine.requests[-1]
+    shorter = whole.shorter()
+    assert shorter is not None
+    assert [[picture.data[:9] for picture in each.pictures] for each in (whole, shorter)] == [
+        [b"picture 2", b"picture 3", b"picture 4"],
+        [b"picture 3", b"picture 4"],
+    ]
 
 
 async def test_unreadable_output_is_a_wait(bus: MemoryBus) -> None:

@@ -1,16 +1,19 @@
-"""DeepSpeed files and the metrics log."""
+"""DeepSpeed files."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agents.vllm_adapters import adapter_arguments
+from ops.config_schema import build_config
 from schemas.errors import ConfigurationError
-from schemas.ids import RunName
-from schemas.training_config import AlgorithmConfig, LogConfig
+from schemas.training_config import AlgorithmConfig, LoraConfig
 from tests.trainer_world import CONFIGS
+from trainer.adapter_folder import target_pattern
 from trainer.deepspeed_config import read_deepspeed_config
-from trainer.metrics import open_metrics
 
 NAMES = sorted(f"ds_config_{device}_zero{stage}.json" for device in ("cpu", "h100", "b200") for stage in (1, 2, 3))
 
@@ -56,9 +59,52 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         read_deepspeed_config(tmp_path / "broken.json")
 
 
-def test_metrics_are_lines_that_a_restart_adds_to(tmp_path: Path) -> None:
-    for version in (1, 2):
-        with open_metrics(tmp_path / "run", run=RunName("r"), algorithm=AlgorithmConfig(), log=LogConfig()) as log:
-            log.write(version, {"loss": 0.5})
-    lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
-    assert lines == [{"version": 1, "loss": 0.5}, {"version": 2, "loss": 0.5}]
+@pytest.mark.parametrize(
+    ("chosen", "says"),
+    [
+        ({"rank": -1}, "rank is -1: write 1 to 512"),
+        ({"rank": 513}, "rank is 513"),
+        ({"alpha": 0}, "alpha is 0: write 1 or more"),
+        ({"dropout": 1.0}, "dropout is 1.0: write 0, or a number below 1"),
+        ({"targets": ()}, "targets is empty"),
+        ({"targets": ("q_proj", "lm_head")}, "targets names lm_head: write some of q_proj"),
+    ],
+)
+def test_adapters_that_cannot_be_are_refused(chosen: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        LoraConfig(**chosen)
+
+
+def test_adapters_by_configuration() -> None:
+    plain = build_config({}).trainer_config.lora
+    assert (plain.active, plain.adapts_pictures) == (False, False)
+    given = {"rank": 16, "targets": ["q_proj", "qkv"]}
+    chosen = build_config({"trainer_config": {"lora": given}}).trainer_config.lora
+    assert (chosen.active, chosen.adapts_pictures, chosen.targets) == (True, True, ("q_proj", "qkv"))
+    assert not LoraConfig(rank=16).adapts_pictures
+    assert adapter_arguments(plain, on_cpu=False) == {}
+
+
+@pytest.mark.parametrize(
+    ("targets", "expected"),
+    [
+        (
+            ("q_proj", "down_proj"),
+            ["model.language_model.layers.0.mlp.down_proj", "model.language_model.layers.0.self_attn.q_proj"],
+        ),
+        (("proj",), ["model.visual.blocks.1.attn.proj"]),
+        (("linear_fc1",), ["model.visual.blocks.1.mlp.linear_fc1", "model.visual.merger.linear_fc1"]),
+    ],
+)
+def test_targets_are_whole_names(targets: tuple[str, ...], expected: list[str]) -> None:
+    layers = [
+        "lm_head",
+        "model.language_model.layers.0.mlp.down_proj",
+        "model.language_model.layers.0.self_attn.q_proj",
+        "model.visual.blocks.1.attn.proj",
+        "model.visual.blocks.1.mlp.linear_fc1",
+        "model.visual.merger.linear_fc1",
+        "model.visual.patch_embed.proj",
+    ]
+    pattern = target_pattern(LoraConfig(rank=1, targets=targets))
+    assert [layer for layer in layers if re.fullmatch(pattern, layer)] == expected

@@ -5,11 +5,17 @@ from dataclasses import replace
 import pytest
 
 from bus.blocklist import Blocklist
-from schemas.ids import EpisodeId, TaskId
-from schemas.messages import SiteBlock, Split
+from schemas.config import EnvConfig
+from schemas.ids import EpisodeId, PolicyVersion, TaskId
+from schemas.messages import Judgement, Outcome, SiteBlock, Split, Trajectory, Verdict
+from tests.builders import RUBRIC, RUN
 from tests.unit.test_curriculum import SPEC
+from trainer.attempts import Attempts
 from trainer.blocked_sites import TrainingSites
-from trainer.curriculum import Slot, UniformSampler, episode_of
+from trainer.curriculum import Slot, episode_of, task_of
+from trainer.samplers import Sampler
+from trainer.samplers.adaptive import AdaptiveSampler
+from trainer.samplers.uniform import UniformSampler
 from trainer.training_schedule import TrainingSchedule
 
 SPECS = tuple(replace(SPEC, task=TaskId(f"t{index}"), website=f"https://site-{index % 3}.org/{index}") for index in range(9))
@@ -18,8 +24,15 @@ SITES = TrainingSites(SPECS)
 NONE: frozenset[str] = frozenset()
 
 
-def schedule(sampler: UniformSampler = SAMPLER) -> TrainingSchedule:
-    return TrainingSchedule(sampler, TrainingSites(sampler.specs).by_task, demonstrate=False)
+def schedule(
+    sampler: Sampler = SAMPLER, *, num_members: int = 1, greedy_last: bool = False, attempts: Attempts | None = None
+) -> TrainingSchedule:
+    known = attempts or Attempts()
+    return TrainingSchedule(sampler, SPECS, SITES.by_task, known, num_members=num_members, greedy_last=greedy_last)
+
+
+def everything(count: int, num_members: int = 1) -> list[Slot]:
+    return schedule(num_members=num_members).take(count, admitted=(), blocked=NONE)
 
 
 def episodes(slots: list[Slot]) -> set[EpisodeId]:
@@ -29,13 +42,15 @@ def episodes(slots: list[Slot]) -> set[EpisodeId]:
 def test_without_blocks_it_is_the_samplers_order() -> None:
     ours = schedule()
     taken = ours.take(4, admitted=(), blocked=NONE) + ours.take(16, admitted=(), blocked=NONE)
-    assert taken == [SAMPLER.slot(index) for index in range(20)]
+    assert [slot.index for slot in taken] == list(range(20))
+    assert [slot.spec for slot in taken] == [spec for index in range(3) for spec in SAMPLER.round(index, {})][:20]
+    assert [slot.round for slot in taken] == [0] * 9 + [1] * 9 + [2] * 2
 
 
 def test_a_blocked_slot_is_skipped_and_the_others_stay_where_they_were() -> None:
     ours = schedule()
     taken = ours.take(6, admitted=(), blocked={"site-1.org"})
-    every = [SAMPLER.slot(index) for index in range(30)]
+    every = everything(30)
     free = [slot for slot in every if "site-1" not in slot.spec.website]
     assert taken == free[:6]
     later = ours.take(9, admitted=(), blocked=NONE)
@@ -44,13 +59,12 @@ def test_a_blocked_slot_is_skipped_and_the_others_stay_where_they_were() -> None
 
 def test_what_is_admitted_is_passed_over() -> None:
     first = schedule().take(5, admitted=(), blocked=NONE)
-    assert schedule().take(3, admitted=episodes(first), blocked=NONE) == [SAMPLER.slot(index) for index in (5, 6, 7)]
+    assert schedule().take(3, admitted=episodes(first), blocked=NONE) == everything(8)[5:]
 
 
 def test_a_call_looks_at_a_bounded_number_of_slots() -> None:
     ours = schedule()
-    everything = set(SITES.by_task.values())
-    assert ours.take(1, admitted=(), blocked=everything) == []
+    assert ours.take(1, admitted=(), blocked=set(SITES.by_task.values())) == []
     [slot] = ours.take(1, admitted=(), blocked=NONE)
     assert slot.index == 10_000
 
@@ -70,6 +84,102 @@ def test_whoever_takes_over_goes_on_near_the_last_admission(num_admitted: int) -
     assert [slot for slot in lost if slot not in again] == []
     if num_admitted == 1000:
         assert min(slot.index for slot in again) == lost[0].index, "nothing that was skipped long ago"
+
+
+def test_the_members_of_a_group_follow_each_other() -> None:
+    taken = schedule(num_members=3, greedy_last=True).take(30, admitted=(), blocked=NONE)
+    assert [slot.spec for slot in taken[::3]] == [slot.spec for slot in everything(10)]
+    assert [slot.member for slot in taken] == [0, 1, 2] * 10
+    assert [slot.greedy for slot in taken] == [False, False, True] * 10
+    assert [slot.round for slot in taken] == [0] * 27 + [1] * 3, "no group lies in two rounds"
+    assert len(episodes(taken)) == 30
+
+
+@pytest.mark.parametrize("num_admitted", [1, 4, 5, 7, 260, 301])
+@pytest.mark.parametrize("lost", [(), (1, 2, 4)])
+def test_whoever_takes_over_finishes_the_group(num_admitted: int, lost: tuple[int, ...]) -> None:
+    """Also when its site is blocked meanwhile; some of the latest admissions did not happen."""
+    every = everything(num_admitted + 40, num_members=4)
+    before = schedule(num_members=4)
+    admitted = episodes(before.take(num_admitted, admitted=(), blocked=NONE)) - episodes(
+        [every[num_admitted - back] for back in lost if back < num_admitted]
+    )
+    after = schedule(num_members=4)
+    after.resume(admitted)
+    blocked = set(SITES.by_task.values())
+    due = [slot for slot in every[: -(-num_admitted // 4) * 4] if episodes([slot]).isdisjoint(admitted)]
+    begun = [slot for slot in due if any(name.startswith(f"train-r{slot.round:04d}-{slot.spec.task}-") for name in admitted)]
+    assert after.take(20, admitted=admitted, blocked=blocked) == begun
+    again = schedule(num_members=4)
+    again.resume(admitted)
+    assert (
+        again.take(20, admitted=admitted, blocked=NONE)
+        == [slot for slot in every if episodes([slot]).isdisjoint(admitted)][:20]
+    )
+
+
+def test_a_group_is_not_begun_in_its_middle_nor_left_there() -> None:
+    """Its site is freed behind its first member, or blocked."""
+    ours = schedule(num_members=4)
+    first = ours.take(2, admitted=(), blocked=NONE)
+    site = SITES.by_task[first[0].spec.task]
+    taken = first + ours.take(6, admitted=episodes(first), blocked={site})
+    assert [slot.member for slot in taken] == [0, 1, 2, 3] * 2
+    assert taken[2].spec == first[0].spec, "what was begun is finished"
+    assert SITES.by_task[taken[4].spec.task] != site
+
+
+def test_a_site_that_is_freed_between_two_calls_frees_no_rest_of_a_group() -> None:
+    ours = schedule(num_members=3)
+    assert ours.take(1, admitted=(), blocked=set(SITES.by_task.values())) == []
+    taken = ours.take(3, admitted=(), blocked=NONE)
+    assert [(slot.index, slot.member) for slot in taken] == [(10_002, 0), (10_003, 1), (10_004, 2)]
+
+
+class TestAdaptive:
+    SAMPLER = AdaptiveSampler(SPECS, seed=5, per_round=4)
+
+    def test_a_round_is_drawn_by_the_results_of_the_moment_it_is_begun(self) -> None:
+        attempts = Attempts()
+        ours = schedule(self.SAMPLER, attempts=attempts)
+        first = ours.take(2, admitted=(), blocked=NONE)
+        attempts.add(7, judgement(first[0], success=True))
+        rest = ours.take(2, admitted=(), blocked=NONE)
+        assert [slot.spec for slot in first + rest] == list(self.SAMPLER.round(0, Attempts().levels(SPECS, 0)))
+        second = ours.take(4, admitted=(), blocked=NONE)
+        assert [slot.spec for slot in second] == list(self.SAMPLER.round(1, attempts.levels(SPECS, 7)))
+        assert [slot.results_seq for slot in first + rest + second] == [0] * 4 + [7] * 4
+
+    def test_whoever_takes_over_draws_the_round_that_was_begun(self) -> None:
+        """Though it knows of more results by then."""
+        attempts = Attempts()
+        before = schedule(self.SAMPLER, attempts=attempts)
+        taken = before.take(4, admitted=(), blocked=NONE)
+        for seq, slot in enumerate(taken, start=1):
+            attempts.add(seq, judgement(slot, success=seq % 2 == 0))
+        taken += before.take(2, admitted=(), blocked=NONE)
+        attempts.add(5, judgement(taken[4], success=True))
+        after = schedule(self.SAMPLER, attempts=attempts)
+        after.resume(episodes(taken), {slot.round: slot.results_seq for slot in taken})
+        rest = after.take(6, admitted=episodes(taken), blocked=NONE)
+        assert rest[:2] == before.take(2, admitted=(), blocked=NONE)
+        assert [slot.results_seq for slot in rest] == [4, 4, 5, 5, 5, 5]
+        assert len(episodes(taken + rest)) == 12
+
+
+def judgement(slot: Slot, *, success: bool) -> Judgement:
+    task = task_of(slot, run=RUN, split=Split.TRAIN, env=EnvConfig(), version=PolicyVersion(0), demonstrate=False)
+    verdict = Verdict.SUCCESS if success else Verdict.FAILURE
+    played = Trajectory(task=task, attempt=1, outcome=Outcome.DONE)
+    return Judgement(
+        episode=task.episode,
+        group=task.group,
+        split=Split.TRAIN,
+        rubric=RUBRIC,
+        verdict=verdict,
+        reward=float(success),
+        trajectory=played,
+    )
 
 
 def test_episodes_of_another_file_do_not_hold_it_up() -> None:

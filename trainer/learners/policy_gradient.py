@@ -86,7 +86,7 @@ class PolicyGradient:
         self._steps = {episode: found for episode, found in self._steps.items() if episode in waiting}
         self._episodes = episodes_of(
             intended.groups,
-            {episode: dict(zip(found.usable, found.num_tokens, strict=True)) for episode, found in steps.items()},
+            {episode: dict(zip(found.usable, found.lengths, strict=True)) for episode, found in steps.items()},
         )
         figures = _figures(intended, self._episodes, steps, version)
         return figures | {"groups": float(len(complete)), "groups_carried_members": float(len(waiting))}

@@ -9,7 +9,7 @@ import json
 
 import structlog
 
-from agents.context import Round, build_window
+from agents.context import Round, Windows
 from agents.engine import ChatMessage
 from ops.archive.durable import make_folder
 from ops.archive.exports.format import FormatOptions
@@ -64,7 +64,8 @@ class ShareGptFormat:
 
     def _write(self, played: Played, rounds: list[Round], step: PlayedStep) -> None:
         options = self._options
-        window = build_window(played.task, rounds, step.observation, context=options.context, model=options.model)
+        windows = Windows(played.task, rounds, step.observation, options.context, options.model)
+        window = windows.asked_with(step.request.pictures)
         if step.request.pictures and step.request.pictures != window.pictures:
             raise ConfigurationError(
                 f"step {step.request.step} of episode {step.request.episode} was asked with the pictures of steps "

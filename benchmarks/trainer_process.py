@@ -1,0 +1,39 @@
+"""Trainer processes that start in a second: forked off a process that has loaded torch and DeepSpeed, and done nothing else.
+
+What is forked runs `millrace trainer` from its first line, under a process id of its own that can be killed.
+"""
+
+import multiprocessing
+import os
+import sys
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from ops.guard import MARKER
+
+_LOADED = (
+    "deepspeed",
+    "ops.cli",
+    "ops.roles",
+    "ops.training",
+    "transformers.models.qwen3_vl.modeling_qwen3_vl",
+)
+
+
+def start_trainer(run_dir: Path, name: str) -> BaseProcess:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*_LOADED, __name__])
+    process = context.Process(target=_run, args=(str(run_dir), name), name=name)
+    process.start()
+    return process
+
+
+def _run(run_dir: str, name: str) -> None:
+    from ops.cli import main
+
+    output = os.open(f"{run_dir}/logs/{name}.out", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    # As if under a guard: the process that is killed is the trainer itself.
+    os.environ[MARKER] = str(os.getppid())
+    sys.exit(main(["trainer", "--run-dir", run_dir, "--name", name]))

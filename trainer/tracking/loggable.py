@@ -1,0 +1,32 @@
+"""A run's configuration as figures' companion: without anything secret. Pure."""
+
+import re
+from collections.abc import Mapping
+
+_SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
+_NAMES_A_VARIABLE = re.compile(r"_env_var$")
+_USER = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+def loggable(tree: Mapping[str, object]) -> dict[str, object]:
+    """The tree without texts under keys that sound secret, and without users and passwords in addresses.
+
+    Names of environment variables are no secrets; numbers, such as `max_new_tokens`, neither.
+    """
+    return {name: _shown(value) for name, value in tree.items() if not _hidden(name, value)}
+
+
+def _hidden(name: str, value: object) -> bool:
+    return isinstance(value, str | list | tuple) and bool(_SECRET.search(name)) and not _NAMES_A_VARIABLE.search(name)
+
+
+def _shown(value: object) -> object:
+    match value:
+        case str():
+            return _USER.sub("", value)
+        case Mapping():
+            return loggable(value)
+        case list() | tuple():
+            return [_shown(part) for part in value]
+        case _:
+            return value

@@ -1,0 +1,68 @@
+"""Figures and sampled episodes as TensorBoard event files. A restart hides what an earlier trainer wrote behind the announced
+versions, so that no step is there twice.
+"""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from schemas.errors import ConfigurationError
+from trainer.tracking import Row, ShownEpisode
+
+_MOST_PICTURES = 24
+
+
+class TensorBoardFiles:
+    """A `Backend`."""
+
+    def __init__(self, folder: Path, next_version: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer = SummaryWriter(str(folder), purge_step=next_version)
+
+    def log(self, row: Row) -> None:
+        for name, value in row.figures.items():
+            tag = name if row.evaluates else f"train/{name}"
+            self._writer.add_scalar(tag, value, row.version)
+        self._writer.flush()
+
+    def show(self, version: int, episodes: Sequence[ShownEpisode]) -> None:
+        pictures = 0
+        for number, episode in enumerate(episodes):
+            self._writer.add_text(f"episode {number}", _text(episode), version)
+            for index, step in enumerate(episode.steps):
+                if step.picture and pictures < _MOST_PICTURES:
+                    pictures += 1
+                    tag = f"episode {number}/step {index}"
+                    self._writer.add_image(tag, _pixels(step.picture), version, dataformats="HWC")
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def require_tensorboard() -> None:
+    """Raises `ConfigurationError` when it is not installed."""
+    try:
+        import torch.utils.tensorboard  # noqa: F401
+    except ImportError as error:
+        raise ConfigurationError(
+            "algorithm_config.report_to has tensorboard, which is not installed: pip install tensorboard, or leave it out"
+        ) from error
+
+
+def _pixels(picture: bytes) -> np.ndarray:
+    with Image.open(io.BytesIO(picture)) as opened:
+        return np.asarray(opened.convert("RGB"))
+
+
+def _text(episode: ShownEpisode) -> str:
+    """Indented as code: TensorBoard renders Markdown, and the words may come from a page."""
+    lines = [
+        f"{episode.verdict}, reward {episode.reward}, {episode.outcome}: {episode.instruction}",
+        *(f"{index}. {step.action} <- {step.response}" for index, step in enumerate(episode.steps, 1)),
+    ]
+    return "\n".join("    " + " ".join(line.split()) for line in lines)
