@@ -242,18 +242,18 @@ class TrainEngine:
 
     def _step(self, items: Sequence[Item], rate: float, num_updates: int, *, critic: bool) -> StepResult:
         began = time.perf_counter()
-        shares = self._deal(items)
+        shares = self._dealt(items)
+        work = self._cost.work([item.sample for item in items])
         num_tokens = sum(int((item.targets.weights != 0).sum()) for item in items)
         rate = self.rate_factor * warmed_up(rate, num_updates=num_updates, warmup_steps=self._algorithm.warmup_steps)
         commands = [TrainCommand(share, rate, critic) for share in shares]
         self._send(commands)
         sums = self._train(commands[0])
         figures = {name: total / max(1, num_tokens) for name, total in sums.figures.items()}
-        work = self._cost.work([item.sample for item in items])
         effort = Effort(time.perf_counter() - began, work.tokens, work.completion_tokens, work.flops, self._peak)
         return StepResult(sums.loss, sums.grad_norm, rate, num_tokens, figures, effort)
 
-    def _deal(self, items: Sequence[Item]) -> list[Share]:
+    def _dealt(self, items: Sequence[Item]) -> list[Share]:
         return deal(
             items,
             num_ranks=self._ranks.size,
@@ -272,7 +272,7 @@ class TrainEngine:
         if not samples:
             return []
         items = [Item(sample, targets_of(sample)) for sample in samples]
-        shares = self._deal(items)
+        shares = self._dealt(items)
         commands = [EvaluateCommand(model, share, truncation or Truncation()) for share in shares]
         self._send(commands)
         found: dict[int, np.ndarray] = {}

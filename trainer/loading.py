@@ -6,11 +6,11 @@ import torch
 from transformers import AutoModelForImageTextToText, PreTrainedModel
 
 from schemas.training_config import TrainerConfig
-from trainer import packed_attention
 from trainer.acceleration import accelerate
 from trainer.adapter_folder import base_of, holds_adapters, require_adapters
 from trainer.adapters import adapt, load_adapters
 from trainer.deepspeed_config import DeepSpeedConfig
+from trainer.packed_attention import PACKED, register
 
 
 def load_policy(folder: Path, deepspeed: DeepSpeedConfig, trainer: TrainerConfig, *, resume: bool) -> PreTrainedModel:
@@ -36,9 +36,9 @@ def load_model(folder: Path, deepspeed: DeepSpeedConfig) -> PreTrainedModel:
 
 
 def _loaded(folder: Path, deepspeed: DeepSpeedConfig) -> PreTrainedModel:
-    packed_attention.register()
+    register()
     model: PreTrainedModel = AutoModelForImageTextToText.from_pretrained(
-        folder, dtype=getattr(torch, deepspeed.dtype), attn_implementation=packed_attention.PACKED
+        folder, dtype=getattr(torch, deepspeed.dtype), attn_implementation=PACKED
     )
     return model
 

@@ -117,7 +117,7 @@ def steps(base: Path, world: World, *, stage: int, micro: int) -> Steps:
 
 def on_ranks(base: Path, logprobs: Path, out: Path) -> None:
     """What each of two processes runs: all losses, in one stage after the other; rank 0 writes the steps down."""
-    from trainer.engine import follow
+    from trainer.engine import dismiss_ranks, follow
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("trainer.engine.PolicyObjective", EveryObjective)
@@ -127,7 +127,11 @@ def on_ranks(base: Path, logprobs: Path, out: Path) -> None:
             return
         with np.load(logprobs) as stored:
             world = samples(base), [stored[name] for name in sorted(stored.files)]
-        out.write_text(json.dumps([steps(base, world, stage=stage, micro=3) for stage in STAGES]))
+        found = []
+        for stage in STAGES:
+            found.append(steps(base, world, stage=stage, micro=3))
+            dismiss_ranks()
+        out.write_text(json.dumps(found))
 
 
 _RANK = """
