@@ -82,7 +82,7 @@ class DeepSpeedEngine:
         """One optimizer step over this rank's micro-batches."""
         for group in self._engine.optimizer.param_groups:
             group["lr"] = rate
-        if not self._engine.training:
+        if not self._named.training:
             self._engine.train()
         self._dropout.begin(self.num_updates)
         total, sums = 0.0, defaultdict[str, float](float)
