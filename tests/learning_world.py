@@ -40,6 +40,7 @@ CUT_OFF = 0.5
 ACTION = Action(kind=ActionKind.WAIT)
 ONE_EPOCH = AlgorithmConfig(num_train_epochs=1)
 UNCUT = PolicyConfig(top_k=0, top_p=1.0)
+DEFAULTS = TrainerConfig()
 
 
 class Killed(BaseException):
@@ -54,10 +55,14 @@ class Recorder:
     critic: list[Item] = field(default_factory=list)
     kills: set[int] = field(default_factory=set)
     """Steps in which the trainer dies, once each."""
+    returns: bool = False
+    """Training may return to an earlier step, and go on from there otherwise."""
 
     @contextmanager
     def open(self, folder: Path, resume: bool) -> Iterator["RecordingEngine"]:
         counters = read_counters(folder) if resume else Counters()
+        if self.returns:
+            self.steps = {number: items for number, items in self.steps.items() if number < counters.num_updates}
         yield RecordingEngine(SimulationConfig(train_latency_ms=0.0), counters, step_size=3, recorder=self)
 
     @property
@@ -118,8 +123,10 @@ async def train(
     algorithm: AlgorithmConfig = ONE_EPOCH,
     num_stored: int = 0,
     policy: PolicyConfig = UNCUT,
+    feeder: FeederConfig | None = None,
+    config: TrainerConfig = DEFAULTS,
 ) -> None:
-    """Until so many versions are published; offline when episodes are stored."""
+    """Until so many versions are published; offline when episodes are stored. `feeder`: of a run that has one."""
     base = root / "base"
     base.mkdir(parents=True, exist_ok=True)
     (base / "config.json").write_text("{}")
@@ -132,8 +139,9 @@ async def train(
             status=Status(Role.TRAINER, WORKER),
             algorithm=algorithm,
             objective=objective,
-            trainer=TrainerConfig(),
-            feeder=FeederConfig(
+            trainer=config,
+            feeder=feeder
+            or FeederConfig(
                 mode="offline" if num_stored else "async",
                 num_iterations=num_iterations,
                 max_staleness=1,
@@ -150,7 +158,9 @@ async def train(
         await trainer.run()
 
 
-async def play_random(bus: MemoryBus, task: Task, draw: random.Random, *, version: int = 0) -> Trajectory:
+async def play_random(
+    bus: MemoryBus, task: Task, draw: random.Random, *, version: int = 0, parse_rate: float = 0.8
+) -> Trajectory:
     """An episode of random steps: tokens, log-probabilities, pictures and how many of them stand in the prompt."""
     await chain.admit(bus, SUBJECTS, task)
     owner = await chain.EpisodeChain.take(bus, SUBJECTS, task, WORKER)
@@ -158,7 +168,7 @@ async def play_random(bus: MemoryBus, task: Task, draw: random.Random, *, versio
     num_unparsed = 0
     for step in range(draw.randint(1, 3)):
         seen = await owner.observe(_observation(task, step, draw))
-        request = _answer(task, step, draw, version)
+        request = _answer(task, step, draw, version, parse_rate)
         num_unparsed += not request.parsed
         owner.answered(await chain.answer(bus, SUBJECTS, seen, request))
     trajectory = Trajectory(
@@ -187,14 +197,14 @@ def _observation(task: Task, step: int, draw: random.Random) -> Observation:
     )
 
 
-def _answer(task: Task, step: int, draw: random.Random, version: int) -> StepRequest:
+def _answer(task: Task, step: int, draw: random.Random, version: int, parse_rate: float) -> StepRequest:
     length = draw.randint(1, 5)
     return StepRequest(
         episode=task.episode,
         attempt=1,
         step=step,
         action=ACTION,
-        parsed=draw.random() < 0.8,
+        parsed=draw.random() < parse_rate,
         response="",
         prompt_tokens=tuple(draw.choices(range(1000), k=draw.randint(1, 6))),
         completion_tokens=tuple(draw.choices(range(1000), k=length)),

@@ -3,6 +3,7 @@
 Invariant: the same configuration and seed give the same adapters and the same dropout, on every rank and after a restart.
 """
 
+import math
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -78,6 +79,24 @@ class AdapterFiles:
         self.config.save_pretrained(str(folder))
         named = {_name_in_file(name): weight.contiguous() for name, weight in weights.items()}
         safetensors.torch.save_file(named, folder / _WEIGHTS, metadata={"format": "pt"})
+
+
+@dataclass(frozen=True, eq=False)
+class FreshAdapters:
+    """An `EngineFiles`: adapters in place of `weights`, begun anew as peft begins them. They change nothing yet."""
+
+    files: AdapterFiles
+    weights: Mapping[str, torch.Tensor]
+    seed: int
+
+    def write(self, folder: Path) -> None:
+        generator = torch.Generator().manual_seed(self.seed)
+        self.files.write(folder, {name: _begun(name, weight, generator) for name, weight in self.weights.items()})
+
+
+def _begun(name: str, like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    fresh = torch.zeros_like(like)
+    return nn.init.kaiming_uniform_(fresh, a=math.sqrt(5), generator=generator) if ".lora_A." in name else fresh
 
 
 def adapters_of(model: nn.Module) -> AdapterFiles | None:

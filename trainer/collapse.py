@@ -12,6 +12,7 @@ import msgspec
 
 from schemas.messages import Judgement
 from schemas.training_config import TrainerConfig
+from trainer.consumption import Sampled
 from trainer.scores import score
 
 
@@ -38,9 +39,9 @@ class GuardMemory(msgspec.Struct, frozen=True, kw_only=True):
         """Versions whose folders must stay."""
         return frozenset((self.good, self.candidate))
 
-    def plays_for(self, judgement: Judgement) -> bool:
+    def plays_for(self, episode: Sampled) -> bool:
         """Whether no discarded version played in the episode."""
-        return not any(first <= version <= last for version in judgement.trajectory.versions for first, last in self.discarded)
+        return not any(first <= version <= last for version in episode.versions for first, last in self.discarded)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +57,7 @@ class Health:
 
     @classmethod
     def of(cls, batch: Sequence[Judgement], memory: GuardMemory) -> "Health":
-        counted = [judgement for judgement in batch if memory.plays_for(judgement)]
+        counted = [judgement for judgement in batch if memory.plays_for(judgement.trajectory)]
         trajectories = [judgement.trajectory for judgement in counted]
         num_steps = sum(trajectory.num_steps for trajectory in trajectories)
         scores = [given for judgement in counted if (given := score(judgement)) is not None]

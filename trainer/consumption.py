@@ -70,14 +70,14 @@ class BatchPlan:
 
 
 def plan_batch(
-    batch: Sequence[Judgement], *, version: int, bound: int | None, plays_for: Callable[[Judgement], bool] = lambda _: True
+    batch: Sequence[Judgement], *, version: int, bound: int | None, plays_for: Callable[[Sampled], bool] = lambda _: True
 ) -> BatchPlan:
     """Sorts the judgements that one iteration consumes, for a trainer that holds `version`; without a bound all are fresh.
 
     `plays_for`: False for what must not be trained on, whatever its age.
     """
     given_one = [judgement for judgement in batch if score(judgement) is not None]
-    scored = [judgement for judgement in given_one if plays_for(judgement)]
+    scored = [judgement for judgement in given_one if plays_for(judgement.trajectory)]
     scores = [given for judgement in batch if (given := score(judgement)) is not None]
     fresh = tuple(judgement for judgement in scored if bound is None or staleness(judgement.trajectory, version) <= bound)
     ages = Counter(staleness(judgement.trajectory, version) for judgement in fresh)

@@ -20,7 +20,7 @@ from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
 from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
 from trainer.adapter_folder import base_of
-from trainer.adapters import DropoutSeeds, adapters_of
+from trainer.adapters import DropoutSeeds, FreshAdapters, adapters_of
 from trainer.batches import Batch, Share, collate, deal
 from trainer.commands import (
     Command,
@@ -206,6 +206,12 @@ class TrainEngine:
         """The critic's value before each completion token, float32."""
         assert self._critic is not None, "the objective has no critic"
         return self._evaluated(Model.CRITIC, samples, None)
+
+    def fresh_adapters(self) -> FreshAdapters:
+        """Adapters that change nothing, as training begins with."""
+        state = self.state()
+        assert state.adapters is not None, "whole models are trained"
+        return FreshAdapters(state.adapters, state.policy.weights, self._settings.trainer.seed)
 
     def state(self) -> EngineState:
         """Everything that the next step depends on, on the CPU. Full tensors, whatever the number of ranks."""

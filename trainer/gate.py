@@ -24,7 +24,8 @@ class MismatchGate:
     """Compares log-probabilities on steps that the present weights sampled; says so when there are none.
 
     Online these are the steps of the trainer's own version. Stored episodes carry the versions of the run that played them:
-    only the trainer's version 0 can be among those (`trainer_config.stored_version`).
+    only the trainer's version 0 can be among those (`trainer_config.stored_version`). A baseline that was decoded greedily is
+    left out: its sampler did not cut its distribution off.
     """
 
     def __init__(self, trainer: TrainerConfig, feeder: FeederConfig) -> None:
@@ -60,6 +61,7 @@ class MismatchGate:
         refs = [
             ref
             for judgement in sorted(plan.fresh, key=lambda judgement: not is_success(judgement))
+            if not judgement.trajectory.task.greedy
             for ref, played in zip(judgement.trajectory.steps, judgement.trajectory.versions, strict=False)
             if played == version
         ]

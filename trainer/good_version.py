@@ -69,6 +69,6 @@ class GoodVersion:
             position=present.position,
             num_trajectories=present.num_trajectories,
             guard=present.guard,
-            # Their other members were judged, and left out, after the good version.
-            carried=(),
+            # Groups follow the judgements: the feeder counts on theirs, and members that must not be trained on are left out.
+            carried=present.carried,
         )

@@ -4,7 +4,7 @@ Invariant: which groups there are and which of them vary is a function of the ju
 comes to the same as the trainer, and a trainer that was killed goes on with the same groups.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -130,6 +130,8 @@ class Intended:
     """Groups left out because their rewards are all equal."""
     num_stale: int
     """Members left out of their groups because they had become too old."""
+    num_collapsed: int
+    """Members left out because a version that training returned from played in them."""
     num_unusable: int
     """Groups without a scored and fresh member to train on, or without the baseline that they need."""
 
@@ -138,20 +140,32 @@ class Intended:
         return [member for group in self.groups for member in group.members if not member.greedy]
 
 
-def intend(groups: Iterable[Group], objective: ObjectiveConfig, *, version: int, bound: int | None) -> Intended:
-    """Sorts complete groups, for a trainer that holds `version`; without a `bound` no member is too old."""
+def intend(
+    groups: Iterable[Group],
+    objective: ObjectiveConfig,
+    *,
+    version: int,
+    bound: int | None,
+    plays_for: Callable[[Member], bool] = lambda _: True,
+) -> Intended:
+    """Sorts complete groups, for a trainer that holds `version`; without a `bound` no member is too old.
+
+    `plays_for`: False for members that must not be trained on, whatever their age.
+    """
     kept: list[Group] = []
-    num_dropped = num_stale = num_unusable = 0
+    num_dropped = num_stale = num_collapsed = num_unusable = 0
     for group in groups:
         if objective.dynamic_sampling != "off" and not group.varies:
             num_dropped += 1
             continue
         scored = [member for member in group.members if member.reward is not None]
-        fresh = tuple(member for member in scored if bound is None or staleness(member, version) <= bound)
-        num_stale += len(scored) - len(fresh)
+        counted = [member for member in scored if plays_for(member)]
+        fresh = tuple(member for member in counted if bound is None or staleness(member, version) <= bound)
+        num_collapsed += len(scored) - len(counted)
+        num_stale += len(counted) - len(fresh)
         baseline = objective.adv_estimator != "remax" or any(member.greedy for member in fresh)
         if baseline and not all(member.greedy for member in fresh):
             kept.append(Group(fresh))
         else:
             num_unusable += 1
-    return Intended(tuple(kept), num_dropped, num_stale, num_unusable)
+    return Intended(tuple(kept), num_dropped, num_stale, num_collapsed, num_unusable)

@@ -257,9 +257,13 @@ class Trainer:
         _log.error("training_collapsed", **said, batches=guard.num_suspect)
         self._status.state = "saving"
         source = await GoodVersion.read(self._bus, self._subjects, good)
-        state = source.state_of(msgspec.structs.replace(behind, guard=self._guard.returned(guard, version)))
+        present = msgspec.structs.replace(behind, guard=self._guard.returned(guard, version))
+        state = source.state_of(now.learner.remember(present))
         metrics = plan.metrics() | {"guard_returned_to": float(good)}
-        await self._publish(now, batch, metrics, clock, state=state, files=source.files, parent=good)
+        # Version 0 of a run that trains adapters is a whole model: engines that expect adapters get some that leave it as it is.
+        begins = self._trainer.lora.active and not holds_adapters(source.folder)
+        files = await self._in_thread(now.engine.fresh_adapters) if begins else source.files
+        await self._publish(now, batch, metrics, clock, state=state, files=files, parent=good)
         now.returned = True
 
     async def _gate(self, now: "_Iterations", plan: BatchPlan, version: PolicyVersion) -> dict[str, float]:

@@ -86,6 +86,10 @@ class TrainingEngine(Protocol):
         """The critic's value before each completion token, float32. Only where the objective needs one."""
         ...
 
+    def fresh_adapters(self) -> EngineFiles:
+        """Adapters that change nothing, as training begins with. Only where adapters are trained."""
+        ...
+
     def state(self) -> EngineFiles:
         """Everything that the next step depends on, as of now."""
         ...

@@ -78,6 +78,9 @@ class SimulatedTrainEngine:
     def values(self, samples: Sequence[Sample]) -> list[np.ndarray]:
         return [np.zeros(sample.num_completion, dtype=np.float32) for sample in samples]
 
+    def fresh_adapters(self) -> Counters:
+        return Counters()
+
     def state(self) -> Counters:
         return self.counters
 

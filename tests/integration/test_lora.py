@@ -20,7 +20,7 @@ from tests.trainer_runs import BATCH, played, published, trainer
 from tests.trainer_world import PlainModel, settings
 from trainer.adapter_folder import base_of
 from trainer.adapters import without_adapters
-from trainer.checkpoints import TrainerState, folder_of, write_checkpoint
+from trainer.checkpoints import TrainerState, folder_of, holds_optimizer, write_checkpoint
 from trainer.engine import open_engine
 from trainer.imitation import cloning_items
 from trainer.samples import Sample
@@ -85,6 +85,23 @@ def test_saved_adapters_continue_exactly(
         expected = [engine.train(items) for _ in range(2)]
     with open_engine(folder, settings=chosen, resume=True) as engine:
         assert [engine.train(items) for _ in range(2)] == expected
+
+
+def test_adapters_begin_anew_as_the_base_model(
+    trained: tuple[Path, list[np.ndarray]], base: Path, samples: list[Sample], tmp_path: Path
+) -> None:
+    """What training publishes when it returns to version 0."""
+    with open_engine(trained[0], settings=adapted(), resume=True) as engine:
+        written, _ = write_checkpoint(tmp_path, base=None, engine=engine.fresh_adapters(), state=STATE)
+        with without_adapters(engine.model):
+            expected = engine.completion_logprobs(samples)
+    assert base_of(written) == base
+    assert not holds_optimizer(written)
+    with open_engine(written, settings=adapted()) as engine:
+        assert engine.num_updates == 0
+        assert all(map(np.array_equal, engine.completion_logprobs(samples), expected))
+        losses = [engine.train(cloning_items(samples)).loss for _ in range(3)]
+        assert losses[2] < losses[1] < losses[0], "both halves of an adapter can learn"
 
 
 def test_what_is_dropped_depends_on_the_step(base: Path, samples: list[Sample]) -> None:

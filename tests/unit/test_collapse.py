@@ -88,7 +88,7 @@ def test_a_guard_that_is_off_says_nothing(guard: CollapseGuard) -> None:
 def test_episodes_of_versions_that_were_returned_from_do_not_count() -> None:
     memory = GuardMemory(discarded=((2, 5),))
     batch = [_played(1), _played(2, parsed=False), _played(5, parsed=False), _played(6), _played(7)]
-    assert [memory.plays_for(judgement) for judgement in batch] == [True, False, False, True, True]
+    assert [memory.plays_for(judgement.trajectory) for judgement in batch] == [True, False, False, True, True]
     found = Health.of(batch, memory)
     assert (found.num_steps, found.num_parsed, found.num_scored, found.played) == (6, 6, 3, 6)
 

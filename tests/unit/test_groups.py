@@ -10,6 +10,7 @@ from schemas.messages import Judgement, Outcome, Trajectory
 from schemas.training_config import ObjectiveConfig
 from tests.builders import judgement
 from tests.trainer_world import member_task
+from trainer.collapse import GuardMemory
 from trainer.groups import Group, Groups, Member, Refilled, intend
 
 GRPO = ObjectiveConfig(adv_estimator="grpo", loss_type="decoupled", group_size=2)
@@ -123,6 +124,14 @@ def test_a_stale_member_is_left_out_of_its_group() -> None:
     assert intend(complete, GRPO, version=4, bound=None).num_stale == 0
     old = intend(complete, GRPO, version=9, bound=1)
     assert (old.groups, old.num_stale, old.num_unusable) == ((), 2, 1)
+
+
+def test_a_member_that_a_discarded_version_played_is_left_out_of_its_group() -> None:
+    memory = GuardMemory(discarded=((3, 4),))
+    complete = [Group((member(0, 0, 1.0, version=5), member(0, 1, 0.0, version=4)))]
+    found = intend(complete, GRPO, version=5, bound=1, plays_for=memory.plays_for)
+    assert names(*found.groups) == [{"t0-m0"}]
+    assert (found.num_collapsed, found.num_stale) == (1, 0)
 
 
 def test_remax_waits_for_its_greedy_member_and_cannot_do_without() -> None:

@@ -131,6 +131,15 @@ async def test_a_sampler_that_cuts_off_is_compared_over_the_whole_vocabulary(tmp
         assert item.targets.behaviour == pytest.approx(item.targets.proximal), "the same weights"
 
 
+async def test_the_gate_leaves_greedy_baselines_out(tmp_path: Path) -> None:
+    """Their sampler cuts nothing off, whatever is configured: the trainer's cut-off log-probabilities are not theirs."""
+    bus, recorder = await played((1.0, 0.0), greedy=0), Recorder()
+    remax = ObjectiveConfig(adv_estimator="remax", loss_type="clipped")
+    await train(bus, tmp_path, recorder, remax, num_iterations=1, batch=2, algorithm=KEEPS_UNCHANGED, policy=CUT)
+    (found,) = metrics(tmp_path)
+    assert found["mismatch_samples"] == found["fresh_samples"] == len(recorder.items)
+
+
 async def test_cloning_with_weights_knows_the_proximal_policy_and_nothing_unparsed(tmp_path: Path) -> None:
     bus, recorder = await played((1.0, 0.0), (1.0, 1.0)), Recorder()
     weighted = ObjectiveConfig(loss_type="weighted_cloning")

@@ -49,6 +49,7 @@ class PolicyGradient:
         self._objective = objective
         self._batch_size = batch_size
         self._bound = staleness_bound
+        self._plays_for = state.guard.plays_for
         self._anchors = AnchorReader(parts.readings, parts.engine, truncation, proximal=objective.needs_proximal)
         self._groups = Groups(objective.num_members, state.carried)
         self._complete: list[Group] = []
@@ -77,7 +78,7 @@ class PolicyGradient:
         if ends_pass:
             self._complete += self._groups.close()
         complete, self._complete = self._complete, []
-        intended = intend(complete, self._objective, version=version, bound=self._bound)
+        intended = intend(complete, self._objective, version=version, bound=self._bound, plays_for=self._plays_for)
         for item in batch:
             await item.ready.wait()
             self._steps[item.judgement.episode] = item.steps
@@ -197,6 +198,7 @@ def _figures(
         "groups_dropped": float(intended.num_dropped),
         "groups_unusable": float(intended.num_unusable),
         "members_stale": float(intended.num_stale),
+        "members_collapsed": float(intended.num_collapsed),
         "episodes": float(len(intended.trained)),
         "reward_mean": float(np.mean(rewards)) if rewards else 0.0,
         "reward_std": float(np.std(rewards)) if rewards else 0.0,
