@@ -47,6 +47,7 @@ def test_a_batch_is_sorted_into_fresh_stale_and_unscored() -> None:
         "staleness_mean": pytest.approx(2 / 3),
         "staleness_max": 1.0,
         "discarded_stale": 1.0,
+        "discarded_collapsed": 0.0,
         "unscored": 1.0,
         "staleness_0": 1.0,
         "staleness_1": 2.0,
