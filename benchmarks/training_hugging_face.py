@@ -25,7 +25,7 @@ from transformers import (
 
 from benchmarks.training_samples import Demonstration, demonstrations
 from benchmarks.training_speed import BATCH, LEARNING_RATE, NUM_SAMPLES, WARM_UP_STEPS, Run
-from trainer.model_folder import suppressed_tokens
+from trainer.model.model_folder import suppressed_tokens
 
 _IGNORED = -100
 

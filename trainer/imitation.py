@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from trainer.aggregation import token_weights
+from trainer.episodes.replay import training_order
 from trainer.items import Item, targets_of
 from trainer.ports import StepResult, TrainingEngine
-from trainer.replay import training_order
 from trainer.samples import Sample
 
 

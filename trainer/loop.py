@@ -25,10 +25,26 @@ from schemas.errors import TrainingCollapsed
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Checkpoint
 from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
-from trainer.adapter_folder import base_of, holds_adapters
-from trainer.announcements import Announcements
 from trainer.batch_metrics import batch_metrics, token_metrics
-from trainer.checkpoints import (
+from trainer.collapse import CollapseGuard, Health
+from trainer.episodes.consumption import BatchPlan, plan_batch
+from trainer.episodes.episode_steps import StepRules, StepStore
+from trainer.episodes.intake import Judged, open_intake
+from trainer.episodes.passes import Passes, Position
+from trainer.figures import PhaseClock
+from trainer.gate import MismatchGate
+from trainer.learners import Learner
+from trainer.learners.choice import choose_learner
+from trainer.learners.parts import Parts
+from trainer.model.adapter_folder import base_of, holds_adapters
+from trainer.ports import Builder, EngineFiles, TrainingEngine
+from trainer.readings import Readings
+from trainer.samples import Sample
+from trainer.tracking.log import Tracking
+from trainer.truncation import Truncation
+from trainer.updates import Updates
+from trainer.versions.announcements import Announcements
+from trainer.versions.checkpoints import (
     TrainerState,
     folder_of,
     holds_optimizer,
@@ -37,25 +53,9 @@ from trainer.checkpoints import (
     verify,
     write_checkpoint,
 )
-from trainer.collapse import CollapseGuard, Health
-from trainer.consumption import BatchPlan, plan_batch
-from trainer.episode_steps import StepRules, StepStore
-from trainer.figures import PhaseClock
-from trainer.gate import MismatchGate
-from trainer.good_version import GoodVersion
-from trainer.intake import Judged, open_intake
-from trainer.learners import Learner
-from trainer.learners.choice import choose_learner
-from trainer.learners.parts import Parts
-from trainer.passes import Passes, Position
-from trainer.ports import Builder, EngineFiles, TrainingEngine
-from trainer.readings import Readings
-from trainer.retention import Retention
-from trainer.samples import Sample
-from trainer.tracking.log import Tracking
-from trainer.truncation import Truncation
-from trainer.updates import Updates
-from trainer.weight_publishing import WeightPublisher
+from trainer.versions.good_version import GoodVersion
+from trainer.versions.retention import Retention
+from trainer.versions.weight_publishing import WeightPublisher
 
 _log = structlog.get_logger()
 T = TypeVar("T")

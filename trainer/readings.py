@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from schemas.messages import RecordRef
-from trainer.episode_steps import StepStore
+from trainer.episodes.episode_steps import StepStore
 from trainer.ports import TrainingEngine
 from trainer.samples import Sample
 from trainer.truncation import Truncation

@@ -11,11 +11,11 @@ from bus.companions import companions
 from bus.presence import Status
 from schemas.ids import PolicyVersion
 from schemas.messages import RecordRef
-from trainer.episode_steps import StepStore
+from trainer.episodes.episode_steps import StepStore
+from trainer.episodes.replay import training_order
 from trainer.figures import TrainingFigures
 from trainer.items import Item
 from trainer.ports import StepResult, TrainingEngine
-from trainer.replay import training_order
 from trainer.samples import Sample
 
 T = TypeVar("T")

@@ -16,12 +16,12 @@ from tests import ragged, tiny_models
 from tests.integration.test_trainer_engine import step_request
 from tests.trainer_world import PlainModel, completion, ref, settings, small
 from trainer.aggregation import token_weights
-from trainer.batches import Batch
-from trainer.engine import EngineSettings, open_engine
+from trainer.engine.training_engine import EngineSettings, open_engine
+from trainer.episodes.sample_builder import SampleBuilder
 from trainer.items import Item, targets_of
 from trainer.losses import Outputs, TokenLosses
+from trainer.model.batches import Batch
 from trainer.objective import PolicyObjective
-from trainer.sample_builder import SampleBuilder
 from trainer.samples import Sample
 
 pytestmark = [
@@ -72,7 +72,7 @@ class EveryObjective:
 @pytest.fixture(scope="module", autouse=True)
 def every_objective() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("trainer.engine.PolicyObjective", EveryObjective)
+        patched.setattr("trainer.engine.training_engine.PolicyObjective", EveryObjective)
         yield
 
 
@@ -117,10 +117,10 @@ def steps(base: Path, world: World, *, stage: int, micro: int) -> Steps:
 
 def on_ranks(base: Path, logprobs: Path, out: Path) -> None:
     """What each of two processes runs: all losses, in one stage after the other; rank 0 writes the steps down."""
-    from trainer.engine import dismiss_ranks, follow
+    from trainer.engine.training_engine import dismiss_ranks, follow
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("trainer.engine.PolicyObjective", EveryObjective)
+        patched.setattr("trainer.engine.training_engine.PolicyObjective", EveryObjective)
         if os.environ["RANK"] != "0":
             for stage in STAGES:
                 follow(settings=settings_of(stage, 3))

@@ -12,8 +12,8 @@ from schemas.messages import AnyMessage, Checkpoint
 from tests import tiny_models
 from tests.trainer_runs import BATCH, played, published, trainer, weights
 from tests.trainer_world import SUBJECTS, PlainModel
-from trainer.checkpoints import folder_of, read_trainer_state
-from trainer.passes import Position
+from trainer.episodes.passes import Position
+from trainer.versions.checkpoints import folder_of, read_trainer_state
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 NUM_STORED = 2 * BATCH + 2

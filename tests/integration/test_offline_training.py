@@ -25,8 +25,8 @@ from tests import tiny_models
 from tests.builders import RUN
 from tests.trainer_runs import BATCH, REWARDS
 from tests.trainer_world import SUBJECTS, PlainModel, judge, play, train_task
-from trainer.announcements import Announcements
-from trainer.model_folder import suppressed_tokens
+from trainer.model.model_folder import suppressed_tokens
+from trainer.versions.announcements import Announcements
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 _EXAMPLE = Path(__file__).parents[2] / "examples" / "offline_training.py"

@@ -16,12 +16,12 @@ from schemas.training_config import ObjectiveConfig
 from tests import tiny_models
 from tests.trainer_runs import ALL_WEIGHTS, BATCH, engines, published, trainer, weights
 from tests.trainer_world import SUBJECTS, PlainModel, judge, member_task, play
-from trainer.checkpoints import folder_of, read_trainer_state
-from trainer.engine import TrainEngine
+from trainer.engine.training_engine import TrainEngine
+from trainer.episodes.sample_builder import SampleBuilder
 from trainer.items import Item
-from trainer.model_folder import suppressed_tokens
+from trainer.model.model_folder import suppressed_tokens
 from trainer.ports import StepResult
-from trainer.sample_builder import SampleBuilder
+from trainer.versions.checkpoints import folder_of, read_trainer_state
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 GRPO = ObjectiveConfig(

@@ -19,17 +19,17 @@ from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Action, ActionKind, StepRequest, VersionSpan
 from tests import tiny_models
 from tests.trainer_world import PlainModel, completion, ref, settings, small
-from trainer.batches import collate, deal
-from trainer.checkpoints import TrainerState, write_checkpoint
-from trainer.engine import open_engine
+from trainer.engine.training_engine import open_engine
+from trainer.episodes.sample_builder import SampleBuilder, pixel_scale
 from trainer.imitation import cloning_items, imitate
-from trainer.logprobs import cut
-from trainer.model_folder import suppressed_tokens
+from trainer.model.batches import collate, deal
+from trainer.model.logprobs import cut
+from trainer.model.model_folder import suppressed_tokens
+from trainer.model.sampling import sample_completions
 from trainer.ports import StepResult
-from trainer.sample_builder import SampleBuilder, pixel_scale
 from trainer.samples import LeftOut, Sample
-from trainer.sampling import sample_completions
 from trainer.truncation import Truncation
+from trainer.versions.checkpoints import TrainerState, write_checkpoint
 
 pytestmark = [
     pytest.mark.integration,
@@ -257,7 +257,7 @@ on_ranks(Path(sys.argv[1]))
 
 def on_ranks(base: Path) -> None:
     """What each of two processes runs: rank 0 prints its losses, the other follows."""
-    from trainer.engine import dismiss_ranks, follow
+    from trainer.engine.training_engine import dismiss_ranks, follow
 
     if os.environ["RANK"] != "0":
         follow(settings=settings(2))

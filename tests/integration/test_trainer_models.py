@@ -16,13 +16,13 @@ from schemas.errors import CheckpointCorrupt
 from schemas.training_config import CriticConfig, LoraConfig, ObjectiveConfig
 from tests import tiny_models
 from tests.trainer_world import PlainModel, completion, ref, settings
-from trainer.checkpoints import TrainerState, write_checkpoint
-from trainer.engine import EngineSettings, TrainEngine, open_engine
+from trainer.engine.training_engine import EngineSettings, TrainEngine, open_engine
+from trainer.episodes.sample_builder import SampleBuilder
 from trainer.imitation import cloning_items
 from trainer.items import Item, replaced
 from trainer.ports import StepResult
-from trainer.sample_builder import SampleBuilder
 from trainer.samples import Sample
+from trainer.versions.checkpoints import TrainerState, write_checkpoint
 
 pytestmark = [
     pytest.mark.integration,

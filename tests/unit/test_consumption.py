@@ -11,7 +11,7 @@ from schemas.ids import PolicyVersion
 from schemas.messages import Judgement, Outcome, Trajectory, Verdict
 from tests.builders import judgement
 from tests.trainer_world import ref, train_task
-from trainer.consumption import plan_batch, staleness
+from trainer.episodes.consumption import plan_batch, staleness
 from trainer.mismatch import check_mismatch, comparable, mean_mismatch
 from trainer.samples import Sample
 

@@ -16,7 +16,7 @@ from schemas.messages import StepRequest
 from schemas.training_config import AlgorithmConfig, CriticConfig, ObjectiveConfig
 from tests.learning_world import CUT_OFF, Recorder, play_random, train
 from tests.trainer_world import SUBJECTS, judge, member_task
-from trainer.validation import is_held_out
+from trainer.episodes.validation import is_held_out
 
 pytestmark = pytest.mark.anyio
 KEEPS_UNCHANGED = AlgorithmConfig(num_train_epochs=1, filter_same_screenshot=False)

@@ -14,20 +14,20 @@ import structlog
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Judgement, RecordRef
 from schemas.training_config import ObjectiveConfig
+from trainer.advantages.credit import Credit, Episode, credit, episodes_of
 from trainer.aggregation import token_weights
-from trainer.checkpoints import TrainerState
-from trainer.consumption import BatchPlan, staleness
-from trainer.credit import Credit, Episode, credit, episodes_of
-from trainer.episode_steps import EpisodeSteps
+from trainer.episodes.consumption import BatchPlan, staleness
+from trainer.episodes.episode_steps import EpisodeSteps
+from trainer.episodes.groups import Group, Groups, Intended, Member, Refilled, intend
+from trainer.episodes.intake import IsLast, Judged, sized
 from trainer.figures import PhaseClock
-from trainer.groups import Group, Groups, Intended, Member, Refilled, intend
-from trainer.intake import IsLast, Judged, sized
 from trainer.items import Item, targets_of
 from trainer.learners.parts import Parts
 from trainer.readings import AnchorReader, Anchors, ByStep
 from trainer.samples import Sample
 from trainer.scores import score
 from trainer.truncation import Truncation
+from trainer.versions.checkpoints import TrainerState
 
 _log = structlog.get_logger()
 
