@@ -10,7 +10,8 @@ from benchmarks.training_samples import build_samples, demonstrations
 from benchmarks.training_speed import BATCH, LEARNING_RATE, NUM_SAMPLES, WARM_UP_STEPS, Run
 from schemas.training_config import AlgorithmConfig, TrainerConfig
 from trainer.engine.deepspeed_config import read_deepspeed_config
-from trainer.engine.training_engine import EngineSettings, open_engine
+from trainer.engine.settings import EngineSettings
+from trainer.engine.training_engine import open_engine
 from trainer.imitation import cloning_items
 
 _DEEPSPEED = Path(__file__).parents[1] / "ops/conf/deepspeed/ds_config_cpu_zero1.json"

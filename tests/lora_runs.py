@@ -8,7 +8,7 @@ from schemas.messages import Action, ActionKind, StepRequest, VersionSpan
 from schemas.training_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
 from tests import tiny_models
 from tests.trainer_world import PlainModel, completion, ref, settings
-from trainer.engine.training_engine import EngineSettings
+from trainer.engine.settings import EngineSettings
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.samples import Sample
 

@@ -12,9 +12,9 @@ from tests.oracles import Sequence64
 from tests.trainer_world import ref
 from trainer.advantages import EpisodeRewards
 from trainer.aggregation import token_weights
-from trainer.episodes.sample_builder import PixelScale
 from trainer.items import Item, targets_of
 from trainer.model.batches import Batch, collate
+from trainer.model.pixel_scale import PixelScale
 from trainer.samples import Sample
 
 _NO_PICTURES = PixelScale(torch.zeros(3), torch.ones(3), 2)

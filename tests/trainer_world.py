@@ -32,7 +32,7 @@ from schemas.training_config import AlgorithmConfig, TrainerConfig
 from tests import builders
 from tests.tiny_models import picture
 from trainer.engine.deepspeed_config import read_deepspeed_config
-from trainer.engine.training_engine import EngineSettings
+from trainer.engine.settings import EngineSettings
 
 SUBJECTS = Subjects(builders.RUN)
 CONFIGS = Path(__file__).parents[1] / "ops/conf/deepspeed"

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from trainer.aggregation import token_weights
-from trainer.episodes.replay import training_order
 from trainer.items import Item, targets_of
 from trainer.ports import StepResult, TrainingEngine
 from trainer.samples import Sample
+from trainer.training_order import training_order
 
 
 def imitate(engine: TrainingEngine, samples: Sequence[Sample], *, num_epochs: int, seed: int) -> Iterator[StepResult]:

@@ -10,8 +10,8 @@ from schemas.messages import RecordRef
 from trainer.episodes.episode_steps import StepStore
 from trainer.ports import TrainingEngine
 from trainer.samples import Sample
+from trainer.torch_thread import InThread
 from trainer.truncation import Truncation
-from trainer.updates import InThread
 
 Read = Callable[[Sequence[Sample]], list[np.ndarray]]
 """Of each sample: float32, (completion,)."""

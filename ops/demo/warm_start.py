@@ -36,9 +36,10 @@ from schemas.messages import Judgement, Observation, RecordRef, Role, Split
 from schemas.training_config import LoraConfig
 from trainer.engine.training_engine import TrainEngine, open_engine
 from trainer.episodes.episode_steps import StepRules, StepStore
-from trainer.episodes.sample_builder import PixelScale, SampleBuilder, pixel_scale
+from trainer.episodes.sample_builder import SampleBuilder
 from trainer.imitation import imitate
 from trainer.model.model_folder import suppressed_tokens
+from trainer.model.pixel_scale import PixelScale, pixel_scale
 from trainer.model.sampling import sample_completions
 from trainer.samples import Sample
 from trainer.scores import is_success

@@ -16,7 +16,8 @@ from tests import ragged, tiny_models
 from tests.integration.test_trainer_engine import step_request
 from tests.trainer_world import PlainModel, completion, ref, settings, small
 from trainer.aggregation import token_weights
-from trainer.engine.training_engine import EngineSettings, open_engine
+from trainer.engine.settings import EngineSettings
+from trainer.engine.training_engine import open_engine
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.items import Item, targets_of
 from trainer.losses import Outputs, TokenLosses
@@ -72,7 +73,7 @@ class EveryObjective:
 @pytest.fixture(scope="module", autouse=True)
 def every_objective() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("trainer.engine.training_engine.PolicyObjective", EveryObjective)
+        patched.setattr("trainer.engine.models.PolicyObjective", EveryObjective)
         yield
 
 
@@ -120,7 +121,7 @@ def on_ranks(base: Path, logprobs: Path, out: Path) -> None:
     from trainer.engine.training_engine import dismiss_ranks, follow
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("trainer.engine.training_engine.PolicyObjective", EveryObjective)
+        patched.setattr("trainer.engine.models.PolicyObjective", EveryObjective)
         if os.environ["RANK"] != "0":
             for stage in STAGES:
                 follow(settings=settings_of(stage, 3))

@@ -19,12 +19,14 @@ from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Action, ActionKind, StepRequest, VersionSpan
 from tests import tiny_models
 from tests.trainer_world import PlainModel, completion, ref, settings, small
+from trainer.engine.dealing import deal
 from trainer.engine.training_engine import open_engine
-from trainer.episodes.sample_builder import SampleBuilder, pixel_scale
+from trainer.episodes.sample_builder import SampleBuilder
 from trainer.imitation import cloning_items, imitate
-from trainer.model.batches import collate, deal
+from trainer.model.batches import collate
 from trainer.model.logprobs import cut
 from trainer.model.model_folder import suppressed_tokens
+from trainer.model.pixel_scale import pixel_scale
 from trainer.model.sampling import sample_completions
 from trainer.ports import StepResult
 from trainer.samples import LeftOut, Sample

@@ -16,7 +16,8 @@ from schemas.errors import CheckpointCorrupt
 from schemas.training_config import CriticConfig, LoraConfig, ObjectiveConfig
 from tests import tiny_models
 from tests.trainer_world import PlainModel, completion, ref, settings
-from trainer.engine.training_engine import EngineSettings, TrainEngine, open_engine
+from trainer.engine.settings import EngineSettings
+from trainer.engine.training_engine import TrainEngine, open_engine
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.imitation import cloning_items
 from trainer.items import Item, replaced

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
+from trainer.engine.dealing import deal
 from trainer.items import Item, targets_of
-from trainer.model.batches import deal
 from trainer.samples import Sample
 
 LENGTHS = st.lists(st.integers(2, 60), min_size=1, max_size=40)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from schemas.training_config import Aggregation, KlType, LossType, ObjectiveConfig
 from tests import oracles, ragged
 from tests.oracles import Sequence64
+from trainer.engine.dealing import deal
 from trainer.figures import TrainingFigures
 from trainer.items import Item
 from trainer.losses import Outputs
 from trainer.losses.value import ValueLoss
-from trainer.model.batches import deal
 from trainer.objective import PolicyObjective
 from trainer.ports import StepResult
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from schemas.ids import PolicyVersion
 from schemas.messages import RecordRef
+from trainer.engine.dealing import Share
 from trainer.items import NUM_TARGETS, Item, Targets
-from trainer.model.batches import Share
 from trainer.samples import Patches, Sample
 from trainer.truncation import Truncation
 

@@ -16,13 +16,14 @@ from torch import nn
 
 from schemas.errors import CheckpointCorrupt
 from schemas.training_config import AlgorithmConfig
+from trainer.engine.dealing import Share
 from trainer.engine.deepspeed_config import DeepSpeedConfig
 from trainer.engine.engine_state import ModelState, read_state, restore_state, trained_parameters
 from trainer.engine.ranks import Ranks
 from trainer.items import Item
 from trainer.losses import TokenLosses
 from trainer.model.adapters import DropoutSeeds
-from trainer.model.batches import Batch, Share
+from trainer.model.batches import Batch
 
 Collate = Callable[[Sequence[Item]], Batch]
 TokenLoss = Callable[[Any, Batch], TokenLosses]

@@ -8,17 +8,12 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from schemas.ids import EpisodeId
-from schemas.messages import RecordRef
-from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
 from trainer.engine.commands import (
     Command,
     EvaluateCommand,
@@ -30,25 +25,15 @@ from trainer.engine.commands import (
     decode,
     encode,
 )
-from trainer.engine.critic import load_critic
-from trainer.engine.deepspeed_config import DeepSpeedConfig
-from trainer.engine.deepspeed_engine import DeepSpeedEngine, StepSums
-from trainer.engine.engine_state import EngineState, read_critic_state, read_optimizer_state
+from trainer.engine.dealing import Share, deal
+from trainer.engine.engine_state import EngineState
+from trainer.engine.models import Models
 from trainer.engine.ranks import Ranks
-from trainer.engine.reference import AdaptersOff, FrozenModel, Reference
+from trainer.engine.settings import EngineSettings
 from trainer.engine.throughput import ModelCost, peak_flops
-from trainer.episodes.sample_builder import pixel_scale
 from trainer.items import Item, targets_of
-from trainer.losses.value import ValueLoss
-from trainer.model.adapter_folder import base_of
-from trainer.model.adapters import DropoutSeeds, adapters_of
-from trainer.model.batches import Batch, Share, collate, deal
-from trainer.model.loading import load_policy
-from trainer.model.logprobs import CompletionModel
-from trainer.model.model_folder import suppressed_tokens
-from trainer.objective import Objective, PolicyObjective
 from trainer.ports import Effort, StepResult
-from trainer.samples import Patches, Sample
+from trainer.samples import Sample
 from trainer.truncation import Truncation
 
 
@@ -59,7 +44,7 @@ def warmed_up(rate: float, *, num_updates: int, warmup_steps: int) -> float:
 
 @contextmanager
 def open_engine(
-    folder: Path, *, settings: "EngineSettings", resume: bool = False, base: Path | None = None
+    folder: Path, *, settings: EngineSettings, resume: bool = False, base: Path | None = None
 ) -> Iterator["TrainEngine"]:
     """Loads the model in `folder` for training, on all ranks; with `resume`, its saved optimizer state too. For rank 0.
 
@@ -79,7 +64,7 @@ def open_engine(
         engine.close()
 
 
-def follow(*, settings: "EngineSettings") -> None:
+def follow(*, settings: EngineSettings) -> None:
     """The whole life of a rank other than 0: opens what rank 0 opens, as often as it does, until it is dismissed."""
     # Rank 0 makes its group anew for every engine, which takes all ranks.
     while isinstance(command := decode((ranks := Ranks()).scatter(None)), OpenCommand):
@@ -95,89 +80,33 @@ def dismiss_ranks() -> None:
         ranks.scatter([encode(StopCommand())] * ranks.size)
 
 
-@dataclass(frozen=True)
-class EngineSettings:
-    deepspeed: DeepSpeedConfig
-    algorithm: AlgorithmConfig
-    trainer: TrainerConfig
-    objective: ObjectiveConfig = ObjectiveConfig()
-
-
 class TrainEngine:
     """Built by `open_engine` on every rank."""
 
     def __init__(self, command: OpenCommand, *, ranks: Ranks, settings: EngineSettings) -> None:
         self.rate_factor = 1.0
         """Of every learning rate. Only rank 0's counts."""
-        folder = Path(command.folder)
-        self._base = base_of(folder)
-        self._ranks = ranks
-        self._settings = settings
-        self._algorithm = settings.algorithm
-        self._objective: Objective = PolicyObjective(settings.objective)
-        self._collate = partial(collate, scale=pixel_scale(self._base))
-        self._dropout = DropoutSeeds(settings.trainer.lora, seed=settings.trainer.seed, rank=ranks.rank)
         threads = settings.trainer.torch_threads
         if threads or (os.cpu_count() or 1) <= 4:
             torch.set_num_threads(threads or 1)
-        self.model = load_policy(folder, settings.deepspeed, settings.trainer, resume=command.resume)
+        self._ranks = ranks
+        self._settings = settings
+        self._algorithm = settings.algorithm
+        self._models = Models(command, ranks=ranks, settings=settings)
         self._cost = ModelCost.of(self.model.config)
         self._peak = peak_flops(ranks.device, settings.trainer.peak_tflops) * ranks.size
-        sample = _smallest_sample(self.model)
-        self._idle = [[Item(sample, targets_of(sample)).idle]]
-        self._policy = self._open_policy(folder, resume=command.resume)
-        self._critic = self._open_critic(folder, resume=command.resume) if settings.objective.needs_critic else None
-        self._reference = self._open_reference(Path(command.base)) if settings.objective.needs_reference else None
 
-    def _open_policy(self, folder: Path, *, resume: bool) -> DeepSpeedEngine:
-        module = CompletionModel(self.model, suppressed_tokens(self._base))
-        engine = DeepSpeedEngine(
-            module,
-            self.model,
-            deepspeed=self._settings.deepspeed,
-            algorithm=self._algorithm,
-            learning_rate=self._algorithm.learning_rate,
-            token_loss=self._objective,
-            dropout=self._dropout,
-            collate=self._collate,
-            ranks=self._ranks,
-            entropy=self._objective.needs_entropy,
-        )
-        if resume:
-            engine.restore(read_optimizer_state(folder), self._idle)
-        return engine
-
-    def _open_critic(self, folder: Path, *, resume: bool) -> DeepSpeedEngine:
-        saved = read_critic_state(folder) if resume else None
-        module = load_critic(self._base, self._settings.deepspeed, saved)
-        engine = DeepSpeedEngine(
-            module,
-            module,
-            deepspeed=self._settings.deepspeed,
-            algorithm=self._algorithm,
-            learning_rate=self._settings.objective.critic.learning_rate,
-            token_loss=ValueLoss(self._settings.objective.critic.value_clip),
-            dropout=self._dropout,
-            collate=self._collate,
-            ranks=self._ranks,
-        )
-        if saved is not None:
-            engine.restore(saved, self._idle)
-        return engine
-
-    def _open_reference(self, base: Path) -> Reference:
-        settings = self._settings
-        named = settings.objective.reference_model
-        if settings.trainer.lora.active and not named:
-            return AdaptersOff(self.model, self._policy.forward)
-        return FrozenModel(Path(named) if named else base, deepspeed=settings.deepspeed, ranks=self._ranks)
+    @property
+    def model(self) -> PreTrainedModel:
+        """The policy, as transformers loads it."""
+        return self._models.module
 
     # what rank 0 calls ------------------------------------------------------------------------------------------------
 
     @property
     def num_updates(self) -> int:
         """Optimizer steps of the policy so far, over the whole run."""
-        return self._policy.num_updates
+        return self._models.policy.num_updates
 
     @property
     def step_size(self) -> int:
@@ -186,12 +115,13 @@ class TrainEngine:
 
     def train(self, items: Sequence[Item]) -> StepResult:
         """Makes one optimizer step over all `items`, however many; their weights say what each token counts."""
-        return self._step(items, self._algorithm.learning_rate, self._policy.num_updates, critic=False)
+        return self._step(items, self._algorithm.learning_rate, self.num_updates, critic=False)
 
     def train_critic(self, items: Sequence[Item]) -> StepResult:
         """The same for the critic, towards the items' returns."""
-        assert self._critic is not None, "the objective has no critic"
-        return self._step(items, self._settings.objective.critic.learning_rate, self._critic.num_updates, critic=True)
+        critic = self._models.critic
+        assert critic is not None, "the objective has no critic"
+        return self._step(items, self._settings.objective.critic.learning_rate, critic.num_updates, critic=True)
 
     def completion_logprobs(self, samples: Sequence[Sample], truncation: Truncation | None = None) -> list[np.ndarray]:
         """Log-probabilities of every sample's completion tokens, float32, under the present weights."""
@@ -199,26 +129,22 @@ class TrainEngine:
 
     def reference_logprobs(self, samples: Sequence[Sample], truncation: Truncation | None = None) -> list[np.ndarray]:
         """The same under the frozen reference."""
-        assert self._reference is not None, "the objective has no reference"
         return self._evaluated(Model.REFERENCE, samples, truncation)
 
     def values(self, samples: Sequence[Sample]) -> list[np.ndarray]:
         """The critic's value before each completion token, float32."""
-        assert self._critic is not None, "the objective has no critic"
         return self._evaluated(Model.CRITIC, samples, None)
 
     def state(self) -> EngineState:
         """Everything that the next step depends on, on the CPU. Full tensors, whatever the number of ranks."""
         self._send([StateCommand()] * self._ranks.size)
-        return self._state()
+        return self._models.state()
 
     def close(self) -> None:
         """Lets the other ranks go; on those, nothing is left to do."""
         if self._ranks.rank == 0 and self._ranks.size > 1:
             self._send([StopCommand()] * self._ranks.size)
-        for engine in (self._policy, self._critic):
-            if engine is not None:
-                engine.destroy()
+        self._models.destroy()
 
     # every rank -------------------------------------------------------------------------------------------------------
 
@@ -227,11 +153,11 @@ class TrainEngine:
         while True:
             match decode(self._ranks.scatter(None)):
                 case TrainCommand() as command:
-                    self._train(command)
+                    self._models.train(command)
                 case EvaluateCommand() as command:
                     self._evaluate(command)
                 case StateCommand():
-                    self._state()
+                    self._models.state()
                 case StopCommand():
                     return
 
@@ -248,7 +174,7 @@ class TrainEngine:
         rate = self.rate_factor * warmed_up(rate, num_updates=num_updates, warmup_steps=self._algorithm.warmup_steps)
         commands = [TrainCommand(share, rate, critic) for share in shares]
         self._send(commands)
-        sums = self._train(commands[0])
+        sums = self._models.train(commands[0])
         figures = {name: total / max(1, num_tokens) for name, total in sums.figures.items()}
         effort = Effort(time.perf_counter() - began, work.tokens, work.completion_tokens, work.flops, self._peak)
         return StepResult(sums.loss, sums.grad_norm, rate, num_tokens, figures, effort)
@@ -260,12 +186,6 @@ class TrainEngine:
             micro_batch=self._algorithm.per_device_train_batch_size,
             max_tokens=self._algorithm.max_tokens_per_micro_batch,
         )
-
-    def _train(self, command: TrainCommand) -> StepSums:
-        if command.critic:
-            assert self._critic is not None
-            return self._critic.step(command.share, command.learning_rate)
-        return self._policy.step(command.share, command.learning_rate)
 
     def _evaluated(self, model: Model, samples: Sequence[Sample], truncation: Truncation | None) -> list[np.ndarray]:
         """Every rank evaluates its share of the samples."""
@@ -285,44 +205,4 @@ class TrainEngine:
 
     def _evaluate(self, command: EvaluateCommand) -> list[bytes]:
         """On rank 0 what each rank's share came to, float32."""
-        said = []
-        for part in command.share:
-            batch = self._collate(part).to(self._ranks.device)
-            said.append(self._forward(command, batch).cpu().numpy().tobytes())
-        return self._ranks.gather(b"".join(said))
-
-    def _forward(self, command: EvaluateCommand, batch: Batch) -> torch.Tensor:
-        match command.model:
-            case Model.POLICY:
-                found = self._policy.forward(batch, command.truncation).logprobs
-            case Model.REFERENCE:
-                assert self._reference is not None
-                found = self._reference(batch, command.truncation).logprobs
-            case Model.CRITIC:
-                assert self._critic is not None
-                found = self._critic.forward(batch)
-        result: torch.Tensor = found.float()
-        return result
-
-    def _state(self) -> EngineState:
-        critic = self._critic.state() if self._critic is not None else None
-        return EngineState(self._policy.state(), critic, adapters_of(self.model))
-
-
-def _smallest_sample(model: PreTrainedModel) -> Sample:
-    """One picture of one token and one completion token: passes through every parameter."""
-    config, vision = model.config, model.config.vision_config
-    side = int(vision.spatial_merge_size)
-    values = int(vision.in_channels) * int(vision.patch_size) ** 2
-    stop = config.text_config.eos_token_id
-    tokens = [config.vision_start_token_id, config.image_token_id, config.vision_end_token_id, stop]
-    return Sample(
-        ref=RecordRef(EpisodeId("warm-up"), attempt=0, kind="act", step=0),
-        tokens=np.array(tokens, dtype=np.int32),
-        num_prompt=3,
-        positions=np.arange(4, dtype=np.int32)[None].repeat(3, axis=0),
-        logprobs=np.zeros(1, dtype=np.float32),
-        temperature=1.0,
-        pictures=(Patches(np.zeros((side * side, values), dtype=np.uint8), (1, side, side)),),
-        versions=frozenset(),
-    )
+        return self._ranks.gather(self._models.evaluate(command))

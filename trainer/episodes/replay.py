@@ -59,9 +59,3 @@ class Replay:
         keys = np.log(generator.random(len(self._entries))) / weights
         chosen = np.sort(np.argsort(keys)[-size:])
         return [self._entries[index].step for index in chosen]
-
-
-def training_order(count: int, step_size: int, *, seed: int, iteration: int, epoch: int) -> list[np.ndarray]:
-    """Shuffled indices of one epoch, cut into optimizer steps of nearly equal size, none above `step_size`."""
-    order = np.random.default_rng((seed, iteration, epoch)).permutation(count)
-    return np.array_split(order, -(-count // step_size)) if count else []

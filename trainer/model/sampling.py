@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from trainer.episodes.sample_builder import PixelScale
 from trainer.items import Item, targets_of
 from trainer.model.batches import collate
+from trainer.model.pixel_scale import PixelScale
 from trainer.samples import Sample
 
 
