@@ -18,7 +18,8 @@ import torch
 
 from benchmarks.report import RESULTS, Report
 from benchmarks.training_samples import build_model, build_samples, demonstrations
-from schemas.training_config import AlgorithmConfig, TrainerConfig
+from schemas.algorithm_config import AlgorithmConfig
+from schemas.trainer_config import TrainerConfig
 from trainer.engine.deepspeed_config import read_deepspeed_config
 from trainer.engine.settings import EngineSettings
 from trainer.engine.training_engine import open_engine

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from benchmarks.training_samples import build_samples, demonstrations
 from benchmarks.training_speed import BATCH, LEARNING_RATE, NUM_SAMPLES, WARM_UP_STEPS, Run
-from schemas.training_config import AlgorithmConfig, TrainerConfig
+from schemas.algorithm_config import AlgorithmConfig
+from schemas.trainer_config import TrainerConfig
 from trainer.engine.deepspeed_config import read_deepspeed_config
 from trainer.engine.settings import EngineSettings
 from trainer.engine.training_engine import open_engine

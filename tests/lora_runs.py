@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from schemas.ids import EpisodeId, PolicyVersion
+from schemas.lora_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
 from schemas.messages import Action, ActionKind, StepRequest, VersionSpan
-from schemas.training_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
 from tests import tiny_models
 from tests.trainer_world import PlainModel, completion, ref, settings
 from trainer.engine.settings import EngineSettings

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from schemas.ids import GroupId
-from schemas.training_config import Aggregation, ObjectiveConfig
+from schemas.objective_config import Aggregation, ObjectiveConfig
 from tests.oracles import Sequence64
 from tests.trainer_world import ref
 from trainer.advantages import EpisodeRewards

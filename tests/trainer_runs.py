@@ -11,9 +11,13 @@ import torch
 
 from bus.memory import MemoryBus
 from bus.presence import Status
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import EnvConfig, FeederConfig, PolicyConfig
+from schemas.log_config import LogConfig
+from schemas.lora_config import LoraConfig
 from schemas.messages import Checkpoint, Role
-from schemas.training_config import AlgorithmConfig, LogConfig, LoraConfig, ObjectiveConfig, TrainerConfig
+from schemas.objective_config import ObjectiveConfig
+from schemas.trainer_config import TrainerConfig
 from tests.builders import RUBRIC, WORKER
 from tests.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task
 from trainer.engine.training_engine import TrainEngine

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from schemas.messages import Judgement
-from schemas.training_config import TrainerConfig
+from schemas.trainer_config import TrainerConfig
 from trainer.scores import score
 
 

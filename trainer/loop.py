@@ -15,10 +15,12 @@ import structlog
 from bus.ports import Bus
 from bus.presence import Status
 from bus.subjects import Subjects
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import EnvConfig, FeederConfig, PolicyConfig
 from schemas.ids import WorkerId
 from schemas.messages import Checkpoint
-from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
+from schemas.objective_config import ObjectiveConfig
+from schemas.trainer_config import TrainerConfig
 from trainer.collapse import CollapseGuard
 from trainer.episodes.episode_steps import StepRules, StepStore
 from trainer.episodes.intake import open_intake

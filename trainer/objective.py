@@ -4,7 +4,7 @@ from typing import Protocol
 
 import torch
 
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from trainer.losses import Loss, Outputs, TokenLosses
 from trainer.losses.behaviour_cloning import behaviour_cloning
 from trainer.losses.clipped import Clipped

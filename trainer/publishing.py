@@ -8,7 +8,7 @@ import structlog
 from bus.presence import Status
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Checkpoint
-from schemas.training_config import TrainerConfig
+from schemas.trainer_config import TrainerConfig
 from trainer.batch_metrics import batch_metrics, token_metrics
 from trainer.episodes.intake import Judged
 from trainer.figures import PhaseClock

@@ -32,8 +32,8 @@ from ops.training import engine_settings
 from schemas.config import Config
 from schemas.errors import TrainerError
 from schemas.ids import WorkerId
+from schemas.lora_config import LoraConfig
 from schemas.messages import Judgement, Observation, RecordRef, Role, Split
-from schemas.training_config import LoraConfig
 from trainer.engine.training_engine import TrainEngine, open_engine
 from trainer.episodes.episode_steps import StepRules, StepStore
 from trainer.episodes.sample_builder import SampleBuilder

@@ -17,7 +17,7 @@ from bus.memory import MemoryBus
 from bus.ports import Expect
 from schemas.errors import TrainingCollapsed
 from schemas.messages import AnyMessage, Checkpoint
-from schemas.training_config import TrainerConfig
+from schemas.trainer_config import TrainerConfig
 from tests import tiny_models
 from tests.trainer_runs import BATCH, published, trainer, weights
 from tests.trainer_world import SUBJECTS, PlainModel, judge, play, settings, small, train_task

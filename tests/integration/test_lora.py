@@ -13,7 +13,7 @@ from transformers import AutoModelForImageTextToText
 from ops.evaluate import whole_model
 from ops.run_folder import RunFolder
 from schemas.errors import CheckpointCorrupt, ConfigurationError
-from schemas.training_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
+from schemas.lora_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
 from tests import tiny_models
 from tests.lora_runs import LORA, adapted, samples_of
 from tests.trainer_runs import BATCH, played, published, trainer

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schemas.training_config import Aggregation, LossType, ObjectiveConfig
+from schemas.objective_config import Aggregation, LossType, ObjectiveConfig
 from tests import ragged, tiny_models
 from tests.integration.test_trainer_engine import step_request
 from tests.trainer_world import PlainModel, completion, ref, settings, small

@@ -18,9 +18,10 @@ from ops.role_process import millrace_command, millrace_environment
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import BusConfig, Config, EnvConfig, PolicyConfig
 from schemas.messages import Checkpoint, Judgement
-from schemas.training_config import AlgorithmConfig, TrainerConfig
+from schemas.trainer_config import TrainerConfig
 from tests import tiny_models
 from tests.builders import RUN
 from tests.trainer_runs import BATCH, REWARDS

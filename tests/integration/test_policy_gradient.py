@@ -12,7 +12,7 @@ from bus import chain
 from bus.memory import MemoryBus
 from bus.ports import Expect
 from schemas.messages import AnyMessage, Checkpoint, Observation, StepRequest
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from tests import tiny_models
 from tests.trainer_runs import ALL_WEIGHTS, BATCH, engines, published, trainer, weights
 from tests.trainer_world import SUBJECTS, PlainModel, judge, member_task, play

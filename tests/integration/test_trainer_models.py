@@ -13,7 +13,8 @@ from ops.model_export import export_model
 from ops.run_folder import RunFolder
 from schemas.config import Config, PolicyConfig
 from schemas.errors import CheckpointCorrupt
-from schemas.training_config import CriticConfig, LoraConfig, ObjectiveConfig
+from schemas.lora_config import LoraConfig
+from schemas.objective_config import CriticConfig, ObjectiveConfig
 from tests import tiny_models
 from tests.trainer_world import PlainModel, completion, ref, settings
 from trainer.engine.settings import EngineSettings

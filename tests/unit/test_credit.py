@@ -5,7 +5,7 @@ import pytest
 
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from tests.unit.test_groups import GRPO, member
 from trainer.advantages.credit import credit, episodes_of
 from trainer.episodes.groups import Group

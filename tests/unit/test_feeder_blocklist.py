@@ -15,7 +15,7 @@ from bus.presence import Status
 from schemas.config import EnvConfig, FeederConfig
 from schemas.ids import WorkerId
 from schemas.messages import Role, SiteBlock, Split, Task
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from tests.builders import RUBRIC
 from tests.trainer_world import SUBJECTS, judge
 from tests.unit.test_feeder import World, specs, until

@@ -12,7 +12,7 @@ from bus.memory import MemoryBus
 from schemas.config import FeederConfig
 from schemas.ids import GroupId
 from schemas.messages import Judgement, Split, Task
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from tests.trainer_world import SUBJECTS
 from tests.unit.test_feeder import World, feeder, until
 from trainer.feeding import feeder as feeder_module

@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from schemas.messages import Judgement, Outcome, Trajectory
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from tests.builders import judgement
 from tests.trainer_world import member_task
 from trainer.episodes.groups import Group, Groups, Member, Refilled, intend

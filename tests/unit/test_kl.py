@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from schemas.training_config import KlType
+from schemas.objective_config import KlType
 from tests import oracles
 from trainer.advantages.divergence import divergence
 from trainer.losses import kl

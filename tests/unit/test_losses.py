@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.training_config import Aggregation, KlType, LossType, ObjectiveConfig
+from schemas.objective_config import Aggregation, KlType, LossType, ObjectiveConfig
 from tests import oracles, ragged
 from tests.oracles import Sequence64
 from trainer.engine.dealing import deal

@@ -11,9 +11,10 @@ from msgspec import structs
 
 from bus import chain
 from bus.memory import MemoryBus
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import PolicyConfig
 from schemas.messages import StepRequest
-from schemas.training_config import AlgorithmConfig, CriticConfig, ObjectiveConfig
+from schemas.objective_config import CriticConfig, ObjectiveConfig
 from tests.learning_world import CUT_OFF, Recorder, play_random, train
 from tests.trainer_world import SUBJECTS, judge, member_task
 from trainer.episodes.validation import is_held_out

@@ -9,8 +9,9 @@ import pytest
 
 from agents.vllm_adapters import adapter_arguments
 from ops.config_schema import build_config
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.errors import ConfigurationError
-from schemas.training_config import AlgorithmConfig, LoraConfig
+from schemas.lora_config import LoraConfig
 from tests.trainer_world import CONFIGS
 from trainer.engine.deepspeed_config import read_deepspeed_config
 from trainer.model.adapter_folder import target_pattern

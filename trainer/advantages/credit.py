@@ -7,7 +7,7 @@ import numpy as np
 
 from schemas.ids import GroupId
 from schemas.messages import RecordRef
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from trainer.advantages import EpisodeRewards
 from trainer.advantages.building import estimator
 from trainer.advantages.rewards import less_divergence, token_rewards

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from schemas.training_config import KlType
+from schemas.objective_config import KlType
 
 
 def divergence(difference: npt.NDArray[np.float64], kind: KlType) -> npt.NDArray[np.float64]:

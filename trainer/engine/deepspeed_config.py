@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.errors import ConfigurationError
-from schemas.training_config import AlgorithmConfig
 
 _OURS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping", "optimizer")
 

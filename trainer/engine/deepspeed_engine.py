@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.errors import CheckpointCorrupt
-from schemas.training_config import AlgorithmConfig
 from trainer.engine.dealing import Share
 from trainer.engine.deepspeed_config import DeepSpeedConfig
 from trainer.engine.engine_state import ModelState, read_state, restore_state, trained_parameters

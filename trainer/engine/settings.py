@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from schemas.training_config import AlgorithmConfig, ObjectiveConfig, TrainerConfig
+from schemas.algorithm_config import AlgorithmConfig
+from schemas.objective_config import ObjectiveConfig
+from schemas.trainer_config import TrainerConfig
 from trainer.engine.deepspeed_config import DeepSpeedConfig
 
 

@@ -15,8 +15,9 @@ import anyio.to_thread
 from bus import chain
 from bus.ports import Bus
 from bus.subjects import Subjects
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.messages import AnyMessage, Observation, RecordRef, StepRequest
-from schemas.training_config import AlgorithmConfig, ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from trainer.patience import patiently
 from trainer.ports import Builder
 from trainer.samples import LeftOut, Sample

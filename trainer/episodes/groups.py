@@ -11,7 +11,7 @@ import msgspec
 
 from schemas.ids import EpisodeId, GroupId, PolicyVersion
 from schemas.messages import Judgement, RecordRef
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from trainer.episodes.consumption import staleness
 from trainer.group_variance import lacks_variance
 from trainer.scores import score

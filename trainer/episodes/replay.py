@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.messages import RecordRef
-from schemas.training_config import AlgorithmConfig
 
 
 class ReplayEntry(msgspec.Struct, frozen=True, array_like=True):

@@ -22,7 +22,7 @@ from schemas.config import EnvConfig, FeederConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId, PolicyVersion, WorkerId
 from schemas.messages import Checkpoint, EpisodeCancel, Outcome, Role, Split, Task
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from trainer.feeding.admission import Admitter
 from trainer.feeding.blocked_sites import TrainingSites
 from trainer.feeding.curriculum import (

@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping, Sequence
 
 from schemas.config import EnvConfig, FeederConfig
 from schemas.ids import TaskId
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from trainer.feeding.curriculum import Admission, Slot
 from trainer.feeding.feeder_state import FeederState
 from trainer.feeding.refill import Refill

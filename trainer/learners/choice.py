@@ -1,6 +1,7 @@
 """The learner that a configuration names."""
 
-from schemas.training_config import AlgorithmConfig, ObjectiveConfig
+from schemas.algorithm_config import AlgorithmConfig
+from schemas.objective_config import ObjectiveConfig
 from trainer.learners import Learner
 from trainer.learners.cloning import Cloning
 from trainer.learners.parts import Parts

@@ -8,9 +8,10 @@ import msgspec
 import numpy as np
 import structlog
 
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.ids import PolicyVersion
 from schemas.messages import Judgement, RecordRef
-from schemas.training_config import AlgorithmConfig, ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from trainer.episodes.consumption import BatchPlan
 from trainer.episodes.intake import IsLast, Judged, sized
 from trainer.episodes.replay import Replay

@@ -13,7 +13,7 @@ import structlog
 
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Judgement, RecordRef
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from trainer.advantages.credit import Credit, Episode, credit, episodes_of
 from trainer.aggregation import token_weights
 from trainer.episodes.consumption import BatchPlan, staleness

@@ -2,7 +2,7 @@
 
 import torch
 
-from schemas.training_config import KlType
+from schemas.objective_config import KlType
 
 
 def divergence(difference: torch.Tensor, kind: KlType) -> torch.Tensor:

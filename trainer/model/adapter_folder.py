@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from schemas.errors import CheckpointCorrupt, ConfigurationError
-from schemas.training_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
+from schemas.lora_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
 
 _CONFIG = "adapter_config.json"
 

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from schemas.errors import CheckpointCorrupt, ConfigurationError
-from schemas.training_config import LoraConfig
+from schemas.lora_config import LoraConfig
 from trainer.model.adapter_folder import target_pattern
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForImageTextToText, PreTrainedModel
 
-from schemas.training_config import TrainerConfig
+from schemas.trainer_config import TrainerConfig
 from trainer.engine.deepspeed_config import DeepSpeedConfig
 from trainer.fast_layers.acceleration import accelerate
 from trainer.model.adapter_folder import base_of, holds_adapters, require_adapters

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from schemas.training_config import TrainerConfig
+from schemas.trainer_config import TrainerConfig
 
 _LEAST = 2
 """Policies may still be loading the last but one."""
