@@ -154,7 +154,6 @@ def main() -> None:
     parser.add_argument("threads", type=int)
     parser.add_argument("steps", type=int)
     parser.add_argument("--curve", action="store_true")
-    parser.add_argument("--timed", action="store_true")
     options = parser.parse_args()
     run = train(options.model, threads=options.threads, steps=options.steps, curve=options.curve)
     print(json.dumps(asdict(run)))

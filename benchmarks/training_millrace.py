@@ -52,7 +52,6 @@ def main() -> None:
     parser.add_argument("threads", type=int)
     parser.add_argument("steps", type=int)
     parser.add_argument("--curve", action="store_true")
-    parser.add_argument("--timed", action="store_true")
     options = parser.parse_args()
     print(json.dumps(asdict(train(options.model, threads=options.threads, steps=options.steps))))
 

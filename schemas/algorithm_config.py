@@ -45,13 +45,21 @@ class AlgorithmConfig:
     with commas)."""
 
     def __post_init__(self) -> None:
-        for name in ("positive_samples_to_train", "replay_iterations", "cutoff_len", "per_device_train_batch_size"):
+        for name in (
+            "positive_samples_to_train",
+            "replay_iterations",
+            "cutoff_len",
+            "per_device_train_batch_size",
+            "gradient_accumulation_steps",
+            "num_train_epochs",
+            "learning_rate",
+        ):
             require(getattr(self, name) > 0, f"algorithm_config.{name} is {getattr(self, name)}: write a number above 0")
+        for name in ("recency_bias_power", "max_tokens_per_micro_batch", "weight_decay", "max_grad_norm", "warmup_steps"):
+            require(getattr(self, name) >= 0, f"algorithm_config.{name} is {getattr(self, name)}: write 0 or more")
         require(
-            self.max_tokens_per_micro_batch >= 0,
-            f"algorithm_config.max_tokens_per_micro_batch is {self.max_tokens_per_micro_batch}: write 0 or more",
+            0 <= self.adam_beta2 < 1, f"algorithm_config.adam_beta2 is {self.adam_beta2}: write 0 to below 1 (0.999 is usual)"
         )
-        require(self.gradient_accumulation_steps > 0, "algorithm_config.gradient_accumulation_steps must be above 0")
         require(
             self.replay_capacity >= 0,
             f"algorithm_config.replay_capacity is {self.replay_capacity}: write 0 (no limit) or more",
@@ -60,7 +68,6 @@ class AlgorithmConfig:
             0 <= self.val_split_ratio < 1,
             f"algorithm_config.val_split_ratio is {self.val_split_ratio}: write 0 (none) or a share below 1, as in 0.05",
         )
-        require(self.learning_rate > 0, "algorithm_config.learning_rate must be above 0")
         for name in self.reporters:
             require(
                 name in REPORTERS,

@@ -25,7 +25,10 @@ class CriticConfig:
     """First iterations, in which only the critic learns."""
 
     def __post_init__(self) -> None:
-        require(self.learning_rate > 0, "objective_config.critic.learning_rate must be above 0")
+        require(
+            self.learning_rate > 0,
+            f"objective_config.critic.learning_rate is {self.learning_rate}: write a number above 0",
+        )
         for name in ("value_clip", "warmup_iterations"):
             require(getattr(self, name) >= 0, f"objective_config.critic.{name} is {getattr(self, name)}: write 0 or more")
 

@@ -14,7 +14,7 @@ class TrainerConfig:
     max_mismatch: float = 0.05
     """Mean absolute difference, in nats, of sampler and trainer log-probabilities at which the run stops."""
     mismatch_samples: int = 32
-    """Samples of the current version that each iteration compares."""
+    """Samples of the current version that each iteration compares; 0: none."""
     stored_version: int = -1
     """Offline: the policy version of the stored episodes that `policy_config.base_model` is; only its samples are compared,
     before the first update. -1: none. `millrace replay` finds it by the hashes of the weights."""
@@ -43,8 +43,22 @@ class TrainerConfig:
     """Returns in one run, after which the next collapse stops it."""
 
     def __post_init__(self) -> None:
-        require(self.peak_tflops >= 0, f"trainer_config.peak_tflops is {self.peak_tflops}: write 0 or more")
-        for name in ("keep_checkpoints", "keep_every", "guard_batches", "guard_max_returns"):
+        require(self.max_mismatch > 0, f"trainer_config.max_mismatch is {self.max_mismatch}: write a number above 0")
+        require(
+            self.stored_version >= -1,
+            f"trainer_config.stored_version is {self.stored_version}: write a version, or -1 for none",
+        )
+        for name in (
+            "mismatch_samples",
+            "keep_checkpoints",
+            "keep_every",
+            "seed",
+            "torch_threads",
+            "picture_cache_mb",
+            "peak_tflops",
+            "guard_batches",
+            "guard_max_returns",
+        ):
             require(getattr(self, name) >= 0, f"trainer_config.{name} is {getattr(self, name)}: write 0 or more")
         for name in ("guard_parse_rate", "guard_success"):
             require(0 <= getattr(self, name) < 1, f"trainer_config.{name} is {getattr(self, name)}: write 0 to below 1")

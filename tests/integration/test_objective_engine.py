@@ -2,9 +2,6 @@
 
 import json
 import os
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +11,7 @@ import pytest
 from schemas.objective_config import Aggregation, LossType, ObjectiveConfig
 from tests import ragged, tiny_models
 from tests.integration.test_trainer_engine import step_request
+from tests.rank_processes import run_ranks
 from tests.trainer_world import PlainModel, completion, ref, settings, small
 from trainer.aggregation import token_weights
 from trainer.engine.settings import EngineSettings
@@ -188,31 +186,6 @@ def test_micro_batches_and_stages_agree(base: Path, world: World, alone: Steps, 
 def test_two_ranks_agree_with_one_in_every_stage(base: Path, world: World, alone: Steps) -> None:
     logprobs, out = base / "logprobs.npz", base / "steps.json"
     np.savez(logprobs, *world[1])
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    common = {
-        **os.environ,
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "PYTHONPATH": str(Path.cwd()),
-    }
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", _RANK, str(base), str(logprobs), str(out)],
-            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    try:
-        outputs = [process.communicate(timeout=240)[0] for process in ranks]
-    finally:
-        for process in ranks:
-            process.kill()
-    assert [process.returncode for process in ranks] == [0, 0], outputs[0][-2000:] + outputs[1][-2000:]
+    run_ranks(_RANK, base, logprobs, out, timeout_s=240.0)
     for found in json.loads(out.read_text()):
         agree(found, alone)

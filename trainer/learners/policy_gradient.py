@@ -200,8 +200,8 @@ def _figures(
         "episodes": float(len(intended.trained)),
         "reward_mean": float(np.mean(rewards)) if rewards else 0.0,
         "reward_std": float(np.std(rewards)) if rewards else 0.0,
-        "episode_steps": sum(len(episode.steps) for episode in episodes) / num_episodes,
-        "episode_tokens": sum(sum(episode.steps.values()) for episode in episodes) / num_episodes,
+        "trained_steps_per_episode": sum(len(episode.steps) for episode in episodes) / num_episodes,
+        "trained_tokens_per_episode": sum(sum(episode.steps.values()) for episode in episodes) / num_episodes,
     }
     figures |= {f"trained_staleness_{age}": float(count) for age, count in sorted(ages.items())}
     return figures | {f"left_out_{reason}": float(count) for reason, count in left_out.items() if count}
