@@ -93,6 +93,24 @@ def test_what_cannot_be_played_is_refused(overrides: list[str], sentence: str) -
 
 
 @pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("algorithm_config.num_train_epochs=0", "num_train_epochs is 0: write a number above 0"),
+        ("algorithm_config.gradient_accumulation_steps=0", "gradient_accumulation_steps is 0: write a number above 0"),
+        ("algorithm_config.weight_decay=-1", "weight_decay is -1.0: write 0 or more"),
+        ("algorithm_config.adam_beta2=1", "adam_beta2 is 1.0: write 0 to below 1"),
+        ("objective_config.critic.learning_rate=0", "critic.learning_rate is 0.0: write a number above 0"),
+        ("trainer_config.max_mismatch=0", "max_mismatch is 0.0: write a number above 0"),
+        ("trainer_config.stored_version=-2", "stored_version is -2: write a version, or -1"),
+        ("trainer_config.seed=-1", "seed is -1: write 0 or more"),
+    ],
+)
+def test_a_number_out_of_range_is_answered_with_one_that_is_not(override: str, sentence: str) -> None:
+    with pytest.raises(ConfigurationError, match=sentence):
+        load_config("update_online", [override])
+
+
+@pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
         (
