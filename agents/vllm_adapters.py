@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from schemas.errors import ConfigurationError
 from schemas.ids import PolicyVersion
+from schemas.lora_config import LoraConfig
 from schemas.messages import VersionSpan
-from schemas.training_config import LoraConfig
 
 if TYPE_CHECKING:
     from vllm.lora.request import LoRARequest

@@ -26,8 +26,8 @@ from agents.vllm_adapters import VllmAdapters, adapter_arguments, adapter_spans,
 from schemas.config import PolicyConfig
 from schemas.errors import ConfigurationError, PolicyError
 from schemas.ids import PolicyVersion
+from schemas.lora_config import LoraConfig
 from schemas.messages import Picture, VersionSpan
-from schemas.training_config import LoraConfig
 
 if TYPE_CHECKING:
     from vllm import SamplingParams

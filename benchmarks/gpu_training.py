@@ -18,9 +18,11 @@ import torch
 
 from benchmarks.report import RESULTS, Report
 from benchmarks.training_samples import build_model, build_samples, demonstrations
-from schemas.training_config import AlgorithmConfig, TrainerConfig
-from trainer.deepspeed_config import read_deepspeed_config
-from trainer.engine import EngineSettings, open_engine
+from schemas.algorithm_config import AlgorithmConfig
+from schemas.trainer_config import TrainerConfig
+from trainer.engine.deepspeed_config import read_deepspeed_config
+from trainer.engine.settings import EngineSettings
+from trainer.engine.training_engine import open_engine
 from trainer.figures import TrainingFigures
 from trainer.imitation import cloning_items
 from trainer.ports import StepResult

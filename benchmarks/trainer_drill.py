@@ -30,8 +30,8 @@ from schemas.ids import EpisodeId, GroupId
 from schemas.messages import Checkpoint, Task, Trajectory
 from tests import builders
 from tests.trainer_world import SUBJECTS, PlainModel, judge, play, train_task
-from trainer.announcements import Announcements
-from trainer.model_folder import suppressed_tokens
+from trainer.model.model_folder import suppressed_tokens
+from trainer.versions.announcements import Announcements
 
 BATCH = 6
 _NAME = "trainer-1"

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.checkpoints import version_of
+from trainer.versions.checkpoints import version_of
 
 
 class Phase(enum.StrEnum):

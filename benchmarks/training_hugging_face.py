@@ -25,7 +25,7 @@ from transformers import (
 
 from benchmarks.training_samples import Demonstration, demonstrations
 from benchmarks.training_speed import BATCH, LEARNING_RATE, NUM_SAMPLES, WARM_UP_STEPS, Run
-from trainer.model_folder import suppressed_tokens
+from trainer.model.model_folder import suppressed_tokens
 
 _IGNORED = -100
 
@@ -154,7 +154,6 @@ def main() -> None:
     parser.add_argument("threads", type=int)
     parser.add_argument("steps", type=int)
     parser.add_argument("--curve", action="store_true")
-    parser.add_argument("--timed", action="store_true")
     options = parser.parse_args()
     run = train(options.model, threads=options.threads, steps=options.steps, curve=options.curve)
     print(json.dumps(asdict(run)))

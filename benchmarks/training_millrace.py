@@ -8,9 +8,11 @@ from pathlib import Path
 
 from benchmarks.training_samples import build_samples, demonstrations
 from benchmarks.training_speed import BATCH, LEARNING_RATE, NUM_SAMPLES, WARM_UP_STEPS, Run
-from schemas.training_config import AlgorithmConfig, TrainerConfig
-from trainer.deepspeed_config import read_deepspeed_config
-from trainer.engine import EngineSettings, open_engine
+from schemas.algorithm_config import AlgorithmConfig
+from schemas.trainer_config import TrainerConfig
+from trainer.engine.deepspeed_config import read_deepspeed_config
+from trainer.engine.settings import EngineSettings
+from trainer.engine.training_engine import open_engine
 from trainer.imitation import cloning_items
 
 _DEEPSPEED = Path(__file__).parents[1] / "ops/conf/deepspeed/ds_config_cpu_zero1.json"
@@ -50,7 +52,6 @@ def main() -> None:
     parser.add_argument("threads", type=int)
     parser.add_argument("steps", type=int)
     parser.add_argument("--curve", action="store_true")
-    parser.add_argument("--timed", action="store_true")
     options = parser.parse_args()
     print(json.dumps(asdict(train(options.model, threads=options.threads, steps=options.steps))))
 

@@ -17,7 +17,7 @@ from ops.demo.recipe import GRID, THOUGHT
 from ops.demo.tiny_model import build_tiny_model
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Action, ActionKind, Picture, RecordRef, StepRequest, VersionSpan
-from trainer.sample_builder import SampleBuilder
+from trainer.episodes.sample_builder import SampleBuilder
 from trainer.samples import Sample
 
 _WORDS = ("Save", "Send", "Open", "Close", "Next", "Back", "Delete", "Print")

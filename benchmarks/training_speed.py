@@ -57,7 +57,7 @@ class Row:
 
 def run_side(side: str, model: Path, *, threads: int, steps: int, curve: bool = False) -> Run:
     """Trains in a process of its own. `curve`: with the same distribution on both sides, for the losses alone."""
-    command = [sys.executable, "-m", _SIDES[side], str(model), str(threads), str(steps), "--curve" if curve else "--timed"]
+    command = [sys.executable, "-m", _SIDES[side], str(model), str(threads), str(steps), *(["--curve"] if curve else [])]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     if done.returncode:
         raise RuntimeError(f"{side} failed: {done.stderr[-2000:]}")

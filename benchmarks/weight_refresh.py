@@ -34,9 +34,9 @@ from ops.logs import quiet_logs
 from schemas.config import BusConfig, PolicyConfig
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Checkpoint
-from trainer.announcements import Announcements
-from trainer.checkpoints import hash_files
-from trainer.weight_publishing import WeightPublisher
+from trainer.versions.announcements import Announcements
+from trainer.versions.checkpoints import hash_files
+from trainer.versions.weight_publishing import WeightPublisher
 
 _RUN = RunName("refresh")
 _SUBJECTS = Subjects(_RUN)

@@ -28,7 +28,7 @@ from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Judgement, Role, Split
-from trainer.adapter_folder import holds_adapters
+from trainer.model.adapter_folder import holds_adapters
 from trainer.scores import mean_reward, score
 
 _Z95 = 1.959963985
@@ -121,7 +121,7 @@ def whole_model(run: RunFolder, folder: Path) -> Path:
     """A checkpoint as a model that can be served by itself: adapters are merged with their base, once."""
     if not holds_adapters(folder):
         return folder
-    from trainer.merging import merge
+    from trainer.versions.merging import merge
 
     merged = run.path / "evaluations" / "merged" / folder.name
     if not merged.exists():

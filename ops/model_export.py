@@ -8,8 +8,8 @@ from rich.console import Console
 from ops.evaluate import checkpoint_folder
 from ops.run_folder import RunFolder
 from schemas.errors import ConfigurationError
-from trainer.adapter_folder import holds_adapters
-from trainer.checkpoints import require_intact, version_of
+from trainer.model.adapter_folder import holds_adapters
+from trainer.versions.checkpoints import require_intact, version_of
 
 
 async def main(run_dir: Path, out: Path, version: int | None) -> int:
@@ -53,7 +53,7 @@ def _newest(run: RunFolder) -> int:
 
 def _write(folder: Path, out: Path) -> None:
     if holds_adapters(folder):
-        from trainer.merging import merge
+        from trainer.versions.merging import merge
 
         merge(folder, out)
         return

@@ -37,7 +37,7 @@ from ops.supervisor import RoleSpec
 from schemas.config import Config
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Role
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 
 _CATCH_UP_S = 30.0
 _PLAYING_ROLES = (Role.FEEDER, Role.BROWSER, Role.POLICY, Role.JUDGE)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ops.run_folder import RunFolder
 from schemas.messages import Checkpoint
-from trainer.checkpoints import folder_of
+from trainer.versions.checkpoints import folder_of
 
 _SHOWN = ("loss", "grad_norm", "success", "reward", "fresh_samples", "samples", "mismatch")
 """Figures of an iteration that the table compares."""

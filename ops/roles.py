@@ -118,7 +118,7 @@ async def _serve(folder: RunFolder, config: Config) -> None:
 
 async def _feed(post: Post) -> None:
     from ops.run_tasks import tasks_of
-    from trainer.feeder import Feeder
+    from trainer.feeding.feeder import Feeder
 
     config, env = post.config, post.config.env_config
     trains, tests = config.feeder_config.mode != "eval", config.feeder_config.tests

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from schemas.config import Config
-from trainer.task_files import TaskSpec, read_tasks
+from trainer.feeding.task_files import TaskSpec, read_tasks
 
 
 def tasks_of(config: Config, name: str) -> tuple[TaskSpec, ...]:

@@ -11,7 +11,7 @@ from bus.subjects import Subjects
 from ops.run_tasks import tasks_of
 from schemas.config import Config
 from schemas.errors import TaskFileError
-from trainer.curriculum import evaluation_slots, evaluation_versions
+from trainer.feeding.curriculum import evaluation_slots, evaluation_versions
 from trainer.tracking import Backend
 from trainer.tracking.evaluations import Evaluations
 from trainer.tracking.follower import OpenBackend

@@ -10,7 +10,7 @@ from ops.shown_step import show_step
 from ops.trackers import backends, evaluations
 from trainer.loop import OpenBuilder, OpenEngine, Trainer
 from trainer.tracking.log import Tracking, open_tracking
-from trainer.weight_publishing import WeightPublisher
+from trainer.versions.weight_publishing import WeightPublisher
 
 if TYPE_CHECKING:
     from ops.roles import Post

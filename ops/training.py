@@ -9,9 +9,10 @@ import anyio.to_thread
 
 from ops.trainer_role import train_with
 from schemas.config import Config
-from trainer.deepspeed_config import read_deepspeed_config
-from trainer.engine import EngineSettings, TrainEngine, dismiss_ranks, follow, open_engine
-from trainer.sample_builder import SampleBuilder
+from trainer.engine.deepspeed_config import read_deepspeed_config
+from trainer.engine.settings import EngineSettings
+from trainer.engine.training_engine import TrainEngine, dismiss_ranks, follow, open_engine
+from trainer.episodes.sample_builder import SampleBuilder
 
 if TYPE_CHECKING:
     from ops.roles import Post

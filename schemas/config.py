@@ -1,5 +1,5 @@
-"""The configuration, one frozen dataclass a component (those of judging: `schemas.judge_config`,
-those of training: `schemas.training_config`); ranges are checked once.
+"""The configuration, one frozen dataclass a component; those of judging and training have files of their own (`judge_config`,
+`algorithm_config`, `objective_config`, `trainer_config`, `lora_config`, `log_config`). Ranges are checked once.
 
 Groups and keys that WebGym's users know keep their names, units and defaults (its configuration reference); new groups hold
 what is new. `ops.configuration` composes YAML files and overrides into a `Config`; nothing else travels further.
@@ -12,10 +12,13 @@ from ipaddress import ip_address
 from typing import Literal
 from urllib.parse import urlsplit
 
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.ids import RunName, subject_token
 from schemas.judge_config import JudgeConfig, OpenAIConfig
+from schemas.log_config import LogConfig
+from schemas.objective_config import ObjectiveConfig
 from schemas.requirement import require
-from schemas.training_config import AlgorithmConfig, LogConfig, ObjectiveConfig, TrainerConfig
+from schemas.trainer_config import TrainerConfig
 
 _HOST = re.compile(r"(?!.*\.\.)[\w.-]+", re.UNICODE)
 
@@ -480,3 +483,4 @@ class Config:
             f"env_config.train_tasks_rollout_size is {size}, which is no multiple of a group's {members} episodes "
             f"(objective_config.group_size, and one more for remax): write {max(1, round(size / members)) * members}",
         )
+        self.objective_config.require_effects()

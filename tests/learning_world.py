@@ -12,8 +12,10 @@ from bus import chain
 from bus.memory import MemoryBus
 from bus.presence import Status
 from ops.simulation.training import Counters, SimulatedBuilder, SimulatedTrainEngine, read_counters
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import EnvConfig, FeederConfig, PolicyConfig, SimulationConfig
 from schemas.ids import PolicyVersion
+from schemas.log_config import LogConfig
 from schemas.messages import (
     Action,
     ActionKind,
@@ -26,7 +28,8 @@ from schemas.messages import (
     Trajectory,
     VersionSpan,
 )
-from schemas.training_config import AlgorithmConfig, LogConfig, ObjectiveConfig, TrainerConfig
+from schemas.objective_config import ObjectiveConfig
+from schemas.trainer_config import TrainerConfig
 from tests.builders import RUBRIC, WORKER
 from tests.trainer_world import SUBJECTS
 from trainer.items import Item

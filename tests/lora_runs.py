@@ -4,12 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from schemas.ids import EpisodeId, PolicyVersion
+from schemas.lora_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
 from schemas.messages import Action, ActionKind, StepRequest, VersionSpan
-from schemas.training_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
 from tests import tiny_models
 from tests.trainer_world import PlainModel, completion, ref, settings
-from trainer.engine import EngineSettings
-from trainer.sample_builder import SampleBuilder
+from trainer.engine.settings import EngineSettings
+from trainer.episodes.sample_builder import SampleBuilder
 from trainer.samples import Sample
 
 LORA = LoraConfig(rank=4, alpha=8, targets=LANGUAGE_LAYERS + PICTURE_LAYERS)

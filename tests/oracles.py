@@ -6,7 +6,7 @@ from math import exp, fsum, sqrt
 
 import numpy as np
 
-from schemas.training_config import Aggregation, KlType, ObjectiveConfig
+from schemas.objective_config import Aggregation, KlType, ObjectiveConfig
 from trainer.advantages import EpisodeRewards
 
 Rows = list[list[float]]

@@ -7,14 +7,14 @@ import numpy as np
 import torch
 
 from schemas.ids import GroupId
-from schemas.training_config import Aggregation, ObjectiveConfig
+from schemas.objective_config import Aggregation, ObjectiveConfig
 from tests.oracles import Sequence64
 from tests.trainer_world import ref
 from trainer.advantages import EpisodeRewards
 from trainer.aggregation import token_weights
-from trainer.batches import Batch, collate
 from trainer.items import Item, targets_of
-from trainer.sample_builder import PixelScale
+from trainer.model.batches import Batch, collate
+from trainer.model.pixel_scale import PixelScale
 from trainer.samples import Sample
 
 _NO_PICTURES = PixelScale(torch.zeros(3), torch.ones(3), 2)

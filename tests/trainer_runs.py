@@ -11,20 +11,24 @@ import torch
 
 from bus.memory import MemoryBus
 from bus.presence import Status
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import EnvConfig, FeederConfig, PolicyConfig
+from schemas.log_config import LogConfig
+from schemas.lora_config import LoraConfig
 from schemas.messages import Checkpoint, Role
-from schemas.training_config import AlgorithmConfig, LogConfig, LoraConfig, ObjectiveConfig, TrainerConfig
+from schemas.objective_config import ObjectiveConfig
+from schemas.trainer_config import TrainerConfig
 from tests.builders import RUBRIC, WORKER
 from tests.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task
-from trainer.checkpoints import folder_of
-from trainer.engine import TrainEngine
-from trainer.engine import open_engine as open_deepspeed
+from trainer.engine.training_engine import TrainEngine
+from trainer.engine.training_engine import open_engine as open_deepspeed
+from trainer.episodes.sample_builder import SampleBuilder
 from trainer.loop import OpenEngine, Trainer
-from trainer.model_folder import suppressed_tokens
-from trainer.sample_builder import SampleBuilder
+from trainer.model.model_folder import suppressed_tokens
 from trainer.tracking.follower import OpenBackend
 from trainer.tracking.log import open_tracking
 from trainer.tracking.samples import ShowStep
+from trainer.versions.checkpoints import folder_of
 
 BATCH = 6
 CLONING = ObjectiveConfig()

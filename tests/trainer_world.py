@@ -14,6 +14,7 @@ from transformers import AutoImageProcessor, AutoModelForImageTextToText
 from bus import chain
 from bus.ports import Bus
 from bus.subjects import Subjects
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.ids import EpisodeId, GroupId, PolicyVersion, TaskId, WorkerId, episode_id
 from schemas.messages import (
     Action,
@@ -28,11 +29,11 @@ from schemas.messages import (
     Trajectory,
     VersionSpan,
 )
-from schemas.training_config import AlgorithmConfig, TrainerConfig
+from schemas.trainer_config import TrainerConfig
 from tests import builders
 from tests.tiny_models import picture
-from trainer.deepspeed_config import read_deepspeed_config
-from trainer.engine import EngineSettings
+from trainer.engine.deepspeed_config import read_deepspeed_config
+from trainer.engine.settings import EngineSettings
 
 SUBJECTS = Subjects(builders.RUN)
 CONFIGS = Path(__file__).parents[1] / "ops/conf/deepspeed"

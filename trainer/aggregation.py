@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from schemas.training_config import Aggregation
+from schemas.objective_config import Aggregation
 
 
 def token_weights(

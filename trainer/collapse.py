@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import msgspec
 
 from schemas.messages import Judgement
-from schemas.training_config import TrainerConfig
-from trainer.consumption import Sampled
+from schemas.trainer_config import TrainerConfig
+from trainer.episodes.consumption import Sampled
 from trainer.scores import score
 
 

@@ -9,8 +9,8 @@ import structlog
 from schemas.config import FeederConfig
 from schemas.ids import PolicyVersion
 from schemas.messages import RecordRef
-from schemas.training_config import TrainerConfig
-from trainer.consumption import BatchPlan
+from schemas.trainer_config import TrainerConfig
+from trainer.episodes.consumption import BatchPlan
 from trainer.mismatch import check_mismatch, comparable, mean_mismatch
 from trainer.samples import Sample
 from trainer.scores import is_success

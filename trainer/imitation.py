@@ -7,8 +7,8 @@ import numpy as np
 from trainer.aggregation import token_weights
 from trainer.items import Item, targets_of
 from trainer.ports import StepResult, TrainingEngine
-from trainer.replay import training_order
 from trainer.samples import Sample
+from trainer.training_order import training_order
 
 
 def imitate(engine: TrainingEngine, samples: Sequence[Sample], *, num_epochs: int, seed: int) -> Iterator[StepResult]:

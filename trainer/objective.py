@@ -4,18 +4,18 @@ from typing import Protocol
 
 import torch
 
-from schemas.training_config import ObjectiveConfig
-from trainer.batches import Batch
-from trainer.kl import divergence
+from schemas.objective_config import ObjectiveConfig
 from trainer.losses import Loss, Outputs, TokenLosses
 from trainer.losses.behaviour_cloning import behaviour_cloning
 from trainer.losses.clipped import Clipped
 from trainer.losses.decoupled import Decoupled
 from trainer.losses.early_stop import stopped
+from trainer.losses.kl import divergence
 from trainer.losses.ratios import importance_ratio
 from trainer.losses.surrogate import Surrogate
 from trainer.losses.truncated import Truncated
 from trainer.losses.weighted_cloning import WeightedCloning
+from trainer.model.batches import Batch
 
 
 class Objective(Protocol):

@@ -22,7 +22,7 @@ class Effort:
     """Of prompts and completions."""
     completion_tokens: int = 0
     flops: float = 0.0
-    """That the model needs, see `trainer.throughput`."""
+    """That the model needs, see `trainer.engine.throughput`."""
     peak_flops_per_s: float = 0.0
     """Of all devices; 0: not known."""
 

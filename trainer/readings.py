@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 
 from schemas.messages import RecordRef
-from trainer.episode_steps import StepStore
+from trainer.episodes.episode_steps import StepStore
 from trainer.ports import TrainingEngine
 from trainer.samples import Sample
+from trainer.torch_thread import InThread
 from trainer.truncation import Truncation
-from trainer.updates import InThread
 
 Read = Callable[[Sequence[Sample]], list[np.ndarray]]
 """Of each sample: float32, (completion,)."""

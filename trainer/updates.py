@@ -1,8 +1,7 @@
 """The optimizer steps of one iteration: shuffled epochs, the next step's samples loaded while the present one trains."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
 
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
@@ -11,22 +10,16 @@ from bus.companions import companions
 from bus.presence import Status
 from schemas.ids import PolicyVersion
 from schemas.messages import RecordRef
-from trainer.episode_steps import StepStore
+from trainer.episodes.episode_steps import StepStore
 from trainer.figures import TrainingFigures
 from trainer.items import Item
 from trainer.ports import StepResult, TrainingEngine
-from trainer.replay import training_order
 from trainer.samples import Sample
+from trainer.torch_thread import InThread
+from trainer.training_order import training_order
 
-T = TypeVar("T")
 MakeItems = Callable[[Sequence[Sample]], list[Item]]
 """What the samples of one optimizer step are trained towards."""
-
-
-class InThread(Protocol):
-    """Runs torch or disk work beside the event loop, so that heartbeats go on; one at a time."""
-
-    def __call__(self, work: Callable[[], T]) -> Coroutine[Any, Any, T]: ...
 
 
 class Updates:

@@ -37,7 +37,7 @@ from ops.simulation.material import ensure_demo_task_file, ensure_task_file
 from ops.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervise
 from schemas.errors import BusError, BusUnavailable, ConfigurationError, MillraceError
 from schemas.messages import Role
-from trainer.curriculum import evaluation_versions
+from trainer.feeding.curriculum import evaluation_versions
 
 _RESTARTS = RestartPolicy(first_delay_s=0.1, longest_delay_s=1.0, healthy_after_s=5.0)
 """Quicker than in production: every role is killed over and over."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ops.checker.ledger import Ruled
 from schemas.config import Config
-from trainer.passes import Passes, Position
+from trainer.episodes.passes import Passes, Position
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from ops.checker.feed import Feed
 from ops.checker.ledger import Kind, Ledger, Ruled
 from schemas.ids import EpisodeId
 from schemas.messages import Checkpoint, Verdict
-from trainer.passes import Position
+from trainer.episodes.passes import Position
 
 _DECIDED = (Verdict.SUCCESS, Verdict.FAILURE)
 _OPEN = ("unfinished", "unpublished", "unjudged", "unused")

@@ -32,17 +32,18 @@ from ops.training import engine_settings
 from schemas.config import Config
 from schemas.errors import TrainerError
 from schemas.ids import WorkerId
+from schemas.lora_config import LoraConfig
 from schemas.messages import Judgement, Observation, RecordRef, Role, Split
-from schemas.training_config import LoraConfig
-from trainer.checkpoints import TrainerState, write_checkpoint
-from trainer.engine import TrainEngine, open_engine
-from trainer.episode_steps import StepRules, StepStore
+from trainer.engine.training_engine import TrainEngine, open_engine
+from trainer.episodes.episode_steps import StepRules, StepStore
+from trainer.episodes.sample_builder import SampleBuilder
 from trainer.imitation import imitate
-from trainer.model_folder import suppressed_tokens
-from trainer.sample_builder import PixelScale, SampleBuilder, pixel_scale
+from trainer.model.model_folder import suppressed_tokens
+from trainer.model.pixel_scale import PixelScale, pixel_scale
+from trainer.model.sampling import sample_completions
 from trainer.samples import Sample
-from trainer.sampling import sample_completions
 from trainer.scores import is_success
+from trainer.versions.checkpoints import TrainerState, write_checkpoint
 
 _log = structlog.get_logger()
 _WORKER = WorkerId("warm-start")

@@ -31,8 +31,8 @@ from tests.weight_world import (
     version_files,
     write,
 )
-from trainer.announcements import Announcements
-from trainer.weight_publishing import WeightPublisher
+from trainer.versions.announcements import Announcements
+from trainer.versions.weight_publishing import WeightPublisher
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 

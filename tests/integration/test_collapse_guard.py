@@ -17,12 +17,12 @@ from bus.memory import MemoryBus
 from bus.ports import Expect
 from schemas.errors import TrainingCollapsed
 from schemas.messages import AnyMessage, Checkpoint
-from schemas.training_config import TrainerConfig
+from schemas.trainer_config import TrainerConfig
 from tests import tiny_models
 from tests.trainer_runs import BATCH, published, trainer, weights
 from tests.trainer_world import SUBJECTS, PlainModel, judge, play, settings, small, train_task
-from trainer.checkpoints import folder_of, read_trainer_state
-from trainer.engine import TrainEngine, open_engine
+from trainer.engine.training_engine import TrainEngine, open_engine
+from trainer.versions.checkpoints import folder_of, read_trainer_state
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 

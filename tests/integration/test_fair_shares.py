@@ -26,7 +26,7 @@ from schemas.messages import Role, Split, Task, Trajectory
 from tests.builders import RUN, task
 from tests.contract.backends import SUBJECTS
 from tests.local_weights import local_weights
-from trainer.admission import Admitter
+from trainer.feeding.admission import Admitter
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(120)]
 CONFIG = BusConfig(run=RUN)

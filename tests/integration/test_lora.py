@@ -13,17 +13,17 @@ from transformers import AutoModelForImageTextToText
 from ops.evaluate import whole_model
 from ops.run_folder import RunFolder
 from schemas.errors import CheckpointCorrupt, ConfigurationError
-from schemas.training_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
+from schemas.lora_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
 from tests import tiny_models
 from tests.lora_runs import LORA, adapted, samples_of
 from tests.trainer_runs import BATCH, played, published, trainer
 from tests.trainer_world import PlainModel, settings
-from trainer.adapter_folder import base_of
-from trainer.adapters import without_adapters
-from trainer.checkpoints import TrainerState, folder_of, holds_optimizer, write_checkpoint
-from trainer.engine import open_engine
+from trainer.engine.training_engine import open_engine
 from trainer.imitation import cloning_items
+from trainer.model.adapter_folder import base_of
+from trainer.model.adapters import without_adapters
 from trainer.samples import Sample
+from trainer.versions.checkpoints import TrainerState, folder_of, holds_optimizer, write_checkpoint
 
 pytestmark = [
     pytest.mark.integration,
@@ -150,7 +150,7 @@ def test_merged_it_is_an_ordinary_model(
 
 
 def _agree(plain: PlainModel, samples: list[Sample], ours: list[np.ndarray], base: Path) -> None:
-    from trainer.model_folder import suppressed_tokens
+    from trainer.model.model_folder import suppressed_tokens
 
     for sample, expected in zip(samples, ours, strict=True):
         prompt, answer = np.split(sample.tokens, [sample.num_prompt])

@@ -2,26 +2,25 @@
 
 import json
 import os
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from schemas.training_config import Aggregation, LossType, ObjectiveConfig
+from schemas.objective_config import Aggregation, LossType, ObjectiveConfig
 from tests import ragged, tiny_models
 from tests.integration.test_trainer_engine import step_request
+from tests.rank_processes import run_ranks
 from tests.trainer_world import PlainModel, completion, ref, settings, small
 from trainer.aggregation import token_weights
-from trainer.batches import Batch
-from trainer.engine import EngineSettings, open_engine
+from trainer.engine.settings import EngineSettings
+from trainer.engine.training_engine import open_engine
+from trainer.episodes.sample_builder import SampleBuilder
 from trainer.items import Item, targets_of
 from trainer.losses import Outputs, TokenLosses
+from trainer.model.batches import Batch
 from trainer.objective import PolicyObjective
-from trainer.sample_builder import SampleBuilder
 from trainer.samples import Sample
 
 pytestmark = [
@@ -72,7 +71,7 @@ class EveryObjective:
 @pytest.fixture(scope="module", autouse=True)
 def every_objective() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("trainer.engine.PolicyObjective", EveryObjective)
+        patched.setattr("trainer.engine.models.PolicyObjective", EveryObjective)
         yield
 
 
@@ -117,10 +116,10 @@ def steps(base: Path, world: World, *, stage: int, micro: int) -> Steps:
 
 def on_ranks(base: Path, logprobs: Path, out: Path) -> None:
     """What each of two processes runs: all losses, in one stage after the other; rank 0 writes the steps down."""
-    from trainer.engine import dismiss_ranks, follow
+    from trainer.engine.training_engine import dismiss_ranks, follow
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("trainer.engine.PolicyObjective", EveryObjective)
+        patched.setattr("trainer.engine.models.PolicyObjective", EveryObjective)
         if os.environ["RANK"] != "0":
             for stage in STAGES:
                 follow(settings=settings_of(stage, 3))
@@ -187,31 +186,6 @@ def test_micro_batches_and_stages_agree(base: Path, world: World, alone: Steps, 
 def test_two_ranks_agree_with_one_in_every_stage(base: Path, world: World, alone: Steps) -> None:
     logprobs, out = base / "logprobs.npz", base / "steps.json"
     np.savez(logprobs, *world[1])
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    common = {
-        **os.environ,
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "PYTHONPATH": str(Path.cwd()),
-    }
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", _RANK, str(base), str(logprobs), str(out)],
-            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    try:
-        outputs = [process.communicate(timeout=240)[0] for process in ranks]
-    finally:
-        for process in ranks:
-            process.kill()
-    assert [process.returncode for process in ranks] == [0, 0], outputs[0][-2000:] + outputs[1][-2000:]
+    run_ranks(_RANK, base, logprobs, out, timeout_s=240.0)
     for found in json.loads(out.read_text()):
         agree(found, alone)

@@ -5,15 +5,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from bus.memory import MemoryBus
-from bus.ports import Expect
 from schemas.errors import MismatchExceeded
-from schemas.messages import AnyMessage, Checkpoint
 from tests import tiny_models
+from tests.dying_trainer import Killed, KilledAtEveryVersion
 from tests.trainer_runs import BATCH, played, published, trainer, weights
-from tests.trainer_world import SUBJECTS, PlainModel
-from trainer.checkpoints import folder_of, read_trainer_state
-from trainer.passes import Position
+from tests.trainer_world import PlainModel
+from trainer.episodes.passes import Position
+from trainer.versions.checkpoints import folder_of, read_trainer_state
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 NUM_STORED = 2 * BATCH + 2
@@ -44,24 +42,6 @@ async def test_trains_in_passes_over_what_is_stored(plain: PlainModel, base: Pat
     assert first["discarded_stale"] == 0, "no age is too old"
     assert last["samples"] == 2 * 10, "two epochs over every successful step, each in the buffer once"
     assert last["loss"] < second["loss"] < first["loss"]
-
-
-class Killed(BaseException):
-    """Stands for kill -9 at one moment: nothing of the trainer's own runs after it."""
-
-
-class KilledAtEveryVersion(MemoryBus):
-    """Dies when a version has been written but not announced, once at each."""
-
-    def __init__(self) -> None:
-        super().__init__(SUBJECTS)
-        self._killed_at: set[str] = set()
-
-    async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
-        if isinstance(message, Checkpoint) and message.version > 0 and subject not in self._killed_at:
-            self._killed_at.add(subject)
-            raise Killed
-        return await super().append(stream, subject, message, expect=expect)
 
 
 async def test_kills_change_no_byte_in_whichever_pass(plain: PlainModel, base: Path, tmp_path: Path) -> None:

@@ -18,15 +18,16 @@ from ops.role_process import millrace_command, millrace_environment
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import BusConfig, Config, EnvConfig, PolicyConfig
 from schemas.messages import Checkpoint, Judgement
-from schemas.training_config import AlgorithmConfig, TrainerConfig
+from schemas.trainer_config import TrainerConfig
 from tests import tiny_models
 from tests.builders import RUN
 from tests.trainer_runs import BATCH, REWARDS
 from tests.trainer_world import SUBJECTS, PlainModel, judge, play, train_task
-from trainer.announcements import Announcements
-from trainer.model_folder import suppressed_tokens
+from trainer.model.model_folder import suppressed_tokens
+from trainer.versions.announcements import Announcements
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 _EXAMPLE = Path(__file__).parents[2] / "examples" / "offline_training.py"

@@ -10,18 +10,18 @@ import torch
 
 from bus import chain
 from bus.memory import MemoryBus
-from bus.ports import Expect
-from schemas.messages import AnyMessage, Checkpoint, Observation, StepRequest
-from schemas.training_config import ObjectiveConfig
+from schemas.messages import Observation, StepRequest
+from schemas.objective_config import ObjectiveConfig
 from tests import tiny_models
+from tests.dying_trainer import Killed, KilledAtEveryVersion
 from tests.trainer_runs import ALL_WEIGHTS, BATCH, engines, published, trainer, weights
 from tests.trainer_world import SUBJECTS, PlainModel, judge, member_task, play
-from trainer.checkpoints import folder_of, read_trainer_state
-from trainer.engine import TrainEngine
+from trainer.engine.training_engine import TrainEngine
+from trainer.episodes.sample_builder import SampleBuilder
 from trainer.items import Item
-from trainer.model_folder import suppressed_tokens
+from trainer.model.model_folder import suppressed_tokens
 from trainer.ports import StepResult
-from trainer.sample_builder import SampleBuilder
+from trainer.versions.checkpoints import folder_of, read_trainer_state
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 GRPO = ObjectiveConfig(
@@ -112,24 +112,6 @@ async def _picture(bus: MemoryBus, step: StepRequest, index: int) -> bytes:
     assert record is not None
     assert isinstance(record.message, Observation)
     return record.message.picture.data
-
-
-class Killed(BaseException):
-    """Stands for kill -9 at one moment: nothing of the trainer's own runs after it."""
-
-
-class KilledAtEveryVersion(MemoryBus):
-    """Dies when a version has been written but not announced, once at each."""
-
-    def __init__(self) -> None:
-        super().__init__(SUBJECTS)
-        self._killed_at: set[str] = set()
-
-    async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
-        if isinstance(message, Checkpoint) and message.version > 0 and subject not in self._killed_at:
-            self._killed_at.add(subject)
-            raise Killed
-        return await super().append(stream, subject, message, expect=expect)
 
 
 async def test_kills_with_groups_carried_over_change_no_byte(plain: PlainModel, base: Path, tmp_path: Path) -> None:

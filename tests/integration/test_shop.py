@@ -32,7 +32,7 @@ from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Action, ActionKind, CheckKind, FinalState, Outcome, Split, StepWake, Trajectory, Verdict
 from tests import builders
 from tests.page_plays import judged, playing
-from trainer.task_files import read_tasks
+from trainer.feeding.task_files import read_tasks
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(180)]
 CONFIG = BusConfig(run=builders.RUN)

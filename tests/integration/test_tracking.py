@@ -14,8 +14,8 @@ from bus.memory import MemoryBus
 from ops.shown_step import show_step
 from schemas.config import Config
 from schemas.ids import EpisodeId, PolicyVersion, RunName
+from schemas.log_config import LogConfig
 from schemas.messages import Checkpoint, Judgement, Split, Task
-from schemas.training_config import LogConfig
 from tests import builders
 from tests.trainer_world import SUBJECTS, judge, play, train_task
 from tests.wandb_files import history, run_records

@@ -1,9 +1,6 @@
 """The training engine on real DeepSpeed and a real tiny model: exactness, ZeRO stages, ranks, state."""
 
 import os
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,18 +15,21 @@ from schemas.errors import TrainerError
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Action, ActionKind, StepRequest, VersionSpan
 from tests import tiny_models
+from tests.rank_processes import run_ranks
 from tests.trainer_world import PlainModel, completion, ref, settings, small
-from trainer.batches import collate, deal
-from trainer.checkpoints import TrainerState, write_checkpoint
-from trainer.engine import open_engine
+from trainer.engine.dealing import deal
+from trainer.engine.training_engine import open_engine
+from trainer.episodes.sample_builder import SampleBuilder
 from trainer.imitation import cloning_items, imitate
-from trainer.logprobs import cut
-from trainer.model_folder import suppressed_tokens
+from trainer.model.batches import collate
+from trainer.model.logprobs import cut
+from trainer.model.model_folder import suppressed_tokens
+from trainer.model.pixel_scale import pixel_scale
+from trainer.model.sampling import sample_completions
 from trainer.ports import StepResult
-from trainer.sample_builder import SampleBuilder, pixel_scale
 from trainer.samples import LeftOut, Sample
-from trainer.sampling import sample_completions
 from trainer.truncation import Truncation
+from trainer.versions.checkpoints import TrainerState, write_checkpoint
 
 pytestmark = [
     pytest.mark.integration,
@@ -257,7 +257,7 @@ on_ranks(Path(sys.argv[1]))
 
 def on_ranks(base: Path) -> None:
     """What each of two processes runs: rank 0 prints its losses, the other follows."""
-    from trainer.engine import dismiss_ranks, follow
+    from trainer.engine.training_engine import dismiss_ranks, follow
 
     if os.environ["RANK"] != "0":
         follow(settings=settings(2))
@@ -288,33 +288,8 @@ def test_two_ranks_agree_with_one(base: Path, make: Make) -> None:
         alone = [engine.train(cloning_items(samples)).loss for _ in range(3)]
         weights = float(sum(weight.double().sum() for weight in engine.state().policy.weights.values()))
         logprob = float(engine.completion_logprobs(samples[:2])[1][0])
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    common = {
-        **os.environ,
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "PYTHONPATH": str(Path.cwd()),
-    }
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", _RANK, str(base)],
-            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    try:
-        outputs = [process.communicate(timeout=120)[0] for process in ranks]
-    finally:
-        for process in ranks:
-            process.kill()
-    assert [process.returncode for process in ranks] == [0, 0], outputs[0][-2000:] + outputs[1][-2000:]
-    line = next(line for line in outputs[0].splitlines() if line.startswith("LOSSES"))
+    output = run_ranks(_RANK, base, timeout_s=120.0)
+    line = next(line for line in output.splitlines() if line.startswith("LOSSES"))
     _, *losses, _, total, first = line.split()
     assert [float(loss) for loss in losses] == pytest.approx(alone, rel=1e-4)
     assert float(total) == pytest.approx(weights, rel=1e-3)

@@ -16,7 +16,7 @@ from schemas.messages import AnyMessage, Checkpoint
 from tests import tiny_models
 from tests.trainer_runs import BATCH, played, published, trainer, weights
 from tests.trainer_world import SUBJECTS, PlainModel, judge, play, train_task
-from trainer.checkpoints import folder_of, read_trainer_state
+from trainer.versions.checkpoints import folder_of, read_trainer_state
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 

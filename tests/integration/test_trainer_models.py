@@ -13,16 +13,18 @@ from ops.model_export import export_model
 from ops.run_folder import RunFolder
 from schemas.config import Config, PolicyConfig
 from schemas.errors import CheckpointCorrupt
-from schemas.training_config import CriticConfig, LoraConfig, ObjectiveConfig
+from schemas.lora_config import LoraConfig
+from schemas.objective_config import CriticConfig, ObjectiveConfig
 from tests import tiny_models
 from tests.trainer_world import PlainModel, completion, ref, settings
-from trainer.checkpoints import TrainerState, write_checkpoint
-from trainer.engine import EngineSettings, TrainEngine, open_engine
+from trainer.engine.settings import EngineSettings
+from trainer.engine.training_engine import TrainEngine, open_engine
+from trainer.episodes.sample_builder import SampleBuilder
 from trainer.imitation import cloning_items
 from trainer.items import Item, replaced
 from trainer.ports import StepResult
-from trainer.sample_builder import SampleBuilder
 from trainer.samples import Sample
+from trainer.versions.checkpoints import TrainerState, write_checkpoint
 
 pytestmark = [
     pytest.mark.integration,

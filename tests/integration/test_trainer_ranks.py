@@ -12,7 +12,7 @@ from ops.role_process import millrace_environment
 from schemas.messages import Checkpoint, Heartbeat
 from tests import tiny_models
 from tests.trainer_world import SUBJECTS, judge
-from trainer.checkpoints import folder_of, verify
+from trainer.versions.checkpoints import folder_of, verify
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 

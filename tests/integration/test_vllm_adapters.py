@@ -18,12 +18,12 @@ from tests.integration.vllm_adapter_scenario import NUM_EACH
 from tests.integration.vllm_scenario import POLICY
 from tests.lora_runs import adapted, samples_of, step_request
 from tests.trainer_world import ref
-from trainer.checkpoints import TrainerState, hash_files, write_checkpoint
-from trainer.engine import open_engine
+from trainer.engine.training_engine import open_engine
+from trainer.episodes.sample_builder import SampleBuilder
 from trainer.imitation import cloning_items
-from trainer.sample_builder import SampleBuilder
 from trainer.samples import Sample
 from trainer.truncation import Truncation
+from trainer.versions.checkpoints import TrainerState, hash_files, write_checkpoint
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(200)]
 

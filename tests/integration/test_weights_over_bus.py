@@ -31,10 +31,10 @@ from schemas.messages import Checkpoint, StepRequest, StepWake
 from tests import builders, tiny_models
 from tests.contract.backends import SUBJECTS
 from tests.trainer_world import PlainModel
-from trainer.announcements import Announcements
-from trainer.checkpoints import hash_files
-from trainer.model_folder import suppressed_tokens
-from trainer.weight_publishing import WeightPublisher
+from trainer.model.model_folder import suppressed_tokens
+from trainer.versions.announcements import Announcements
+from trainer.versions.checkpoints import hash_files
+from trainer.versions.weight_publishing import WeightPublisher
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(420)]
 

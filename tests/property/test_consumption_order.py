@@ -15,9 +15,9 @@ from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, Outcome, Role, Trajectory
 from tests.builders import RUBRIC, RUN, judgement
 from tests.trainer_world import SUBJECTS, judge, train_task
-from trainer.episode_steps import EpisodeSteps
-from trainer.feeder_state import FeederState
-from trainer.intake import open_intake, sized
+from trainer.episodes.episode_steps import EpisodeSteps
+from trainer.episodes.intake import open_intake, sized
+from trainer.feeding.feeder_state import FeederState
 from trainer.scores import is_success
 
 

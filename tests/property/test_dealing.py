@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
-from trainer.batches import deal
+from trainer.engine.dealing import deal
 from trainer.items import Item, targets_of
 from trainer.samples import Sample
 

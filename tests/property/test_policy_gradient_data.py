@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from bus import chain
 from bus.memory import MemoryBus
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.messages import Observation, RecordRef, StepRequest
-from schemas.training_config import AlgorithmConfig, ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from tests.learning_world import Killed, Recorder, described, play_random, train
 from tests.trainer_world import SUBJECTS, judge, member_task
 

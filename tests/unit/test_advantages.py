@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.ids import GroupId
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from tests import oracles, ragged
 from tests.oracles import Rows
 from trainer.advantages import EpisodeAdvantages, EpisodeRewards, Estimator, Steps

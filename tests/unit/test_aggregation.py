@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.training_config import Aggregation
+from schemas.objective_config import Aggregation
 from tests import oracles, ragged
 from trainer.aggregation import token_weights
 

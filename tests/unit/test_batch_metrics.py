@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.messages import Judgement, Outcome, Timings, Verdict
-from schemas.training_config import AlgorithmConfig
 from tests import builders
 from trainer.batch_metrics import batch_metrics, round_metrics, token_metrics
 from trainer.tracking.loggable import loggable

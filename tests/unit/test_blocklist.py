@@ -11,7 +11,7 @@ from ops.blocklist_command import named_site, time_left
 from schemas.errors import ConfigurationError
 from schemas.messages import SiteBlock
 from tests.builders import RUN
-from trainer.task_files import normal_website
+from trainer.feeding.task_files import normal_website
 
 SUBJECTS = Subjects(RUN)
 

@@ -9,7 +9,10 @@ import torch
 
 from schemas.errors import CheckpointCorrupt, ConfigurationError, TrainerError
 from tests.trainer_world import ref
-from trainer.checkpoints import (
+from trainer.engine.engine_state import EngineState, ModelState, read_optimizer_state
+from trainer.episodes.passes import Position
+from trainer.episodes.replay import ReplayEntry
+from trainer.versions.checkpoints import (
     TrainerState,
     folder_of,
     prune,
@@ -17,10 +20,7 @@ from trainer.checkpoints import (
     verify,
     write_checkpoint,
 )
-from trainer.engine_state import EngineState, ModelState, read_optimizer_state
-from trainer.passes import Position
-from trainer.replay import ReplayEntry
-from trainer.retention import Retention
+from trainer.versions.retention import Retention
 
 STATE = TrainerState(
     version=3, position=Position(seq=41), num_trajectories=30, num_updates=9, replay=(ReplayEntry(iteration=2, step=ref(5)),)

@@ -7,7 +7,7 @@ import pytest
 
 from schemas.ids import PolicyVersion
 from schemas.messages import Judgement
-from schemas.training_config import TrainerConfig
+from schemas.trainer_config import TrainerConfig
 from tests import builders
 from trainer.collapse import CollapseGuard, GuardMemory, Health
 

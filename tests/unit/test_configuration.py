@@ -7,17 +7,17 @@ import pytest
 from ops.config_schema import known_keys
 from ops.configuration import dump_config, load_config
 from ops.recipes import RECIPES, objective_names, recipe_names
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import Config, DifficultyShare
 from schemas.errors import ConfigurationError
 from schemas.judge_config import Composite, Price
-from schemas.training_config import AlgorithmConfig
 
 
 @pytest.mark.parametrize("name", objective_names())
 def test_every_recipe_can_be_combined_with_every_objective(name: str) -> None:
     for recipe in ("quickstart_policy_gradient", "update_online"):
-        objective = load_config(recipe, [f"objective={name}", "objective_config.gamma=0.5"]).objective_config
-        assert (objective.imitates, objective.gamma) == (name == "cloning", 0.5)
+        objective = load_config(recipe, [f"objective={name}", "objective_config.entropy_coeff=0.5"]).objective_config
+        assert (objective.imitates, objective.entropy_coeff) == (name == "cloning", 0.5)
 
 
 def test_an_unknown_objective_is_refused_with_those_there_are() -> None:
@@ -88,6 +88,51 @@ def test_classes_of_difficulty_are_read_and_written(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_played_is_refused(overrides: list[str], sentence: str) -> None:
+    with pytest.raises(ConfigurationError, match=sentence):
+        load_config("update_online", overrides)
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("algorithm_config.num_train_epochs=0", "num_train_epochs is 0: write a number above 0"),
+        ("algorithm_config.gradient_accumulation_steps=0", "gradient_accumulation_steps is 0: write a number above 0"),
+        ("algorithm_config.weight_decay=-1", "weight_decay is -1.0: write 0 or more"),
+        ("algorithm_config.adam_beta2=1", "adam_beta2 is 1.0: write 0 to below 1"),
+        ("objective_config.critic.learning_rate=0", "critic.learning_rate is 0.0: write a number above 0"),
+        ("trainer_config.max_mismatch=0", "max_mismatch is 0.0: write a number above 0"),
+        ("trainer_config.stored_version=-2", "stored_version is -2: write a version, or -1"),
+        ("trainer_config.seed=-1", "seed is -1: write 0 or more"),
+    ],
+)
+def test_a_number_out_of_range_is_answered_with_one_that_is_not(override: str, sentence: str) -> None:
+    with pytest.raises(ConfigurationError, match=sentence):
+        load_config("update_online", [override])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (
+            ["objective=cloning", "objective_config.kl_loss_coef=0.1"],
+            "kl_loss_coef is 0.1, and has no effect",
+        ),
+        (["objective=cloning", "objective_config.kl_reward_coef=0.1"], "kl_reward_coef is 0.1, and has no effect"),
+        (["objective=cloning", "objective_config.loss_agg_mode=seq-mean-token-sum"], "loss_agg_mode is seq-mean-token-sum"),
+        (["objective=cloning", "objective_config.early_stop_imp_ratio=2"], "early_stop_imp_ratio is 2.0, and has no effect"),
+        (
+            ["objective=cloning", "objective_config.group_size=4", "objective_config.dynamic_sampling=drop"],
+            "dynamic_sampling is drop, and has no effect where adv_estimator is none: leave it out, or write grpo or",
+        ),
+        (
+            ["objective=grpo", "objective_config.gamma=0.9"],
+            "gamma is 0.9, .* write reinforce_plus_plus or ",
+        ),
+        (["objective=reinforce_plus_plus", "objective_config.lam=0.9"], "lam is 0.9, .* write gae or bi_level_gae"),
+        (["objective=ppo", "objective_config.reference_model=/m"], "reference_model is '/m', and nothing is measured from it"),
+    ],
+)
+def test_what_is_switched_on_takes_effect_or_is_refused(overrides: list[str], sentence: str) -> None:
     with pytest.raises(ConfigurationError, match=sentence):
         load_config("update_online", overrides)
 

@@ -11,7 +11,7 @@ from schemas.ids import PolicyVersion
 from schemas.messages import Judgement, Outcome, Trajectory, Verdict
 from tests.builders import judgement
 from tests.trainer_world import ref, train_task
-from trainer.consumption import plan_batch, staleness
+from trainer.episodes.consumption import plan_batch, staleness
 from trainer.mismatch import check_mismatch, comparable, mean_mismatch
 from trainer.samples import Sample
 
@@ -47,6 +47,7 @@ def test_a_batch_is_sorted_into_fresh_stale_and_unscored() -> None:
         "staleness_mean": pytest.approx(2 / 3),
         "staleness_max": 1.0,
         "discarded_stale": 1.0,
+        "discarded_collapsed": 0.0,
         "unscored": 1.0,
         "staleness_0": 1.0,
         "staleness_1": 2.0,

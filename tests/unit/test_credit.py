@@ -5,10 +5,10 @@ import pytest
 
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from tests.unit.test_groups import GRPO, member
-from trainer.credit import credit, episodes_of
-from trainer.groups import Group
+from trainer.advantages.credit import credit, episodes_of
+from trainer.episodes.groups import Group
 
 
 def ref(episode: str, step: int) -> RecordRef:

@@ -7,9 +7,9 @@ import pytest
 from schemas.config import EnvConfig, FeederConfig
 from schemas.ids import PolicyVersion, RunName, TaskId
 from schemas.messages import Fact, Split
-from trainer.curriculum import Admission, Slot, evaluation_slots, evaluation_versions, stragglers_due, task_of
-from trainer.refill import Refilled
-from trainer.task_files import TaskSpec
+from trainer.feeding.curriculum import Admission, Slot, evaluation_slots, evaluation_versions, stragglers_due, task_of
+from trainer.feeding.refill import Refilled
+from trainer.feeding.task_files import TaskSpec
 
 SPEC = TaskSpec(
     task=TaskId("a"),

@@ -8,12 +8,12 @@ import torch
 from torch.nn import functional
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextRMSNorm, apply_rotary_pos_emb_vision
 
-from trainer.chosen_logprobs import chosen_logprobs
-from trainer.linear_layers import linear
-from trainer.norms import fast_norms
-from trainer.packed_attention import attend, packed_attention
-from trainer.packing import Packing
-from trainer.rotary import rotate
+from trainer.fast_layers.linear_layers import linear
+from trainer.fast_layers.norms import fast_norms
+from trainer.fast_layers.rotary import rotate
+from trainer.model.chosen_logprobs import chosen_logprobs
+from trainer.model.packed_attention import attend, packed_attention
+from trainer.model.packing import Packing
 
 Function = Callable[..., torch.Tensor]
 

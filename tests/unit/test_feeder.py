@@ -18,11 +18,11 @@ from schemas.config import BusConfig, EnvConfig, FeederConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import PolicyVersion, TaskId, WorkerId
 from schemas.messages import Checkpoint, EpisodeCancel, Heartbeat, Outcome, Role, Split, Task, Trajectory
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from tests.builders import RUBRIC, RUN, WORKER
 from tests.trainer_world import SUBJECTS, judge
-from trainer.feeder import Feeder
-from trainer.task_files import TaskSpec
+from trainer.feeding.feeder import Feeder
+from trainer.feeding.task_files import TaskSpec
 
 pytestmark = pytest.mark.anyio
 POLICY = WorkerId("policy-1")

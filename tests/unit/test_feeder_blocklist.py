@@ -15,14 +15,14 @@ from bus.presence import Status
 from schemas.config import EnvConfig, FeederConfig
 from schemas.ids import WorkerId
 from schemas.messages import Role, SiteBlock, Split, Task
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from tests.builders import RUBRIC
 from tests.trainer_world import SUBJECTS, judge
 from tests.unit.test_feeder import World, specs, until
-from trainer import feeder as feeder_module
-from trainer.feeder import Feeder
-from trainer.stragglers import StragglerClock
-from trainer.task_files import TaskSpec
+from trainer.feeding import feeder as feeder_module
+from trainer.feeding.feeder import Feeder
+from trainer.feeding.stragglers import StragglerClock
+from trainer.feeding.task_files import TaskSpec
 
 pytestmark = pytest.mark.anyio
 BATCH = 4

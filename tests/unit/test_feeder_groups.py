@@ -12,11 +12,11 @@ from bus.memory import MemoryBus
 from schemas.config import FeederConfig
 from schemas.ids import GroupId
 from schemas.messages import Judgement, Split, Task
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from tests.trainer_world import SUBJECTS
 from tests.unit.test_feeder import World, feeder, until
-from trainer import feeder as feeder_module
-from trainer.feeder import Feeder
+from trainer.feeding import feeder as feeder_module
+from trainer.feeding.feeder import Feeder
 from trainer.group_variance import lacks_variance
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +36,7 @@ def quick_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class RefilledTraining(World):
-    """A trainer that ends an iteration by its complete groups, as `trainer.refill` says."""
+    """A trainer that ends an iteration by its complete groups, as `trainer.feeding.refill` says."""
 
     def __init__(self, bus: MemoryBus, *, batch: int, objective: ObjectiveConfig) -> None:
         super().__init__(bus, batch=batch)

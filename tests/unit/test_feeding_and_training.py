@@ -3,7 +3,6 @@
 import json
 import random
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,13 @@ from bus.settlement import settle
 from bus.topology import task_queue
 from schemas.config import BusConfig, FeederConfig
 from schemas.messages import Checkpoint, Split, Task
-from schemas.training_config import ObjectiveConfig, TrainerConfig
+from schemas.objective_config import ObjectiveConfig
+from schemas.trainer_config import TrainerConfig
 from tests.builders import WORKER
 from tests.learning_world import Killed, Recorder, play_random, train
 from tests.trainer_world import SUBJECTS, judge
 from tests.unit.test_feeder import feeder
-from trainer import feeder as feeder_module
+from trainer.feeding import feeder as feeder_module
 
 pytestmark = pytest.mark.anyio
 BATCH = 6
@@ -156,7 +156,7 @@ async def test_a_run_without_any_variance_ends(feeding: str, solved: float, tmp_
 
 
 @pytest.mark.parametrize(("objective", "feeding"), [(DROP, "sync"), (REFILL, "async")], ids=named)
-async def test_a_trainer_that_dies_changes_nothing_about_that(objective: ObjectiveConfig, feeding: str, tmp_path: Path) -> None:
+async def test_a_run_whose_trainer_dies_ends(objective: ObjectiveConfig, feeding: str, tmp_path: Path) -> None:
     recorder = Recorder(kills={0, 1, 3, 4})
     found = await Played().run(tmp_path, objective, FEEDERS[feeding], recorder=recorder)
     assert len(found) == NUM_ITERATIONS

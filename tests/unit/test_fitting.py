@@ -12,10 +12,10 @@ from agents.engine import ChatMessage, GenerationRequest
 from agents.fitting import fitted, max_prompt
 from agents.tokens import PromptTokenizer
 from ops.demo.tiny_model import build_tiny_model
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import Config, ContextConfig, ModelConfig, PolicyConfig
 from schemas.errors import ConfigurationError, PromptTooLong
 from schemas.messages import Picture
-from schemas.training_config import AlgorithmConfig
 from tests import builders
 
 TASK = builders.task()

@@ -7,11 +7,11 @@ import pytest
 from msgspec import structs
 
 from schemas.messages import Judgement, Outcome, Trajectory
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from tests.builders import judgement
 from tests.trainer_world import member_task
 from trainer.collapse import GuardMemory
-from trainer.groups import Group, Groups, Member, Refilled, intend
+from trainer.episodes.groups import Group, Groups, Member, Refilled, intend
 
 GRPO = ObjectiveConfig(adv_estimator="grpo", loss_type="decoupled", group_size=2)
 REMAX = ObjectiveConfig(adv_estimator="remax", loss_type="decoupled", group_size=1)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from schemas.training_config import KlType
+from schemas.objective_config import KlType
 from tests import oracles
-from trainer import kl
 from trainer.advantages.divergence import divergence
+from trainer.losses import kl
 
 KINDS: tuple[KlType, ...] = get_args(KlType)
 

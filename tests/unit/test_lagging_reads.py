@@ -18,7 +18,7 @@ from tests.builders import RUN, WORKER, observation, step_request, task, traject
 from tests.contract.backends import SUBJECTS
 from tests.lagging import LaggingBus
 from tests.local_weights import local_weights
-from trainer.admission import Admitter
+from trainer.feeding.admission import Admitter
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 SECOND = WorkerId("worker-2")

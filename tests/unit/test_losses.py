@@ -9,10 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.training_config import Aggregation, KlType, LossType, ObjectiveConfig
+from schemas.objective_config import Aggregation, KlType, LossType, ObjectiveConfig
 from tests import oracles, ragged
 from tests.oracles import Sequence64
-from trainer.batches import deal
+from trainer.engine.dealing import deal
 from trainer.figures import TrainingFigures
 from trainer.items import Item
 from trainer.losses import Outputs

@@ -9,8 +9,8 @@ from ops.model_export import export_model
 from ops.run_folder import RunFolder
 from schemas.config import Config, PolicyConfig
 from schemas.errors import CheckpointCorrupt, ConfigurationError
-from trainer.checkpoints import TrainerState, write_checkpoint
-from trainer.engine_state import EngineState, ModelState
+from trainer.engine.engine_state import EngineState, ModelState
+from trainer.versions.checkpoints import TrainerState, write_checkpoint
 
 
 @pytest.fixture

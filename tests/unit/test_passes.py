@@ -10,9 +10,9 @@ from schemas.errors import ConfigurationError
 from schemas.messages import Trajectory
 from tests.builders import RUBRIC
 from tests.trainer_world import SUBJECTS, judge, play, train_task
-from trainer.episode_steps import EpisodeSteps
-from trainer.intake import open_intake, sized
-from trainer.passes import Passes, Position
+from trainer.episodes.episode_steps import EpisodeSteps
+from trainer.episodes.intake import open_intake, sized
+from trainer.episodes.passes import Passes, Position
 from trainer.scores import is_success
 
 

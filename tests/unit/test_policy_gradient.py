@@ -11,12 +11,13 @@ from msgspec import structs
 
 from bus import chain
 from bus.memory import MemoryBus
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import PolicyConfig
-from schemas.messages import StepRequest
-from schemas.training_config import AlgorithmConfig, CriticConfig, ObjectiveConfig
+from schemas.messages import Judgement, StepRequest
+from schemas.objective_config import CriticConfig, ObjectiveConfig
 from tests.learning_world import CUT_OFF, Recorder, play_random, train
 from tests.trainer_world import SUBJECTS, judge, member_task
-from trainer.validation import is_held_out
+from trainer.episodes.validation import is_held_out
 
 pytestmark = pytest.mark.anyio
 KEEPS_UNCHANGED = AlgorithmConfig(num_train_epochs=1, filter_same_screenshot=False)
@@ -63,6 +64,10 @@ async def test_all_scored_episodes_are_learnt_from_unparsed_steps_too(tmp_path: 
     assert found["steps_without_advantage"] > 0
     assert found["fresh_samples"] == len(recorder.items)
     assert found["trained_staleness_0"] == 5
+    judged = [record.message for record in await bus.history(SUBJECTS.judged, SUBJECTS.everything("judged"))]
+    num_steps = [one.trajectory.num_steps for one in judged if isinstance(one, Judgement)]
+    assert found["episode_steps"] == pytest.approx(sum(num_steps) / 6), "of the batch, whatever is trained on"
+    assert found["trained_steps_per_episode"] == pytest.approx((sum(num_steps) - num_steps[2]) / 5)
     assert "left_out_unparsed" not in found
     assert all(
         f"{phase}_s" in found for phase in ("wait", "fetch", "mismatch", "proximal", "reference", "values", "advantages")

@@ -4,7 +4,8 @@ import msgspec
 import numpy as np
 
 from tests.trainer_world import ref, small
-from trainer.replay import Replay, ReplayEntry, training_order
+from trainer.episodes.replay import Replay, ReplayEntry
+from trainer.training_order import training_order
 
 CONFIG = small(positive_samples_to_train=4, replay_iterations=2, recency_bias_power=2.0)
 

@@ -14,15 +14,15 @@ from schemas.ids import GroupId, TaskId
 from schemas.messages import Judgement, Verdict
 from tests import builders
 from tests.unit.test_curriculum import SPEC
-from trainer.attempts import Attempts
+from trainer.feeding.attempts import Attempts
+from trainer.feeding.refill import Refill, Refilled
+from trainer.feeding.samplers import Sampler
+from trainer.feeding.samplers.adaptive import AdaptiveSampler, site_weights
+from trainer.feeding.samplers.choosing import sampler_of
+from trainer.feeding.samplers.ratio import allocation
+from trainer.feeding.samplers.uniform import UniformSampler
+from trainer.feeding.task_files import TaskSpec
 from trainer.group_variance import lacks_variance
-from trainer.refill import Refill, Refilled
-from trainer.samplers import Sampler
-from trainer.samplers.adaptive import AdaptiveSampler, site_weights
-from trainer.samplers.choosing import sampler_of
-from trainer.samplers.ratio import allocation
-from trainer.samplers.uniform import UniformSampler
-from trainer.task_files import TaskSpec
 
 
 def specs(difficulties: list[int]) -> tuple[TaskSpec, ...]:

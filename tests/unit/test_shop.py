@@ -21,7 +21,7 @@ from browser_workers.suites.shop.tasks.task import Difficulty
 from browser_workers.suites.suite import UnknownWebsite, resolve
 from ops import cli
 from schemas.messages import Action, ActionKind, CheckKind, Fact
-from trainer.task_files import normal_facts, read_tasks
+from trainer.feeding.task_files import normal_facts, read_tasks
 
 SHOP = catalogue()
 SITE = ShopSite()

@@ -20,8 +20,8 @@ from schemas.errors import CheckpointCorrupt, PageFailed
 from schemas.ids import PolicyVersion
 from schemas.messages import Action, ActionKind
 from tests import builders
+from trainer.feeding.task_files import read_tasks
 from trainer.items import Item, targets_of
-from trainer.task_files import read_tasks
 
 pytestmark = pytest.mark.anyio
 CONFIG = SimulationConfig(picture_kb=4.0, mean_steps=4.0)

@@ -7,7 +7,7 @@ import pytest
 
 from schemas.errors import TaskFileError
 from schemas.messages import Check, CheckKind, CheckMatch, Fact
-from trainer.task_files import normal_facts, normal_website, read_tasks
+from trainer.feeding.task_files import normal_facts, normal_website, read_tasks
 
 LINE: dict[str, object] = {
     "task_id": 17,

@@ -8,10 +8,10 @@ import torch
 
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
+from trainer.engine.throughput import ModelCost, peak_flops
 from trainer.figures import TrainingFigures
 from trainer.ports import Effort, StepResult
 from trainer.samples import Patches, Sample
-from trainer.throughput import ModelCost, peak_flops
 
 CONFIG = SimpleNamespace(
     text_config=SimpleNamespace(

@@ -9,11 +9,12 @@ import pytest
 
 from agents.vllm_adapters import adapter_arguments
 from ops.config_schema import build_config
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.errors import ConfigurationError
-from schemas.training_config import AlgorithmConfig, LoraConfig
+from schemas.lora_config import LoraConfig
 from tests.trainer_world import CONFIGS
-from trainer.adapter_folder import target_pattern
-from trainer.deepspeed_config import read_deepspeed_config
+from trainer.engine.deepspeed_config import read_deepspeed_config
+from trainer.model.adapter_folder import target_pattern
 
 NAMES = sorted(f"ds_config_{device}_zero{stage}.json" for device in ("cpu", "h100", "b200") for stage in (1, 2, 3))
 

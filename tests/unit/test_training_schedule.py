@@ -10,13 +10,13 @@ from schemas.ids import EpisodeId, PolicyVersion, TaskId
 from schemas.messages import Judgement, Outcome, SiteBlock, Split, Trajectory, Verdict
 from tests.builders import RUBRIC, RUN
 from tests.unit.test_curriculum import SPEC
-from trainer.attempts import Attempts
-from trainer.blocked_sites import TrainingSites
-from trainer.curriculum import Slot, episode_of, task_of
-from trainer.samplers import Sampler
-from trainer.samplers.adaptive import AdaptiveSampler
-from trainer.samplers.uniform import UniformSampler
-from trainer.training_schedule import TrainingSchedule
+from trainer.feeding.attempts import Attempts
+from trainer.feeding.blocked_sites import TrainingSites
+from trainer.feeding.curriculum import Slot, episode_of, task_of
+from trainer.feeding.samplers import Sampler
+from trainer.feeding.samplers.adaptive import AdaptiveSampler
+from trainer.feeding.samplers.uniform import UniformSampler
+from trainer.feeding.training_schedule import TrainingSchedule
 
 SPECS = tuple(replace(SPEC, task=TaskId(f"t{index}"), website=f"https://site-{index % 3}.org/{index}") for index in range(9))
 SAMPLER = UniformSampler(SPECS, seed=5)

@@ -16,8 +16,8 @@ from schemas.errors import CheckpointCorrupt, ConfigurationError, PolicyError, T
 from schemas.messages import FileHash
 from tests.contract.backends import SUBJECTS
 from tests.weight_world import CONFIG, checkpoint_of, content, served, sha256, version_files, write
-from trainer.announcements import Announcements
-from trainer.weight_publishing import WeightPublisher
+from trainer.versions.announcements import Announcements
+from trainer.versions.weight_publishing import WeightPublisher
 
 DATA = content("a file", 2500)
 FILE = FileHash(path="model.safetensors", sha256=sha256(DATA), num_bytes=len(DATA))

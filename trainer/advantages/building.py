@@ -1,6 +1,6 @@
 """The estimator that a configuration names."""
 
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from trainer.advantages import Estimator
 from trainer.advantages.bi_level_gae import BiLevelGae
 from trainer.advantages.gae import Gae

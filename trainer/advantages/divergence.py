@@ -1,9 +1,9 @@
-"""A token's divergence from the reference as a number that rewards are reduced by; as a loss it is `trainer.kl`."""
+"""A token's divergence from the reference as a number that rewards are reduced by; as a loss it is `trainer.losses.kl`."""
 
 import numpy as np
 import numpy.typing as npt
 
-from schemas.training_config import KlType
+from schemas.objective_config import KlType
 
 
 def divergence(difference: npt.NDArray[np.float64], kind: KlType) -> npt.NDArray[np.float64]:

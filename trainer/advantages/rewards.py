@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from schemas.training_config import KlType
+from schemas.objective_config import KlType
 from trainer.advantages import Steps
 from trainer.advantages.divergence import divergence
 

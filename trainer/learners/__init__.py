@@ -9,10 +9,10 @@ from typing import Protocol
 
 from schemas.ids import PolicyVersion
 from schemas.messages import Judgement
-from trainer.checkpoints import TrainerState
-from trainer.consumption import BatchPlan
+from trainer.episodes.consumption import BatchPlan
+from trainer.episodes.intake import IsLast, Judged
 from trainer.figures import PhaseClock
-from trainer.intake import IsLast, Judged
+from trainer.versions.checkpoints import TrainerState
 
 
 class Learner(Protocol):

@@ -1,12 +1,13 @@
 """The learner that a configuration names."""
 
-from schemas.training_config import AlgorithmConfig, ObjectiveConfig
-from trainer.checkpoints import TrainerState
+from schemas.algorithm_config import AlgorithmConfig
+from schemas.objective_config import ObjectiveConfig
 from trainer.learners import Learner
 from trainer.learners.cloning import Cloning
 from trainer.learners.parts import Parts
 from trainer.learners.policy_gradient import PolicyGradient
 from trainer.truncation import Truncation
+from trainer.versions.checkpoints import TrainerState
 
 
 def choose_learner(

@@ -8,23 +8,24 @@ import msgspec
 import numpy as np
 import structlog
 
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.ids import PolicyVersion
 from schemas.messages import Judgement, RecordRef
-from schemas.training_config import AlgorithmConfig, ObjectiveConfig
-from trainer.checkpoints import TrainerState
-from trainer.consumption import BatchPlan
+from schemas.objective_config import ObjectiveConfig
+from trainer.episodes.consumption import BatchPlan
+from trainer.episodes.intake import IsLast, Judged, sized
+from trainer.episodes.replay import Replay
+from trainer.episodes.validation import is_held_out
 from trainer.figures import PhaseClock
 from trainer.imitation import cloning_items
-from trainer.intake import IsLast, Judged, sized
 from trainer.items import Item, replaced
 from trainer.learners.parts import Parts
 from trainer.readings import AnchorReader, Anchors
-from trainer.replay import Replay
 from trainer.samples import Sample
 from trainer.scores import is_success
 from trainer.truncation import Truncation
 from trainer.updates import MakeItems
-from trainer.validation import is_held_out
+from trainer.versions.checkpoints import TrainerState
 
 _VALIDATED = 64
 """Latest steps of the validation split that an iteration measures."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from trainer.episode_steps import StepStore
+from trainer.episodes.episode_steps import StepStore
 from trainer.ports import TrainingEngine
 from trainer.readings import Readings
 from trainer.updates import Updates

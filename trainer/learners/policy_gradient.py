@@ -13,21 +13,21 @@ import structlog
 
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Judgement, RecordRef
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
+from trainer.advantages.credit import Credit, Episode, credit, episodes_of
 from trainer.aggregation import token_weights
-from trainer.checkpoints import TrainerState
-from trainer.consumption import BatchPlan, staleness
-from trainer.credit import Credit, Episode, credit, episodes_of
-from trainer.episode_steps import EpisodeSteps
+from trainer.episodes.consumption import BatchPlan, staleness
+from trainer.episodes.episode_steps import EpisodeSteps
+from trainer.episodes.groups import Group, Groups, Intended, Member, Refilled, intend
+from trainer.episodes.intake import IsLast, Judged, sized
 from trainer.figures import PhaseClock
-from trainer.groups import Group, Groups, Intended, Member, Refilled, intend
-from trainer.intake import IsLast, Judged, sized
 from trainer.items import Item, targets_of
 from trainer.learners.parts import Parts
 from trainer.readings import AnchorReader, Anchors, ByStep
 from trainer.samples import Sample
 from trainer.scores import score
 from trainer.truncation import Truncation
+from trainer.versions.checkpoints import TrainerState
 
 _log = structlog.get_logger()
 
@@ -202,8 +202,8 @@ def _figures(
         "episodes": float(len(intended.trained)),
         "reward_mean": float(np.mean(rewards)) if rewards else 0.0,
         "reward_std": float(np.std(rewards)) if rewards else 0.0,
-        "episode_steps": sum(len(episode.steps) for episode in episodes) / num_episodes,
-        "episode_tokens": sum(sum(episode.steps.values()) for episode in episodes) / num_episodes,
+        "trained_steps_per_episode": sum(len(episode.steps) for episode in episodes) / num_episodes,
+        "trained_tokens_per_episode": sum(sum(episode.steps.values()) for episode in episodes) / num_episodes,
     }
     figures |= {f"trained_staleness_{age}": float(count) for age, count in sorted(ages.items())}
     return figures | {f"left_out_{reason}": float(count) for reason, count in left_out.items() if count}

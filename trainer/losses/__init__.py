@@ -9,7 +9,7 @@ from typing import Protocol
 
 import torch
 
-from trainer.batches import Batch
+from trainer.model.batches import Batch
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,8 @@
 
 import torch
 
-from trainer.batches import Batch
 from trainer.losses import TokenLosses
+from trainer.model.batches import Batch
 
 
 def behaviour_cloning(logprobs: torch.Tensor, batch: Batch) -> TokenLosses:

@@ -5,7 +5,7 @@ The mean is taken over one sequence, never over a micro-batch, so that what is l
 
 import torch
 
-from trainer.batches import Batch
+from trainer.model.batches import Batch
 
 
 def stopped(ratios: torch.Tensor, batch: Batch, threshold: float) -> torch.Tensor:

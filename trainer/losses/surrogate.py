@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from schemas.training_config import ObjectiveConfig
+from schemas.objective_config import ObjectiveConfig
 from trainer.losses import TokenLosses
 
 

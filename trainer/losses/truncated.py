@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import torch
 
-from trainer.batches import Batch
 from trainer.losses import TokenLosses
 from trainer.losses.ratios import importance_ratio
 from trainer.losses.surrogate import Surrogate
+from trainer.model.batches import Batch
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
-from trainer.batches import Batch
 from trainer.losses import TokenLosses
+from trainer.model.batches import Batch
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from trainer.batches import Batch
 from trainer.losses import TokenLosses
 from trainer.losses.truncated import Truncated
+from trainer.model.batches import Batch
 
 
 @dataclass(frozen=True)

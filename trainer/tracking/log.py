@@ -14,8 +14,8 @@ import structlog
 from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.errors import BusError
+from schemas.log_config import LogConfig
 from schemas.messages import Checkpoint, Judgement
-from schemas.training_config import LogConfig
 from trainer.tracking import Row
 from trainer.tracking.follower import Follower, OpenBackend
 from trainer.tracking.metrics_file import MetricsFile

@@ -11,7 +11,7 @@ from PIL import Image
 
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName
-from schemas.training_config import LogConfig
+from schemas.log_config import LogConfig
 from trainer.tracking import Row, ShownEpisode
 
 _COLUMNS = ("version", "episode", "verdict", "reward", "outcome", "instruction", "step", "picture", "action", "response")

@@ -1,0 +1,81 @@
+"""How training goes about it: what is drawn, in which steps, how fast. WebGym's keys and defaults."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from schemas.requirement import require
+
+REPORTERS = ("wandb", "tensorboard")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlgorithmConfig:
+    positive_samples_to_train: int = 1800
+    """Steps of successful trajectories drawn for one iteration, without replacement; all when there are fewer."""
+    recency_bias_power: float = 2.0
+    """A sample of iteration i is drawn with weight (i + 1) ** power."""
+    replay_iterations: int = 4
+    """Latest iterations that samples are drawn from."""
+    replay_capacity: int = 0
+    """Steps that are kept to be drawn from; the oldest go first. 0: no limit."""
+    val_split_ratio: float = 0.0
+    """Share of the tasks, chosen by their names, that cloning does not train on: `val_loss` is measured on them, the mean
+    negative log-likelihood of a token."""
+    filter_same_screenshot: bool = True
+    """Leave out steps that did not change the picture."""
+    cutoff_len: int = 16384
+    """Longest sequence in tokens. Prompts leave their oldest rounds out so that a whole answer fits; no answer is cut."""
+    per_device_train_batch_size: int = 3
+    """Most samples of one micro-batch."""
+    max_tokens_per_micro_batch: int = 0
+    """Most tokens of one micro-batch, so that memory does not depend on how long samples are; a longer sample stands alone.
+    0: as many as the samples have."""
+    gradient_accumulation_steps: int = 4
+    learning_rate: float = 1e-6
+    weight_decay: float = 0.01
+    adam_beta2: float = 0.999
+    max_grad_norm: float = 1.0
+    num_train_epochs: int = 2
+    warmup_steps: int = 30
+    """Optimizer steps, once a run."""
+    lr_scheduler_type: Literal["constant_with_warmup"] = "constant_with_warmup"
+    deepspeed_config_filename: str = "ds_config_b200_zero1.json"
+    report_to: str | tuple[str, ...] = "none"
+    """Where figures and sampled episodes go besides the run's folder: none, wandb, tensorboard, or several of them (a list, or
+    with commas)."""
+
+    def __post_init__(self) -> None:
+        for name in (
+            "positive_samples_to_train",
+            "replay_iterations",
+            "cutoff_len",
+            "per_device_train_batch_size",
+            "gradient_accumulation_steps",
+            "num_train_epochs",
+            "learning_rate",
+        ):
+            require(getattr(self, name) > 0, f"algorithm_config.{name} is {getattr(self, name)}: write a number above 0")
+        for name in ("recency_bias_power", "max_tokens_per_micro_batch", "weight_decay", "max_grad_norm", "warmup_steps"):
+            require(getattr(self, name) >= 0, f"algorithm_config.{name} is {getattr(self, name)}: write 0 or more")
+        require(
+            0 <= self.adam_beta2 < 1, f"algorithm_config.adam_beta2 is {self.adam_beta2}: write 0 to below 1 (0.999 is usual)"
+        )
+        require(
+            self.replay_capacity >= 0,
+            f"algorithm_config.replay_capacity is {self.replay_capacity}: write 0 (no limit) or more",
+        )
+        require(
+            0 <= self.val_split_ratio < 1,
+            f"algorithm_config.val_split_ratio is {self.val_split_ratio}: write 0 (none) or a share below 1, as in 0.05",
+        )
+        for name in self.reporters:
+            require(
+                name in REPORTERS,
+                f"algorithm_config.report_to has {name!r}: write none, {', '.join(REPORTERS)}, or a list of them",
+            )
+
+    @property
+    def reporters(self) -> tuple[str, ...]:
+        """Each once; empty for none."""
+        given = self.report_to.split(",") if isinstance(self.report_to, str) else self.report_to
+        return tuple(dict.fromkeys(name.strip() for name in given if name.strip() not in ("", "none")))

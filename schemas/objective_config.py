@@ -1,0 +1,168 @@
+"""What is optimised, by the names that verl, RLinf, AgentFly and VAGEN share."""
+
+from dataclasses import dataclass, field, fields
+from typing import Literal
+
+from schemas.objective_keys import USERS
+from schemas.requirement import require
+
+Estimator = Literal[
+    "none", "grpo", "rloo", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "remax", "gae", "bi_level_gae"
+]
+LossType = Literal["behaviour_cloning", "weighted_cloning", "clipped", "decoupled", "truncated"]
+KlType = Literal["kl", "abs", "mse", "low_var_kl"]
+Aggregation = Literal["token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriticConfig:
+    """Of `gae` and `bi_level_gae`: a value model of its own, begun from `policy_config.base_model`."""
+
+    learning_rate: float = 1e-5
+    value_clip: float = 0.2
+    """A value may move so far from the old one within an update; 0: as far as it likes."""
+    warmup_iterations: int = 0
+    """First iterations, in which only the critic learns."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.learning_rate > 0,
+            f"objective_config.critic.learning_rate is {self.learning_rate}: write a number above 0",
+        )
+        for name in ("value_clip", "warmup_iterations"):
+            require(getattr(self, name) >= 0, f"objective_config.critic.{name} is {getattr(self, name)}: write 0 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveConfig:
+    """What is optimised. By default WebGym's filtered behaviour cloning: successful episodes are imitated."""
+
+    adv_estimator: Estimator = "none"
+    """`none`: steps of successful episodes are imitated, from a replay buffer. All others learn from every scored episode."""
+    loss_type: LossType = "behaviour_cloning"
+    """`weighted_cloning`: with an importance weight (RAFT++). `clipped`: PPO against the sampler. `decoupled`: PPO against the
+    policy at the start of the update, with a capped weight (AReaL, AsyncWebRL). `truncated`: the same with a truncated one."""
+    group_size: int = 1
+    """Episodes of one task that are compared with each other. They are played as a group; `remax` plays one more, greedily."""
+    dynamic_sampling: Literal["off", "drop", "refill"] = "off"
+    """Groups whose rewards are all equal: trained on, left out, or left out and replaced by further ones."""
+    max_refill: float = 4.0
+    """`refill`: an iteration consumes at most so many times `env_config.train_tasks_rollout_size` episodes, and then trains on
+    the groups it has."""
+
+    norm_adv_by_std_in_grpo: bool = True
+    """False: Dr. GRPO."""
+    length_normaliser: Literal["none", "per_trajectory", "constant"] = "none"
+    """What an episode's advantage is divided by: nothing, its number of steps, or `length_constant` (AsyncWebRL)."""
+    length_constant: float = 10.0
+    use_multi_turn_reward: bool = False
+    """Rewards count at the steps that earned them (`Judgement.step_rewards`), not at the episode's end."""
+    train_on_last_turn: bool = False
+    """Only the last step of an episode is trained on."""
+    gamma: float = 1.0
+    lam: float = 1.0
+    high_level_gamma: float = 1.0
+    """`bi_level_gae`: discount from turn to turn."""
+    negative_advantage_scale: float = 1.0
+    """Factor of advantages below zero."""
+
+    clip_ratio_low: float = 0.2
+    clip_ratio_high: float = 0.2
+    clip_ratio_c: float = 0.0
+    """Dual clip: the loss of a token with a negative advantage is at most so many times its size; 0: off."""
+    behaviour_weight_cap: float = 5.0
+    """`decoupled`: tokens whose weight is above it are left out."""
+    importance_weight_cap: float = 2.0
+    """`truncated` and `weighted_cloning`: no weight is above it."""
+    early_stop_imp_ratio: float = 0.0
+    """Sequences whose mean ratio is above it contribute nothing; 0: off."""
+    entropy_coeff: float = 0.0
+    kl_loss_coef: float = 0.0
+    kl_loss_type: KlType = "low_var_kl"
+    kl_reward_coef: float = 0.0
+    """Taken off every token's reward, times its divergence from the reference."""
+    kl_reward_type: KlType = "kl"
+    reference_model: str = ""
+    """Folder of the model that divergences are measured from; empty: `policy_config.base_model`."""
+    loss_agg_mode: Aggregation = "token-mean"
+    """A sequence is one step. `seq-mean-token-sum-norm` divides by `loss_scale_factor` tokens."""
+    loss_scale_factor: float = 1024.0
+    critic: CriticConfig = field(default_factory=CriticConfig)
+
+    def __post_init__(self) -> None:
+        grouped = ("grpo", "rloo", "reinforce_plus_plus_baseline")
+        key = "objective_config."
+        require(self.group_size >= 1, f"{key}group_size is {self.group_size}: write 1 or more")
+        require(
+            self.adv_estimator not in grouped or self.group_size >= 2,
+            f"{key}adv_estimator is {self.adv_estimator}, which compares episodes of one task, and {key}group_size is "
+            f"{self.group_size}: write 2 or more (8 is usual)",
+        )
+        cloning = self.loss_type in ("behaviour_cloning", "weighted_cloning")
+        require(
+            cloning == (self.adv_estimator == "none"),
+            f"{key}adv_estimator is {self.adv_estimator} and {key}loss_type is {self.loss_type}: cloning goes with none, the "
+            "other losses (clipped, decoupled, truncated) with an estimator",
+        )
+        require(
+            self.dynamic_sampling == "off" or self.group_size >= 2,
+            f"{key}dynamic_sampling is {self.dynamic_sampling} without groups: write off, or a group_size of 2 or more",
+        )
+        require(self.max_refill >= 1, f"{key}max_refill is {self.max_refill:g}: write 1 (nothing is replaced) or more")
+        for name in ("gamma", "lam", "high_level_gamma"):
+            require(0 <= getattr(self, name) <= 1, f"{key}{name} is {getattr(self, name)}: write 0 to 1")
+        require(0 < self.clip_ratio_low < 1, f"{key}clip_ratio_low is {self.clip_ratio_low}: write a number between 0 and 1")
+        require(self.clip_ratio_high > 0, f"{key}clip_ratio_high is {self.clip_ratio_high}: write a number above 0")
+        require(
+            self.clip_ratio_c == 0 or self.clip_ratio_c > 1,
+            f"{key}clip_ratio_c is {self.clip_ratio_c}: write a number above 1 (3 is usual), or 0 for none",
+        )
+        for name in ("length_constant", "behaviour_weight_cap", "importance_weight_cap", "loss_scale_factor"):
+            require(getattr(self, name) > 0, f"{key}{name} is {getattr(self, name)}: write a number above 0")
+        for name in (
+            "early_stop_imp_ratio",
+            "entropy_coeff",
+            "kl_loss_coef",
+            "kl_reward_coef",
+            "negative_advantage_scale",
+        ):
+            require(getattr(self, name) >= 0, f"{key}{name} is {getattr(self, name)}: write 0 or more")
+
+    def require_effects(self) -> None:
+        """Raises `ConfigurationError` where something is switched on that the learner does not know."""
+        defaults = {each.name: each.default for each in fields(self)}
+        for name, (decider, users) in USERS.items():
+            value, decided = getattr(self, name), getattr(self, decider)
+            require(
+                value == defaults[name] or decided in users,
+                f"objective_config.{name} is {value}, and has no effect where {decider} is {decided}: leave it out, or write "
+                f"{' or '.join(users)} for {decider}",
+            )
+        require(
+            self.needs_reference or not self.reference_model,
+            f"objective_config.reference_model is {self.reference_model!r}, and nothing is measured from it: leave it out, or "
+            "write a kl_loss_coef or kl_reward_coef above 0",
+        )
+
+    @property
+    def num_members(self) -> int:
+        """Episodes that are admitted of every training task: its group, and the baseline of `remax` behind it."""
+        return self.group_size + (self.adv_estimator == "remax")
+
+    @property
+    def imitates(self) -> bool:
+        """Whether successful episodes are imitated, rather than all of them learnt from."""
+        return self.adv_estimator == "none"
+
+    @property
+    def needs_critic(self) -> bool:
+        return self.adv_estimator in ("gae", "bi_level_gae")
+
+    @property
+    def needs_reference(self) -> bool:
+        return self.kl_loss_coef > 0 or self.kl_reward_coef > 0
+
+    @property
+    def needs_proximal(self) -> bool:
+        """Whether the log-probabilities at the start of the update are used, besides the sampler's own."""
+        return self.loss_type in ("decoupled", "truncated", "weighted_cloning") or self.kl_reward_coef > 0

@@ -1,0 +1,67 @@
+"""What keeps training going: the engine, the checkpoints that stay, the guards, what a machine gives to it."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from schemas.lora_config import LoraConfig
+from schemas.requirement import require
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerConfig:
+    engine: Literal["deepspeed", "simulated"] = "deepspeed"
+    """`simulated`: nothing is learnt and checkpoints hold a counter, see `simulation_config`."""
+    max_mismatch: float = 0.05
+    """Mean absolute difference, in nats, of sampler and trainer log-probabilities at which the run stops."""
+    mismatch_samples: int = 32
+    """Samples of the current version that each iteration compares; 0: none."""
+    stored_version: int = -1
+    """Offline: the policy version of the stored episodes that `policy_config.base_model` is; only its samples are compared,
+    before the first update. -1: none. `millrace replay` finds it by the hashes of the weights."""
+    keep_checkpoints: int = 3
+    """Latest checkpoints kept on disk, at least two; older ones are deleted, except two at most that the guard may need."""
+    keep_every: int = 0
+    """Every so many versions one is kept for good; 0: none."""
+    seed: int = 0
+    torch_threads: int = 0
+    """CPU threads of one training process; 0: one on machines of up to four cores (others need them), else torch's choice."""
+    picture_cache_mb: int = 512
+    """Memory for decoded pictures that are kept between iterations."""
+    peak_tflops: float = 0.0
+    """TFLOP/s of one device at the training's precision, which MFU is measured against; 0: a known GPU's, none on a CPU."""
+    lora: LoraConfig = field(default_factory=LoraConfig)
+    guard_batches: int = 3
+    """Batches in a row, each far worse than the best so far, after which training returns to the last good version; 0: never.
+    Online only."""
+    guard_parse_rate: float = 0.5
+    """A batch is far worse when its parse rate is below this share of the best batch's."""
+    guard_success: float = 0.25
+    """The same of success."""
+    guard_lr_factor: float = 0.5
+    """The learning rate is multiplied by this at every return."""
+    guard_max_returns: int = 2
+    """Returns in one run, after which the next collapse stops it."""
+
+    def __post_init__(self) -> None:
+        require(self.max_mismatch > 0, f"trainer_config.max_mismatch is {self.max_mismatch}: write a number above 0")
+        require(
+            self.stored_version >= -1,
+            f"trainer_config.stored_version is {self.stored_version}: write a version, or -1 for none",
+        )
+        for name in (
+            "mismatch_samples",
+            "keep_checkpoints",
+            "keep_every",
+            "seed",
+            "torch_threads",
+            "picture_cache_mb",
+            "peak_tflops",
+            "guard_batches",
+            "guard_max_returns",
+        ):
+            require(getattr(self, name) >= 0, f"trainer_config.{name} is {getattr(self, name)}: write 0 or more")
+        for name in ("guard_parse_rate", "guard_success"):
+            require(0 <= getattr(self, name) < 1, f"trainer_config.{name} is {getattr(self, name)}: write 0 to below 1")
+        require(
+            0 < self.guard_lr_factor <= 1, f"trainer_config.guard_lr_factor is {self.guard_lr_factor}: write above 0, up to 1"
+        )

@@ -1,0 +1,24 @@
+"""A trainer that dies between writing a version and announcing it, without a process of its own."""
+
+from bus.memory import MemoryBus
+from bus.ports import Expect
+from schemas.messages import AnyMessage, Checkpoint
+from tests.trainer_world import SUBJECTS
+
+
+class Killed(BaseException):
+    """Stands for kill -9 at one moment: nothing of the trainer's own runs after it."""
+
+
+class KilledAtEveryVersion(MemoryBus):
+    """Dies when a version has been written but not announced, once at each."""
+
+    def __init__(self) -> None:
+        super().__init__(SUBJECTS)
+        self._killed_at: set[str] = set()
+
+    async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
+        if isinstance(message, Checkpoint) and message.version > 0 and subject not in self._killed_at:
+            self._killed_at.add(subject)
+            raise Killed
+        return await super().append(stream, subject, message, expect=expect)

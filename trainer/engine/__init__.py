@@ -1,0 +1,1 @@
+"""The training engine: policy, critic and reference on DeepSpeed, one process or many."""

@@ -1,0 +1,79 @@
+"""DeepSpeed's own configuration files, completed from the algorithm's settings: batch sizes stand in one place."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from schemas.algorithm_config import AlgorithmConfig
+from schemas.errors import ConfigurationError
+
+_OURS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping", "optimizer")
+
+
+@dataclass(frozen=True)
+class DeepSpeedConfig:
+    """One file, checked."""
+
+    name: str
+    settings: dict[str, Any]
+
+    @property
+    def stage(self) -> int:
+        return int(self.settings["zero_optimization"]["stage"])
+
+    @property
+    def dtype(self) -> str:
+        return "bfloat16" if self.settings.get("bf16", {}).get("enabled", False) else "float32"
+
+    @property
+    def checkpoints_activations(self) -> bool:
+        return "activation_checkpointing" in self.settings
+
+    def completed(self, algorithm: AlgorithmConfig) -> dict[str, Any]:
+        """What DeepSpeed gets. Accumulation is steered by the engine, so that a step may hold any number of micro-batches."""
+        return {
+            **self.settings,
+            "train_micro_batch_size_per_gpu": algorithm.per_device_train_batch_size,
+            "gradient_accumulation_steps": 1,
+            "gradient_clipping": algorithm.max_grad_norm,
+            "zero_allow_untested_optimizer": True,
+            "zero_force_ds_cpu_optimizer": False,
+            "steps_per_print": 2**31,
+        }
+
+    def frozen(self) -> dict[str, Any]:
+        """What DeepSpeed gets for a model that is sharded and never trained."""
+        kept = {key: value for key, value in self.settings["zero_optimization"].items() if key != "offload_optimizer"}
+        return {
+            **self.settings,
+            "zero_optimization": kept,
+            "train_micro_batch_size_per_gpu": 1,
+            "gradient_accumulation_steps": 1,
+            "steps_per_print": 2**31,
+        }
+
+
+def read_deepspeed_config(file: Path) -> DeepSpeedConfig:
+    """Reads one of `ops/conf/deepspeed/*.json` or a file of the user's own.
+
+    Raises:
+        ConfigurationError: no such file, not JSON, no ZeRO stage 1 to 3, fp16, or a key that the algorithm's settings own.
+    """
+    try:
+        settings = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(
+            f"{file} cannot be read: set algorithm_config.deepspeed_config_filename to ds_config_cpu_zero1.json, "
+            "ds_config_h100_zero1.json, ds_config_b200_zero1.json or a file of your own"
+        ) from error
+    except json.JSONDecodeError as error:
+        raise ConfigurationError(f"{file} is not JSON: {error}") from error
+    for key in _OURS:
+        if key in settings:
+            raise ConfigurationError(f"{file}: leave out {key!r}; it is taken from algorithm_config")
+    if settings.get("zero_optimization", {}).get("stage") not in (1, 2, 3):
+        raise ConfigurationError(f"{file}: write 1, 2 or 3 for zero_optimization.stage")
+    if settings.get("fp16", {}).get("enabled", False):
+        raise ConfigurationError(f"{file}: fp16 is not supported; enable bf16 instead")
+    return DeepSpeedConfig(file.name, settings)

@@ -1,0 +1,153 @@
+"""One model in training on DeepSpeed: optimizer steps, forward passes, and its state. On every rank, with that rank's share.
+
+Invariant: micro-batches and ranks change neither loss nor gradient, since every token's weight was settled before
+(`trainer.aggregation`). Several may live in one process, as policy and critic do.
+"""
+
+import os
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from schemas.algorithm_config import AlgorithmConfig
+from schemas.errors import CheckpointCorrupt
+from trainer.engine.dealing import Share
+from trainer.engine.deepspeed_config import DeepSpeedConfig
+from trainer.engine.engine_state import ModelState, read_state, restore_state, trained_parameters
+from trainer.engine.ranks import Ranks
+from trainer.items import Item
+from trainer.losses import TokenLosses
+from trainer.model.adapters import DropoutSeeds
+from trainer.model.batches import Batch
+
+Collate = Callable[[Sequence[Item]], Batch]
+TokenLoss = Callable[[Any, Batch], TokenLosses]
+"""What the model says of a batch, and the batch -> the loss of each of its tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepSums:
+    """Of one optimizer step, over all ranks."""
+
+    loss: float
+    figures: dict[str, float]
+    """Sums over the trained tokens."""
+    grad_norm: float
+
+
+class DeepSpeedEngine:
+    """Every method is called on all ranks at once."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        named: nn.Module,
+        *,
+        deepspeed: DeepSpeedConfig,
+        algorithm: AlgorithmConfig,
+        learning_rate: float,
+        token_loss: TokenLoss,
+        dropout: DropoutSeeds,
+        collate: Collate,
+        ranks: Ranks,
+        **arguments: Any,
+    ) -> None:
+        """
+        Args:
+            module: what is run; in training it is given `arguments` too.
+            named: the part of it whose parameters, by their names there, are the state.
+        """
+        self.num_updates = 0
+        """Optimizer steps so far, over the whole run."""
+        self._named = named
+        self._token_loss = token_loss
+        self._arguments = arguments
+        self._dropout = dropout
+        self._collate = collate
+        self._ranks = ranks
+        optimizer = torch.optim.AdamW(
+            [parameter for _, parameter in trained_parameters(named)],
+            lr=learning_rate,
+            betas=(0.9, algorithm.adam_beta2),
+            weight_decay=algorithm.weight_decay,
+            fused=True,
+        )
+        self._engine = initialize(module, optimizer, deepspeed.completed(algorithm), ranks)
+
+    def step(self, share: Share, rate: float) -> StepSums:
+        """One optimizer step over this rank's micro-batches."""
+        for group in self._engine.optimizer.param_groups:
+            group["lr"] = rate
+        if not self._named.training:
+            self._engine.train()
+        self._dropout.begin(self.num_updates)
+        total, sums = 0.0, defaultdict[str, float](float)
+        for index, part in enumerate(share):
+            batch = self._collate(part).to(self._ranks.device)
+            self._engine.set_gradient_accumulation_boundary(index == len(share) - 1)
+            token = self._token_loss(self._engine(batch, **self._arguments), batch)
+            loss = (token.losses * batch.weights).sum()
+            # DeepSpeed averages gradients over ranks; the sum over ranks is meant.
+            self._engine.backward(loss * self._ranks.size)
+            total += float(loss.detach())
+            for name, values in token.figures.items():
+                sums[name] += float((values * batch.trained).sum())
+        self._engine.step()
+        self.num_updates += 1
+        norm = self._engine.get_global_grad_norm()
+        figures = {name: self._ranks.sum(sums[name]) for name in sorted(sums)}
+        return StepSums(self._ranks.sum(total), figures, float(norm) if norm is not None else float("nan"))
+
+    @torch.no_grad()
+    def forward(self, batch: Batch, *arguments: Any) -> Any:
+        """What the model says under the present weights."""
+        self._engine.eval()
+        return self._engine(batch, *arguments)
+
+    def state(self) -> ModelState:
+        """Complete on every rank, on the CPU."""
+        return read_state(self._named, self.num_updates)
+
+    def restore(self, saved: ModelState, idle: Share) -> None:
+        """Puts a saved optimizer state in place; the weights are those that the model was loaded with.
+
+        Args:
+            idle: micro-batches without weight that reach every parameter.
+
+        Raises:
+            CheckpointCorrupt: the state belongs to another model or precision.
+        """
+        if saved.num_updates == 0:
+            return
+        # A step of rate zero makes the optimizer allocate its state in every ZeRO stage, and changes no weight.
+        self.step(idle, 0.0)
+        try:
+            restore_state(self._engine, self._named, saved)
+        except KeyError as error:
+            raise CheckpointCorrupt(
+                f"the saved optimizer state lacks {error}: it belongs to another model or precision"
+            ) from error
+        self.num_updates = saved.num_updates
+
+    def destroy(self) -> None:
+        self._engine.destroy()
+
+
+def initialize(module: nn.Module, optimizer: torch.optim.Optimizer | None, settings: dict[str, Any], ranks: Ranks) -> Any:
+    """DeepSpeed's own engine; without an optimizer, for forward passes alone."""
+    if ranks.device.type == "cpu":
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import deepspeed
+        import deepspeed.ops
+
+        # Compiled at run time otherwise; a process killed meanwhile leaves a lock on which the next one hangs silently.
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+        engine, *_ = deepspeed.initialize(model=module, optimizer=optimizer, config=settings, dist_init_required=False)
+    return engine

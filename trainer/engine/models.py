@@ -1,0 +1,128 @@
+"""Policy, critic and reference on one rank, as far as the objective asks for them. Every method is called on all ranks."""
+
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from trainer.engine.commands import EvaluateCommand, Model, OpenCommand, TrainCommand
+from trainer.engine.critic import load_critic
+from trainer.engine.deepspeed_engine import DeepSpeedEngine, StepSums, TokenLoss
+from trainer.engine.engine_state import EngineState, read_critic_state, read_optimizer_state
+from trainer.engine.idle import idle_share
+from trainer.engine.ranks import Ranks
+from trainer.engine.reference import AdaptersOff, FrozenModel, Reference
+from trainer.engine.settings import EngineSettings
+from trainer.losses.value import ValueLoss
+from trainer.model.adapter_folder import base_of
+from trainer.model.adapters import DropoutSeeds, adapters_of
+from trainer.model.batches import Batch, collate
+from trainer.model.loading import load_policy
+from trainer.model.logprobs import CompletionModel
+from trainer.model.model_folder import suppressed_tokens
+from trainer.model.pixel_scale import pixel_scale
+from trainer.objective import Objective, PolicyObjective
+
+
+class Models:
+    """Loaded as `command` says."""
+
+    def __init__(self, command: OpenCommand, *, ranks: Ranks, settings: EngineSettings) -> None:
+        """Raises `CheckpointCorrupt` when the saved state does not fit the model."""
+        folder = Path(command.folder)
+        self._base = base_of(folder)
+        self._ranks = ranks
+        self._settings = settings
+        self._collate = partial(collate, scale=pixel_scale(self._base))
+        self._dropout = DropoutSeeds(settings.trainer.lora, seed=settings.trainer.seed, rank=ranks.rank)
+        self.module = load_policy(folder, settings.deepspeed, settings.trainer, resume=command.resume)
+        """The policy itself, as transformers loads it."""
+        self._idle = idle_share(self.module)
+        self.policy = self._open_policy(folder, resume=command.resume)
+        self.critic = self._open_critic(folder, resume=command.resume) if settings.objective.needs_critic else None
+        self.reference = self._open_reference(Path(command.base)) if settings.objective.needs_reference else None
+
+    def train(self, command: TrainCommand) -> StepSums:
+        engine = self.critic if command.critic else self.policy
+        assert engine is not None, "the objective has no critic"
+        return engine.step(command.share, command.learning_rate)
+
+    def evaluate(self, command: EvaluateCommand) -> bytes:
+        """What the model says of this rank's share, float32, (completion tokens of all its samples,)."""
+        said = []
+        for part in command.share:
+            batch = self._collate(part).to(self._ranks.device)
+            said.append(self._said(command, batch).float().cpu().numpy().tobytes())
+        return b"".join(said)
+
+    def state(self) -> EngineState:
+        critic = self.critic.state() if self.critic is not None else None
+        return EngineState(self.policy.state(), critic, adapters_of(self.module))
+
+    def destroy(self) -> None:
+        for engine in (self.policy, self.critic):
+            if engine is not None:
+                engine.destroy()
+
+    def _said(self, command: EvaluateCommand, batch: Batch) -> torch.Tensor:
+        match command.model:
+            case Model.POLICY:
+                found = self.policy.forward(batch, command.truncation).logprobs
+            case Model.REFERENCE:
+                assert self.reference is not None, "the objective has no reference"
+                found = self.reference(batch, command.truncation).logprobs
+            case Model.CRITIC:
+                assert self.critic is not None, "the objective has no critic"
+                found = self.critic.forward(batch)
+        result: torch.Tensor = found
+        return result
+
+    def _open_policy(self, folder: Path, *, resume: bool) -> DeepSpeedEngine:
+        objective: Objective = PolicyObjective(self._settings.objective)
+        engine = self._engine(
+            CompletionModel(self.module, suppressed_tokens(self._base)),
+            self.module,
+            learning_rate=self._settings.algorithm.learning_rate,
+            token_loss=objective,
+            entropy=objective.needs_entropy,
+        )
+        if resume:
+            engine.restore(read_optimizer_state(folder), self._idle)
+        return engine
+
+    def _open_critic(self, folder: Path, *, resume: bool) -> DeepSpeedEngine:
+        config = self._settings.objective.critic
+        saved = read_critic_state(folder) if resume else None
+        module = load_critic(self._base, self._settings.deepspeed, saved)
+        engine = self._engine(module, module, learning_rate=config.learning_rate, token_loss=ValueLoss(config.value_clip))
+        if saved is not None:
+            engine.restore(saved, self._idle)
+        return engine
+
+    def _engine(
+        self,
+        module: torch.nn.Module,
+        named: torch.nn.Module,
+        *,
+        learning_rate: float,
+        token_loss: TokenLoss,
+        **arguments: bool,
+    ) -> DeepSpeedEngine:
+        return DeepSpeedEngine(
+            module,
+            named,
+            deepspeed=self._settings.deepspeed,
+            algorithm=self._settings.algorithm,
+            learning_rate=learning_rate,
+            token_loss=token_loss,
+            dropout=self._dropout,
+            collate=self._collate,
+            ranks=self._ranks,
+            **arguments,
+        )
+
+    def _open_reference(self, base: Path) -> Reference:
+        named = self._settings.objective.reference_model
+        if self._settings.trainer.lora.active and not named:
+            return AdaptersOff(self.module, self.policy.forward)
+        return FrozenModel(Path(named) if named else base, deepspeed=self._settings.deepspeed, ranks=self._ranks)

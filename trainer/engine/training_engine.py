@@ -1,0 +1,215 @@
+"""The training engine: policy, critic and reference, commanded by rank 0.
+
+The same code runs on CPU (gloo) and GPU (NCCL), ZeRO stages 1 to 3, one process or many. Rank 0 calls the methods; every
+other rank sits in `follow`, which runs the same commands on its share of the samples.
+"""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from trainer.engine.commands import (
+    Command,
+    EvaluateCommand,
+    Model,
+    OpenCommand,
+    StateCommand,
+    StopCommand,
+    TrainCommand,
+    decode,
+    encode,
+)
+from trainer.engine.dealing import Share, deal
+from trainer.engine.engine_state import EngineState
+from trainer.engine.models import Models
+from trainer.engine.ranks import Ranks
+from trainer.engine.settings import EngineSettings
+from trainer.engine.throughput import ModelCost, peak_flops
+from trainer.items import Item, targets_of
+from trainer.model.adapters import FreshAdapters
+from trainer.ports import Effort, StepResult
+from trainer.samples import Sample
+from trainer.truncation import Truncation
+
+
+def warmed_up(rate: float, *, num_updates: int, warmup_steps: int) -> float:
+    """The learning rate of the update that follows `num_updates` earlier ones: constant after a linear warm-up."""
+    return rate * min(1.0, (num_updates + 1) / max(1, warmup_steps))
+
+
+@contextmanager
+def open_engine(
+    folder: Path, *, settings: EngineSettings, resume: bool = False, base: Path | None = None
+) -> Iterator["TrainEngine"]:
+    """Loads the model in `folder` for training, on all ranks; with `resume`, its saved optimizer state too. For rank 0.
+
+    Args:
+        base: the folder of the run's version 0; not needed where `folder` is that.
+
+    Raises:
+        CheckpointCorrupt: the saved state does not fit the model.
+    """
+    ranks = Ranks()
+    command = OpenCommand(str(folder), resume, str(base or folder))
+    ranks.scatter([encode(command)] * ranks.size)
+    engine = TrainEngine(command, ranks=ranks, settings=settings)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def follow(*, settings: EngineSettings) -> None:
+    """The whole life of a rank other than 0: opens what rank 0 opens, as often as it does, until it is dismissed."""
+    # Rank 0 makes its group anew for every engine, which takes all ranks.
+    while isinstance(command := decode((ranks := Ranks()).scatter(None)), OpenCommand):
+        engine = TrainEngine(command, ranks=ranks, settings=settings)
+        engine.follow()
+        engine.close()
+
+
+def dismiss_ranks() -> None:
+    """For rank 0, with no engine open: lets the other ranks end."""
+    ranks = Ranks()
+    if ranks.size > 1:
+        ranks.scatter([encode(StopCommand())] * ranks.size)
+
+
+class TrainEngine:
+    """Built by `open_engine` on every rank."""
+
+    def __init__(self, command: OpenCommand, *, ranks: Ranks, settings: EngineSettings) -> None:
+        self.rate_factor = 1.0
+        """Of every learning rate. Only rank 0's counts."""
+        threads = settings.trainer.torch_threads
+        if threads or (os.cpu_count() or 1) <= 4:
+            torch.set_num_threads(threads or 1)
+        self._ranks = ranks
+        self._settings = settings
+        self._algorithm = settings.algorithm
+        self._models = Models(command, ranks=ranks, settings=settings)
+        self._cost = ModelCost.of(self.model.config)
+        self._peak = peak_flops(ranks.device, settings.trainer.peak_tflops) * ranks.size
+
+    @property
+    def model(self) -> PreTrainedModel:
+        """The policy, as transformers loads it."""
+        return self._models.module
+
+    # what rank 0 calls ------------------------------------------------------------------------------------------------
+
+    @property
+    def num_updates(self) -> int:
+        """Optimizer steps of the policy so far, over the whole run."""
+        return self._models.policy.num_updates
+
+    @property
+    def step_size(self) -> int:
+        """Samples of one optimizer step, all ranks."""
+        return self._algorithm.per_device_train_batch_size * self._algorithm.gradient_accumulation_steps * self._ranks.size
+
+    def train(self, items: Sequence[Item]) -> StepResult:
+        """Makes one optimizer step over all `items`, however many; their weights say what each token counts."""
+        return self._step(items, self._algorithm.learning_rate, self.num_updates, critic=False)
+
+    def train_critic(self, items: Sequence[Item]) -> StepResult:
+        """The same for the critic, towards the items' returns."""
+        critic = self._models.critic
+        assert critic is not None, "the objective has no critic"
+        return self._step(items, self._settings.objective.critic.learning_rate, critic.num_updates, critic=True)
+
+    def completion_logprobs(self, samples: Sequence[Sample], truncation: Truncation | None = None) -> list[np.ndarray]:
+        """Log-probabilities of every sample's completion tokens, float32, under the present weights."""
+        return self._evaluated(Model.POLICY, samples, truncation)
+
+    def reference_logprobs(self, samples: Sequence[Sample], truncation: Truncation | None = None) -> list[np.ndarray]:
+        """The same under the frozen reference."""
+        return self._evaluated(Model.REFERENCE, samples, truncation)
+
+    def values(self, samples: Sequence[Sample]) -> list[np.ndarray]:
+        """The critic's value before each completion token, float32."""
+        return self._evaluated(Model.CRITIC, samples, None)
+
+    def fresh_adapters(self) -> FreshAdapters:
+        """Adapters that change nothing, as training begins with."""
+        state = self.state()
+        assert state.adapters is not None, "whole models are trained"
+        return FreshAdapters(state.adapters, state.policy.weights, self._settings.trainer.seed)
+
+    def state(self) -> EngineState:
+        """Everything that the next step depends on, on the CPU. Full tensors, whatever the number of ranks."""
+        self._send([StateCommand()] * self._ranks.size)
+        return self._models.state()
+
+    def close(self) -> None:
+        """Lets the other ranks go; on those, nothing is left to do."""
+        if self._ranks.rank == 0 and self._ranks.size > 1:
+            self._send([StopCommand()] * self._ranks.size)
+        self._models.destroy()
+
+    # every rank -------------------------------------------------------------------------------------------------------
+
+    def follow(self) -> None:
+        """Runs rank 0's commands until it stops."""
+        while True:
+            match decode(self._ranks.scatter(None)):
+                case TrainCommand() as command:
+                    self._models.train(command)
+                case EvaluateCommand() as command:
+                    self._evaluate(command)
+                case StateCommand():
+                    self._models.state()
+                case StopCommand():
+                    return
+
+    def _send(self, commands: Sequence[Command]) -> None:
+        """Tells every rank its command; rank 0 runs the first one itself."""
+        if self._ranks.size > 1:
+            self._ranks.scatter([encode(command) for command in commands])
+
+    def _step(self, items: Sequence[Item], rate: float, num_updates: int, *, critic: bool) -> StepResult:
+        began = time.perf_counter()
+        shares = self._dealt(items)
+        work = self._cost.work([item.sample for item in items])
+        num_tokens = sum(int((item.targets.weights != 0).sum()) for item in items)
+        rate = self.rate_factor * warmed_up(rate, num_updates=num_updates, warmup_steps=self._algorithm.warmup_steps)
+        commands = [TrainCommand(share, rate, critic) for share in shares]
+        self._send(commands)
+        sums = self._models.train(commands[0])
+        figures = {name: total / max(1, num_tokens) for name, total in sums.figures.items()}
+        effort = Effort(time.perf_counter() - began, work.tokens, work.completion_tokens, work.flops, self._peak)
+        return StepResult(sums.loss, sums.grad_norm, rate, num_tokens, figures, effort)
+
+    def _dealt(self, items: Sequence[Item]) -> list[Share]:
+        return deal(
+            items,
+            num_ranks=self._ranks.size,
+            micro_batch=self._algorithm.per_device_train_batch_size,
+            max_tokens=self._algorithm.max_tokens_per_micro_batch,
+        )
+
+    def _evaluated(self, model: Model, samples: Sequence[Sample], truncation: Truncation | None) -> list[np.ndarray]:
+        """Every rank evaluates its share of the samples."""
+        if not samples:
+            return []
+        items = [Item(sample, targets_of(sample)) for sample in samples]
+        shares = self._dealt(items)
+        commands = [EvaluateCommand(model, share, truncation or Truncation()) for share in shares]
+        self._send(commands)
+        found: dict[int, np.ndarray] = {}
+        for share, said in zip(shares, self._evaluate(commands[0]), strict=True):
+            dealt = [item.sample for part in share for item in part]
+            ends = np.cumsum([sample.num_completion for sample in dealt])
+            for sample, part in zip(dealt, np.split(np.frombuffer(said, dtype=np.float32), ends[:-1]), strict=True):
+                found.setdefault(id(sample), part)
+        return [found[id(sample)] for sample in samples]
+
+    def _evaluate(self, command: EvaluateCommand) -> list[bytes]:
+        """On rank 0 what each rank's share came to, float32."""
+        return self._ranks.gather(self._models.evaluate(command))

@@ -1,0 +1,1 @@
+"""From judgements and chains to the samples of an iteration."""

@@ -1,0 +1,185 @@
+"""From the chain to samples: fetches an episode's steps and pictures, decides which steps count, and keeps what was built.
+
+Invariant: what a sample holds is a function of the chain's records alone, so a sample that was dropped from memory comes back
+the same.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import anyio
+import anyio.to_thread
+
+from bus import chain
+from bus.ports import Bus
+from bus.subjects import Subjects
+from schemas.algorithm_config import AlgorithmConfig
+from schemas.messages import AnyMessage, Observation, RecordRef, StepRequest
+from schemas.objective_config import ObjectiveConfig
+from trainer.patience import patiently
+from trainer.ports import Builder
+from trainer.samples import LeftOut, Sample
+
+_FETCH_AT_ONCE = 32
+
+
+class Played(Protocol):
+    """Names the records of an episode, as a trajectory does."""
+
+    @property
+    def steps(self) -> Sequence[RecordRef]: ...
+
+    @property
+    def observations(self) -> Sequence[RecordRef]: ...
+
+
+@dataclass(frozen=True)
+class StepRules:
+    """Which steps a learner takes of those that a sample can be built of."""
+
+    unparsed: bool
+    """Also those whose output could not be parsed: they have tokens and a part in the reward, but nothing to imitate."""
+    unchanged: bool
+    """Also those that did not change the picture."""
+    unsampled: bool
+    """Also those without the sampler's log-probabilities, as of demonstrations: what they are worth cannot be weighted."""
+    earlier: bool = True
+    """Also those before the episode's last."""
+
+    @classmethod
+    def of(cls, algorithm: AlgorithmConfig, objective: ObjectiveConfig) -> "StepRules":
+        return cls(
+            unparsed=not objective.imitates,
+            unchanged=not algorithm.filter_same_screenshot,
+            unsampled=objective.imitates,
+            earlier=not objective.train_on_last_turn,
+        )
+
+
+@dataclass
+class EpisodeSteps:
+    """What one episode offers to train on."""
+
+    usable: list[RecordRef] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    """Completion tokens of each usable one."""
+    left_out: Counter[LeftOut] = field(default_factory=Counter)
+    num_tokens: int = 0
+    """Sampled in all its steps."""
+
+
+class StepStore:
+    """Samples by the record of their step; the latest `cache_bytes` of them stay in memory."""
+
+    def __init__(self, bus: Bus, subjects: Subjects, builder: Builder, *, cache_bytes: int, rules: StepRules) -> None:
+        self._bus = bus
+        self._subjects = subjects
+        self._builder = builder
+        self._rules = rules
+        self._cache_bytes = cache_bytes
+        self._cached: OrderedDict[RecordRef, Sample] = OrderedDict()
+        self._cached_bytes = 0
+        self._fetching = anyio.CapacityLimiter(_FETCH_AT_ONCE)
+        self._building = anyio.CapacityLimiter(1)
+
+    async def episode(self, played: Played) -> EpisodeSteps:
+        """Fetches an episode whole and builds its samples."""
+        found = EpisodeSteps()
+        steps, observations = played.steps, played.observations
+        records = await self._records((*steps, *observations))
+        chosen: dict[RecordRef, StepRequest] = {}
+        for ref in steps:
+            step = records.get(ref)
+            found.num_tokens += len(step.completion_tokens) if isinstance(step, StepRequest) else 0
+            following = observations[ref.step + 1 : ref.step + 2]
+            reason = self._reason(step, [records.get(observation) for observation in following], is_last=ref == steps[-1])
+            if reason is not None:
+                found.left_out[reason] += 1
+            elif isinstance(step, StepRequest):
+                chosen[ref] = step
+        built = await self._build(chosen, records)
+        found.usable.extend(ref for ref in chosen if ref in built)
+        found.lengths.extend(built[ref].num_completion for ref in found.usable)
+        found.left_out[LeftOut.MISSING] += len(chosen) - len(found.usable)
+        return found
+
+    async def samples(self, refs: Sequence[RecordRef]) -> list[Sample]:
+        """The samples of these steps, in order; steps that cannot be had any more or cannot be trained on are left out."""
+        # Held from here on: building the absent ones may push them out of the cache.
+        found = {ref: self._cached[ref] for ref in refs if ref in self._cached}
+        for ref in found:
+            self._cached.move_to_end(ref)
+        absent = [ref for ref in refs if ref not in found]
+        if absent:
+            steps = {
+                ref: record
+                for ref, record in (await self._records(absent)).items()
+                if isinstance(record, StepRequest) and self._refusal(record) is None
+            }
+            pictures = await self._records({picture for step in steps.values() for picture in step.picture_refs})
+            found.update(await self._build(steps, pictures))
+        return [found[ref] for ref in refs if ref in found]
+
+    def _reason(self, step: AnyMessage | None, following: Sequence[AnyMessage | None], *, is_last: bool) -> LeftOut | None:
+        if not isinstance(step, StepRequest):
+            return LeftOut.MISSING
+        if not is_last and not self._rules.earlier:
+            return LeftOut.EARLIER
+        unchanged = any(isinstance(record, Observation) and record.same_picture for record in following)
+        if unchanged and not self._rules.unchanged:
+            return LeftOut.UNCHANGED
+        return self._refusal(step)
+
+    def _refusal(self, step: StepRequest) -> LeftOut | None:
+        """As far as the step itself tells."""
+        if not step.parsed and not self._rules.unparsed:
+            return LeftOut.UNPARSED
+        if not step.logprobs and not self._rules.unsampled:
+            return LeftOut.UNSAMPLED
+        return self._builder.refusal(step)
+
+    async def _records(self, refs: Iterable[RecordRef]) -> dict[RecordRef, AnyMessage]:
+        found: dict[RecordRef, AnyMessage] = {}
+
+        async def fetch(ref: RecordRef) -> None:
+            async with self._fetching:
+                record = await patiently(lambda: chain.read(self._bus, self._subjects, ref))
+            if record is not None:
+                found[ref] = record.message
+
+        async with anyio.create_task_group() as group:
+            for ref in set(refs):
+                group.start_soon(fetch, ref)
+        return found
+
+    async def _build(
+        self, steps: dict[RecordRef, StepRequest], records: dict[RecordRef, AnyMessage]
+    ) -> dict[RecordRef, Sample]:
+        """Builds and keeps the samples whose pictures are all there."""
+        encoded = {ref: record.picture.data for ref, record in records.items() if isinstance(record, Observation)}
+        complete = {ref: step for ref, step in steps.items() if all(picture in encoded for picture in step.picture_refs)}
+        if not complete:
+            return {}
+        needed = {picture: encoded[picture] for step in complete.values() for picture in step.picture_refs}
+        built = await anyio.to_thread.run_sync(self._build_now, complete, needed, limiter=self._building)
+        for ref, sample in built.items():
+            self._keep(ref, sample)
+        return built
+
+    def _build_now(self, steps: dict[RecordRef, StepRequest], encoded: dict[RecordRef, bytes]) -> dict[RecordRef, Sample]:
+        patches = dict(zip(encoded, self._builder.patches(list(encoded.values())), strict=True))
+        return {
+            ref: self._builder.build(ref, step, [patches[picture] for picture in step.picture_refs])
+            for ref, step in steps.items()
+        }
+
+    def _keep(self, ref: RecordRef, sample: Sample) -> None:
+        if ref in self._cached:
+            return
+        self._cached[ref] = sample
+        self._cached_bytes += sample.num_bytes
+        while self._cached_bytes > self._cache_bytes and len(self._cached) > 1:
+            _, oldest = self._cached.popitem(last=False)
+            self._cached_bytes -= oldest.num_bytes

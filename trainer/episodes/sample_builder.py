@@ -1,0 +1,85 @@
+"""Builds samples for one model: its processor cuts the pictures, its own code places the tokens; no weights are needed."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from transformers import AutoConfig, AutoImageProcessor, AutoModelForImageTextToText
+
+from schemas.errors import TrainerError
+from schemas.messages import RecordRef, StepRequest
+from trainer.model.model_folder import suppressed_tokens
+from trainer.samples import LeftOut, Patches, Sample
+
+
+class SampleBuilder:
+    """Builds samples for the model in `folder`; holds its processor and its positions, not its weights."""
+
+    def __init__(self, folder: Path, *, cutoff_len: int) -> None:
+        config = AutoConfig.from_pretrained(folder)
+        self._images = AutoImageProcessor.from_pretrained(folder)
+        # On the meta device: get_rope_index is a method of the model, but needs no weights.
+        with torch.device("meta"):
+            self._model = AutoModelForImageTextToText.from_config(config).model
+        self._image_token = int(config.image_token_id)
+        self._merge = int(config.vision_config.spatial_merge_size)
+        self._suppressed = frozenset(suppressed_tokens(folder))
+        self._cutoff_len = cutoff_len
+        self._frames = int(self._images.temporal_patch_size)
+
+    def refusal(self, step: StepRequest) -> LeftOut | None:
+        """Why no sample can be built of a step, as far as the step itself tells; None when one can."""
+        if not step.completion_tokens or not step.prompt_tokens or not self._suppressed.isdisjoint(step.completion_tokens):
+            return LeftOut.UNUSABLE
+        if len(step.prompt_tokens) + len(step.completion_tokens) > self._cutoff_len:
+            return LeftOut.TOO_LONG
+        return None
+
+    def patches(self, encoded: Sequence[bytes]) -> list[Patches]:
+        """Cuts encoded pictures as the model's processor does."""
+        if not encoded:
+            return []
+        pictures = [Image.open(io.BytesIO(data)).convert("RGB") for data in encoded]
+        cut = self._images(images=pictures, do_rescale=False, do_normalize=False, return_tensors="pt")
+        grids = [tuple(grid) for grid in cut["image_grid_thw"].tolist()]
+        pixels = cut["pixel_values"].to(torch.uint8)
+        channels = len(self._images.image_mean)
+        still = pixels.view(len(pixels), channels, self._frames, -1)[:, :, 0].reshape(len(pixels), -1).numpy()
+        ends = np.cumsum([t * rows * columns for t, rows, columns in grids])
+        parts = np.split(still, ends[:-1])
+        return [Patches(np.ascontiguousarray(part), grid) for part, grid in zip(parts, grids, strict=True)]
+
+    def build(self, ref: RecordRef, step: StepRequest, pictures: Sequence[Patches]) -> Sample:
+        """Builds one sample from a step without a `refusal` and the pictures of its prompt, in order.
+
+        Raises:
+            TrainerError: the prompt's picture placeholders do not fit the pictures.
+        """
+        tokens = np.array((*step.prompt_tokens, *step.completion_tokens), dtype=np.int64)
+        is_picture = tokens == self._image_token
+        expected = sum(t * rows * columns for t, rows, columns in (p.grid for p in pictures)) // self._merge**2
+        if int(is_picture.sum()) != expected:
+            raise TrainerError(
+                f"step {step.step} of {step.episode} has {int(is_picture.sum())} picture tokens, but its {len(pictures)} "
+                f"pictures make {expected}: the policy and the trainer use different processor settings; give both the same "
+                "model folder"
+            )
+        grids = torch.tensor([picture.grid for picture in pictures], dtype=torch.long) if pictures else None
+        positions, _ = self._model.get_rope_index(
+            torch.from_numpy(tokens)[None],
+            mm_token_type_ids=torch.from_numpy(is_picture.astype(np.int32))[None],
+            image_grid_thw=grids,
+        )
+        return Sample(
+            ref=ref,
+            tokens=tokens.astype(np.int32),
+            num_prompt=len(step.prompt_tokens),
+            positions=positions[:, 0].numpy().astype(np.int32),
+            logprobs=np.array(step.logprobs, dtype=np.float32),
+            temperature=step.temperature if step.temperature > 0 else 1.0,
+            pictures=tuple(pictures),
+            versions=frozenset(span.version for span in step.versions),
+        )

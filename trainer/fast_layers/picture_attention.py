@@ -1,0 +1,43 @@
+"""Makes the vision tower attend to all pictures of a micro-batch at once.
+
+transformers attends to one picture after another wherever flash-attn is not installed; pictures of one size can stand side by
+side.
+Invariant: parameters, their names and the results (up to rounding) stay the same; checkpoints are not affected.
+"""
+
+from types import MethodType
+from typing import Any
+
+import torch
+from torch import nn
+
+from trainer.fast_layers.rotary import rotate
+from trainer.model.packed_attention import attend
+from trainer.model.packing import Packing
+
+
+def batched_picture_attention(model: nn.Module) -> int:
+    """Replaces the forward pass of every Qwen3-VL vision attention in `model`; returns how many there were."""
+    layers = [module for module in model.modules() if type(module).__name__ == "Qwen3VLVisionAttention"]
+    for layer in layers:
+        layer.forward = MethodType(_attend, layer)
+    return len(layers)
+
+
+def _attend(
+    layer: Any,
+    hidden_states: torch.Tensor,
+    cu_seqlens: torch.Tensor,
+    position_embeddings: tuple[torch.Tensor, torch.Tensor],
+    frames: Packing | None = None,
+    **_: Any,
+) -> torch.Tensor:
+    """(patches, width) to the same shape; `frames` spares asking the device for the pictures' sizes."""
+    packing = frames or Packing(tuple(cu_seqlens.diff().tolist()))
+    projected = layer.qkv(hidden_states).unflatten(-1, (3, layer.num_heads, -1))
+    cosines, sines = position_embeddings
+    rotated = rotate(projected[:, :2], cosines[:, None, None], sines[:, None, None])
+    query, key = rotated.unbind(1)
+    attended = attend(query, key, projected[:, 2], packing, causal=False, scale=layer.scaling)
+    found: torch.Tensor = layer.proj(attended.flatten(1))
+    return found

@@ -1,0 +1,1 @@
+"""The feeder: which episodes are played, and when."""

@@ -1,0 +1,26 @@
+"""All tasks alike, drawn without replacement."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.feeding.samplers import Levels
+from trainer.feeding.task_files import TaskSpec
+
+
+@dataclass(frozen=True)
+class UniformSampler:
+    """A round is the whole file in a new order or, with `per_round`, so many tasks of it (all, when there are fewer).
+
+    Example: 3 tasks without `per_round` give every task once in rounds 0, 1 and 2, each time in another order; with a
+    `per_round` of 2 a task may stand in round 0 and in round 1.
+    """
+
+    specs: tuple[TaskSpec, ...]
+    seed: int
+    per_round: int | None = None
+    adapts = False
+
+    def round(self, index: int, levels: Levels) -> tuple[TaskSpec, ...]:
+        order = np.random.default_rng((self.seed, index)).permutation(len(self.specs))
+        return tuple(self.specs[position] for position in order[: self.per_round])

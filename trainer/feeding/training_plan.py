@@ -1,0 +1,105 @@
+"""What training plays and how much of it now: sampler, schedule, admission and refill of one configuration. Pure."""
+
+from collections.abc import Container, Mapping, Sequence
+
+from schemas.config import EnvConfig, FeederConfig
+from schemas.ids import TaskId
+from schemas.objective_config import ObjectiveConfig
+from trainer.feeding.curriculum import Admission, Slot
+from trainer.feeding.feeder_state import FeederState
+from trainer.feeding.refill import Refill
+from trainer.feeding.samplers.choosing import sampler_of
+from trainer.feeding.task_files import TaskSpec
+from trainer.feeding.training_schedule import TrainingSchedule
+
+
+class TrainingPlan:
+    """Goes by the state that it gave last. Without tasks it is never asked for any."""
+
+    def __init__(
+        self,
+        feeder: FeederConfig,
+        env: EnvConfig,
+        objective: ObjectiveConfig,
+        tasks: Sequence[TaskSpec],
+        sites: Mapping[TaskId, str],
+    ) -> None:
+        """`sites`: of every task."""
+        self._demonstrate = feeder.demonstrate
+        self._tasks = tuple(tasks)
+        self._sites = sites
+        self._num_members = 1 if feeder.demonstrate else objective.num_members
+        self._greedy_last = self._num_members > objective.group_size
+        trains = feeder.staleness_bound is not None and not feeder.demonstrate
+        self._refills = trains and objective.dynamic_sampling == "refill"
+        self._admission = Admission(
+            batch=env.train_tasks_rollout_size,
+            max_concurrent=feeder.max_concurrent,
+            staleness_bound=None if feeder.mode == "rollout" else feeder.staleness_bound,
+            total=feeder.num_iterations * env.train_tasks_rollout_size,
+            num_members=self._num_members,
+            max_refill=objective.max_refill,
+        )
+        self._sampler = sampler_of(env, tasks, num_members=self._num_members, seed=feeder.seed) if tasks else None
+        self._state = self.begin()
+
+    def begin(self) -> FeederState:
+        """A state that knows nothing, and a schedule at its beginning."""
+        refill = Refill(self._num_members) if self._refills else None
+        self._state = FeederState(demonstrate=self._demonstrate, refill=refill)
+        self._schedule = self._new_schedule()
+        return self._state
+
+    @property
+    def adapts(self) -> bool:
+        """Whether results decide what is drawn."""
+        return self._sampler is not None and self._sampler.adapts
+
+    @property
+    def total(self) -> int:
+        """Episodes of the whole run, refilled ones left out."""
+        return self._admission.total
+
+    def resume(self, seqs: Mapping[int, int]) -> None:
+        """See `TrainingSchedule.resume`."""
+        if self._schedule is not None:
+            self._schedule.resume(self._state.admitted, seqs)
+
+    def limit(self, version: int) -> int:
+        """Episodes that may have been admitted in all while `version` is served."""
+        return self._admission.limit(version, self._state.refilled(version))
+
+    def allowed(self, version: int) -> int:
+        """Episodes that may be admitted now."""
+        state = self._state
+        return self._admission.allowed(
+            version=version, admitted=len(state.admitted), running=state.running, refilled=state.refilled(version)
+        )
+
+    def take(self, count: int, *, blocked: Container[str]) -> list[Slot]:
+        """See `TrainingSchedule.take`."""
+        assert self._schedule is not None, "all modes but eval have training tasks"
+        return self._schedule.take(count, admitted=self._state.admitted, blocked=blocked)
+
+    def note(self, version: int) -> str:
+        """What a feeder says that admits nothing more in place of groups without variance; empty as long as it does."""
+        refilled = self._state.refilled(version)
+        if refilled is None or self._state.running > 0 or not self._admission.is_exhausted(version, refilled):
+            return ""
+        return (
+            f"{refilled.in_vain} episodes since version {version} are of groups with equal rewards: no more are admitted in "
+            "their place (objective_config.max_refill), the trainer goes on with the groups it has"
+        )
+
+    def _new_schedule(self) -> TrainingSchedule | None:
+        if self._sampler is None:
+            return None
+        return TrainingSchedule(
+            self._sampler,
+            self._tasks,
+            self._sites,
+            self._state.attempts,
+            num_members=self._num_members,
+            greedy_last=self._greedy_last,
+            demonstrate=self._demonstrate,
+        )

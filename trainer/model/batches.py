@@ -1,0 +1,104 @@
+"""Batches: a micro-batch's samples behind each other in one row, without padding."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import torch
+
+from trainer.items import Item, Targets
+from trainer.model.packing import Packing
+from trainer.model.pixel_scale import PixelScale
+
+Grid = tuple[int, int, int]
+"""A picture's frames, rows and columns, in patches."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """One micro-batch: B sequences of L tokens together, with N completion tokens in all."""
+
+    packing: Packing
+    """Of the B sequences."""
+    tokens: torch.Tensor
+    """int64, (1, L)."""
+    positions: torch.Tensor
+    """int64, (3, 1, L)."""
+    shapes: tuple[Grid, ...]
+    """Of all pictures."""
+    frames: Packing
+    """Of the pictures' patches."""
+    raw: torch.Tensor | None
+    """uint8, (patches, values): the pictures before normalisation."""
+    scale: PixelScale
+    """Of `raw`."""
+    grids: torch.Tensor | None
+    """int64, (pictures, 3): `shapes`."""
+    sequences: torch.Tensor
+    """int64, (N,): the sample of each completion token, 0 to B - 1."""
+    columns: torch.Tensor
+    """int64, (N,): where the hidden state stands whose logits predict it: one before its own place."""
+    labels: torch.Tensor
+    """int64, (N,): the tokens themselves."""
+    temperatures: torch.Tensor
+    """float32, (N,)."""
+    weights: torch.Tensor
+    """float32, (N,), as all below: see `trainer.items.Targets`."""
+    advantages: torch.Tensor
+    behaviour: torch.Tensor
+    proximal: torch.Tensor
+    reference: torch.Tensor
+    values: torch.Tensor
+    returns: torch.Tensor
+
+    @property
+    def pixels(self) -> torch.Tensor | None:
+        """float32, (patches, values), as the model's processor makes them."""
+        return None if self.raw is None else self.scale.apply(self.raw)
+
+    @property
+    def trained(self) -> torch.Tensor:
+        """float32, (N,): 1 where a token is trained on."""
+        return (self.weights != 0).float()
+
+    def to(self, device: torch.device) -> "Batch":
+        if device.type == "cpu":
+            return self
+        held = {field.name: getattr(self, field.name) for field in fields(self)}
+        moved: dict[str, Any] = {
+            name: value.pin_memory().to(device, non_blocking=True) if isinstance(value, torch.Tensor) else value
+            for name, value in held.items()
+        }
+        return Batch(**moved)
+
+
+def collate(items: Sequence[Item], scale: PixelScale) -> Batch:
+    """Joins samples into one micro-batch."""
+    samples = [item.sample for item in items]
+    lengths = [len(sample.tokens) for sample in samples]
+    tokens = np.concatenate([sample.tokens for sample in samples])
+    counts = [sample.num_completion for sample in samples]
+    ends = np.cumsum(lengths)
+    columns = np.concatenate([np.arange(end - count, end) for end, count in zip(ends, counts, strict=True)])
+    pictures = [picture for sample in samples for picture in sample.pictures]
+    shapes = tuple(picture.grid for picture in pictures)
+    joined = {
+        field.name: torch.from_numpy(np.concatenate([getattr(item.targets, field.name) for item in items]))
+        for field in fields(Targets)
+    }
+    return Batch(
+        packing=Packing(tuple(lengths)),
+        tokens=torch.from_numpy(tokens.astype(np.int64))[None],
+        positions=torch.from_numpy(np.concatenate([sample.positions for sample in samples], axis=1).astype(np.int64))[:, None],
+        shapes=shapes,
+        frames=Packing(tuple(rows * columns for frames, rows, columns in shapes for _ in range(frames))),
+        raw=torch.from_numpy(np.concatenate([p.raw for p in pictures])) if pictures else None,
+        scale=scale,
+        grids=torch.tensor(shapes) if pictures else None,
+        sequences=torch.from_numpy(np.repeat(np.arange(len(samples)), counts)),
+        columns=torch.from_numpy(columns - 1),
+        labels=torch.from_numpy(tokens[columns].astype(np.int64)),
+        temperatures=torch.from_numpy(np.repeat(np.array([s.temperature for s in samples], dtype=np.float32), counts)),
+        **joined,
+    )

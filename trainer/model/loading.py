@@ -1,0 +1,50 @@
+"""Models as they are loaded for training, on every rank."""
+
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForImageTextToText, PreTrainedModel
+
+from schemas.trainer_config import TrainerConfig
+from trainer.engine.deepspeed_config import DeepSpeedConfig
+from trainer.fast_layers.acceleration import accelerate
+from trainer.model.adapter_folder import base_of, holds_adapters, require_adapters
+from trainer.model.adapters import adapt, load_adapters
+from trainer.model.packed_attention import PACKED, register
+
+
+def load_policy(folder: Path, deepspeed: DeepSpeedConfig, trainer: TrainerConfig, *, resume: bool) -> PreTrainedModel:
+    """The model in `folder`: all of its weights are to be trained, or adapters on it, begun anew or continued.
+
+    Raises:
+        ConfigurationError: `folder` was trained with other adapters, or with none.
+        CheckpointCorrupt: the adapters in `folder` cannot be read.
+    """
+    base = base_of(folder)
+    require_adapters(folder, trainer.lora, resume=resume)
+    model = _loaded(base, deepspeed)
+    if trainer.lora.active:
+        adapt(model, trainer.lora, base=base, seed=trainer.seed)
+        if holds_adapters(folder):
+            load_adapters(model, folder)
+    return _prepared(model, deepspeed)
+
+
+def load_model(folder: Path, deepspeed: DeepSpeedConfig) -> PreTrainedModel:
+    """The whole model in `folder`, without adapters: what a critic begins from, and a reference is."""
+    return _prepared(_loaded(folder, deepspeed), deepspeed)
+
+
+def _loaded(folder: Path, deepspeed: DeepSpeedConfig) -> PreTrainedModel:
+    register()
+    model: PreTrainedModel = AutoModelForImageTextToText.from_pretrained(
+        folder, dtype=getattr(torch, deepspeed.dtype), attn_implementation=PACKED
+    )
+    return model
+
+
+def _prepared(model: PreTrainedModel, deepspeed: DeepSpeedConfig) -> PreTrainedModel:
+    accelerate(model)
+    if deepspeed.checkpoints_activations:
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+    return model

@@ -1,0 +1,183 @@
+"""Checkpoints on disk: written whole or not at all, hashed, and complete for a trainer that continues from them.
+
+    <root>/v000003-1f2e3d4c/
+        config.json, tokenizer, processor, model.safetensors   what transformers and vLLM load; or, of adapters,
+        adapter_config.json, adapter_model.safetensors         what peft and vLLM put on the base model
+        trainer/optimizer.safetensors                          the optimizer's state
+        trainer/critic.safetensors                             the critic with its optimizer, where there is one
+        trainer/state.msgpack                                  what was consumed, the replay buffer, counters
+
+No file is a pickle. A folder gets its final name only when everything in it has reached the disk.
+"""
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import msgspec
+
+from schemas.errors import CheckpointCorrupt, ConfigurationError, TrainerError
+from schemas.messages import FileHash
+from trainer.collapse import GuardMemory
+from trainer.episodes.groups import Member
+from trainer.episodes.passes import Position
+from trainer.episodes.replay import ReplayEntry
+from trainer.ports import EngineFiles
+from trainer.versions.retention import Retention
+
+STATE_FILE = "trainer/state.msgpack"
+_ABANDONED_S = 600.0
+_WEIGHT_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".gguf", ".index.json")
+
+
+class TrainerState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a trainer needs besides weights and optimizer to continue as if it had never stopped."""
+
+    version: int
+    position: Position = Position()
+    """Up to where everything on JUDGED was consumed."""
+    num_trajectories: int
+    """Training episodes consumed, trained on or not; once a pass."""
+    num_updates: int
+    replay: tuple[ReplayEntry, ...] = ()
+    """Cloning: what it draws from."""
+    validation: tuple[ReplayEntry, ...] = ()
+    """Cloning: what `val_loss` is measured on."""
+    carried: tuple[Member, ...] = ()
+    """Policy gradients: members of groups that are not complete yet."""
+    guard: GuardMemory = GuardMemory()
+
+
+def write_checkpoint(
+    root: Path, *, base: Path | None, engine: EngineFiles, state: TrainerState
+) -> tuple[Path, tuple[FileHash, ...]]:
+    """Writes one checkpoint; the other files of the model are copied from `base`. Returns its folder and its files.
+
+    `base`: None where the engine's files are adapters, which need no others.
+
+    Raises:
+        TrainerError: the disk is full or cannot be written to.
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        writing = root / f".writing-v{state.version:06d}-{os.getpid()}"
+        shutil.rmtree(writing, ignore_errors=True)
+        (writing / "trainer").mkdir(parents=True)
+        for file in model_files(base) if base is not None else ():
+            shutil.copyfile(file, writing / file.name)
+        engine.write(writing)
+        (writing / STATE_FILE).write_bytes(msgspec.msgpack.encode(state))
+        files = hash_files(writing)
+        _to_disk(writing, files)
+        final = root / f"v{state.version:06d}-{_digest_of_all(files)}"
+        if final.exists():
+            # The same bytes, written by a trainer that died before it could announce them.
+            shutil.rmtree(final)
+        writing.rename(final)
+        _sync(root)
+    except OSError as error:
+        raise TrainerError(f"the checkpoint cannot be written to {root} ({error.strerror}): free some space there") from error
+    return final, files
+
+
+def model_files(base: Path) -> list[Path]:
+    """The files of a model folder that are not weights: configuration, tokenizer, processor."""
+    return sorted(file for file in base.iterdir() if file.is_file() and not file.name.endswith(_WEIGHT_SUFFIXES))
+
+
+def hash_files(folder: Path) -> tuple[FileHash, ...]:
+    """Every file of a folder with its hash, by relative path."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return tuple(
+        FileHash(path=path.relative_to(folder).as_posix(), sha256=_digest(path), num_bytes=path.stat().st_size)
+        for path in files
+    )
+
+
+def _digest_of_all(files: Sequence[FileHash]) -> str:
+    """What a folder's name ends with."""
+    return hashlib.sha256(msgspec.msgpack.encode(files)).hexdigest()[:8]
+
+
+def require_intact(folder: Path) -> None:
+    """Raises `CheckpointCorrupt` when a checkpoint's files are not those that its name was made of."""
+    if _digest_of_all(hash_files(folder)) != folder.name.rpartition("-")[2]:
+        raise CheckpointCorrupt(
+            f"{folder} is not what was written (its files' hash differs): restore it, or take another version"
+        )
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _to_disk(folder: Path, files: Iterable[FileHash]) -> None:
+    for file in files:
+        _sync(folder / file.path)
+    _sync(folder / "trainer")
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def folder_of(uri: str) -> Path:
+    """The folder that a `file://` URI names.
+
+    Raises:
+        ConfigurationError: another scheme.
+    """
+    parsed = urlparse(uri)
+    if parsed.scheme != "file":
+        raise ConfigurationError(f"the checkpoint is at {uri}: the trainer continues from folders (file://) only")
+    return Path(unquote(parsed.path))
+
+
+def verify(folder: Path, files: Sequence[FileHash]) -> None:
+    """Raises `CheckpointCorrupt` naming the first file that is missing or differs from its recorded hash."""
+    for file in files:
+        path = folder / file.path
+        if not path.is_file():
+            raise CheckpointCorrupt(f"{path} is missing: put it back, or begin a new run")
+        if path.stat().st_size != file.num_bytes or _digest(path) != file.sha256:
+            raise CheckpointCorrupt(f"{path} is not what was written (its hash differs): restore it, or begin a new run")
+
+
+def read_trainer_state(folder: Path) -> TrainerState:
+    """Raises `CheckpointCorrupt` when the file is missing or cannot be read."""
+    try:
+        return msgspec.msgpack.decode((folder / STATE_FILE).read_bytes(), type=TrainerState)
+    except (OSError, msgspec.DecodeError) as error:
+        raise CheckpointCorrupt(f"{folder / STATE_FILE} cannot be read: {error}") from error
+
+
+def holds_optimizer(folder: Path) -> bool:
+    """Whether training can go on from a version's folder, rather than only begin with its weights."""
+    return any(file.name != Path(STATE_FILE).name for file in (folder / "trainer").glob("*"))
+
+
+def prune(root: Path, *, newest: int, retention: Retention) -> None:
+    """Deletes the checkpoints before `newest` that need not be kept, and what was never finished."""
+    if not root.is_dir():
+        return
+    for folder in root.glob("v[0-9]*-*"):
+        if retention.lets_go(version_of(folder), newest=newest):
+            shutil.rmtree(folder, ignore_errors=True)
+    for folder in root.glob(".writing-*"):
+        if time.time() - folder.stat().st_mtime > _ABANDONED_S:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def version_of(folder: Path) -> int:
+    """The version in a checkpoint folder's name."""
+    return int(folder.name[1:].partition("-")[0])

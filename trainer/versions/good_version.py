@@ -1,0 +1,74 @@
+"""Going back: the next version is made of the good one's files, byte for byte, as if a trainer resumed from there."""
+
+import shutil
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import anyio.to_thread
+import msgspec
+
+from bus.ports import Bus
+from bus.subjects import Subjects
+from schemas.errors import CheckpointCorrupt
+from schemas.ids import PolicyVersion
+from schemas.messages import Checkpoint
+from trainer.patience import patiently
+from trainer.versions.checkpoints import STATE_FILE, TrainerState, folder_of, read_trainer_state, verify
+
+
+@dataclass(frozen=True)
+class CopiedFiles:
+    """An `EngineFiles`: what the engine wrote into another version's folder."""
+
+    folder: Path
+    optimizer: bool
+    """False: weights alone. Whatever else the run's base model brought along is not this run's."""
+
+    def write(self, folder: Path) -> None:
+        for file in sorted(path for path in self.folder.rglob("*") if path.is_file()):
+            name = file.relative_to(self.folder)
+            if name.as_posix() == STATE_FILE or (name.parts[0] == "trainer" and not self.optimizer):
+                continue
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, folder / name)
+
+
+@dataclass(frozen=True)
+class GoodVersion:
+    """An announced version, its files verified."""
+
+    checkpoint: Checkpoint
+    folder: Path
+    learnt: TrainerState
+    """As its trainer left it: replay, groups and updates, and nothing of what came after."""
+
+    @classmethod
+    async def read(cls, bus: Bus, subjects: Subjects, version: int) -> "GoodVersion":
+        """Raises `CheckpointCorrupt` when its record or its files are gone."""
+        subject = subjects.checkpoint(PolicyVersion(version))
+        record = await patiently(partial(bus.last, subjects.checkpoints, subject))
+        if record is None or not isinstance(record.message, Checkpoint):
+            raise CheckpointCorrupt(f"version {version}, the last good one, is no longer announced: begin a new run")
+        folder = folder_of(record.message.uri)
+        await anyio.to_thread.run_sync(verify, folder, record.message.files)
+        learnt = TrainerState(version=0, num_trajectories=0, num_updates=0)
+        if version > 0:
+            learnt = await anyio.to_thread.run_sync(read_trainer_state, folder)
+        return cls(record.message, folder, learnt)
+
+    @property
+    def files(self) -> CopiedFiles:
+        return CopiedFiles(self.folder, optimizer=self.checkpoint.version > 0)
+
+    def state_of(self, present: TrainerState) -> TrainerState:
+        """What was learnt as of the good version; what was consumed and counted as of now."""
+        return msgspec.structs.replace(
+            self.learnt,
+            version=present.version,
+            position=present.position,
+            num_trajectories=present.num_trajectories,
+            guard=present.guard,
+            # Groups follow the judgements: the feeder counts on theirs, and members that must not be trained on are left out.
+            carried=present.carried,
+        )
