@@ -20,6 +20,7 @@ import anyio
 from benchmarks.report import RESULTS, Report
 from benchmarks.trainer_drill import BATCH, MOST_MISSES, Drill, Kill, Wanted, opened
 from benchmarks.trainer_moments import Phase
+from benchmarks.trainer_process import stop_forking
 from ops.recipes import objective_names
 from schemas.messages import Checkpoint
 from tests import tiny_models
@@ -109,9 +110,12 @@ async def compare(folder: Path, objective: str, wanted: Sequence[Wanted], *, num
             drills[name] = drill
             found[name] = await drill.run(kills, limit_s=limit_s)
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(run, "undisturbed", ())
-        group.start_soon(run, "disturbed", wanted)
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(run, "undisturbed", ())
+            group.start_soon(run, "disturbed", wanted)
+    finally:
+        stop_forking()
     return Outcome(objective, found["undisturbed"], found["disturbed"], drills["disturbed"].kills)
 
 

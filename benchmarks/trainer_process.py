@@ -6,6 +6,7 @@ What is forked runs `millrace trainer` from its first line, under a process id o
 import multiprocessing
 import os
 import sys
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -26,6 +27,13 @@ def start_trainer(run_dir: Path, name: str) -> BaseProcess:
     process = context.Process(target=_run, args=(str(run_dir), name), name=name)
     process.start()
     return process
+
+
+def stop_forking() -> None:
+    """Ends the process that trainers are forked off, which holds them in memory; the next start makes another."""
+    # There is no public way; the standard library's own tests take this one.
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]
+    resource_tracker._resource_tracker._stop()  # type: ignore[attr-defined]
 
 
 def _run(run_dir: str, name: str) -> None:

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -54,6 +55,13 @@ async def chromium(profile: Path, port: int = 0) -> AsyncIterator[tuple[anyio.ab
             kill(process)
 
 
+def is_free(port: int) -> bool:
+    with socket.socket() as found, suppress(OSError):
+        found.bind(("127.0.0.1", port))
+        return True
+    return False
+
+
 def kill(process: anyio.abc.Process) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -83,7 +91,9 @@ async def play(browser: PlaywrightBrowser) -> None:
 
 
 async def test_killed_in_mid_episode_and_back_on_the_same_port(tmp_path: Path) -> None:
-    async with chromium(tmp_path / "one") as (process, port), PlaywrightBrowser(config(port), EnvConfig()) as browser:
+    # Below the ports of outgoing connections, of which one might take it meanwhile.
+    port = next(port for port in range(21000, 32000) if is_free(port))
+    async with chromium(tmp_path / "one", port) as (process, _), PlaywrightBrowser(config(port), EnvConfig()) as browser:
         await play(browser)
         async with browser.session(OPENING) as session:
             await session.open()
