@@ -207,10 +207,12 @@ class Drill:
 
 
 def drill_config(folder: Path, base: Path, *, objective: str, num_versions: int) -> Config:
+    compares = load_config("update_online", [f"objective={objective}"]).objective_config.group_size > 1
     return load_config(
         "update_online",
         [
             f"objective={objective}",
+            *([f"objective_config.group_size={BATCH // 2}"] if compares else []),
             f"save_path={folder}",
             f"policy_config.base_model={base}",
             "policy_config.top_k=-1",
@@ -251,7 +253,7 @@ async def opened(folder: Path, base: Path, *, objective: str, num_versions: int)
 
 
 def _grouped(index: int, group_size: int) -> Task:
-    """Members of a group one behind the other."""
-    number, member = divmod(index, group_size)
+    """Members of a group one behind the other, the first of a group the last of a batch: it is carried over."""
+    number, member = divmod(index + 1, group_size)
     group = GroupId(f"train-r0000-t{number}")
     return msgspec.structs.replace(train_task(index), group=group, episode=EpisodeId(f"{group}-m{member}"))
