@@ -1,9 +1,13 @@
 """A trainer that dies between writing a version and announcing it, without a process of its own."""
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
 from bus.memory import MemoryBus
 from bus.ports import Expect
 from schemas.messages import AnyMessage, Checkpoint
 from tests.trainer_world import SUBJECTS
+from trainer.loop import Trainer
 
 
 class Killed(BaseException):
@@ -22,3 +26,16 @@ class KilledAtEveryVersion(MemoryBus):
             self._killed_at.add(subject)
             raise Killed
         return await super().append(stream, subject, message, expect=expect)
+
+
+async def run_through_kills(open_trainer: Callable[[], AbstractAsyncContextManager[Trainer]]) -> int:
+    """Starts the trainer again as often as it dies, until its run ends; returns how often it died."""
+    num_kills = 0
+    while True:
+        async with open_trainer() as trainer:
+            try:
+                await trainer.run()
+            except Killed:
+                num_kills += 1
+                continue
+        return num_kills

@@ -14,11 +14,11 @@ from transformers import AutoConfig
 
 from bus.companions import companions
 from bus.memory import MemoryBus
-from bus.ports import Expect
 from schemas.errors import TrainingCollapsed
-from schemas.messages import AnyMessage, Checkpoint
+from schemas.messages import Checkpoint
 from schemas.trainer_config import TrainerConfig
 from tests import tiny_models
+from tests.dying_trainer import KilledAtEveryVersion, run_through_kills
 from tests.trainer_runs import BATCH, published, trainer, weights
 from tests.trainer_world import SUBJECTS, PlainModel, judge, play, settings, small, train_task
 from trainer.engine.training_engine import TrainEngine, open_engine
@@ -34,24 +34,6 @@ _GUARD = TrainerConfig(torch_threads=1, keep_checkpoints=2, max_mismatch=1e9, gu
 
 def engines(folder: Path, resume: bool) -> AbstractContextManager[TrainEngine]:
     return open_engine(folder, settings=settings(algorithm=_FATAL), resume=resume)
-
-
-class KilledAtEveryVersion(MemoryBus):
-    """The trainer dies once before announcing each version: kill -9 for all that it could do about it."""
-
-    def __init__(self) -> None:
-        super().__init__(SUBJECTS)
-        self._survived = {SUBJECTS.checkpoint(0)}  # type: ignore[arg-type]
-
-    async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
-        if isinstance(message, Checkpoint) and subject not in self._survived:
-            self._survived.add(subject)
-            raise Killed
-        return await super().append(stream, subject, message, expect=expect)
-
-
-class Killed(BaseException):
-    pass
 
 
 class Scripted(PlainModel):
@@ -89,18 +71,10 @@ async def policy(bus: MemoryBus, plain: PlainModel, base: Path) -> None:
 
 async def run(bus: MemoryBus, plain: PlainModel, base: Path, root: Path, *, num_iterations: int, config: TrainerConfig) -> int:
     """Until the run is over, however often the trainer dies; returns how often."""
-    num_killed = 0
+    opened = partial(trainer, bus, base, root, num_iterations=num_iterations, config=config, open_engine=engines)
     async with companions(partial(policy, bus, plain, base)):
         with anyio.fail_after(60):
-            while True:
-                opened = trainer(bus, base, root, num_iterations=num_iterations, config=config, open_engine=engines)
-                async with opened as worker:
-                    try:
-                        await worker.run()
-                    except Killed:
-                        num_killed += 1
-                        continue
-                return num_killed
+            return await run_through_kills(opened)
 
 
 async def test_training_returns_to_the_last_good_version_and_goes_on(base: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The trainer offline: passes over stored episodes, what is consumed, what a kill changes (nothing)."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 
 from schemas.errors import MismatchExceeded
 from tests import tiny_models
-from tests.dying_trainer import Killed, KilledAtEveryVersion
+from tests.dying_trainer import KilledAtEveryVersion, run_through_kills
 from tests.trainer_runs import BATCH, played, published, trainer, weights
 from tests.trainer_world import PlainModel
 from trainer.episodes.passes import Position
@@ -48,14 +49,8 @@ async def test_kills_change_no_byte_in_whichever_pass(plain: PlainModel, base: P
     whole, killed = await played(plain, base, NUM_STORED), await played(plain, base, NUM_STORED, KilledAtEveryVersion())
     async with trainer(whole, base, tmp_path / "whole", num_iterations=5, num_stored=NUM_STORED) as worker:
         await worker.run()
-    num_kills = 0
-    while len(await published(killed)) < 6:
-        async with trainer(killed, base, tmp_path / "killed", num_iterations=5, num_stored=NUM_STORED) as worker:
-            try:
-                await worker.run()
-            except Killed:
-                num_kills += 1
-    assert num_kills == 5
+    again_and_again = partial(trainer, killed, base, tmp_path / "killed", num_iterations=5, num_stored=NUM_STORED)
+    assert await run_through_kills(again_and_again) == 5
     once, again = (await published(whole))[-1], (await published(killed))[-1]
     assert (again.judged_seq, again.num_trajectories, again.trainer_step) == (12, 26, once.trainer_step)
     same, other = weights(once), weights(again)

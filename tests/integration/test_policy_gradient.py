@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from bus.memory import MemoryBus
 from schemas.messages import Observation, StepRequest
 from schemas.objective_config import ObjectiveConfig
 from tests import tiny_models
-from tests.dying_trainer import Killed, KilledAtEveryVersion
+from tests.dying_trainer import KilledAtEveryVersion, run_through_kills
 from tests.trainer_runs import ALL_WEIGHTS, BATCH, engines, published, trainer, weights
 from tests.trainer_world import SUBJECTS, PlainModel, judge, member_task, play
 from trainer.engine.training_engine import TrainEngine
@@ -118,14 +119,8 @@ async def test_kills_with_groups_carried_over_change_no_byte(plain: PlainModel, 
     whole, killed = await compared(plain, base), await compared(plain, base, KilledAtEveryVersion())
     async with trainer(whole, base, tmp_path / "whole", num_iterations=2, objective=GRPO) as worker:
         await worker.run()
-    num_kills = 0
-    while len(await published(killed)) < 3:
-        async with trainer(killed, base, tmp_path / "killed", num_iterations=2, objective=GRPO) as worker:
-            try:
-                await worker.run()
-            except Killed:
-                num_kills += 1
-    assert num_kills == 2
+    again_and_again = partial(trainer, killed, base, tmp_path / "killed", num_iterations=2, objective=GRPO)
+    assert await run_through_kills(again_and_again) == 2
     _, middle, last = await published(killed)
     assert len(read_trainer_state(folder_of(middle.uri)).carried) == BATCH
     once = (await published(whole))[-1]
