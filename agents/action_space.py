@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 import msgspec
 
-from schemas.config import ContextConfig
+from schemas.context_config import ContextConfig
 from schemas.messages import ActionKind
 
 GRID = 1000.0

@@ -20,8 +20,9 @@ from agents.engine import ChatMessage
 from agents.page_text import current_page, read_text
 from agents.plain_text import plain, short
 from agents.prompts import system_prompt
-from schemas.config import ContextConfig, ModelConfig
+from schemas.context_config import ContextConfig
 from schemas.messages import ActionEffect, Observation, Picture, StepRequest, Task
+from schemas.model_config import ModelConfig
 
 _MAX_LINE = 160
 _MAX_URL = 200
@@ -91,7 +92,9 @@ def build_window(
     for index, round_ in enumerate(shown, start=first):
         last = history[index - 1] if index else None
         messages.append(_user(opening, round_.observation, last, read_text(round_.observation, earlier=True)))
-        messages.append(ChatMessage("assistant", (plain(without_thinking(round_.step.response)),)))
+        said = round_.step.response
+        kept = without_thinking(said) if model.model_type == "qwen3-think" else said
+        messages.append(ChatMessage("assistant", (plain(kept),)))
         opening = ""
     messages.append(_user(opening, current, history[-1] if history else None, current_page(current, context)))
     return Window(messages=tuple(messages), pictures=(*(round_.observation.step for round_ in shown), current.step))

@@ -5,10 +5,10 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol, Self, runtime_checkable
 
 from schemas.ids import PolicyVersion
-from schemas.messages import Observation, Picture, VersionSpan
+from schemas.messages import Observation, Picture, TokenUsage, VersionSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,8 @@ class Generation:
     temperature: float = 1.0
     num_dropped: int = 0
     """Rounds that were left out of the request's front, so that prompt and answer fit."""
+    usage: TokenUsage | None = None
+    """Of an endpoint that hides its tokens and counts them."""
 
 
 class Engine(AbstractAsyncContextManager["Engine"], Protocol):
@@ -102,6 +104,15 @@ class Engine(AbstractAsyncContextManager["Engine"], Protocol):
         Raises:
             EngineFailed: the weights could not be loaded; the engine's state is unknown.
         """
+        ...
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """An engine that can say how full it is."""
+
+    def gauges(self) -> dict[str, float]:
+        """For the worker's heartbeat; cheap, and safe to call at any time."""
         ...
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from agents.engine import ChatMessage, GenerationRequest
-from schemas.config import PolicyConfig
 from schemas.errors import PromptTooLong
 from schemas.messages import Picture
+from schemas.policy_config import PolicyConfig
 
 
 class Counter(Protocol):

@@ -8,9 +8,9 @@ from typing import Any
 import openai
 
 from agents.engine import ChatMessage, Generation, GenerationRequest, Weightless
-from schemas.config import PolicyConfig
 from schemas.errors import ConfigurationError, PolicyError, PromptTooLong
-from schemas.messages import Picture
+from schemas.messages import Picture, TokenUsage
+from schemas.policy_config import PolicyConfig
 
 _TOO_LONG = ("context_length_exceeded", "input_tokens", "input_text")
 
@@ -19,7 +19,7 @@ class OpenAIEngine(Weightless):
     """Chat completions of `policy_config.base_model` at `policy_config.base_url`; pictures travel as data URLs.
 
     Raises:
-        ConfigurationError: the key's environment variable is not set.
+        ConfigurationError: the key's environment variable is not set, or no model is named.
     """
 
     def __init__(self, policy: PolicyConfig) -> None:
@@ -29,6 +29,8 @@ class OpenAIEngine(Weightless):
                 f"{policy.api_key_env_var} is not set: put the endpoint's key there (any text if it asks for none), "
                 "or name another variable in policy_config.api_key_env_var"
             )
+        if not policy.base_model:
+            raise ConfigurationError("policy_config.base_model is empty: write the name by which the endpoint knows the model")
         self._policy = policy
         # Retries are the queue's work: a second try may go to another worker.
         self._client = openai.AsyncOpenAI(
@@ -116,7 +118,25 @@ def _generation(answer: Any, request: GenerationRequest, temperature: float) -> 
         logprobs=tuple(token.logprob for token in tokens or ()),
         temperature=temperature,
         num_dropped=request.num_dropped,
+        usage=_usage(answer.usage),
     )
+
+
+def _usage(counted: Any) -> TokenUsage | None:
+    """None where the endpoint counts nothing. The client passes on whatever stands there, of whatever type."""
+    if counted is None:
+        return None
+    details = getattr(counted, "prompt_tokens_details", None)
+    return TokenUsage(
+        prompt=_count(counted, "prompt_tokens"),
+        completion=_count(counted, "completion_tokens"),
+        cached=_count(details, "cached_tokens"),
+    )
+
+
+def _count(counted: Any, name: str) -> int:
+    value = getattr(counted, name, None)
+    return value if isinstance(value, int) and 0 <= value < 2**53 else 0
 
 
 def _wire(message: ChatMessage) -> dict[str, object]:

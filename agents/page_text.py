@@ -6,7 +6,7 @@ Invariant: every part is bounded, and says how much of it was left out.
 from collections.abc import Sequence
 
 from agents.plain_text import fitting, plain, short
-from schemas.config import ContextConfig
+from schemas.context_config import ContextConfig
 from schemas.messages import BrowserTab, Element, Observation
 
 _MAX_ELEMENTS = 150

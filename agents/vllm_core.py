@@ -23,11 +23,11 @@ from agents.engine import Generation
 from agents.fitting import max_prompt
 from agents.tokens import PromptTokenizer
 from agents.vllm_adapters import VllmAdapters, adapter_arguments, adapter_spans, require_adapters
-from schemas.config import PolicyConfig
 from schemas.errors import ConfigurationError, PolicyError
 from schemas.ids import PolicyVersion
 from schemas.lora_config import LoraConfig
 from schemas.messages import Picture, VersionSpan
+from schemas.policy_config import PolicyConfig
 
 if TYPE_CHECKING:
     from vllm import SamplingParams
@@ -194,6 +194,17 @@ class VllmCore:
     @property
     def busy(self) -> bool:
         return bool(self._llm.has_unfinished_requests())
+
+    def gauges(self) -> dict[str, float]:
+        """Requests that the scheduler has begun and that wait for it, and the share of the key-value cache that is in use. May
+        be called beside `step`: numbers are only read."""
+        scheduler = self._llm.engine_core.engine_core.scheduler
+        num_running, num_waiting = scheduler.get_request_counts()
+        return {
+            "engine_running": float(num_running),
+            "engine_waiting": float(num_waiting),
+            "kv_cache_share": float(scheduler.get_kv_cache_usage()),
+        }
 
     def step(self) -> "list[RequestOutput]":
         """One step of the engine; what finished in it."""

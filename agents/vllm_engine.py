@@ -100,6 +100,9 @@ class VllmEngine:
     def version(self) -> PolicyVersion:
         return self._version
 
+    def gauges(self) -> dict[str, float]:
+        return self._core.gauges()
+
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._thread.start()

@@ -10,7 +10,7 @@ from agents.weight_fetching import WeightFetcher
 from agents.weight_files import announced_folder, verify_folder
 from bus.ports import Bus
 from bus.subjects import Subjects
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import CheckpointCorrupt
 from schemas.messages import Checkpoint
 

@@ -18,23 +18,27 @@ from anyio.abc import TaskGroup
 
 from agents.action_space import ActionSpace
 from agents.context import Round, Windows
-from agents.engine import Engine, Generation, GenerationRequest
+from agents.engine import Engine, Generation, GenerationRequest, Measured
 from agents.histories import Histories
 from agents.parsing import parse_response
 from agents.seats import Seats, Source
 from agents.weight_sources import WeightSources
 from agents.weights import AnnouncedWeights
 from bus import chain
+from bus.companions import companions
 from bus.handoff import Handoff
 from bus.ports import Bus, Delivery, WorkQueue
 from bus.presence import HEARTBEAT_S, Status
 from bus.settlement import attempt, settle
 from bus.subjects import Subjects
 from bus.topology import step_queue
-from schemas.config import BusConfig, ContextConfig, ModelConfig, PolicyConfig
+from schemas.bus_config import BusConfig
+from schemas.context_config import ContextConfig
 from schemas.errors import ChainConflict, MessageCorrupt, PolicyError
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import AnyMessage, Observation, Split, StepRequest, StepWake
+from schemas.model_config import ModelConfig
+from schemas.policy_config import PolicyConfig
 
 _BACKLOG_PER_SEAT = 2
 """Steps offered by sticky browsers that wait here, a seat; above it any other worker is quicker."""
@@ -53,6 +57,10 @@ class _Tally:
     num_unparsed: int = 0
     num_tokens: int = 0
     load_s: float = 0.0
+    num_running: int = 0
+    """Requests that are with the engine now."""
+    answers_s: float = 0.0
+    """From the wake-up taken to the answer generated, all together."""
 
 
 class PolicyWorker:
@@ -76,6 +84,7 @@ class PolicyWorker:
         self._subjects = subjects
         self._worker = worker
         self._status = status
+        self._drain = status.drain
         self._context = context_config
         self._space = ActionSpace.of(context_config)
         self._model = model_config
@@ -92,6 +101,7 @@ class PolicyWorker:
         }
         # Sources that wait for a message each keep a seat; the engine is full with max_num_seqs all the same.
         self._seats = Seats(policy_config.max_num_seqs + len(Source) - 1)
+        self._max_running = policy_config.max_num_seqs
         self._max_backlog = _BACKLOG_PER_SEAT * policy_config.max_num_seqs
         self._histories = Histories(
             bus,
@@ -102,7 +112,9 @@ class PolicyWorker:
         self._tally = _Tally()
 
     async def run(self) -> None:
-        """Serves until cancelled; begins with the newest announced weights.
+        """Serves until it is cancelled, or drained: then the steps that it has accepted are answered first.
+
+        Begins with the newest announced weights.
 
         Raises:
             EngineFailed: inside an exception group; the worker must be started anew.
@@ -111,21 +123,23 @@ class PolicyWorker:
         if self._engine.takes_weights:
             await weights.catch_up()
         self._status.state = "waiting"
-        async with self._bus.offers(self._subjects.wake(self._worker), self._accept), anyio.create_task_group() as group:
-            if self._engine.takes_weights:
-                group.start_soon(weights.follow)
-            group.start_soon(self._report)
+        beside = (self._report, weights.follow) if self._engine.takes_weights else (self._report,)
+        async with (
+            self._bus.offers(self._subjects.wake(self._worker), self._accept),
+            companions(*beside),
+            anyio.create_task_group() as group,
+        ):
             group.start_soon(self._serve_own)
             for source, queue in self._queues.items():
                 group.start_soon(self._serve, source, queue)
 
     def _accept(self, message: AnyMessage) -> bool:
-        """Takes a step of an episode that is cached here, unless this worker is clearly overloaded."""
+        """Takes a step of an episode that is cached here, unless this worker is clearly overloaded or leaves."""
         if not isinstance(message, StepWake):
             return False
         if message in self._held:
             return True
-        if self._own.num_items >= self._max_backlog:
+        if self._drain.requested or self._own.num_items >= self._max_backlog:
             return False
         self._held.add(message)
         self._own.put(message)
@@ -133,14 +147,17 @@ class PolicyWorker:
 
     async def _serve_own(self) -> None:
         async with anyio.create_task_group() as group:
-            while True:
-                await self._seat_one(Source.OWN, self._own, self._handle_own, group)
+            serve_one = partial(self._seat_one, Source.OWN, self._own, self._handle_own, group)
+            while not self._drain.requested:
+                await self._drain.unless(serve_one)
+            while self._own.num_items:
+                await serve_one()
 
     async def _serve(self, source: Source, queue: WorkQueue) -> None:
         # Nothing waits here without a seat: it would go to another worker after its short ack wait, and be answered twice.
         async with self._bus.work(queue, prefetch=0) as inbox, anyio.create_task_group() as group:
-            while True:
-                await self._seat_one(source, inbox, self._handle, group)
+            while not self._drain.requested:
+                await self._drain.unless(partial(self._seat_one, source, inbox, self._handle, group))
 
     async def _seat_one(
         self, source: Source, items: AsyncIterator[T], handle: Callable[[T], Coroutine[None, None, None]], group: TaskGroup
@@ -183,7 +200,11 @@ class PolicyWorker:
             shortened=windows.shortened,
         )
         begun_at = time.monotonic()
-        generation = await self._engine.generate(request)
+        self._tally.num_running += 1
+        try:
+            generation = await self._engine.generate(request)
+        finally:
+            self._tally.num_running -= 1
         pictures = windows.without(generation.num_dropped).pictures
         step = self._step_request(observation, pictures, generation, begun_at - taken_at, time.monotonic() - begun_at)
         try:
@@ -233,6 +254,7 @@ class PolicyWorker:
             finish_reason=generation.finish_reason,
             queued_s=queued_s,
             generated_s=generated_s,
+            usage=generation.usage,
         )
 
     # weights and heartbeat ----------------------------------------------------------------------------------------------
@@ -255,7 +277,8 @@ class PolicyWorker:
     def _count(self, step: StepRequest) -> None:
         self._tally.num_answered += 1
         self._tally.num_unparsed += not step.parsed
-        self._tally.num_tokens += len(step.completion_tokens)
+        self._tally.num_tokens += step.num_completion
+        self._tally.answers_s += step.queued_s + step.generated_s
 
     async def _report(self) -> None:
         """Keeps the heartbeat's figures fresh; tokens a second are those since the last heartbeat."""
@@ -272,5 +295,10 @@ class PolicyWorker:
                 "answered": float(tally.num_answered),
                 "unparsed_share": tally.num_unparsed / max(tally.num_answered, 1),
                 "load_s": tally.load_s,
+                "answer_s": tally.answers_s / max(tally.num_answered, 1),
+                "slots": float(self._max_running),
+                "running": float(tally.num_running),
+                "backlog": float(self._own.num_items),
+                **(self._engine.gauges() if isinstance(self._engine, Measured) else {}),
             }
             await anyio.sleep(HEARTBEAT_S)

@@ -39,7 +39,7 @@ from bus.subjects import Subjects
 from bus.topology import step_queue
 from ops.logs import quiet_logs
 from ops.streams import create_streams
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId, WorkerId
 from schemas.messages import AnyMessage, Observation, Picture, Split, StepWake, Task
 

@@ -23,7 +23,9 @@ from benchmarks.report import RESULTS
 from browser_workers.browser import Box, Session, View
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.suites.miniwob.suite import MiniWobSuite
-from schemas.config import BrowserConfig, ContextConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.context_config import ContextConfig
+from schemas.env_config import EnvConfig
 from schemas.errors import PolicyError
 from schemas.ids import EpisodeId
 from schemas.messages import Action, ActionKind, Observation

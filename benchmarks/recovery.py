@@ -26,7 +26,8 @@ from ops.checker.ledger import Ledger, read_ledger
 from ops.checker.promises import check
 from ops.checker.waits import Waiting, waits
 from ops.logs import quiet_logs
-from schemas.config import BusConfig, Config
+from schemas.bus_config import BusConfig
+from schemas.config import Config
 from schemas.messages import Role
 
 _LEASES = BusConfig()

@@ -23,7 +23,9 @@ from bus.server import nats_server
 from bus.settlement import settle
 from bus.subjects import Subjects
 from bus.topology import shared_queues, step_queue, streams
-from schemas.config import BrowserConfig, BusConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.bus_config import BusConfig
+from schemas.env_config import EnvConfig
 from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId, WorkerId
 from schemas.messages import Action, Observation, Role, Split, StepRequest, StepWake, Task, Trajectory, VersionSpan
 

@@ -229,6 +229,7 @@ def drill_config(folder: Path, base: Path, *, objective: str, num_versions: int)
             "algorithm_config.gradient_accumulation_steps=1",
             "algorithm_config.learning_rate=1e-3",
             "algorithm_config.warmup_steps=2",
+            "algorithm_config.report_to=none",
             "algorithm_config.num_train_epochs=2",
             "algorithm_config.deepspeed_config_filename=ds_config_cpu_zero1.json",
         ],

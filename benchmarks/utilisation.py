@@ -24,8 +24,8 @@ from ops.checker.ledger import Kind, Link, read_ledger
 from ops.logs import quiet_logs
 from ops.simulation.browser import NAME, Script, SimulatedSuite
 from ops.simulation.draws import generator, spread
-from schemas.config import SimulationConfig
 from schemas.messages import Role, Task
+from schemas.simulation_config import SimulationConfig
 
 _BROWSERS = 2
 _LIMIT_S = 580.0

@@ -31,9 +31,10 @@ from bus.subjects import Subjects
 from bus.topology import shared_queues, streams
 from ops.demo.tiny_model import build_tiny_model
 from ops.logs import quiet_logs
-from schemas.config import BusConfig, PolicyConfig
+from schemas.bus_config import BusConfig
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Checkpoint
+from schemas.policy_config import PolicyConfig
 from trainer.versions.announcements import Announcements
 from trainer.versions.checkpoints import hash_files
 from trainer.versions.weight_publishing import WeightPublisher

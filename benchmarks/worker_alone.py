@@ -6,7 +6,8 @@ from benchmarks.browser_schedule import FORMAT, NUM_STEPS, QUALITY, VIEWPORT, fi
 from benchmarks.player import Player, Timed
 from browser_workers.browser import Opening
 from browser_workers.chromium.browser import PlaywrightBrowser
-from schemas.config import BrowserConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.env_config import EnvConfig
 
 CONFIG = BrowserConfig(viewport_width=VIEWPORT[0], viewport_height=VIEWPORT[1], picture_format=FORMAT, jpeg_quality=QUALITY)
 

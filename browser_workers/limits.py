@@ -9,7 +9,7 @@ from types import TracebackType
 
 import anyio
 
-from schemas.config import HttpPools
+from schemas.env_config import HttpPools
 from schemas.messages import ActionKind
 
 

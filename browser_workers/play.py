@@ -5,7 +5,7 @@ reason and the steps it had); a bus that fails raises, so that the task is playe
 """
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -14,6 +14,7 @@ import anyio
 from browser_workers.asking import Asking
 from browser_workers.browser import Browser, Opening, Session, Solution
 from browser_workers.episode import Act, Ask, Decision, Episode, Finish, Observe, Open
+from browser_workers.phases import Phases
 from bus import chain as chains
 from bus.chain import EpisodeChain
 from bus.companions import companions
@@ -80,15 +81,26 @@ class Play:
     """One attempt at one episode."""
 
     def __init__(
-        self, *, bus: Bus, subjects: Subjects, chain: EpisodeChain, worker: WorkerId, resend_s: float, max_attempts: int
+        self,
+        *,
+        bus: Bus,
+        subjects: Subjects,
+        chain: EpisodeChain,
+        worker: WorkerId,
+        resend_s: float,
+        max_attempts: int,
+        on_step: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_step` is called at every answer that is accepted."""
         self._bus = bus
         self._subjects = subjects
         self._chain = chain
         self._task: Task = chain.task
         self._worker = worker
+        self._on_step = on_step
         self._retryable = chain.attempt < max_attempts
         self._asking = Asking(bus=bus, subjects=subjects, chain=chain, resend_s=resend_s)
+        self._phases = Phases(bus, subjects.phase(worker), chain, worker)
         self._final_state: FinalState | None = None
         self._solution: Solution | None = None
         self._solving: Action | None = None
@@ -239,6 +251,7 @@ class Play:
 
     async def _ask(self, session: Session, ask: Ask, answers: AsyncIterator[Record]) -> Decision:
         observation_seq = await self._show(ask)
+        await self._phases.tell("deciding", ask.step, self._asking.policy)
         began = time.monotonic()
         with anyio.move_on_after(self._episode.deadline - began) as patience:
             async with _alive(session):
@@ -247,6 +260,8 @@ class Play:
         if patience.cancelled_caught:
             return self._episode.timed_out()
         self._note_answer(record, step)
+        self._on_step()
+        await self._phases.tell("acting", ask.step, self._asking.policy)
         return self._episode.answered(step)
 
     async def _show(self, ask: Ask) -> int:

@@ -5,6 +5,7 @@ Invariant: a task is acknowledged only after its trajectory stands on the chain 
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 import anyio
 import structlog
@@ -15,12 +16,15 @@ from browser_workers.intake import Intake
 from browser_workers.play import Play
 from browser_workers.suites.suite import Suite, UnknownWebsite, resolve
 from bus.chain import EpisodeChain, publish_trajectory
+from bus.companions import companions
 from bus.ports import Bus, Delivery, Record
 from bus.presence import Status
 from bus.settlement import settle
 from bus.subjects import Subjects
 from bus.topology import task_queue
-from schemas.config import BrowserConfig, BusConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.bus_config import BusConfig
+from schemas.env_config import EnvConfig
 from schemas.errors import MessageCorrupt
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import EpisodeCancel, Outcome, Split, Task, Trajectory
@@ -29,7 +33,7 @@ _log = structlog.get_logger()
 
 
 class BrowserWorker:
-    """`run` serves until it is cancelled; then every task in hand goes back to the queue."""
+    """`run` serves until it is cancelled, and hands every task back; or drained, and plays what it holds to its end."""
 
     def __init__(
         self,
@@ -63,17 +67,17 @@ class BrowserWorker:
             self._bus.listen(self._subjects.cancel) as cancellations,
             self._bus.work(queues[Split.TRAIN], prefetch=0) as train,
             self._bus.work(queues[Split.EVAL], prefetch=0) as evaluation,
+            companions(partial(self._hear_cancellations, cancellations)),
             anyio.create_task_group() as group,
         ):
-            group.start_soon(self._hear_cancellations, cancellations)
             intake = Intake(train, evaluation, eval_share=self._eval_share)
             for _ in range(self._env_config.server_size):
                 group.start_soon(self._serve, intake)
+            self._status.metrics["slots"] = float(self._env_config.server_size)
             self._status.state = "waiting"
 
     async def _serve(self, intake: Intake) -> None:
-        while True:
-            delivery = await intake.next()
+        while (delivery := await self._status.drain.unless(intake.next)) is not None:
             with self._active():
                 async with settle(self._bus, delivery, self._worker):
                     await self._handle(delivery)
@@ -101,6 +105,7 @@ class BrowserWorker:
             worker=self._worker,
             resend_s=self._resend_s,
             max_attempts=max_attempts,
+            on_step=lambda: self._add("steps_taken", 1),
         )
         if chain.attempt > max_attempts:
             return await play.end(Finish(Outcome.FAILED, error=f"begun {max_attempts} times and never ended"))

@@ -14,7 +14,7 @@ from bus.address import inbox_of
 from bus.duties import Access, duties
 from bus.subjects import Subjects
 from bus.topology import StreamSpec, streams
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 
 __all__ = ["Access", "Grant", "grants"]
 

@@ -11,13 +11,12 @@ from schemas.errors import MessageCorrupt
 _log = structlog.get_logger()
 
 
-async def backlog(bus: Bus, stream: str, subject_filter: str) -> AsyncIterator[Record]:
-    """The records under a filter, oldest first. Corrupt ones are skipped and logged, as a tail does.
+async def backlog(bus: Bus, stream: str, subject_filter: str, *, after_seq: int = 0) -> AsyncIterator[Record]:
+    """The records under a filter behind a sequence, oldest first. Corrupt ones are skipped and logged, as a tail does.
 
     Raises:
         BusUnavailable: the stream cannot be read.
     """
-    after_seq = 0
     while page := await bus.read_bytes(stream, subject_filter, after_seq=after_seq):
         for stored in page:
             try:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bus.ports import WorkQueue
 from bus.subjects import Subjects
 from bus.topology import step_queue, streams, task_queue, trajectory_queue
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError
 from schemas.messages import Split
 
@@ -36,6 +36,21 @@ class Access(enum.StrEnum):
             return cls(name)
         except ValueError:
             raise ConfigurationError(f"there is no key for the role {name!r}: write one of {', '.join(cls)}") from None
+
+
+SERVING = (Access.FEEDER, Access.BROWSER, Access.POLICY, Access.JUDGE, Access.TRAINER, Access.ARCHIVER)
+"""Roles whose workers are micro services: everybody who may look finds them, only the administrator tells them anything."""
+_DISCOVERY_VERBS = ("PING", "INFO", "STATS")
+
+
+def service_name(role: str) -> str:
+    """The name of a role's workers as a NATS micro service."""
+    return f"millrace-{role}"
+
+
+def discovery(name: str, instance: str) -> tuple[str, ...]:
+    """The subjects on which all services, all instances of one, and one instance are asked."""
+    return tuple(f"$SRV.{verb}{whom}" for verb in _DISCOVERY_VERBS for whom in ("", f".{name}", f".{name}.{instance}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +88,9 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
     def heartbeat(role: Access) -> str:
         return f"{run}.heartbeat.{role}.*"
 
+    def asked(role: Access) -> tuple[str, ...]:
+        return (f"{run}.control.{role}.*", *discovery(service_name(role), "*"))
+
     return {
         Access.FEEDER: Duties(
             writes=(
@@ -87,6 +105,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
             reads=(*chains, names.tasks, names.leases),
             tails=(*results, names.heartbeats, names.blocklist),
             hears=(names.lease("feeder"),),
+            answers=asked(Access.FEEDER),
         ),
         Access.BROWSER: Duties(
             writes=(
@@ -96,19 +115,21 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
                 done,
                 *(f"{run}.step.{split.value}.any.>" for split in Split),
                 f"{run}.wake.*",
+                f"{run}.phase.*",
                 trajectory,
                 names.dead(names.tasks),
             ),
             reads=chains,
             works=tuple(task_queue(names, config, split) for split in Split),
             hears=(f"{run}.live.>", names.cancel),
+            answers=asked(Access.BROWSER),
         ),
         Access.POLICY: Duties(
             writes=(heartbeat(Access.POLICY), acted, names.dead(names.steps)),
             reads=(*chains, names.weight_chunks),
             tails=(names.checkpoints,),
             works=tuple(step_queue(names, config, split) for split in Split),
-            answers=(f"{run}.wake.*",),
+            answers=(f"{run}.wake.*", *asked(Access.POLICY)),
         ),
         Access.JUDGE: Duties(
             writes=(
@@ -121,14 +142,17 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
             reads=(*chains, names.trajectories, names.judged),
             tails=(names.calls,),
             works=tuple(trajectory_queue(names, config, rubric) for rubric in rubrics),
+            answers=asked(Access.JUDGE),
         ),
         Access.TRAINER: Duties(
             writes=(heartbeat(Access.TRAINER), checkpoint, f"{run}.weights.*.*"),
             reads=(*chains, names.checkpoints, names.weight_chunks),
             tails=(names.judged,),
             purges=(names.weight_chunks,),
+            answers=asked(Access.TRAINER),
         ),
         Access.MONITOR: Duties(
+            writes=tuple(dict.fromkeys(subject for role in SERVING for subject in discovery(service_name(role), "*"))),
             tails=tuple(spec.name for spec in streams(names, config)),
             hears=(f"{run}.>",),
             inspects=True,
@@ -139,6 +163,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
             reads=(names.leases,),
             tails=(*chains, *results, names.positions),
             hears=(names.lease("archiver"),),
+            answers=asked(Access.ARCHIVER),
         ),
         Access.REPLAYER: Duties(
             writes=(admitted, start, observed, acted, done, trajectory, f"{run}.judged.*.*.*", checkpoint),

@@ -10,10 +10,10 @@ import structlog
 from bus.codec import decode, encode, record_of
 from bus.handoff import Handoff
 from bus.memory_stream import Consumer, MemoryInbox, MemoryTail, Stream, republished
-from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, StoredBytes, WorkQueue
+from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, StoredBytes, StoreStanding, StreamStanding, WorkQueue
 from bus.subjects import Subjects, matches
 from bus.topology import shared_queues, streams
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import BusUnavailable, MessageCorrupt, MessageTooLarge
 from schemas.messages import AnyMessage, DeadLetter
 
@@ -182,7 +182,25 @@ class MemoryBus:
             return None
         later = (held.subject for held in stream.records.values() if held.seq >= consumer.next_seq)
         num_pending = sum(any(matches(wanted, subject) for wanted in queue.subject_filters) for subject in later)
-        return QueueDepth(num_pending, len(consumer.pending), consumer.num_waiting, consumer.num_redelivered)
+        acked_seq = min(consumer.pending, default=consumer.next_seq) - 1
+        return QueueDepth(num_pending, len(consumer.pending), consumer.num_waiting, consumer.num_redelivered, acked_seq)
+
+    async def standing(self, stream: str) -> StreamStanding:
+        owner = self._stream(stream)
+        held = owner.records.values()
+        return StreamStanding(
+            stream=stream,
+            num_messages=len(held),
+            num_bytes=sum(len(record.data) for record in held),
+            last_seq=owner.last_seq,
+            oldest_s=min((record.time_s for record in held), default=0.0),
+            max_messages=max(0, owner.spec.max_msgs),
+            max_bytes=max(0, owner.spec.max_bytes),
+        )
+
+    async def store_standing(self) -> StoreStanding:
+        held = (record for stream in self._streams.values() for record in stream.records.values())
+        return StoreStanding(sum(len(record.data) for record in held), 0)
 
     async def dead_letter(self, letter: DeadLetter) -> None:
         await self.append(self._subjects.advisories, self._subjects.dead(letter.stream), letter)

@@ -113,6 +113,44 @@ class QueueDepth:
     num_in_flight: int
     num_waiting: int
     num_redelivered: int
+    acked_seq: int = 0
+    """Of the stream: everything up to it is acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStanding:
+    """One follower of a stream's leader."""
+
+    server: str
+    is_current: bool
+    is_offline: bool
+    num_behind: int
+    """Operations that it has not applied yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStanding:
+    """How a stream stands. A limit of 0 is none."""
+
+    stream: str
+    num_messages: int
+    num_bytes: int
+    last_seq: int
+    oldest_s: float
+    """Unix seconds of the oldest record; 0: it is empty."""
+    max_messages: int
+    max_bytes: int
+    leader: str | None = None
+    """None: a server without a cluster; empty: no leader is elected."""
+    replicas: tuple[ReplicaStanding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStanding:
+    """What all streams of this run's account take on the server's disk. A limit of 0 is none."""
+
+    num_bytes: int
+    max_bytes: int
 
 
 class Lease(Protocol):
@@ -211,5 +249,9 @@ class Bus(Protocol):
         ...
 
     async def depth(self, queue: WorkQueue) -> QueueDepth | None: ...
+
+    async def standing(self, stream: str) -> StreamStanding: ...
+
+    async def store_standing(self) -> StoreStanding: ...
 
     async def dead_letter(self, letter: DeadLetter) -> None: ...

@@ -1,16 +1,19 @@
 """Presence: a worker says every two seconds what it is doing; a worker that stops saying so ages out by itself."""
 
+import resource
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 import anyio
 import structlog
 
 from bus.companions import companions
+from bus.draining import Drain
 from bus.ports import Bus
 from bus.room import counted
 from bus.subjects import Subjects
@@ -19,12 +22,14 @@ from schemas.ids import WorkerId
 from schemas.messages import Heartbeat, Role
 
 HEARTBEAT_S = 2.0
+_STATM = Path("/proc/self/statm")
+_MIB = 1024 * 1024
 _log = structlog.get_logger()
 
 
 @dataclass
 class Status:
-    """What the next heartbeat says; the worker writes, nobody reads back."""
+    """What the next heartbeat says: the worker writes, nobody reads back; and whether the worker is to leave."""
 
     role: Role
     worker: WorkerId
@@ -33,11 +38,14 @@ class Status:
     metrics: dict[str, float] = field(default_factory=dict)
     awaited: Counter[str] = field(default_factory=Counter)
     """Writers that wait for room, by stream; `bus.room` counts them."""
+    drain: Drain = field(default_factory=Drain)
+    """Where the worker is told to leave, and reads it."""
 
     def heartbeat(self, now: float) -> Heartbeat:
         full = sorted(stream for stream, num_writers in self.awaited.items() if num_writers)
         note = f"waits for room in {', '.join(full)}" if full else self.note
-        return Heartbeat(role=self.role, worker=self.worker, state=self.state, at=now, metrics=dict(self.metrics), note=note)
+        state = "draining" if self.drain.requested else self.state
+        return Heartbeat(role=self.role, worker=self.worker, state=state, at=now, metrics=dict(self.metrics), note=note)
 
 
 @asynccontextmanager
@@ -49,10 +57,22 @@ async def presence(bus: Bus, subjects: Subjects, role: Role, worker: WorkerId) -
             yield status
 
 
+def process_metrics() -> dict[str, float]:
+    """What this process uses itself: resident memory (units of 2**20 bytes), and processor seconds so far."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    found = {"cpu_s": usage.ru_utime + usage.ru_stime}
+    try:
+        pages = int(_STATM.read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return found  # not Linux
+    return found | {"memory_mib": pages * resource.getpagesize() / _MIB}
+
+
 async def _beat(bus: Bus, subjects: Subjects, status: Status) -> None:
     subject = subjects.heartbeat(status.role, status.worker)
     while True:
         try:
+            status.metrics.update(process_metrics())
             await bus.tell(subject, status.heartbeat(time.time()))
         except BusError as error:
             _log.warning("heartbeat_unsent", worker=status.worker, error=str(error))

@@ -94,6 +94,10 @@ class Subjects:
         """Where steps are offered to one policy worker; stored nowhere."""
         return f"{self.run}.wake.{worker}"
 
+    def phase(self, worker: WorkerId) -> str:
+        """Where one browser worker tells the phases of its episodes' steps; stored nowhere."""
+        return f"{self.run}.phase.{worker}"
+
     # an episode's chain -----------------------------------------------------------------------------------------------
 
     def chain(self, episode: EpisodeId) -> str:
@@ -173,6 +177,10 @@ class Subjects:
 
     def heartbeat(self, role: Role, worker: WorkerId) -> str:
         return f"{self.run}.heartbeat.{role.value}.{worker}"
+
+    def control(self, role: Role, worker: WorkerId) -> str:
+        """Where one worker is asked how it stands, and told to leave; stored nowhere."""
+        return f"{self.run}.control.{role.value}.{worker}"
 
     @property
     def cancel(self) -> str:

@@ -25,7 +25,7 @@ from typing import Literal
 
 from bus.ports import WorkQueue
 from bus.subjects import Subjects
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.ids import subject_token
 from schemas.messages import Split
 

@@ -1,7 +1,10 @@
 """The judge worker: every trajectory gets exactly one judgement, whatever the trajectory or the judge came to."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import anyio
 import structlog
@@ -19,7 +22,8 @@ from judges.attempts import rule
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, excluded, undecided
 from judges.shaping import shape
-from schemas.config import BusConfig, EnvConfig
+from schemas.bus_config import BusConfig
+from schemas.env_config import EnvConfig
 from schemas.errors import ChainConflict, MessageCorrupt, MessageTooLarge
 from schemas.ids import WorkerId
 from schemas.judge_config import JudgeConfig
@@ -64,20 +68,36 @@ class JudgeWorker:
         self._counts = dict.fromkeys((verdict.value for verdict in Verdict), 0)
 
     async def run(self) -> None:
-        """Serves until cancelled."""
+        """Serves until it is cancelled, or drained: then what it judges is judged to its end."""
         async with (
             # Nothing waits here unbegun: it would outlast its ack wait, and other workers could have begun it.
             self._bus.work(self._queue, prefetch=0) as inbox,
             anyio.create_task_group() as group,
         ):
+            self._status.metrics |= {"slots": float(self._num_concurrent), "busy": 0.0}
             self._status.state = "waiting"
             for _ in range(self._num_concurrent):
                 group.start_soon(self._serve, inbox)
 
     async def _serve(self, inbox: Inbox) -> None:
-        async for delivery in inbox:
-            async with settle(self._bus, delivery, self._worker):
-                await self._handle(delivery)
+        while (delivery := await self._status.drain.unless(partial(anext, inbox))) is not None:
+            with self._busy():
+                async with settle(self._bus, delivery, self._worker):
+                    await self._handle(delivery)
+
+    @contextmanager
+    def _busy(self) -> Iterator[None]:
+        """Counts a slot; a judge that is paused says that instead."""
+        status = self._status
+        status.metrics["busy"] += 1
+        if status.state == "waiting":
+            status.state = "working"
+        try:
+            yield
+        finally:
+            status.metrics["busy"] -= 1
+            if status.state == "working" and not status.metrics["busy"]:
+                status.state = "waiting"
 
     async def _handle(self, delivery: Delivery) -> None:
         trajectory = delivery.message

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from ops.commands import administration, judging, reading, roles, stored, tasks, whole_runs
+from ops.commands import administration, configuring, judging, launching, reading, roles, stored, tasks, watching, whole_runs
 from ops.commands.listing import Commands, Handler
 from ops.standard_streams import readers_may_leave
 
@@ -13,7 +13,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code: 0 done, 78 a mistake that only a person can mend (its sentence is on stderr), 130 Ctrl-C."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     with readers_may_leave():
-        options = _parsed(given)
+        options = parse(given)
         command: Handler = options.run
         try:
             return command(options)
@@ -21,7 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 130
 
 
-def _parsed(given: list[str]) -> argparse.Namespace:
+def parse(given: list[str]) -> argparse.Namespace:
+    """Raises `SystemExit` for arguments that no command has, after saying so on stderr."""
     options, rest = _parser().parse_known_args(given, argparse.Namespace(given=given))
     # argparse ends a list of overrides at the next option; they may stand anywhere.
     if rest and not (hasattr(options, "overrides") and all("=" in text and not text.startswith("-") for text in rest)):
@@ -40,17 +41,20 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     commands = Commands(parser)
-    for heading, part in (
+    for heading, *parts in (
         ("a whole run on this machine", whole_runs),
         ("one worker of a run, on any machine", roles),
-        ("look into a run", reading),
+        ("settings", configuring),
+        ("workers on several nodes", launching),
+        ("look into a run", watching, reading),
         ("judge again, and compare judges", judging),
         ("store episodes and models", stored),
         ("tasks and their sites", tasks),
         ("administer", administration),
     ):
         commands.heading(heading)
-        part.add_commands(commands)
+        for part in parts:
+            part.add_commands(commands)
     return parser
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from bus.server.cluster_files import ClusterPlan, client_url, server_folder, write_cluster
 from bus.server_binary import OLDEST_OF_CLUSTERS
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.ids import RunName, subject_token
 
 

@@ -1,4 +1,4 @@
-"""Plain mappings to the frozen dataclasses of `schemas.config`, with a sentence for every mistake a person can make.
+"""Plain mappings to the frozen dataclasses of `schemas`, with a sentence for every mistake a person can make.
 
 Values start from the dataclasses' own defaults, so a file names only what it changes.
 """
@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import msgspec
 
+from ops.configuring.names import said_otherwise
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 
@@ -44,6 +45,11 @@ def nearest_key(key: str) -> str:
     return max(known_keys(), key=lambda known: _likeness(key, known))
 
 
+def unknown_key(key: str) -> str:
+    """The sentence for a key that there is not."""
+    return said_otherwise(key) or f"{key} is not a key of the configuration; did you mean {nearest_key(key)}?"
+
+
 def _likeness(key: str, known: str) -> float:
     whole = difflib.SequenceMatcher(None, key, known).ratio()
     last = difflib.SequenceMatcher(None, key.rpartition(".")[2], known.rpartition(".")[2]).ratio()
@@ -65,10 +71,10 @@ def _build(default: _Component, tree: Mapping[str, object], prefix: str) -> _Com
     for name, value in tree.items():
         key = prefix + str(name)
         if name not in hints:
-            raise ConfigurationError(f"{key} is not a key of the configuration; did you mean {nearest_key(key)}?")
+            raise ConfigurationError(unknown_key(_first_leaf(key, value)))
         current = getattr(default, name)
         if not dataclasses.is_dataclass(current):
-            kind = _entry_kind(hints[name])
+            kind = entry_kind(hints[name])
             changes[name] = _leaf(key, value, hints[name]) if kind is None else _entries(key, value, kind)
         elif isinstance(value, Mapping):
             changes[name] = _build(current, value, f"{key}.")
@@ -78,7 +84,15 @@ def _build(default: _Component, tree: Mapping[str, object], prefix: str) -> _Com
     return dataclasses.replace(default, **changes)  # type: ignore[type-var]
 
 
-def _entry_kind(wanted: Any) -> type[Any] | None:
+def _first_leaf(key: str, value: object) -> str:
+    """The first key below an unknown group that another program has; else the group."""
+    if isinstance(value, Mapping):
+        below = (_first_leaf(f"{key}.{name}", inner) for name, inner in value.items())
+        return next((found for found in below if said_otherwise(found)), key)
+    return key
+
+
+def entry_kind(wanted: Any) -> type[Any] | None:
     """The component that each entry of a table of components is."""
     kind = get_args(wanted)[-1] if get_origin(wanted) is dict else None
     return kind if isinstance(kind, type) and dataclasses.is_dataclass(kind) else None
@@ -109,17 +123,17 @@ def _leaf(key: str, value: object, wanted: Any) -> object:
     try:
         return msgspec.convert(value, wanted, strict=True)
     except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{key} is {value!r}: write {_words(wanted)}") from error
+        raise ConfigurationError(f"{key} is {value!r}: write {words_of(wanted)}") from error
 
 
-def _words(wanted: Any) -> str:
+def words_of(wanted: Any) -> str:
     if get_origin(wanted) is Literal:
         return "one of " + ", ".join(str(choice) for choice in get_args(wanted))
     if get_origin(wanted) in (Union, types.UnionType):
-        return " or ".join(_words(choice) for choice in get_args(wanted))
+        return " or ".join(words_of(choice) for choice in get_args(wanted))
     if get_origin(wanted) is tuple:
         return "a list"
     if get_origin(wanted) is dict:
-        return f"names, each with {_words(get_args(wanted)[-1])}"
+        return f"names, each with {words_of(get_args(wanted)[-1])}"
     plain = getattr(wanted, "__supertype__", wanted)
     return _WORDS.get(plain, "null" if plain is type(None) else str(plain))

@@ -5,11 +5,11 @@
         └── inner guard   told by the kernel when the outer guard dies; adopts everything when the command is killed
             └── command   killed by the kernel when the inner guard dies
 
-Both guards run the same loop: pass SIGTERM and SIGINT on to the child (SIGHUP as SIGTERM), kill the child when it outlives
-the grace period (at once on a second signal), and, when the child has ended for any reason, kill and reap every remaining
-descendant before exiting with the child's status (128 + n after signal n). Only the kernel is relied on: `prctl` makes a
-guard the adopter of orphaned descendants and the receiver of its parent's death. Without `prctl` (macOS) one guard kills its
-child's process group, and a killed guard leaves that group behind.
+Both guards run the same loop: pass SIGUSR1, SIGTERM and SIGINT on to the child (SIGHUP as SIGTERM), kill the child when it
+outlives the grace period after any but SIGUSR1 (at once on a second one), and, when the child has ended for any reason, kill
+and reap every remaining descendant before exiting with the child's status (128 + n after signal n). Only the kernel is relied
+on: `prctl` makes a guard the adopter of orphaned descendants and the receiver of its parent's death. Without `prctl` (macOS)
+one guard kills its child's process group, and a killed guard leaves that group behind.
 
 Run as a file, so that nothing but a few standard modules is loaded:
 `python -I -S guard.py [--parent PID] [--grace SECONDS] -- COMMAND...`
@@ -30,6 +30,8 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LINUX = sys.platform == "linux"
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_DRAIN_SIGNAL = signal.SIGUSR1
+_PASSED_ON = (*_STOP_SIGNALS, _DRAIN_SIGNAL)
 
 
 def guard_command(command: Sequence[str], *, parent: int | None = None, grace_s: float = GRACE_S) -> list[str]:
@@ -78,7 +80,7 @@ def _fork(body: Callable[[], int], by: signal.Signals) -> int:
 def _guard(body: Callable[[], int], by: signal.Signals, grace_s: float) -> int:
     """Runs `body` in a child, outlives all of its descendants, and returns its exit status."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    waited = {signal.SIGCHLD, signal.SIGALRM, *(s for s in _STOP_SIGNALS if signal.getsignal(s) != signal.SIG_IGN)}
+    waited = {signal.SIGCHLD, signal.SIGALRM, *(s for s in _PASSED_ON if signal.getsignal(s) != signal.SIG_IGN)}
     for number in waited:
         # Blocked and taken with sigwait, so that no signal can slip in between a check and a wait; a signal that is
         # ignored by default would be thrown away on some systems if it had no handler.
@@ -98,6 +100,8 @@ def _wait(child: int, waited: set[signal.Signals], grace_s: float) -> int:
             status = _reap(child)
             if status is not None:
                 return status
+        elif number == _DRAIN_SIGNAL:
+            os.kill(child, number)  # it leaves by itself, however long that takes
         elif number == signal.SIGALRM or stopping:
             os.kill(child, signal.SIGKILL)
         else:
@@ -165,7 +169,7 @@ def _kill_group(group: int) -> None:
 
 def _execute(command: Sequence[str], guard: int) -> int:
     os.environ[MARKER] = str(guard)
-    for number in (signal.SIGCHLD, signal.SIGALRM, *_STOP_SIGNALS):
+    for number in (signal.SIGCHLD, signal.SIGALRM, *_PASSED_ON):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)  # before unblocking: a signal that waits must end this process, not be lost
     signal.pthread_sigmask(signal.SIG_SETMASK, set())

@@ -43,13 +43,17 @@ def quiet_logs(threshold: int = logging.WARNING) -> Iterator[None]:
 
 
 @contextmanager
-def role_logs(path: Path, *, run: str, role: str, worker: str, stream: TextIO | None = None) -> Iterator[None]:
+def role_logs(
+    path: Path, *, run: str, role: str, worker: str, stream: TextIO | None = None, verbose: bool = False
+) -> Iterator[None]:
     """Logs of this process go to `path`, one JSON object a line; everything goes to a terminal, else warnings and worse.
 
     Args:
         stream: that terminal; without one, stderr.
+        verbose: debug events too, and everything to `stream`, whatever it is.
     """
     stream = stream or sys.stderr
+    lowest = logging.DEBUG if verbose else logging.INFO
     log = BoundedLog(path)
     before = structlog.get_config()
     secrets = [value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name) and len(value) >= 8]
@@ -61,9 +65,9 @@ def role_logs(path: Path, *, run: str, role: str, worker: str, stream: TextIO | 
                 structlog.processors.format_exc_info,
                 _Blot(secrets),
                 _Lines(log),
-                _ForPeople(logging.INFO if stream.isatty() else logging.WARNING),
+                _ForPeople(lowest if verbose or stream.isatty() else logging.WARNING),
             ],
-            wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+            wrapper_class=structlog.make_filtering_bound_logger(lowest),
             logger_factory=structlog.PrintLoggerFactory(stream),
         )
         yield

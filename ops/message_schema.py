@@ -11,7 +11,7 @@ import msgspec
 
 from bus.subjects import Subjects
 from bus.topology import streams
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.ids import RunName
 from schemas.messages import (
     AnyMessage,
@@ -26,6 +26,7 @@ from schemas.messages import (
     Observation,
     Position,
     SiteBlock,
+    StepPhase,
     StepRequest,
     StepWake,
     Task,
@@ -64,6 +65,7 @@ SUBJECTS = (
     SubjectPattern("live.<shard>.<episode>.<attempt>.act.<step>", StepRequest, None),
     SubjectPattern("step.<split>.any.<episode>.<attempt>.<step>", StepWake, "STEPS"),
     SubjectPattern("wake.<worker>", StepWake, None),
+    SubjectPattern("phase.<worker>", StepPhase, None),
     SubjectPattern("trajectory.<split>.<episode>", Trajectory, "TRAJECTORIES"),
     SubjectPattern("judged.<split>.<rubric>.<episode>", Judgement, "JUDGED"),
     SubjectPattern("call.<rubric>.<episode>.<question>.<answer>", JudgeCall, "CALLS"),

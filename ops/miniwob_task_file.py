@@ -8,7 +8,8 @@ from browser_workers.suites.miniwob.suite import MiniWobSuite
 from browser_workers.suites.miniwob.tasks import miniwob_tasks
 from browser_workers.suites.suite import UnknownWebsite
 from ops.task_files import write_tasks
-from schemas.config import BrowserConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.env_config import EnvConfig
 from schemas.errors import ConfigurationError
 
 

@@ -104,17 +104,21 @@ class Quickstart:
         self._began = time.monotonic()
 
     async def run(self) -> Result:
-        self._demo_file.write_text(dump_config(self._demo_config))
         async with local_roles(self._folder) as roles:
-            self.display.statuses = roles.statuses
-            await roles.serve(self.config)
-            await self._prepare(roles)
-            await self._demonstrate(roles)
-            await self._warm_start(roles)
+            await self.prepare(roles)
             setup_seconds = time.monotonic() - self._began
             return await self._learn(roles, setup_seconds)
 
-    async def _prepare(self, roles: LocalRoles) -> None:
+    async def prepare(self, roles: LocalRoles) -> None:
+        """Serves the run, and comes to a policy that was warm-started."""
+        self._demo_file.write_text(dump_config(self._demo_config))
+        self.display.statuses = roles.statuses
+        await roles.serve(self.config)
+        await self._make_material(roles)
+        await self._demonstrate(roles)
+        await self._warm_start(roles)
+
+    async def _make_material(self, roles: LocalRoles) -> None:
         if (self._folder.tasks / "held_out.jsonl").exists() and (self._folder.model / "config.json").exists():
             return
         await self._run_once(roles, "material", "ops.demo.material", "--family", self._family, "--seed", str(self._seed))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ops.configuration import load_config
 from ops.run_folder import RunFolder
-from schemas.config import BusConfig, Config
+from schemas.bus_config import BusConfig
+from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName
 from schemas.messages import Checkpoint

@@ -1,9 +1,15 @@
 """Whether and when a role that ended is started again: a state machine over exit codes and seconds."""
 
 from dataclasses import dataclass, replace
+from signal import SIGUSR1
 
 EXIT_FATAL = 78
 """Exit code of a role whose mistake only a person can mend (sysexits: EX_CONFIG)."""
+
+EXIT_RESTART = 75
+"""Exit code of a worker that left in order to be started anew (sysexits: EX_TEMPFAIL). No crash."""
+_EXIT_DRAINED_EARLY = 128 + SIGUSR1
+"""A worker that was told to leave before it could listen to that: it held nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +47,10 @@ class Restarts:
 
     def after_exit(self, code: int, ran_s: float) -> "tuple[Restarts, Finished | Fatal | Restart]":
         """Decides on one end: exit code (128 + n after signal n) and seconds that the role was up."""
-        if code == 0:
+        if code in (0, _EXIT_DRAINED_EARLY):
             return self, Finished()
+        if code == EXIT_RESTART:
+            return self, Restart(delay_s=0.0)
         if code == EXIT_FATAL:
             return self, Fatal()
         quick = 0 if ran_s >= self.policy.healthy_after_s else self.num_quick_crashes

@@ -31,6 +31,11 @@ def open_output(path: Path) -> BinaryIO:
     return path.open("ab")
 
 
+def exit_code(returncode: int) -> int:
+    """What a process ended with, in one way for guards and their roles: 128 + n after signal n, where Python says -n."""
+    return returncode if returncode >= 0 else 128 - returncode
+
+
 def describe_end(code: int, output: Path) -> str:
     """The last line that a role wrote; without one, what its exit code says."""
     if code > 128:

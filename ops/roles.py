@@ -5,21 +5,24 @@ import zlib
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
 
 from bus.address import ServerAddress
-from bus.jetstream import connect
+from bus.jetstream import JetStreamBus, connect
 from bus.ports import Bus
 from bus.presence import Status, presence
 from bus.server import address_of, server_process
 from bus.server.locate import address_for as locate
 from bus.subjects import Subjects
+from ops.control.service import exit_code, reachable
 from ops.run_folder import RunFolder
 from ops.streams import create_streams
-from schemas.config import BusConfig, Config
+from schemas.bus_config import BusConfig
+from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Role
@@ -47,35 +50,43 @@ class Post:
     status: Status
 
 
-async def run_role(role: Role, run_dir: Path, config: Config, worker: WorkerId) -> None:
-    """Runs one role until it is cancelled or its work is complete."""
+async def run_role(role: Role, run_dir: Path, config: Config, worker: WorkerId) -> int:
+    """Runs one role until it is cancelled, drained, or its work is complete. Returns the exit code."""
     folder = RunFolder(run_dir)
     if role is Role.SERVER:
         await _serve(folder, config)
-        return
+        return 0
     if role is Role.TRAINER and int(os.environ.get("RANK", "0")) > 0:
         from ops.training import follow_rank_0
 
         await follow_rank_0(config)
-        return
+        return 0
     subjects = subjects_of(config)
-    async with join(folder, config, role=role.value, name=worker) as bus, presence(bus, subjects, role, worker) as status:
-        post = Post(folder, config, bus, subjects, worker, status)
-        match role:
-            case Role.FEEDER:
-                await _feed(post)
-            case Role.BROWSER:
-                await _browse(post)
-            case Role.POLICY:
-                await _answer(post)
-            case Role.JUDGE:
-                await _judge(post)
-            case Role.TRAINER:
-                await _train(post)
-            case Role.ARCHIVER:
-                await _archive(post)
-            case _:
-                raise ConfigurationError(f"there is no worker for the role {role.value}")
+    async with (
+        join(folder, config, role=role.value, name=worker) as bus,
+        presence(bus, subjects, role, worker) as status,
+        reachable(bus, subjects, status),
+    ):
+        await _work(role, Post(folder, config, bus, subjects, worker, status))
+    return exit_code(status.drain)
+
+
+async def _work(role: Role, post: Post) -> None:
+    match role:
+        case Role.FEEDER:
+            await post.status.drain.unless(partial(_feed, post))  # it holds nothing that the streams do not say
+        case Role.BROWSER:
+            await _browse(post)
+        case Role.POLICY:
+            await _answer(post)
+        case Role.JUDGE:
+            await _judge(post)
+        case Role.TRAINER:
+            await _train(post)
+        case Role.ARCHIVER:
+            await post.status.drain.unless(partial(_archive, post))  # its next begins behind the last part it wrote
+        case _:
+            raise ConfigurationError(f"there is no worker for the role {role.value}")
 
 
 def subjects_of(config: Config) -> Subjects:
@@ -88,7 +99,7 @@ def runs_of(bus: BusConfig) -> tuple[BusConfig, ...]:
 
 
 @asynccontextmanager
-async def join(folder: RunFolder, config: Config, *, role: str, name: str) -> AsyncIterator[Bus]:
+async def join(folder: RunFolder, config: Config, *, role: str, name: str) -> AsyncIterator[JetStreamBus]:
     """Connects to the run's server or cluster with the key of one role (`bus.access.Access`). Creates nothing.
 
     Raises:

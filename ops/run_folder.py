@@ -30,6 +30,8 @@ class RunFolder:
     samples/        pages of sampled episodes
     weights/        versions that policies here fetched over the bus
     result.json     the figures, when the run has ended
+    report/         what `millrace report` wrote
+    evaluations/    runs of their own, in which versions of this one were evaluated
     rejudge-*.json  what judging again came to, by rubric
     """
 

@@ -13,7 +13,7 @@ from bus.ports import Bus
 from bus.subjects import Subjects
 from bus.topology import step_queue
 from ops.view import Curve, CurvePoint, Figures, VersionMark
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import BusError
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, Split
@@ -97,6 +97,7 @@ class RunState:
             return
         self.num_episodes += 1
         self._judged_at.append(now)
+        self._forget(now)
         if scored is None:
             self.num_unscored += 1
             return
@@ -118,9 +119,12 @@ class RunState:
         return 1.0 - self.num_unparsed / self.num_steps if self.num_steps else None
 
     def episodes_per_s(self, now: float) -> float | None:
+        self._forget(now)
+        return len(self._judged_at) / _SPEED_S if self._judged_at else None
+
+    def _forget(self, now: float) -> None:
         while self._judged_at and now - self._judged_at[0] > _SPEED_S:
             self._judged_at.popleft()
-        return len(self._judged_at) / _SPEED_S if self._judged_at else None
 
     def curve(self, *, bar: float | None, num_expected: int) -> Curve:
         held_out = tuple(

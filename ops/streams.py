@@ -4,7 +4,7 @@ from bus.address import ServerAddress
 from bus.jetstream import Applied, connect, create_topology
 from bus.subjects import Subjects
 from bus.topology import shared_queues, streams
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 
 
 async def create_streams(address: ServerAddress, bus: BusConfig) -> tuple[Applied, ...]:

@@ -5,6 +5,7 @@ in parallel, the server behind them, so that they can hand back what they hold: 
 within 10 s. Should the supervisor itself be killed, the kernel tells every guard.
 """
 
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -19,8 +20,8 @@ import structlog
 from anyio.abc import Process, TaskGroup
 
 from ops.guard import guard_command
-from ops.restarts import Fatal, Finished, RestartPolicy, Restarts
-from ops.role_process import describe_end, millrace_environment, open_output
+from ops.restarts import EXIT_RESTART, Fatal, Finished, Restart, RestartPolicy, Restarts
+from ops.role_process import describe_end, exit_code, millrace_environment, open_output
 from schemas.messages import Role
 
 _log = structlog.get_logger()
@@ -54,6 +55,8 @@ class RoleSpec:
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     """In addition to the supervisor's own environment."""
+    folder: Path | None = None
+    """Where it is started; None: where the supervisor was."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +79,7 @@ class _Kept:
     status: RoleStatus
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     ended: anyio.Event = field(default_factory=anyio.Event)
-    guard_pid: int | None = None
+    guard: Process | None = None
 
     @property
     def is_server(self) -> bool:
@@ -124,13 +127,23 @@ class Supervisor:
         for kept in stopped:
             await kept.ended.wait()
 
+    def drain(self, *names: str) -> None:
+        """Tells these roles, or all but the server when none is named, to finish what they hold and end."""
+        drained = [self._kept[name] for name in names] or [kept for kept in self._kept.values() if not kept.is_server]
+        for kept in drained:
+            if kept.guard is None:
+                kept.scope.cancel()  # it waits to be started again, and holds nothing
+                continue
+            with suppress(ProcessLookupError):
+                kept.guard.send_signal(signal.SIGUSR1)
+
     def pid(self, name: str) -> int | None:
         """Process id of the role itself, below its two guards; None while it is not up."""
-        guard = self._kept[name].guard_pid
+        guard = self._kept[name].guard
         if guard is None:
             return None
         with suppress(psutil.Error):
-            for inner in psutil.Process(guard).children():
+            for inner in psutil.Process(guard.pid).children():
                 for role in inner.children():
                     return role.pid
         return None
@@ -144,12 +157,14 @@ class Supervisor:
                     began = anyio.current_time()
                     code = await self._run(kept)
                     restarts, decision = restarts.after_exit(code, anyio.current_time() - began)
-                    note = describe_end(code, self._output(kept)) if code else ""
+                    note = "" if code in (0, EXIT_RESTART) else describe_end(code, self._output(kept))
                     match decision:
                         case Finished():
                             self._change(kept, state=RoleState.FINISHED, exit_code=code)
                         case Fatal():
                             self._change(kept, state=RoleState.FATAL, note=note, exit_code=code)
+                        case Restart(delay_s=0.0):
+                            continue
                         case _:
                             count = restarts.num_restarts
                             self._change(kept, state=RoleState.WAITING, note=note, exit_code=code, num_restarts=count)
@@ -167,15 +182,16 @@ class Supervisor:
         except OSError as error:
             _log.warning("role_not_started", role_name=kept.spec.name, error=str(error))
             return _EXIT_NOT_STARTED
-        kept.guard_pid = process.pid
+        kept.guard = process
         try:
-            return await process.wait()
+            # A signal may have ended the guard before it could pass it on.
+            return exit_code(await process.wait())
         finally:
             with anyio.CancelScope(shield=True):
                 if process.returncode is None:
                     await self._others_ended(kept)
                     await _end(process, self._grace(kept))
-            kept.guard_pid = None
+            kept.guard = None
 
     async def _open(self, kept: _Kept) -> Process:
         command = guard_command(kept.spec.argv, parent=getpid(), grace_s=self._grace(kept))
@@ -186,6 +202,7 @@ class Supervisor:
                 stdout=output,
                 stderr=output,
                 env={**millrace_environment(), **kept.spec.env},
+                cwd=kept.spec.folder,
                 start_new_session=True,  # the terminal's Ctrl-C goes to the supervisor alone
             )
 

@@ -56,5 +56,7 @@ async def _train(post: "Post", trainer: Trainer, tracking: Tracking) -> None:
         return
     async with companions(rounds.run):
         await trainer.run()
+        if post.status.drain.requested:
+            return
         with anyio.move_on_after(post.config.log_config.last_evaluation_s):
             await rounds.complete()

@@ -1,10 +1,8 @@
 """`millrace watch`: prints a stream of a run as JSON lines, live or to its end."""
 
 import argparse
-import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +15,10 @@ from ops.json_lines import json_lines
 from ops.output_folder import make_output
 from ops.run_folder import RunFolder
 from ops.served import served
+from ops.times import time_of
 from ops.watch_arguments import FILTERS
 from ops.watch_lines import line
 from schemas.errors import ConfigurationError
-
-_AGO = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 async def main(options: argparse.Namespace, run_dir: Path) -> int:
@@ -72,14 +68,12 @@ def start_of(text: str | None, *, whole: bool) -> Start:
         return BEGINNING if text == "beginning" else NEW
     if text.isdigit():
         return After(int(text))
-    try:
-        if ago := _AGO.fullmatch(text):
-            return timedelta(**{_UNITS[ago[2]]: float(ago[1])})
-        return datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError) as error:
+    time = time_of(text)
+    if time is None:
         raise ConfigurationError(
             f"--from {text} says no place: write beginning, new, a sequence, 2026-01-31T12:00, or 10m, 2h, 1d for ago"
-        ) from error
+        )
+    return time
 
 
 async def _opened(options: argparse.Namespace, run_dir: Path, stack: AsyncExitStack) -> AbstractAsyncContextManager[Run]:

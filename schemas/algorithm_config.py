@@ -31,15 +31,27 @@ class AlgorithmConfig:
     """Most tokens of one micro-batch, so that memory does not depend on how long samples are; a longer sample stands alone.
     0: as many as the samples have."""
     gradient_accumulation_steps: int = 4
+    """Micro-batches of each device in one optimizer step."""
     learning_rate: float = 1e-6
+    """Its height; `lr_scheduler_type` says what becomes of it."""
     weight_decay: float = 0.01
+    """Of AdamW."""
     adam_beta2: float = 0.999
+    """Of AdamW; the first moment's is 0.9."""
     max_grad_norm: float = 1.0
+    """Gradients with a larger norm are scaled down to it."""
     num_train_epochs: int = 2
+    """Times that an iteration trains on its samples."""
     warmup_steps: int = 30
-    """Optimizer steps, once a run."""
-    lr_scheduler_type: Literal["constant_with_warmup"] = "constant_with_warmup"
+    """Optimizer steps in which the learning rate rises to its height, once a run."""
+    lr_scheduler_type: Literal["constant_with_warmup", "constant", "linear", "cosine"] = "constant_with_warmup"
+    """What follows the warm-up. `constant` has none; `linear` and `cosine` fall until `lr_scheduler_steps`."""
+    lr_scheduler_steps: int = 0
+    """`linear` and `cosine`: optimizer steps of the run, warm-up included, after which the rate falls no further."""
+    min_lr_ratio: float = 0.0
+    """`linear` and `cosine`: share of the learning rate that is left then."""
     deepspeed_config_filename: str = "ds_config_b200_zero1.json"
+    """One of the shipped DeepSpeed files, `ds_config_{b200,h100,cpu}_zero{1,2,3}.json`, or the path of your own."""
     report_to: str | tuple[str, ...] = "none"
     """Where figures and sampled episodes go besides the run's folder: none, wandb, tensorboard, or several of them (a list, or
     with commas)."""
@@ -68,10 +80,26 @@ class AlgorithmConfig:
             0 <= self.val_split_ratio < 1,
             f"algorithm_config.val_split_ratio is {self.val_split_ratio}: write 0 (none) or a share below 1, as in 0.05",
         )
+        self._require_schedule()
         for name in self.reporters:
             require(
                 name in REPORTERS,
                 f"algorithm_config.report_to has {name!r}: write none, {', '.join(REPORTERS)}, or a list of them",
+            )
+
+    def _require_schedule(self) -> None:
+        falls = self.lr_scheduler_type in ("linear", "cosine")
+        require(0 <= self.min_lr_ratio <= 1, f"algorithm_config.min_lr_ratio is {self.min_lr_ratio}: write 0 to 1")
+        require(
+            not falls or self.lr_scheduler_steps > self.warmup_steps,
+            f"algorithm_config.lr_scheduler_type is {self.lr_scheduler_type}, and lr_scheduler_steps is "
+            f"{self.lr_scheduler_steps}: write the optimizer steps until which it falls, more than warmup_steps",
+        )
+        for name in ("lr_scheduler_steps", "min_lr_ratio"):
+            require(
+                falls or getattr(self, name) == 0,
+                f"algorithm_config.{name} is {getattr(self, name)}, and has no effect where lr_scheduler_type is "
+                f"{self.lr_scheduler_type}: leave it out, or write linear or cosine",
             )
 
     @property

@@ -101,8 +101,11 @@ class QuestionConfig:
     """Who answers one kind of question; what is left empty is as in `openai_config` itself."""
 
     model: str = ""
+    """Empty: that of `openai_config`."""
     openai_api_key_env_var: str = ""
+    """Empty: that of `openai_config`, at the same address."""
     base_url: str = ""
+    """Empty: that of `openai_config`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +128,7 @@ class OpenAIConfig:
     """The rubric judge's OpenAI-compatible endpoints."""
 
     model: str = "gemini-3-flash-preview"
+    """The judges' model, for all kinds of question that name none of their own."""
     openai_api_key_env_var: str = "GEMINI_API_KEY"
     """Environment variable that holds the key; an endpoint on this machine needs none."""
     base_url: str = ""
@@ -149,6 +153,7 @@ class OpenAIConfig:
     temperature: float | None = 0.0
     """null: the endpoint's own, for models that take no other."""
     max_completion_tokens: int = 4096
+    """Tokens of one answer at most."""
     prices: dict[str, Price] = field(default_factory=dict)
     """By model, for accounting and `judge_config.max_cost`."""
 

@@ -15,7 +15,9 @@ class LogConfig:
     wandb_mode: Literal["auto", "online", "offline", "disabled"] = "auto"
     """`auto`: online with a key, offline without."""
     project_name: str = "millrace"
+    """Of the wandb run."""
     entity_name: str = ""
+    """Of the wandb run: a user or team; empty: the key's own."""
     table_every: int = 10
     """Versions from one page of sampled episodes to the next; 0: none."""
     table_episodes: int = 6

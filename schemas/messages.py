@@ -283,6 +283,15 @@ class VersionSpan(Struct, frozen=True):
     version: PolicyVersion
 
 
+class TokenUsage(Struct, frozen=True):
+    """Tokens that an answer took, counted by whoever sampled it."""
+
+    prompt: int
+    """The cached ones included."""
+    completion: int
+    cached: int = 0
+
+
 class StepRequest(Message, frozen=True, tag="act/1"):
     """The policy's answer to one observation: what to do, and everything needed to train on it."""
 
@@ -309,6 +318,17 @@ class StepRequest(Message, frozen=True, tag="act/1"):
     finish_reason: str = "stop"
     queued_s: float = 0.0
     generated_s: float = 0.0
+    usage: TokenUsage | None = None
+    """As an endpoint that hides its tokens counted them."""
+
+    @property
+    def num_prompt(self) -> int:
+        """Tokens, pictures' included."""
+        return self.usage.prompt if self.usage else len(self.prompt_tokens)
+
+    @property
+    def num_completion(self) -> int:
+        return self.usage.completion if self.usage else len(self.completion_tokens)
 
     @property
     def picture_refs(self) -> tuple[RecordRef, ...]:
@@ -324,6 +344,21 @@ class StepWake(Message, frozen=True, tag="wake/1"):
     step: int
     observation_seq: int
     """The observation's sequence in the stream of its shard: the answer is appended behind exactly this."""
+
+
+class StepPhase(Message, frozen=True, tag="phase/1"):
+    """An episode's step is at this phase, told by its browser worker to whoever watches: stored nowhere, and losing it loses
+    nothing."""
+
+    episode: EpisodeId
+    attempt: int
+    step: int
+    phase: Literal["deciding", "acting"]
+    """deciding: its observation waits for the policy; acting: the accepted answer is carried out."""
+    worker: WorkerId
+    """The browser worker."""
+    policy: WorkerId = WorkerId("")
+    """Who answered."""
 
 
 class Timings(Struct, frozen=True):
@@ -604,6 +639,7 @@ AnyMessage = (
     | Observation
     | StepRequest
     | StepWake
+    | StepPhase
     | Trajectory
     | Judgement
     | JudgeCall

@@ -19,6 +19,7 @@ class CriticConfig:
     """Of `gae` and `bi_level_gae`: a value model of its own, begun from `policy_config.base_model`."""
 
     learning_rate: float = 1e-5
+    """Of the critic, with the policy's warm-up and schedule."""
     value_clip: float = 0.2
     """A value may move so far from the old one within an update; 0: as far as it likes."""
     warmup_iterations: int = 0
@@ -55,19 +56,24 @@ class ObjectiveConfig:
     length_normaliser: Literal["none", "per_trajectory", "constant"] = "none"
     """What an episode's advantage is divided by: nothing, its number of steps, or `length_constant` (AsyncWebRL)."""
     length_constant: float = 10.0
+    """Of `length_normaliser: constant`."""
     use_multi_turn_reward: bool = False
     """Rewards count at the steps that earned them (`Judgement.step_rewards`), not at the episode's end."""
     train_on_last_turn: bool = False
     """Only the last step of an episode is trained on."""
     gamma: float = 1.0
+    """Discount from token to token."""
     lam: float = 1.0
+    """`gae` and `bi_level_gae`: how far errors of later values count."""
     high_level_gamma: float = 1.0
     """`bi_level_gae`: discount from turn to turn."""
     negative_advantage_scale: float = 1.0
     """Factor of advantages below zero."""
 
     clip_ratio_low: float = 0.2
+    """How far below 1 a ratio of probabilities counts."""
     clip_ratio_high: float = 0.2
+    """How far above 1 it counts."""
     clip_ratio_c: float = 0.0
     """Dual clip: the loss of a token with a negative advantage is at most so many times its size; 0: off."""
     behaviour_weight_cap: float = 5.0
@@ -77,16 +83,21 @@ class ObjectiveConfig:
     early_stop_imp_ratio: float = 0.0
     """Sequences whose mean ratio is above it contribute nothing; 0: off."""
     entropy_coeff: float = 0.0
+    """The loss is lowered by so many times the entropy."""
     kl_loss_coef: float = 0.0
+    """The loss is raised by so many times the divergence from the reference."""
     kl_loss_type: KlType = "low_var_kl"
+    """How that divergence is estimated: docs/objectives.md has the formulas."""
     kl_reward_coef: float = 0.0
     """Taken off every token's reward, times its divergence from the reference."""
     kl_reward_type: KlType = "kl"
+    """How that divergence is estimated."""
     reference_model: str = ""
     """Folder of the model that divergences are measured from; empty: `policy_config.base_model`."""
     loss_agg_mode: Aggregation = "token-mean"
     """A sequence is one step. `seq-mean-token-sum-norm` divides by `loss_scale_factor` tokens."""
     loss_scale_factor: float = 1024.0
+    """Of `seq-mean-token-sum-norm`."""
     critic: CriticConfig = field(default_factory=CriticConfig)
 
     def __post_init__(self) -> None:

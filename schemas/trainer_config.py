@@ -23,6 +23,7 @@ class TrainerConfig:
     keep_every: int = 0
     """Every so many versions one is kept for good; 0: none."""
     seed: int = 0
+    """Of the order of samples, of what the replay buffer draws, of new adapters and their dropout."""
     torch_threads: int = 0
     """CPU threads of one training process; 0: one on machines of up to four cores (others need them), else torch's choice."""
     picture_cache_mb: int = 512

@@ -15,7 +15,8 @@ from bus.subjects import Subjects
 from ops.archive.archiver import Archiver
 from ops.archive.episodes import EpisodeSource, StoredEpisode, StoredJudgement
 from ops.archive.folder import ArchiveFolder
-from schemas.config import ArchiveConfig, BusConfig
+from schemas.archive_config import ArchiveConfig
+from schemas.bus_config import BusConfig
 from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId, WorkerId
 from schemas.messages import (
     Action,

@@ -24,7 +24,8 @@ from judges.worker import JudgeWorker
 from ops.judging import open_judge
 from ops.roles import Post
 from ops.run_folder import RunFolder
-from schemas.config import BusConfig, Config
+from schemas.bus_config import BusConfig
+from schemas.config import Config
 from schemas.ids import WorkerId
 from schemas.messages import Fact, JudgeCall, Judgement, Outcome, Picture, Role, Task, Trajectory
 from tests.builders import RUN, WORKER, observation, step_request, task

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from browser_workers.browser import Opening
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.site import Documents
-from schemas.config import BrowserConfig
+from schemas.browser_config import BrowserConfig
 from schemas.messages import Action, ActionKind
 
 ORIGIN = "http://pages.test"

@@ -14,7 +14,7 @@ from ops.configuration import load_config
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.ids import RunName
 from schemas.messages import Judgement, Outcome, Trajectory
 from tests.builders import judgement, task

@@ -13,7 +13,8 @@ from bus.memory import MemoryBus
 from bus.presence import Status
 from ops.simulation.training import Counters, SimulatedBuilder, SimulatedTrainEngine, read_counters
 from schemas.algorithm_config import AlgorithmConfig
-from schemas.config import EnvConfig, FeederConfig, PolicyConfig, SimulationConfig
+from schemas.env_config import EnvConfig
+from schemas.feeder_config import FeederConfig
 from schemas.ids import PolicyVersion
 from schemas.log_config import LogConfig
 from schemas.messages import (
@@ -29,6 +30,8 @@ from schemas.messages import (
     VersionSpan,
 )
 from schemas.objective_config import ObjectiveConfig
+from schemas.policy_config import PolicyConfig
+from schemas.simulation_config import SimulationConfig
 from schemas.trainer_config import TrainerConfig
 from tests.builders import RUBRIC, WORKER
 from tests.trainer_world import SUBJECTS
@@ -128,6 +131,7 @@ async def train(
     policy: PolicyConfig = UNCUT,
     feeder: FeederConfig | None = None,
     config: TrainerConfig = DEFAULTS,
+    status: Status | None = None,
 ) -> None:
     """Until so many versions are published; offline when episodes are stored. `feeder`: of a run that has one."""
     base = root / "base"
@@ -139,7 +143,7 @@ async def train(
             subjects=SUBJECTS,
             rubric=RUBRIC,
             worker=WORKER,
-            status=Status(Role.TRAINER, WORKER),
+            status=status or Status(Role.TRAINER, WORKER),
             algorithm=algorithm,
             objective=objective,
             trainer=config,

@@ -5,7 +5,7 @@ from pathlib import Path
 from agents.weight_sources import WeightSources
 from bus.ports import Bus
 from bus.subjects import Subjects
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 
 
 def local_weights(bus: Bus, subjects: Subjects) -> WeightSources:

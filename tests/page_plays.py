@@ -21,7 +21,10 @@ from bus.subjects import Subjects
 from bus.topology import shared_queues, step_queue, streams
 from judges.programmatic.environment import EnvironmentJudge
 from judges.worker import JudgeWorker
-from schemas.config import BrowserConfig, BusConfig, ContextConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.bus_config import BusConfig
+from schemas.context_config import ContextConfig
+from schemas.env_config import EnvConfig
 from schemas.ids import WorkerId
 from schemas.judge_config import JudgeConfig
 from schemas.messages import Action, AnyMessage, Judgement, Observation, Role, Split, StepWake, Task, Trajectory

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from bus.access import Access
-from schemas.config import BusConfig
+from bus.duties import SERVING
+from schemas.bus_config import BusConfig
 from schemas.ids import RunName
 
 CONFIG = BusConfig(run=RunName("r"), num_shards=2)
@@ -54,6 +55,7 @@ def _writes() -> Iterator[Operation]:
     yield _write("a task into the queue", "task.train.e", _F)
     yield _write("a wake-up for any policy worker", "step.train.any.e.1.0", _B)
     yield _write("an offer to one policy worker", "wake.w", _B)
+    yield _write("the phase of a step", "phase.w", _B)
     yield _write("an accepted action, past the chain", "live.1.e.1.act.0")
     yield _write("a trajectory", "trajectory.train.e", _F, _B, _R)
     yield _write("a judgement by the run's rubric", "judged.train.environment_v1.e", _J, _R)
@@ -73,6 +75,8 @@ def _writes() -> Iterator[Operation]:
     for role in (_F, _B, _P, _J, _T, _A):
         yield _write(f"a heartbeat as {role}", f"heartbeat.{role}.w", role)
     yield _write("a heartbeat as server", "heartbeat.server.w")
+    for role in SERVING:
+        yield _ask("write", f"an order to a {role}", f"r.control.{role}.w")
     yield _ask("write", "a subject of another run", "other.task.train.e")
     yield _ask("write", "to the feeder's inbox", "_INBOX_feeder.x.1")
     yield _ask("write", "a notice in the server's name", "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.r_TASKS.browsers_train")
@@ -117,6 +121,14 @@ def _reads() -> Iterator[Operation]:
     yield _ask("read", "a stream of another run", f"{_API}.DIRECT.GET.other_EPISODES0")
 
 
+def _services() -> Iterator[Operation]:
+    for verb in ("PING", "INFO", "STATS"):
+        yield _ask("look", f"{verb} of all services", f"$SRV.{verb}", _M)
+        yield _ask("look", f"{verb} of all judges", f"$SRV.{verb}.millrace-judge", _M)
+        yield _ask("look", f"{verb} of one judge", f"$SRV.{verb}.millrace-judge.i", _M)
+    yield _ask("look", "PING of another kind of service", "$SRV.PING.other")
+
+
 def _queues() -> Iterator[Operation]:
     shared = (("TASKS", "browsers_train", _B), ("STEPS", "policies_eval", _P), ("TRAJECTORIES", "judges_environment_v1", _J))
     for stream, queue, role in shared:
@@ -153,6 +165,7 @@ def _listening() -> Iterator[Operation]:
     yield _hear("to cancellations", "r.cancel", _B, _M)
     yield _hear("to offers", "r.wake.w", _P, _M)
     yield _hear("to tasks", "r.task.>", _M)
+    yield _hear("to the phases of steps", "r.phase.>", _M)
     yield _hear("to chains", "r.ep.1.>", _M, *_OUTSIDE)
     yield _hear("to trajectories", "r.trajectory.>", _F, _M, *_OUTSIDE)
     yield _hear("to judgements", "r.judged.train.>", _F, _T, _M, *_OUTSIDE)
@@ -161,11 +174,14 @@ def _listening() -> Iterator[Operation]:
     yield _hear("to heartbeats", "r.heartbeat.>", _F, _M)
     yield _hear("to the feeder's lease", "r.lease.feeder", _F, _M)
     yield _hear("to positions", "r.position.>", _M, _C, _A)
+    yield _hear("to orders to browsers", "r.control.browser.w", _B, _M)
+    yield _hear("to questions to all services", "$SRV.PING", *SERVING)
+    yield _hear("to questions to judges", "$SRV.INFO.millrace-judge.i", _J)
     yield _hear("to the server's requests", "$JS.API.>")
     yield _hear("to the server's system", "$SYS.>")
 
 
-OPERATIONS = (*_writes(), *_reads(), *_queues(), *_administration(), *_listening())
+OPERATIONS = (*_writes(), *_reads(), *_services(), *_queues(), *_administration(), *_listening())
 
 
 def markdown() -> str:

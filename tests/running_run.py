@@ -9,7 +9,7 @@ from bus.server import nats_server
 from bus.topology import shared_queues, streams
 from ops.configuration import load_config
 from ops.run_folder import RunFolder
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from tests.contract.backends import SUBJECTS
 
 

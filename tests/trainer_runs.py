@@ -12,11 +12,13 @@ import torch
 from bus.memory import MemoryBus
 from bus.presence import Status
 from schemas.algorithm_config import AlgorithmConfig
-from schemas.config import EnvConfig, FeederConfig, PolicyConfig
+from schemas.env_config import EnvConfig
+from schemas.feeder_config import FeederConfig
 from schemas.log_config import LogConfig
 from schemas.lora_config import LoraConfig
 from schemas.messages import Checkpoint, Role
 from schemas.objective_config import ObjectiveConfig
+from schemas.policy_config import PolicyConfig
 from schemas.trainer_config import TrainerConfig
 from tests.builders import RUBRIC, WORKER
 from tests.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from bus.ports import Bus, Record
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import BusUnavailable
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint, FileHash, WeightChunk

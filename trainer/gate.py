@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import structlog
 
-from schemas.config import FeederConfig
+from schemas.feeder_config import FeederConfig
 from schemas.ids import PolicyVersion
 from schemas.messages import RecordRef
 from schemas.trainer_config import TrainerConfig

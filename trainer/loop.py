@@ -7,6 +7,7 @@ altogether online, once a pass over the stored ones offline.
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
@@ -16,10 +17,12 @@ from bus.ports import Bus
 from bus.presence import Status
 from bus.subjects import Subjects
 from schemas.algorithm_config import AlgorithmConfig
-from schemas.config import EnvConfig, FeederConfig, PolicyConfig
+from schemas.env_config import EnvConfig
+from schemas.feeder_config import FeederConfig
 from schemas.ids import WorkerId
 from schemas.messages import Checkpoint
 from schemas.objective_config import ObjectiveConfig
+from schemas.policy_config import PolicyConfig
 from schemas.trainer_config import TrainerConfig
 from trainer.collapse import CollapseGuard
 from trainer.episodes.episode_steps import StepRules, StepStore
@@ -52,7 +55,10 @@ OpenBuilder = Callable[[Path], Builder]
 
 
 class Trainer:
-    """Rank 0 of the training job. `run` returns when `feeder_config.num_iterations` versions are published."""
+    """Rank 0 of the training job.
+
+    `run` returns when `feeder_config.num_iterations` versions are published, or behind the iteration in which it was drained.
+    """
 
     def __init__(
         self,
@@ -112,9 +118,11 @@ class Trainer:
         self._status.state = "loading"
         newest = await self._announcements.begin(self._base)
         self._tracking.resume(await self._announcements.all())
-        while newest.version < self._feeder.num_iterations:
+        while newest.version < self._feeder.num_iterations and not self._status.drain.requested:
             async with self._resumed(newest) as iterations:
                 newest = await self._serve(iterations)
+        if self._status.drain.requested:
+            return
         self._status.state = "finished"
         _log.info("training_finished", worker=self._worker, version=self._feeder.num_iterations)
 
@@ -213,11 +221,17 @@ class Trainer:
             while self._goes_on(iterations) and iterations.state.position.num_passes == begun.num_passes:
                 clock = PhaseClock()
                 self._status.state = "waiting"
-                batch = await intake.batch(
-                    learner.begin(), lambda count: self._status.metrics.update(collected=count, batch=size)
+                collected = partial(
+                    intake.batch, learner.begin(), lambda count: self._status.metrics.update(collected=count, batch=size)
                 )
+                # What was collected so far is read again by whoever resumes: the position is that of the newest version.
+                batch = await self._status.drain.unless(collected)
+                if batch is None:
+                    return
                 clock.end("wait")
                 await iterations.run(batch, clock)
 
     def _goes_on(self, iterations: Iterations) -> bool:
+        if self._status.drain.requested:
+            return False
         return iterations.state.version < self._feeder.num_iterations and not iterations.returned

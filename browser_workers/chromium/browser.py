@@ -20,7 +20,9 @@ from browser_workers.chromium.process.source import source_of
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.limits import Limits
-from schemas.config import BrowserConfig, ContextConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.context_config import ContextConfig
+from schemas.env_config import EnvConfig
 from schemas.errors import PageFailed
 
 _log = structlog.get_logger()

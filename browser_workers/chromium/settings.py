@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from schemas.config import BrowserConfig, ContextConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.context_config import ContextConfig
+from schemas.env_config import EnvConfig
 
 
 def nothing_is_known(host: str) -> str:

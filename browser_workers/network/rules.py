@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from browser_workers.network.addresses import Address, is_loopback, kind, literal
-from schemas.config import BrowserConfig
+from schemas.browser_config import BrowserConfig
 
 _PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _WEB_PORTS = (80, 443)

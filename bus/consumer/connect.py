@@ -19,7 +19,7 @@ from bus.jetstream.link import open_link
 from bus.server.locate import address_for
 from bus.subjects import Subjects
 from bus.topology import NUM_SHARDS
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError, NotPermitted
 from schemas.ids import RunName
 

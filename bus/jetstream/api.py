@@ -34,18 +34,55 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class StreamState(msgspec.Struct, frozen=True):
+    messages: int = 0
+    bytes: int = 0
+    first_ts: str = ""
     last_seq: int = 0
     subjects: dict[str, int] | None = None
 
 
+class StreamLimits(msgspec.Struct, frozen=True):
+    max_msgs: int = -1
+    max_bytes: int = -1
+
+
+class Replica(msgspec.Struct, frozen=True):
+    name: str = ""
+    current: bool = False
+    offline: bool = False
+    lag: int = 0
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    name: str = ""
+    leader: str = ""
+    replicas: tuple[Replica, ...] | None = None
+
+
 class StreamInfo(Response, frozen=True):
     state: StreamState = StreamState()
+    config: StreamLimits = StreamLimits()
+    cluster: Cluster | None = None
     total: int = 0
     limit: int = 0
 
 
+class AccountLimits(msgspec.Struct, frozen=True):
+    max_storage: int = -1
+
+
+class AccountInfo(Response, frozen=True):
+    storage: int = 0
+    limits: AccountLimits = AccountLimits()
+
+
+class SequencePair(msgspec.Struct, frozen=True):
+    stream_seq: int = 0
+
+
 class ConsumerInfo(Response, frozen=True):
     name: str = ""
+    ack_floor: SequencePair = SequencePair()
     num_pending: int = 0
     num_ack_pending: int = 0
     num_redelivered: int = 0

@@ -15,16 +15,18 @@ from bus.jetstream.api import ApiError, StreamInfo, ask
 from bus.jetstream.append import Appender
 from bus.jetstream.lease import Leasing, hold_lease
 from bus.jetstream.link import Link, NoAnswer, NoResponder, open_link
+from bus.jetstream.micro import MicroService, served
 from bus.jetstream.offers import offer, offers
 from bus.jetstream.patience import Patience
 from bus.jetstream.read import Reader, unix_seconds
+from bus.jetstream.standing import standing_of
 from bus.jetstream.streams import Streams
 from bus.jetstream.tail import tail
 from bus.jetstream.work import work
-from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, StoredBytes, WorkQueue
+from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, StoredBytes, StoreStanding, StreamStanding, WorkQueue
 from bus.subjects import Subjects
 from bus.topology import StreamSpec, streams
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import BusUnavailable, MessageCorrupt
 from schemas.messages import AnyMessage, DeadLetter
 
@@ -126,6 +128,22 @@ class JetStreamBus:
     def offers(self, subject_filter: str, accept: Callable[[AnyMessage], bool]) -> AbstractAsyncContextManager[None]:
         return offers(self._link, subject_filter, accept)
 
+    def serve(self, service: MicroService) -> AbstractAsyncContextManager[None]:
+        """While open, this process is found and asked as a NATS micro service."""
+        return served(self._link, service)
+
+    async def ask(self, subject: str, question: bytes, *, timeout_s: float) -> bytes | None:
+        """What the endpoint there answers; None: nobody is there.
+
+        Raises:
+            BusUnavailable: somebody is there and does not answer in time.
+            NotPermitted: this key may not ask there.
+        """
+        try:
+            return (await self._link.request(subject, question, timeout_s=timeout_s)).data
+        except NoResponder:
+            return None
+
     def lease(self, name: str, *, ttl_s: float) -> AbstractAsyncContextManager[Lease]:
         subject = self._subjects.lease(name)
         return hold_lease(Leasing(self._link, self._reader, self._appender, self._subjects.leases, subject, ttl_s))
@@ -134,7 +152,16 @@ class JetStreamBus:
         info = await self._streams.consumer(queue.stream, queue.name)
         if info is None:
             return None
-        return QueueDepth(info.num_pending, info.num_ack_pending, info.num_waiting, info.num_redelivered)
+        return QueueDepth(
+            info.num_pending, info.num_ack_pending, info.num_waiting, info.num_redelivered, info.ack_floor.stream_seq
+        )
+
+    async def standing(self, stream: str) -> StreamStanding:
+        return standing_of(stream, await self._streams.info(stream))
+
+    async def store_standing(self) -> StoreStanding:
+        account = await self._streams.account()
+        return StoreStanding(account.storage, max(0, account.limits.max_storage))
 
     async def dead_letter(self, letter: DeadLetter) -> None:
         await self.append(self._subjects.advisories, self._subjects.dead(letter.stream), letter)

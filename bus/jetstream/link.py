@@ -27,6 +27,7 @@ from nats.aio.subscription import Subscription
 
 from bus.address import ServerAddress
 from bus.companions import companions
+from bus.jetstream.nearest import nearest_first
 from schemas.errors import BusError, BusUnavailable, ConfigurationError, MessageTooLarge, NotPermitted
 
 _log = structlog.get_logger()
@@ -119,10 +120,12 @@ class Link:
         encryption = _encryption(self._address)
         self._key_refused = False
         credentials = str(self._address.credentials_file) if self._address.credentials_file else None
+        servers = await nearest_first(self._address.urls)
         try:
             with anyio.fail_after(_CONNECT_S):
                 await client.connect(
-                    servers=self._address.url.split(","),
+                    servers=servers,
+                    dont_randomize=True,
                     name=self._name,
                     error_cb=self._note_error,
                     disconnected_cb=self._lost,

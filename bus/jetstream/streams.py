@@ -6,7 +6,17 @@ from typing import Any, TypeVar
 
 import structlog
 
-from bus.jetstream.api import CONSUMER_NOT_FOUND, STREAM_NOT_FOUND, ApiError, ConsumerInfo, Purged, Response, StreamInfo, ask
+from bus.jetstream.api import (
+    CONSUMER_NOT_FOUND,
+    STREAM_NOT_FOUND,
+    AccountInfo,
+    ApiError,
+    ConsumerInfo,
+    Purged,
+    Response,
+    StreamInfo,
+    ask,
+)
 from bus.jetstream.link import Link
 from bus.jetstream.patience import Missing, Patience, persevere
 
@@ -32,6 +42,12 @@ class Streams:
             return await self._info(stream, body)
 
         return await persevere(self.link, f"asking for stream {stream}", self.patience, attempt)
+
+    async def account(self) -> AccountInfo:
+        async def attempt() -> AccountInfo:
+            return await self._ask("INFO", None, AccountInfo)
+
+        return await persevere(self.link, "asking for the account", self.patience, attempt)
 
     async def purge(self, stream: str, subject_filter: str) -> int:
         """Removes every record under a filter; returns how many the last attempt found."""

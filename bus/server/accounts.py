@@ -14,11 +14,11 @@ from bus.access import Access, Grant, covers, grants
 from bus.address import inbox_of
 from bus.server.keys import KeyRing
 from bus.subjects import Subjects
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.ids import RunName
 
 _RESPONSES = '{ max: 1, expires: "1m" }'
-_IN_PARTS = {"$JS.API.DIRECT.GET.": "10s", "$JS.API.CONSUMER.MSG.NEXT.": "40s"}
+_IN_PARTS = {"$JS.API.DIRECT.GET.": "10s", "$JS.API.CONSUMER.MSG.NEXT.": "40s", "$SRV.": "10s"}
 """Requests that are answered by several messages, and for how long: the server cannot know which is the last, and keeps some
 2.5 KB for each request until then (two minutes if it is not told; a pull of ours expires after half a minute)."""
 
@@ -37,7 +37,7 @@ class User:
 
     @property
     def tells(self) -> tuple[str, ...]:
-        """What it publishes to its fellows, rather than asks of the server."""
+        """What it publishes to its fellows, rather than asks of the server or of services."""
         return tuple(subject for subject in self.grant.publish if not subject.startswith("$"))
 
     @property
@@ -75,7 +75,10 @@ def access_of(config: BusConfig, keys: KeyRing) -> RunAccess:
 
 def accounts_text(run: RunAccess) -> Iterator[str]:
     """The run's own account, then one a role."""
-    answerers = {subject: run.account(user.role) for user in run.roles for subject in user.asked_on}
+    answerers: dict[str, list[str]] = {}
+    for user in run.roles:
+        for subject in user.asked_on:
+            answerers.setdefault(subject, []).append(run.account(user.role))
     services = dict.fromkeys(subject for user in run.roles for subject in user.grant.publish if subject not in answerers)
     streams = dict.fromkeys(subject for user in run.roles for subject in user.hears)
     yield f"  {quoted(run.run)} {{"
@@ -85,12 +88,15 @@ def accounts_text(run: RunAccess) -> Iterator[str]:
     yield from (_service_export(subject) for subject in services)
     yield from (f"      {{ stream: {quoted(subject)} }}" for subject in streams)
     yield "    ]"
+    yield "    imports: ["
+    yield from (_import("service", account, subject) for subject, accounts in answerers.items() for account in accounts)
+    yield "    ]"
     yield "  }"
     for user in run.roles:
         yield from _role_account(run, user, answerers)
 
 
-def _role_account(run: RunAccess, user: User, answerers: dict[str, str]) -> Iterator[str]:
+def _role_account(run: RunAccess, user: User, answerers: dict[str, list[str]]) -> Iterator[str]:
     yield f"  {quoted(run.account(user.role))} {{"
     yield f"    users: [ {{ nkey: {user.public_key}, permissions: {{"
     yield f"      publish: {{ allow: {listed(user.grant.publish)} }}"
@@ -99,12 +105,13 @@ def _role_account(run: RunAccess, user: User, answerers: dict[str, str]) -> Iter
         yield f"      allow_responses: {_RESPONSES}"
     yield "    } } ]"
     yield "    exports: ["
-    yield from (f"      {{ service: {quoted(subject)} }}" for subject in user.asked_on)
+    yield from (_service_export(subject) for subject in user.asked_on)
     yield from (f"      {{ stream: {quoted(subject)} }}" for subject in user.tells)
     yield "    ]"
     yield "    imports: ["
     for subject in user.grant.publish:
-        yield _import("service", answerers.get(subject, run.run), subject)
+        for account in answerers.get(subject, [run.run]):
+            yield _import("service", account, subject)
     for subject in user.hears:
         yield _import("stream", run.run, subject)
     # Of two that write and hear the same neither is told by the other (the server refuses the cycle): their tails look anyhow.

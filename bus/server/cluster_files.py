@@ -21,7 +21,7 @@ from bus.server.accounts import RunAccess, access_of
 from bus.server.keys import KeyRing, write_private
 from bus.server.text import ClusterLink, ServerSettings, TlsFiles, server_text
 from bus.server_binary import OLDEST_OF_CLUSTERS
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError
 
 _EVERYWHERE = "0.0.0.0"  # noqa: S104 - never without TLS and credentials: `ServerSettings` refuses that

@@ -30,7 +30,7 @@ from bus.server.ports import free_port, is_free
 from bus.server.process import last_words, start, stop, wait_ready
 from bus.server.text import LOOPBACK, ServerSettings, server_text
 from bus.server_binary import find_binary
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName
 

@@ -27,7 +27,7 @@ from bus.server.ports import free_port
 from bus.server.process import start, stop, wait_ready
 from bus.server.text import LOOPBACK, ClusterLink, ServerSettings, TlsFiles, server_text
 from bus.server_binary import ServerBinary, find_binary
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.ids import RunName
 
 _ASK_S = 10.0

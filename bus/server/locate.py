@@ -6,7 +6,7 @@ from bus.access import Access
 from bus.address import ServerAddress, inbox_of
 from bus.server.embedded import address_of
 from bus.server.keys import read_seed, require_private
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 
 
 def address_for(server: Path, bus: BusConfig, role: str) -> ServerAddress:

@@ -15,7 +15,7 @@ from bus.server.accounts import access_of
 from bus.server.embedded import address_of, served_runs
 from bus.server.keys import KeyRing, write_private
 from bus.server.text import with_accounts
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import BusUnavailable
 
 _ANSWER_S = 10.0

@@ -15,6 +15,7 @@ LOOPBACK = "127.0.0.1"
 _FIRST_WITH_ACK_FLAG = (2, 14)
 _SYSTEM = "$SYS"
 """No run can have this name."""
+_ROUTE_PING, _ROUTE_PINGS = "3s", 2
 _ACCOUNTS = "accounts {"
 
 
@@ -126,5 +127,8 @@ def _cluster(link: ClusterLink, tls: TlsFiles | None) -> Iterable[str]:
     yield f"  authorization {{ user: {quoted(link.user)}, password: {quoted(link.password)}, timeout: 10 }}"
     if tls is not None:
         yield f"  {_tls(tls, verify=True)}"
+    # A server that was cut off without a word still counts as one of those who may answer a read, until its routes are closed:
+    # two minutes and more if the others do not ask sooner.
+    yield f"  ping_interval: {quoted(_ROUTE_PING)}, ping_max: {_ROUTE_PINGS}"
     yield f"  routes: {listed(tuple(f'{scheme}://{credentials}@{peer}' for peer in link.peers))}"
     yield "}"

@@ -20,7 +20,8 @@ from ops.archive.folder import ArchiveFolder
 from ops.archive.following import Follower
 from ops.archive.keeping import EpisodeKeeper, JudgementKeeper
 from ops.archive.stream_source import present_end
-from schemas.config import ArchiveConfig, BusConfig
+from schemas.archive_config import ArchiveConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import ArchiveError, BusUnavailable
 
 _log = structlog.get_logger()

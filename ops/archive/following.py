@@ -13,7 +13,7 @@ from ops.archive.folder import ArchiveFolder, Gap, PartFolder
 from ops.archive.keeping import Keeper
 from ops.archive.part_buffer import PartBuffer
 from ops.archive.tables import encode_part
-from schemas.config import ArchiveConfig
+from schemas.archive_config import ArchiveConfig
 from schemas.errors import ArchiveError, MessageCorrupt
 
 _log = structlog.get_logger()

@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ops.archive.archive_source import ArchiveSource
 from ops.archive.episodes import EpisodeSource
 from ops.archive.folder import ArchiveFolder
 from ops.archive.stream_source import StreamSource
 from ops.configuration import load_config
+from ops.extras import require_extra
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
@@ -36,6 +36,9 @@ async def open_source(path: Path, *, name: str) -> AsyncIterator[Opened]:
     """
     archive = ArchiveFolder(path)
     if archive.is_archive:
+        require_extra("pyarrow", "archive")
+        from ops.archive.archive_source import ArchiveSource
+
         yield Opened(ArchiveSource(archive), load_config(archive.config), archive)
         return
     run = RunFolder(path)

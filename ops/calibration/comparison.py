@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-from ops.calibration.statistics import Confusion, Share
+from ops.calibration.statistics import Confusion
 from ops.judge_spending import Spending, spent
+from ops.shares import Share
 from schemas.ids import EpisodeId
 from schemas.messages import Judgement, StageVerdict, Verdict
 

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from ops.calibration.comparison import UNJUDGED, UNLABELLED, Disagreement
 from ops.calibration.report import Calibration
-from ops.calibration.statistics import Share
 from ops.judge_spending import spending_rows
+from ops.shares import Share
 from schemas.messages import Verdict
 
 _WORDS = (*(verdict.value for verdict in Verdict), UNJUDGED, UNLABELLED)

@@ -8,7 +8,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ops.calibration.report import Calibration
-from ops.calibration.statistics import Confusion, Share
+from ops.calibration.statistics import Confusion
+from ops.shares import Share
 
 _RIGHT, _WRONG, _POINT = "#2e8b3d", "#c0392b", "#1b7f9e"
 _EMPTY = "#f2f2f2"

@@ -4,8 +4,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ops.calibration.comparison import UNJUDGED, UNLABELLED, Comparison
-from ops.calibration.statistics import Share
 from ops.judge_spending import Spending
+from ops.shares import share_json
 from schemas.ids import EpisodeId
 
 
@@ -50,11 +50,6 @@ class Calibration:
             "unknown": list(self.unknown),
             "disagreements": [asdict(one) for one in found.disagreements],
         }
-
-
-def share_json(share: Share) -> dict[str, Any]:
-    """`interval`: 95 %."""
-    return {"count": share.count, "number": share.number, "value": share.value, "interval": share.interval}
 
 
 def spending_json(spending: Spending) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import psutil
 from ops.chaos.faults import Durations, FaultKind
 from ops.chaos.proxy import TcpProxy
 from ops.run_folder import RunFolder
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.messages import Role
 
 KINDS = (FaultKind.KILL, FaultKind.STOP, FaultKind.EXPIRE, FaultKind.KILL_SERVER, FaultKind.STOP_SERVER)

@@ -13,7 +13,7 @@ from bus.server.local_cluster import ClusterServer, LocalCluster, local_cluster
 from ops.run_folder import RunFolder
 from ops.streams import create_streams
 from ops.supervisor import Supervisor
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import BusError
 
 _LOOK_S = 0.1

@@ -7,7 +7,7 @@ first read must have its outputs at the second, however much happens in between.
 from bus.ports import Bus
 from bus.subjects import Subjects
 from bus.topology import trajectory_queue
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import BusUnavailable
 
 

@@ -1,11 +1,12 @@
 """How long anybody waited for anybody else, from the times at which the server stored the records. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
 from ops.checker.ledger import Kind, Ledger
+from ops.spread import quantile
 
 
 class Waiting(Enum):
@@ -71,12 +72,7 @@ def figures(found: Iterable[Wait]) -> WaitFigures:
         return WaitFigures()
     return WaitFigures(
         num_waits=len(seconds),
-        p50_s=_quantile(seconds, 0.5),
-        p99_s=_quantile(seconds, 0.99),
+        p50_s=quantile(seconds, 0.5),
+        p99_s=quantile(seconds, 0.99),
         max_s=seconds[-1],
     )
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that at least `share` of the values do not exceed."""
-    return ordered[max(0, -int(-len(ordered) * share // 1) - 1)]

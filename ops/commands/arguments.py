@@ -18,9 +18,14 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
 
 def add_joining(parser: argparse.ArgumentParser) -> None:
     """What `ops.commands.execution.joined_run` reads."""
+    add_run(parser)
+    add_overrides(parser)
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """What `joined_run` reads, but for the overrides."""
     parser.add_argument("--run-dir", type=Path, metavar="DIR", help=f"folder of the run (default: {RUN_DIR})")
     parser.add_argument("--config", metavar="RECIPE", help="recipe or .yaml file; without it, the run's stored configuration")
-    add_overrides(parser)
 
 
 def add_worker(parser: argparse.ArgumentParser) -> None:

@@ -50,17 +50,22 @@ def guarded(command: Handler) -> Handler:
 
 def joined_run(options: argparse.Namespace) -> "tuple[RunFolder, Config]":
     """The run's folder and this worker's configuration: with `--config` a folder without a run becomes one."""
-    from ops.configuration import load_config
+    import structlog
+
+    from ops.configuration import loaded
     from ops.run_folder import RunFolder
 
     if options.config is None:
         folder = RunFolder((options.run_dir or RUN_DIR).resolve())
         return folder, folder.load(options.overrides)
-    config = load_config(options.config, options.overrides)
-    folder = RunFolder((options.run_dir or Path(config.save_path)).resolve())
-    config = replace(config, save_path=str(folder.path))
+    found = loaded(options.config, options.overrides)
+    folder = RunFolder((options.run_dir or Path(found.config.save_path)).resolve())
+    config = replace(found.config, save_path=str(folder.path))
     if not folder.config.exists():
         folder.create(config)
+        if found.notes:
+            keys, look = " ".join(note.key for note in found.notes), f"millrace config {options.config}"
+            structlog.get_logger().warning("keys_without_effect", keys=keys, see=look)
     return folder, config
 
 

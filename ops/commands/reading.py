@@ -1,4 +1,4 @@
-"""The commands that look into a run: audit, watch, schema, dead-letters, blocklist."""
+"""The commands that read a run's records: audit, watch, schema, dead-letters, blocklist."""
 
 import argparse
 from pathlib import Path

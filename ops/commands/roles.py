@@ -37,8 +37,13 @@ async def serve(options: argparse.Namespace) -> int:
 
     folder, config = joined_run(options)
     worker = WorkerId(subject_token(worker_name(options), what="worker name"))
-    with role_logs(log_path(folder.logs, options.role, worker), run=config.bus_config.run, role=options.role, worker=worker):
+    with role_logs(
+        log_path(folder.logs, options.role, worker),
+        run=config.bus_config.run,
+        role=options.role,
+        worker=worker,
+        verbose=config.env_config.verbose,
+    ):
         from ops.roles import run_role
 
-        await run_role(Role(options.role), folder.path, config, worker)
-    return 0
+        return await run_role(Role(options.role), folder.path, config, worker)

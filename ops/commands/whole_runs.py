@@ -1,9 +1,9 @@
-"""The commands that play a whole run on this machine: quickstart, evaluate, replay, chaos."""
+"""The commands that play a whole run on this machine: quickstart, eval, replay, chaos."""
 
 import argparse
 from pathlib import Path
 
-from ops.commands.arguments import above_zero, add_overrides, add_run_dir, count, seed
+from ops.commands.arguments import RUN_DIR, above_zero, add_overrides, add_run_dir, count, seed
 from ops.commands.execution import guarded, interruptible
 from ops.commands.listing import Commands
 from ops.recipes import objective_names
@@ -13,6 +13,12 @@ _CHAOS_EXAMPLE = """\
 millrace chaos --out runs/chaos --episodes 2000 --servers 3
 millrace chaos --kinds kill stop --set env_config.server_size=8
 millrace chaos --run-dir runs/mine --duration 120"""
+_EVAL_EXAMPLE = """\
+millrace eval 30 --run-dir runs/quickstart --repeat 4
+millrace eval models/mine --config rollout_test --tasks tasks.jsonl
+millrace eval --api NAME --base-url https://host/v1 --key-env KEY \\
+    --tasks tasks.jsonl
+millrace eval --compare one/result.json other/result.json"""
 _REPLAY_EXAMPLE = """\
 millrace replay runs/quickstart --into runs/copy --speed 10
 millrace replay runs/quickstart --into runs/offline --passes 2 --train"""
@@ -49,15 +55,9 @@ def add_commands(commands: Commands) -> None:
         help="episodes beside training, or between (default: %(default)s)",
     )
     add_overrides(quickstart)
-    evaluate = commands.add(
-        "evaluate",
-        "play the test split with one checkpoint, and score it",
-        _evaluate,
-        example="millrace evaluate --run-dir runs/quickstart --checkpoint 4",
+    _add_eval_arguments(
+        commands.add("eval", "evaluate a model on a file of tasks, or compare evaluations", _eval, example=_EVAL_EXAMPLE)
     )
-    add_run_dir(evaluate)
-    evaluate.add_argument("--checkpoint", required=True, metavar="VERSION", help="a version that is kept, or a model's folder")
-    add_overrides(evaluate)
     add_replay_arguments(
         commands.add(
             "replay", "put some stored episodes into a new run: to train, judge or consume", _replay, example=_REPLAY_EXAMPLE
@@ -66,6 +66,27 @@ def add_commands(commands: Commands) -> None:
     _add_chaos_arguments(
         commands.add("chaos", "kill, stop and cut off parts of a run, then count its episodes", _chaos, example=_CHAOS_EXAMPLE)
     )
+
+
+def _add_eval_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("model", nargs="?", metavar="MODEL", help="a version of the run that is kept, or a model's folder")
+    add(
+        "--run-dir",
+        type=Path,
+        metavar="DIR",
+        help=f"the run, whose configuration counts (default: {RUN_DIR})",
+    )
+    add("--config", metavar="RECIPE", help="recipe or .yaml file in place of the run's configuration")
+    add("--api", metavar="NAME", help="a model behind an OpenAI-compatible endpoint, in place of MODEL")
+    add("--base-url", default="", metavar="URL", help="of the endpoint, as in https://host/v1")
+    add("--key-env", default="", metavar="VAR", help="environment variable with its key (default: OPENAI_API_KEY)")
+    add("--tasks", type=Path, metavar="FILE", help="task file (default: the test tasks of the configuration)")
+    add("--repeat", type=count, metavar="K", help="episodes of each task (default: env_config.test_tasks_repeat_times)")
+    add("--seed", type=seed, metavar="N", help="of sampling and intervals (default: feeder_config.seed)")
+    add("--out", type=Path, metavar="DIR", help="folder of the evaluation (default: one of its own in DIR/evaluations)")
+    add("--compare", nargs="+", type=Path, metavar="RESULT", help="compare evaluations by their result.json instead")
+    add_overrides(parser)
 
 
 def _add_chaos_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,11 +130,48 @@ async def _quickstart(options: argparse.Namespace) -> int:
     )
 
 
-@interruptible
-async def _evaluate(options: argparse.Namespace) -> int:
-    from ops.evaluate import main
+def _eval(options: argparse.Namespace) -> int:
+    # What argparse took for the model may be the first override.
+    if options.model is not None and "=" in options.model:
+        options.model, options.overrides = None, [options.model, *options.overrides]
+    given = [name for name in ("model", "api", "compare") if getattr(options, name)]
+    if len(given) != 1:
+        options.parser.error("write one of MODEL, --api NAME and --compare RESULT")
+    if options.base_url and not options.api:
+        options.parser.error("--base-url is of a model behind an endpoint: name it with --api")
+    return _compare(options) if options.compare else _eval_one(options)
 
-    return await main(options.run_dir.resolve(), options.checkpoint, tuple(options.overrides))
+
+@interruptible
+async def _compare(options: argparse.Namespace) -> int:
+    from ops.evaluation.command import compare_files
+
+    return compare_files(options.compare)
+
+
+@interruptible
+async def _eval_one(options: argparse.Namespace) -> int:
+    from ops.extras import require_extra
+
+    require_extra("pyarrow", "archive")
+    from ops.evaluation.command import main
+    from ops.evaluation.plan import Request
+
+    run_dir = options.run_dir if options.run_dir or options.config or options.api else RUN_DIR
+    request = Request(
+        model=options.model or "",
+        api=options.api or "",
+        base_url=options.base_url,
+        key_env=options.key_env,
+        run_dir=run_dir.resolve() if run_dir else None,
+        recipe=options.config,
+        tasks=options.tasks,
+        repeat=options.repeat,
+        seed=options.seed,
+        out=options.out.resolve() if options.out else None,
+        overrides=tuple(options.overrides),
+    )
+    return await main(request)
 
 
 @guarded

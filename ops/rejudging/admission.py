@@ -11,7 +11,8 @@ from bus.server import address_of, reload_permissions
 from ops.roles import runs_of
 from ops.run_folder import RunFolder
 from ops.streams import create_streams
-from schemas.config import BusConfig, Config
+from schemas.bus_config import BusConfig
+from schemas.config import Config
 from schemas.errors import ConfigurationError
 
 

@@ -16,9 +16,9 @@ from PIL import Image
 from browser_workers.browser import EnvironmentState, Opening, PageState, Performed, View
 from browser_workers.suites.suite import UnknownWebsite
 from ops.simulation.draws import generator, num_steps, spread
-from schemas.config import SimulationConfig
 from schemas.errors import BrowserError, PageFailed
 from schemas.messages import Action, Picture
+from schemas.simulation_config import SimulationConfig
 
 NAME = "simulated"
 _ORIGIN = "http://simulated.millrace.test"

@@ -2,7 +2,7 @@
 
 import random
 
-from schemas.config import SimulationConfig
+from schemas.simulation_config import SimulationConfig
 
 _PARETO_SHAPE = 1.8
 """A finite mean and an infinite variance."""

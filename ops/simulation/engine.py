@@ -10,9 +10,9 @@ from agents.action_space import GRID
 from agents.engine import Generation, GenerationRequest
 from agents.rendering import render_action
 from ops.simulation.draws import generator, spread
-from schemas.config import SimulationConfig
 from schemas.ids import PolicyVersion
 from schemas.messages import Action, ActionKind, VersionSpan
+from schemas.simulation_config import SimulationConfig
 
 _NUM_PROMPT, _NUM_COMPLETION = 24, 12
 _VOCABULARY = 1000

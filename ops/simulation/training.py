@@ -12,9 +12,9 @@ import numpy as np
 
 from ops.simulation.material import ensure_model
 from ops.trainer_role import train_with
-from schemas.config import SimulationConfig
 from schemas.errors import CheckpointCorrupt
 from schemas.messages import RecordRef, StepRequest
+from schemas.simulation_config import SimulationConfig
 from trainer.items import Item
 from trainer.ports import StepResult
 from trainer.samples import LeftOut, Patches, Sample

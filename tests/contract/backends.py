@@ -11,7 +11,7 @@ from bus.ports import Bus
 from bus.server import nats_server
 from bus.subjects import Subjects
 from bus.topology import shared_queues, streams
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from tests.builders import RUN
 
 SUBJECTS = Subjects(RUN)

@@ -327,8 +327,24 @@ class TestWork:
             delivery = await soon(inbox)
             depth = await backend.bus.depth(TASKS)
             assert depth is not None
-            assert (depth.num_pending, depth.num_in_flight) == (2, 1)
+            assert (depth.num_pending, depth.num_in_flight, depth.acked_seq) == (2, 1, 0)
             await delivery.ack()
+            depth = await backend.bus.depth(TASKS)
+            assert depth is not None
+            assert depth.acked_seq == 1
+
+    async def test_a_stream_says_how_it_stands(self, backend: Backend) -> None:
+        began = time.time()
+        for index in range(3):
+            await queue_task(backend, f"t{index}")
+        standing = await backend.bus.standing(SUBJECTS.tasks)
+        assert (standing.num_messages, standing.last_seq, standing.max_messages) == (3, 3, CONFIG.max_queued_tasks)
+        assert (standing.max_bytes, standing.leader, standing.replicas) == (0, None, ())
+        assert standing.num_bytes > 0
+        assert began - 1 < standing.oldest_s < time.time() + 1
+        empty = await backend.bus.standing(SUBJECTS.judged)
+        assert (empty.num_messages, empty.oldest_s) == (0, 0.0)
+        assert (await backend.bus.store_standing()).num_bytes >= standing.num_bytes
 
     async def test_a_queue_that_no_administrator_created_is_said_so(self, backend: Backend) -> None:
         missing = trajectory_queue(SUBJECTS, CONFIG, "nobody_v1")

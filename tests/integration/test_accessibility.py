@@ -8,7 +8,9 @@ import pytest
 from browser_workers.browser import Opening, View
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.site import Documents
-from schemas.config import BrowserConfig, ContextConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.context_config import ContextConfig
+from schemas.env_config import EnvConfig
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
 ORIGIN = "http://tree.test"

@@ -10,7 +10,8 @@ from browser_workers.browser import Opening, Performed
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.site import Documents
-from schemas.config import ContextConfig, EnvConfig
+from schemas.context_config import ContextConfig
+from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind, BrowserTab
 from tests.browser_pages import ORIGIN, at, click, opening_of, page, press, small, title
 

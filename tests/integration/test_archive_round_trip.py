@@ -26,7 +26,8 @@ from ops.role_process import millrace_command, millrace_environment
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
-from schemas.config import ArchiveConfig, BusConfig
+from schemas.archive_config import ArchiveConfig
+from schemas.bus_config import BusConfig
 from schemas.ids import RunName, WorkerId
 from schemas.messages import Heartbeat, Role, Split
 from tests import archive_world as world

@@ -13,7 +13,7 @@ from bus.jetstream import connect
 from bus.server import address_of
 from ops.role_process import millrace_command, millrace_environment
 from ops.run_folder import RunFolder
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import BusError
 from schemas.ids import EpisodeId
 from tests.contract.backends import SUBJECTS

@@ -20,7 +20,8 @@ from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.process.processes import Part, ProcessTree
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.site import Documents
-from schemas.config import BrowserConfig, EnvConfig, HttpPools
+from schemas.browser_config import BrowserConfig
+from schemas.env_config import EnvConfig, HttpPools
 from schemas.errors import BrowserError, BrowserLost, ConfigurationError, PageFailed
 from schemas.messages import Action, ActionKind
 

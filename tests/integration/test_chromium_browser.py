@@ -15,7 +15,8 @@ from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.site import Documents
 from browser_workers.suites.demo import DemoSuite, demo_tasks
-from schemas.config import BrowserConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.env_config import EnvConfig
 from schemas.errors import PageFailed
 from schemas.messages import Action, ActionKind
 
@@ -306,7 +307,8 @@ import sys
 import anyio
 from browser_workers.browser import Opening
 from browser_workers.chromium.browser import PlaywrightBrowser
-from schemas.config import BrowserConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.env_config import EnvConfig
 
 async def main():
     async with PlaywrightBrowser(BrowserConfig(), EnvConfig()) as browser:

@@ -25,7 +25,8 @@ from ops import streams_command
 from ops.roles import address_for
 from ops.run_folder import RunFolder
 from ops.streams import create_streams
-from schemas.config import BusConfig, Config
+from schemas.bus_config import BusConfig
+from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Checkpoint
@@ -67,6 +68,7 @@ async def test_a_server_accepts_what_is_written_for_it(hosts: tuple[str, ...], t
         assert f'http: "{LOOPBACK}:8222"' in text
         assert 'sync_interval: "always"' in text
         assert text.count("tls {") == (2 if len(hosts) > 1 else 1)
+        assert ("ping_interval" in text) is (len(hosts) > 1), "one that is cut off is to be noticed by the others"
         for name in ("nats.conf", "server.key"):
             assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
     await write_cluster(tmp_path, plan)

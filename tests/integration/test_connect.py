@@ -17,7 +17,7 @@ from bus.server.embedded import address_of
 from bus.subjects import Subjects
 from bus.topology import shared_queues, streams
 from ops.role_process import millrace_environment
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import BusUnavailable, ConfigurationError, NotPermitted
 from schemas.ids import RunName
 from schemas.messages import Heartbeat, Role

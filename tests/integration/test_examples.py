@@ -14,7 +14,8 @@ from bus.presence import Status
 from bus.topology import shared_queues, streams
 from judges.registry import find
 from judges.worker import JudgeWorker
-from schemas.config import BusConfig, EnvConfig
+from schemas.bus_config import BusConfig
+from schemas.env_config import EnvConfig
 from schemas.ids import WorkerId
 from schemas.judge_config import JudgeConfig
 from schemas.messages import Judgement, Outcome, Role, Split

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from browser_workers.chromium.browser import PlaywrightBrowser
-from schemas.config import EnvConfig
+from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind
 from tests.browser_pages import at, opening_of, small
 

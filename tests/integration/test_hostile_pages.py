@@ -17,7 +17,7 @@ from browser_workers.browser import Opening, View
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.site import Site, SiteRequest, SiteResponse
-from schemas.config import EnvConfig
+from schemas.env_config import EnvConfig
 from schemas.errors import BrowserError, PageFailed
 from schemas.messages import Action, ActionKind
 from tests.browser_pages import ORIGIN, click, opening_of, page, press, small, title

@@ -13,7 +13,8 @@ from playwright.async_api import Page
 from browser_workers.browser import Opening
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
-from schemas.config import BrowserConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.env_config import EnvConfig
 from tests.local_site import LocalSite, Reply, local_site
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]

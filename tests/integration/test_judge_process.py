@@ -18,7 +18,8 @@ from bus.topology import shared_queues, streams, trajectory_queue
 from ops.local_roles import local_roles
 from ops.role_process import millrace_command, millrace_environment
 from ops.run_folder import RunFolder
-from schemas.config import BusConfig, Config
+from schemas.bus_config import BusConfig
+from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.messages import Role, Verdict
 from tests.asked_judge import SUBJECTS, answered, for_test, hoped_for, judgements, question

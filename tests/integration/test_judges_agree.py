@@ -20,7 +20,7 @@ from judges.rubric.journal import Journal
 from judges.rubric.judge import RubricJudge
 from judges.rubric.prompts import committed_prompts
 from judges.worker import JudgeWorker
-from schemas.config import EnvConfig
+from schemas.env_config import EnvConfig
 from schemas.ids import TaskId, WorkerId
 from schemas.judge_config import JudgeConfig, OpenAIConfig
 from schemas.messages import Action, Judgement, Observation, Role, Verdict

@@ -14,7 +14,9 @@ from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.chromium.tab import Tab
 from browser_workers.observation.marks import colour_of
 from browser_workers.site import HTML, SiteRequest, SiteResponse
-from schemas.config import BrowserConfig, ContextConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.context_config import ContextConfig
+from schemas.env_config import EnvConfig
 from schemas.messages import Element
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]

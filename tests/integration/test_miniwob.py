@@ -15,7 +15,9 @@ from browser_workers.browser import EnvironmentState, View
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.suites.miniwob.suite import MiniWobSuite
 from browser_workers.suites.miniwob.tasks import miniwob_tasks
-from schemas.config import BrowserConfig, ContextConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.context_config import ContextConfig
+from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind, Outcome, Task, Verdict
 from tests import builders
 from tests.page_plays import judged, playing

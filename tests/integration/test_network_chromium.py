@@ -13,7 +13,8 @@ from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.network.gate import Gate
 from browser_workers.site import Documents
-from schemas.config import BrowserConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind
 from tests.local_site import LocalSite, Reply, local_site
 

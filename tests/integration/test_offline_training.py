@@ -19,8 +19,11 @@ from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
 from schemas.algorithm_config import AlgorithmConfig
-from schemas.config import BusConfig, Config, EnvConfig, PolicyConfig
+from schemas.bus_config import BusConfig
+from schemas.config import Config
+from schemas.env_config import EnvConfig
 from schemas.messages import Checkpoint, Judgement
+from schemas.policy_config import PolicyConfig
 from schemas.trainer_config import TrainerConfig
 from tests import tiny_models
 from tests.builders import RUN

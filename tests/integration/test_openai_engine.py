@@ -8,9 +8,9 @@ import pytest
 
 from agents.engine import ChatMessage, GenerationRequest
 from agents.openai_engine import OpenAIEngine
-from schemas.config import PolicyConfig
 from schemas.errors import ConfigurationError, PolicyError, PromptTooLong
-from schemas.messages import Picture
+from schemas.messages import Picture, TokenUsage
+from schemas.policy_config import PolicyConfig
 from tests import builders
 from tests.endpoint_replies import HANG, Reply, Sent, failed, no_choices, says
 from tests.endpoint_requests import Asked
@@ -71,6 +71,26 @@ async def test_messages_and_answer() -> None:
     ]
     assert (generation.text, generation.finish_reason, generation.logprobs) == ("Action: x ?", "stop", (-0.25,))
     assert generation.completion_tokens == ()
+    assert generation.usage is None
+
+
+@pytest.mark.parametrize(
+    ("counted", "usage"),
+    [
+        ({"prompt_tokens": 700, "completion_tokens": 9, "total_tokens": 709}, TokenUsage(prompt=700, completion=9)),
+        (
+            {"prompt_tokens": 700, "completion_tokens": 9, "prompt_tokens_details": {"cached_tokens": 512}},
+            TokenUsage(prompt=700, completion=9, cached=512),
+        ),
+        (
+            {"prompt_tokens": "many", "completion_tokens": -3, "prompt_tokens_details": "none"},
+            TokenUsage(prompt=0, completion=0),
+        ),
+    ],
+)
+async def test_hidden_tokens_are_counted_by_the_endpoint(counted: dict[str, object], usage: TokenUsage) -> None:
+    async with scripted_endpoint(lambda _: _answers(ANSWER | {"usage": counted})) as endpoint, _engine(endpoint) as engine:
+        assert (await engine.generate(REQUEST)).usage == usage
 
 
 async def test_an_endpoint_without_logprobs_is_asked_once() -> None:
@@ -139,6 +159,12 @@ async def test_no_endpoint_is_tried_again() -> None:
     async with OpenAIEngine(policy) as engine:
         with pytest.raises(PolicyError):
             await engine.generate(REQUEST)
+
+
+def test_a_model_has_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_KEY", "k")
+    with pytest.raises(ConfigurationError, match="base_model is empty: write the name by which the endpoint knows"):
+        OpenAIEngine(PolicyConfig(engine="openai", api_key_env_var="TEST_KEY"))
 
 
 def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from bus.ports import Bus, Expect
 from bus.server import address_of, nats_server, reload_permissions
 from bus.settlement import settle
 from bus.topology import shared_queues, streams, trajectory_queue
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import NotPermitted
 from schemas.ids import RunName
 from tests.builders import WORKER, judgement, task, trajectory

@@ -21,7 +21,8 @@ from browser_workers.chromium.process.launch import Chromium
 from browser_workers.chromium.process.remote import _reaches_gates, shown, socket_address
 from browser_workers.network.gate import Gate
 from browser_workers.site import Documents
-from schemas.config import BrowserConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.env_config import EnvConfig
 from schemas.errors import BrowserLost
 from schemas.messages import Action, ActionKind
 from tests.local_site import LocalSite, Reply, local_site

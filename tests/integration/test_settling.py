@@ -13,7 +13,8 @@ from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.calls import Calls
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.site import SiteRequest, SiteResponse
-from schemas.config import BrowserConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]

@@ -27,7 +27,10 @@ from bus.settlement import settle
 from bus.subjects import Subjects
 from bus.topology import step_queue
 from judges.programmatic.environment import EnvironmentJudge
-from schemas.config import BrowserConfig, BusConfig, ContextConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.bus_config import BusConfig
+from schemas.context_config import ContextConfig
+from schemas.env_config import EnvConfig
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Action, ActionKind, CheckKind, FinalState, Outcome, Split, StepWake, Trajectory, Verdict
 from tests import builders

@@ -11,10 +11,11 @@ from transformers import AutoModelForImageTextToText, AutoProcessor
 
 from ops.model_export import export_model
 from ops.run_folder import RunFolder
-from schemas.config import Config, PolicyConfig
+from schemas.config import Config
 from schemas.errors import CheckpointCorrupt
 from schemas.lora_config import LoraConfig
 from schemas.objective_config import CriticConfig, ObjectiveConfig
+from schemas.policy_config import PolicyConfig
 from tests import tiny_models
 from tests.trainer_world import PlainModel, completion, ref, settings
 from trainer.engine.settings import EngineSettings

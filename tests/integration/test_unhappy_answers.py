@@ -15,7 +15,8 @@ from bus.companions import companions
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling
 from ops.judging import open_judge
-from schemas.config import Config, EnvConfig
+from schemas.config import Config
+from schemas.env_config import EnvConfig
 from schemas.judge_config import JudgeConfig, OpenAIConfig, QuestionConfig
 from schemas.messages import Judgement, Verdict
 from tests.asked_judge import answered, calls, judgements, post_of, question, run_for, worker_of

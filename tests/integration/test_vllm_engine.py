@@ -138,6 +138,12 @@ def test_a_prompt_is_shortened_until_it_fits(told: Told) -> None:
     assert told.facts["shortened_prompt"] == told.generations["before"]["prompt_tokens"]
 
 
+def test_the_engine_says_how_full_it_is(told: Told) -> None:
+    gauges = told.facts["gauges"]
+    assert (gauges["engine_running"], gauges["engine_waiting"]) == (1, 0)
+    assert 0 < gauges["kv_cache_share"] < 1
+
+
 def test_nothing_listens_beyond_this_machine(told: Told) -> None:
     assert set(told.facts["listening"]) <= {"127.0.0.1"}
 

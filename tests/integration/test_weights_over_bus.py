@@ -25,7 +25,7 @@ from bus.topology import shared_queues, streams
 from ops.configuration import load_config
 from ops.role_process import millrace_command, millrace_environment
 from ops.run_folder import RunFolder
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Checkpoint, StepRequest, StepWake
 from tests import builders, tiny_models
@@ -181,7 +181,7 @@ def assert_sampled_by(models: Path, answers: list[tuple[int, StepRequest]]) -> N
     """Every token's log-probability is that of the version that is said to have sampled it."""
     plain = {version: PlainModel(models / str(version)) for version in (0, 1)}
     suppressed = suppressed_tokens(models / "0")
-    seen = set[int]()
+    seen, from_other = set[int](), list[float]()
     for number, step in answers[-2 * NUM_ANSWERS :]:
         picture = [tiny_models.picture(number).data]
         for span in step.versions:
@@ -190,5 +190,7 @@ def assert_sampled_by(models: Path, answers: list[tuple[int, StepRequest]]) -> N
             told = np.array(step.logprobs)
             assert np.abs(logprobs - told)[span.start : span.end].mean() < 0.02
             other = plain[1 - span.version].logprobs(step.prompt_tokens, step.completion_tokens, picture, suppressed)
-            assert np.abs(other - told)[span.start : span.end].mean() > 0.02
+            from_other.extend(np.abs(other - told)[span.start : span.end])
     assert 1 in seen
+    # Over all of them: a span may be one token, of which both versions think alike.
+    assert np.mean(from_other) > 0.02

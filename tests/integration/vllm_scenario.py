@@ -16,9 +16,9 @@ from agents.engine import ChatMessage, Generation, GenerationRequest
 from agents.prompts import system_prompt
 from agents.vllm_core import VllmCore, VllmSettings
 from agents.vllm_engine import VllmEngine
-from schemas.config import PolicyConfig
 from schemas.errors import PolicyError
 from schemas.ids import PolicyVersion
+from schemas.policy_config import PolicyConfig
 from tests import builders, tiny_models
 
 NUM_IN_FLIGHT = 12
@@ -70,6 +70,7 @@ class Story:
         async with anyio.create_task_group() as group:
             group.start_soon(self.engine.generate, request(5))
             await stepped(self.engine, 3)
+            self.facts["gauges"] = self.engine.gauges()
             group.cancel_scope.cancel()
 
     async def reload_in_flight(self) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bus.access import Access, covers, grants
+from bus.duties import SERVING
 from bus.server.accounts import access_of, accounts_text
 from bus.server.cluster_files import server_folder
 from bus.server.keys import KeyRing
@@ -12,7 +13,7 @@ from bus.subjects import Subjects
 from ops.cli import main
 from ops.roles import address_for, runs_of
 from ops.run_folder import RunFolder
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName
 from tests.permissions import CONFIG, PAGE, ROLES, markdown
@@ -27,17 +28,22 @@ def test_the_page_of_permissions_is_up_to_date() -> None:
 @pytest.mark.parametrize("role", ROLES)
 def test_no_role_reaches_beyond_its_run_or_administers(role: Access) -> None:
     grant = grants(SUBJECTS, CONFIG, role, CONFIG.rubrics)
-    ours = ("r.", "$JS.API.INFO", "$JS.ACK.r_", f"_INBOX_{role}.", "$JS.EVENT.ADVISORY.CONSUMER.")
+    ours = ("r.", "$JS.API.INFO", "$JS.ACK.r_", "$SRV.", f"_INBOX_{role}.", "$JS.EVENT.ADVISORY.CONSUMER.")
     own = ("STREAM.PURGE.r_WEIGHTS",) if role is Access.TRAINER else ()
     asked = ("STREAM.INFO.r_", "DIRECT.GET.r_", "CONSUMER.INFO.r_", "CONSUMER.MSG.NEXT.r_", *own)
     for subject in grant.publish:
-        assert subject.startswith(ours[:3]) or subject.removeprefix("$JS.API.").startswith(asked), subject
+        assert subject.startswith(ours[:4]) or subject.removeprefix("$JS.API.").startswith(asked), subject
     for subject in grant.subscribe:
         assert subject.startswith((ours[0], *ours[3:])), subject
 
 
-def test_only_the_policy_answers_requests() -> None:
-    assert [role for role in ROLES if grants(SUBJECTS, CONFIG, role, CONFIG.rubrics).answers] == [Access.POLICY]
+def test_only_the_policy_answers_other_roles_and_no_role_tells_another_to_leave() -> None:
+    granted = {role: grants(SUBJECTS, CONFIG, role, CONFIG.rubrics) for role in ROLES}
+    answers = {subject: role for role, grant in granted.items() for subject in grant.answers if subject.startswith("r.")}
+    assert answers.pop("r.wake.*") is Access.POLICY
+    assert answers == {f"r.control.{role}.*": role for role in SERVING}
+    assert not [subject for grant in granted.values() for subject in grant.publish if subject.startswith("r.control.")]
+    assert [role for role, grant in granted.items() if "$SRV.PING" in grant.publish] == [Access.MONITOR]
 
 
 @pytest.mark.parametrize(
@@ -107,6 +113,7 @@ def test_the_server_forgets_requests_that_are_answered_in_parts_after_seconds(tm
     keys = KeyRing(tmp_path)
     keys.make(CONFIG.run)
     exports = [line for line in accounts_text(access_of(CONFIG, keys)) if "service:" in line and "account:" not in line]
-    in_parts = [line for line in exports if "response_type: stream" in line]
+    in_parts = [line for line in exports if "response_type: stream" in line and "$SRV." not in line]
+    assert all("response_type: stream" in line for line in exports if "$SRV." in line)
     assert {("DIRECT.GET" in line, "MSG.NEXT" in line) for line in in_parts} == {(True, False), (False, True)}
     assert all("response_threshold" in line for line in in_parts)

@@ -35,7 +35,8 @@ from ops.archive.pictures import PictureStore, cut, join, picture_path
 from ops.archive.stream_source import StreamSource, records_to_the_end
 from ops.archive.verify import refuse_damage, verify
 from ops.audit import audit
-from schemas.config import BusConfig, Config
+from schemas.bus_config import BusConfig
+from schemas.config import Config
 from schemas.errors import ArchiveDamaged, ArchiveError, BusUnavailable, ConfigurationError, ImportConflict
 from schemas.ids import RunName
 from schemas.messages import Split

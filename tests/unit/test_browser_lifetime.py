@@ -13,7 +13,8 @@ from browser_workers.chromium.process.memory import MIB, machine_mib, pss_mib
 from browser_workers.chromium.process.processes import Part, ProcessTree, Seen, part_of
 from browser_workers.chromium.process.retirement import Lifetime
 from browser_workers.chromium.process.vigil import broken, stopped_pages, suspects
-from schemas.config import BrowserConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.env_config import EnvConfig
 
 LIFETIME = Lifetime(max_age_s=3000.0, max_episodes=1000, max_memory_mib=4096.0)
 

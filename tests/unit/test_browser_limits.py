@@ -7,7 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from browser_workers.limits import Limit, Limits
-from schemas.config import HttpPools
+from schemas.env_config import HttpPools
 from schemas.messages import ActionKind
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(10)]

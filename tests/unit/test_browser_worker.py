@@ -19,8 +19,10 @@ from bus.memory import MemoryBus
 from bus.ports import Record
 from bus.presence import Status
 from bus.subjects import Subjects
-from schemas.config import BrowserConfig, BusConfig, EnvConfig
-from schemas.errors import BrowserError, BrowserLost, ChainConflict, PageFailed
+from schemas.browser_config import BrowserConfig
+from schemas.bus_config import BusConfig
+from schemas.env_config import EnvConfig
+from schemas.errors import BrowserError, BrowserLost, ChainConflict, NotPermitted, PageFailed
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import (
     Action,
@@ -36,6 +38,7 @@ from schemas.messages import (
     RecordRef,
     Role,
     Split,
+    StepPhase,
     StepWake,
     Task,
     Trajectory,
@@ -246,6 +249,44 @@ async def test_an_episode_from_task_to_trajectory() -> None:
     assert trajectory.timings.total_s > 0
     assert on.status.metrics["episodes"] == 1
     assert on.status.metrics["steps"] == 2
+
+
+async def test_the_phase_of_every_step_is_told() -> None:
+    async with (
+        stage(ScriptedBrowser(clicks_to_win=2)) as on,
+        on.bus.listen(SUBJECTS.phase(WORKER)) as told,
+    ):
+        await on.admit(builders.task())
+        for _ in range(2):
+            await on.answer((await on.wake())[1], worker=POLICY)
+        await on.ended()
+        phases = [(await anext(told)).message for _ in range(4)]
+        assert on.status.metrics["steps_taken"] == 2
+        assert on.status.metrics["slots"] == 2
+    assert all(isinstance(phase, StepPhase) and (phase.attempt, phase.worker) == (1, WORKER) for phase in phases)
+    assert [(phase.phase, phase.step, phase.policy) for phase in phases if isinstance(phase, StepPhase)] == [
+        ("deciding", 0, ""),
+        ("acting", 0, POLICY),
+        ("deciding", 1, POLICY),
+        ("acting", 1, POLICY),
+    ]
+
+
+@pytest.mark.parametrize("is_refused", [True, False], ids=["refused", "no connection"])
+async def test_an_episode_goes_on_when_nobody_can_be_told(is_refused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers whose permissions are older refuse it."""
+
+    async def tell(*_: object) -> None:
+        if is_refused:
+            raise NotPermitted("no")
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr(MemoryBus, "tell", tell)
+    monkeypatch.setattr("browser_workers.phases._PATIENCE_S", 0.01)
+    async with stage() as on:
+        await on.admit(builders.task())
+        await on.answer((await on.wake())[1])
+        assert (await on.ended()).outcome is Outcome.DONE
 
 
 async def test_the_oracles_step_is_shown_in_demonstrations_only() -> None:

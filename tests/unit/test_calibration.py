@@ -14,8 +14,9 @@ from ops.calibration.display import show
 from ops.calibration.drawing import draw
 from ops.calibration.labels import read_labels
 from ops.calibration.report import Calibration
-from ops.calibration.statistics import Confusion, Share
+from ops.calibration.statistics import Confusion
 from ops.judge_spending import Spending, spending_rows, spent
+from ops.shares import Share
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId
 from schemas.messages import Judgement, StageUsage, StageVerdict, Verdict

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ops.calibration.statistics import Confusion, Share
+from ops.calibration.statistics import Confusion
+from ops.shares import Share
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from browser_workers.chromium.calls import CallRefused, Calls, Json, NoAnswer
 from browser_workers.chromium.capture import capture
 from browser_workers.chromium.settings import TabSettings
-from schemas.config import BrowserConfig
+from schemas.browser_config import BrowserConfig
 from schemas.errors import PageFailed
 
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,7 @@ from ops.checker.feed import Feed
 from ops.checker.ledger import Ledger
 from ops.checker.promises import check
 from ops.checker.waits import Wait, Waiting
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError
 
 RUN = Path("/runs/mine")

@@ -16,7 +16,10 @@ from ops.checker.acknowledgements import AcknowledgementWatch
 from ops.checker.ledger import Kind, Ledger, Link, read_ledger
 from ops.checker.promises import Findings
 from ops.checker.waits import Waiting, figures, waits
-from schemas.config import BusConfig, Config, EnvConfig, FeederConfig
+from schemas.bus_config import BusConfig
+from schemas.config import Config
+from schemas.env_config import EnvConfig
+from schemas.feeder_config import FeederConfig
 from schemas.ids import EpisodeId, PolicyVersion, WorkerId
 from schemas.messages import Checkpoint, Judgement, Outcome, Split, Task, Trajectory, Verdict
 from tests import builders

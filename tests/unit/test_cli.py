@@ -22,10 +22,11 @@ from schemas.messages import Role
 
 _ROLES = ("server", "feeder", "browser", "policy", "judge", "trainer")
 _FILES = ("archive", "import", "export", "export-model", "replay")
-_LOOKS = ("audit", "watch", "schema", "dead-letters", "blocklist")
+_LOOKS = ("monitor", "view", "report", "audit", "watch", "schema", "dead-letters", "blocklist")
 _JUDGES = ("rejudge", "calibrate")
-_REST = ("tasks", "site", "evaluate", "chaos", "doctor", "streams", "cluster")
-_COMMANDS = ("quickstart", *_ROLES, *_FILES, *_LOOKS, *_JUDGES, *_REST)
+_REST = ("tasks", "site", "eval", "chaos", "doctor", "streams", "cluster", "config")
+_LAUNCH = ("node", "launch", "drain", "restart")
+_COMMANDS = ("quickstart", *_ROLES, *_FILES, *_LOOKS, *_JUDGES, *_REST, *_LAUNCH)
 
 
 @pytest.mark.parametrize("command", _COMMANDS)
@@ -61,6 +62,31 @@ def test_the_help_lists_every_command_once_in_the_width_of_the_terminal(
 
 
 @pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--web", "--once"], "leave these out"),
+        (["--web", "--prometheus", "9464"], "leave these out"),
+        (["--port", "9000"], "add --web"),
+        (["--open"], "add --web"),
+        (["--web", "--host", "0.0.0.0"], "give --tls-cert and --tls-key"),
+        (["--prometheus", "9464", "--host", "0.0.0.0"], "give --tls-cert and --tls-key"),
+        (["--web", "--tls-cert", "cert.pem"], "belong together"),
+    ],
+)
+def test_a_monitor_that_cannot_be_as_it_was_asked_for(
+    options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["monitor", "--run-dir", str(tmp_path), *options]) == 78
+    assert said in capsys.readouterr().err
+
+
+def test_a_monitor_of_a_run_that_has_ended_says_how_to_look_at_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    RunFolder(tmp_path).create(Config(), needed_bytes=0)
+    assert cli.main(["monitor", "--run-dir", str(tmp_path)]) == 78
+    assert f"millrace monitor --once --run-dir {tmp_path}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("wrong", "said"),
     [
         ("nonsense", "invalid choice: 'nonsense'"),
@@ -74,6 +100,9 @@ def test_the_help_lists_every_command_once_in_the_width_of_the_terminal(
         ("cluster --out c --server a --client-port 70000", "'70000' is not a port"),
         ("dead-letters show x", "'x' is not a whole number"),
         ("schema --num-shards 0", "--num-shards: '0' is not"),
+        ("eval", "write one of MODEL, --api NAME and --compare RESULT"),
+        ("eval 4 --api m", "write one of MODEL, --api NAME and --compare RESULT"),
+        ("eval 4 --base-url https://h", "--base-url is of a model behind an endpoint"),
         ("watch nothing", "choose from 'trajectories', 'judgements'"),
     ],
 )
@@ -94,8 +123,15 @@ def test_wrong_arguments_are_refused_by_the_command_itself(wrong: str, said: str
         ("watch --run-dir run --from 9999999999d", "write beginning, new"),
         ("watch --run-dir run --pictures file", "file cannot be made (File exists): choose another folder"),
         ("watch checkpoints --run-dir run --split train", "only trajectories, judgements can"),
-        ("evaluate --run-dir none --checkpoint 4", "none holds no run"),
-        ("evaluate --run-dir run --checkpoint 4", "write a version that is kept (0) or a folder"),
+        ("report none", "none holds neither an archive nor a run"),
+        ("report run --since yesterday", "--since yesterday is no time"),
+        ("eval 4 --run-dir none", "none holds no run"),
+        ("eval 4 --run-dir run top_p=1", "top_p is not a key of the configuration; did you mean policy_config.top_p"),
+        ("eval 4 --run-dir run", "write a version that is kept (0) or a folder"),
+        ("eval none --config default", "none is not the folder of a model"),
+        ("eval --api m --base-url http://example.org/v1", "--base-url has to be https://host/path"),
+        ("eval --api m --base-url https://h --key-env NO_SUCH_KEY", "NO_SUCH_KEY is not set"),
+        ("eval --compare file none", "is no result of millrace eval"),
         ("chaos --out file", "file/logs cannot be made (Not a directory): choose another folder"),
         ("chaos --out run", "run holds a run already: choose another folder with --out"),
         ("chaos --kinds nonsense", "write some of kill, stop"),
@@ -182,8 +218,9 @@ class _Roles(types.ModuleType):
         super().__init__("ops.roles")
         self.asked: list[tuple[Role, Path, Config, str]] = []
 
-    async def run_role(self, role: Role, run_dir: Path, config: Config, worker: str) -> None:
+    async def run_role(self, role: Role, run_dir: Path, config: Config, worker: str) -> int:
         self.asked.append((role, run_dir, config, worker))
+        return 0
 
 
 @pytest.fixture
@@ -217,6 +254,20 @@ def test_a_role_with_a_recipe_creates_the_run(roles: _Roles, tmp_path: Path) -> 
     assert run_dir == tmp_path / "new"
     assert RunFolder(run_dir).load() == config
     assert worker.startswith("server-")
+
+
+def test_a_run_that_is_made_of_keys_without_effect_says_so(
+    roles: _Roles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = Path(__file__).parents[1] / "fixtures" / "webgym_tree" / "rollout_test.yaml"
+    command = ["server", "--config", str(tree), "--run-dir", str(tmp_path / "run"), "--name", "server-1"]
+    assert cli.main(command) == 0
+    told = capsys.readouterr().err
+    assert "keys_without_effect" in told
+    assert "env_config.wait_timeout" in told
+    assert f"millrace config {tree}" in told
+    assert cli.main(command) == 0
+    assert "keys_without_effect" not in capsys.readouterr().err, "the run was made before"
 
 
 def test_a_name_that_is_no_subject_token_is_refused(roles: _Roles, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

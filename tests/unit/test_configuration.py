@@ -8,7 +8,8 @@ from ops.config_schema import known_keys
 from ops.configuration import dump_config, load_config
 from ops.recipes import RECIPES, objective_names, recipe_names
 from schemas.algorithm_config import AlgorithmConfig
-from schemas.config import Config, DifficultyShare
+from schemas.config import Config
+from schemas.env_config import DifficultyShare
 from schemas.errors import ConfigurationError
 from schemas.judge_config import Composite, Price
 
@@ -18,6 +19,14 @@ def test_every_recipe_can_be_combined_with_every_objective(name: str) -> None:
     for recipe in ("quickstart_policy_gradient", "update_online"):
         objective = load_config(recipe, [f"objective={name}", "objective_config.entropy_coeff=0.5"]).objective_config
         assert (objective.imitates, objective.entropy_coeff) == (name == "cloning", 0.5)
+
+
+def test_an_objective_that_a_file_chose_can_be_chosen_again(tmp_path: Path) -> None:
+    (tmp_path / "team.yaml").write_text("defaults: [update_online, {objective: grpo}]\n")
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("defaults: [team]\n")
+    assert load_config(mine).objective_config.adv_estimator == "grpo"
+    assert load_config(mine, ["objective=rloo"]).objective_config.adv_estimator == "rloo"
 
 
 def test_an_unknown_objective_is_refused_with_those_there_are() -> None:
@@ -33,7 +42,7 @@ def test_every_committed_file_loads(name: str) -> None:
 def test_committed_defaults_are_those_of_the_dataclasses() -> None:
     assert load_config("default") == Config()
     assert load_config("rollout") == Config()
-    assert load_config("update_online") == Config(algorithm_config=AlgorithmConfig(val_split_ratio=0.05))
+    assert load_config("update_online") == Config(algorithm_config=AlgorithmConfig(val_split_ratio=0.05, report_to="wandb"))
 
 
 def test_overrides_reach_nested_keys_and_keys_no_file_mentions() -> None:
@@ -207,7 +216,7 @@ def test_every_key_can_be_named_on_the_command_line() -> None:
         ("policy_config.top_k=true", "policy_config.top_k is True: write a whole number"),
         ("policy_config.top_p=2", "policy_config.top_p is 2.0: write a number above 0 and at most 1"),
         ("policy_config.base_model=7", "policy_config.base_model is 7: write text"),
-        ("policy_config.base_model=null", "policy_config.base_model is None: write text"),
+        ("policy_config.base_url=null", "policy_config.base_url is None: write text"),
         ("feeder_config.mode=asink", "feeder_config.mode is 'asink': write one of sync, async, offline, eval, rollout"),
         ("feeder_config=async", "feeder_config is 'async': it is a group, .* feeder_config.mode"),
         ("algorithm_config.filter_same_screenshot=1", "write true or false"),

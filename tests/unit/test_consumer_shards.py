@@ -7,7 +7,7 @@ from bus import After, Run
 from bus.companions import companion_group
 from bus.memory import MemoryBus
 from bus.subjects import Subjects
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError
 from schemas.messages import Position
 from tests.builders import RUN, task

@@ -6,8 +6,9 @@ import pytest
 from agents.context import Round, build_window, without_thinking
 from agents.plain_text import plain
 from agents.prompts import system_prompt
-from schemas.config import ContextConfig, ModelConfig
+from schemas.context_config import ContextConfig
 from schemas.messages import ActionEffect, Observation, Picture
+from schemas.model_config import ModelConfig
 from tests import builders
 
 TASK = builders.task()
@@ -95,7 +96,7 @@ def test_unreadable_answer_and_error_are_told() -> None:
         [_round(0, parsed=False, response="<think>hm</think>mumble <|im_end|>")],
         _observation(1, ActionEffect.NAVIGATION_FAILED, error="name\nnot known"),
         context=ContextConfig(),
-        model=MODEL,
+        model=ModelConfig(model_type="qwen3-think"),
     )
     assert window.messages[2].content == ("mumble < |im_end|>",)
     assert str(window.messages[3].content[0]).startswith(

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from schemas.config import EnvConfig, FeederConfig
+from schemas.env_config import EnvConfig
+from schemas.feeder_config import FeederConfig
 from schemas.ids import PolicyVersion, RunName, TaskId
 from schemas.messages import Fact, Split
 from trainer.feeding.curriculum import Admission, Slot, evaluation_slots, evaluation_versions, stragglers_due, task_of

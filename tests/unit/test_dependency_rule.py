@@ -24,6 +24,7 @@ _PORTS = {
         "topology",
         "handoff",
         "companions",
+        "draining",
         "room",
         "evidence",
         "blocklist",
@@ -101,6 +102,9 @@ def test_the_domain_and_the_bus_never_import_ops_or_tests() -> None:
         "from ops.cli import main; main(['--help'])",
         "from ops.cli import main; main(['policy', '--help'])",
         "from ops.cli import main; main(['archive', '--help'])",
+        "from ops.cli import main; main(['node', '--help'])",
+        "import ops.launch.node, ops.launch.launching, ops.launch.extras, ops.control.leaving",
+        "import ops.roles, ops.run_tasks, judges.worker, ops.judging",
     ],
 )
 def test_the_light_parts_load_nothing_heavy(program: str) -> None:
@@ -116,3 +120,15 @@ atexit.register(lambda: print("LOADED", *sorted({{name.partition(".")[0] for nam
     assert done.returncode == 0, done.stderr
     loaded = set(done.stdout.splitlines()[-1].removeprefix("LOADED ").split())
     assert loaded.isdisjoint(_HEAVY), loaded & set(_HEAVY)
+
+
+_BROWSER = "browser_workers.worker, browser_workers.chromium.browser, ops.suites"
+
+
+@pytest.mark.parametrize("parts", [_BROWSER, "trainer.feeding.feeder"])
+def test_browsers_and_feeders_load_without_torch(parts: str) -> None:
+    program = f"import sys, ops.roles, {parts}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd="/", env=millrace_environment(),
+    )  # fmt: skip
+    assert {"torch", "vllm", "transformers", "deepspeed"}.isdisjoint(done.stdout.split())

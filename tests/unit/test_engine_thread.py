@@ -14,9 +14,9 @@ from agents import vllm_engine
 from agents.engine import ChatMessage, Generation, GenerationRequest
 from agents.vllm_core import VllmSettings
 from agents.vllm_engine import VllmEngine
-from schemas.config import PolicyConfig
 from schemas.errors import EngineFailed, PolicyError
 from schemas.ids import PolicyVersion
+from schemas.policy_config import PolicyConfig
 from tests import builders
 
 pytestmark = pytest.mark.anyio

@@ -18,10 +18,12 @@ from ops.archive.episodes import EpisodeSource
 from ops.archive.exports.export import FORMATS, Exported, export
 from ops.archive.exports.played import Selection
 from ops.archive.stream_source import StreamSource
-from schemas.config import BusConfig, ContextConfig, ModelConfig
+from schemas.bus_config import BusConfig
+from schemas.context_config import ContextConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName
 from schemas.messages import Split
+from schemas.model_config import ModelConfig
 from tests import archive_world as world
 
 pytestmark = pytest.mark.anyio

@@ -14,8 +14,10 @@ from bus.memory import MemoryBus
 from bus.presence import Status
 from bus.settlement import settle
 from bus.topology import task_queue
-from schemas.config import BusConfig, EnvConfig, FeederConfig
+from schemas.bus_config import BusConfig
+from schemas.env_config import EnvConfig
 from schemas.errors import ConfigurationError
+from schemas.feeder_config import FeederConfig
 from schemas.ids import PolicyVersion, TaskId, WorkerId
 from schemas.messages import Checkpoint, EpisodeCancel, Heartbeat, Outcome, Role, Split, Task, Trajectory
 from schemas.objective_config import ObjectiveConfig

@@ -12,7 +12,8 @@ from bus.blocklist import block
 from bus.companions import companions
 from bus.memory import MemoryBus
 from bus.presence import Status
-from schemas.config import EnvConfig, FeederConfig
+from schemas.env_config import EnvConfig
+from schemas.feeder_config import FeederConfig
 from schemas.ids import WorkerId
 from schemas.messages import Role, SiteBlock, Split, Task
 from schemas.objective_config import ObjectiveConfig

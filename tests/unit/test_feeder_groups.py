@@ -9,7 +9,7 @@ import pytest
 
 from bus.companions import companions
 from bus.memory import MemoryBus
-from schemas.config import FeederConfig
+from schemas.feeder_config import FeederConfig
 from schemas.ids import GroupId
 from schemas.messages import Judgement, Split, Task
 from schemas.objective_config import ObjectiveConfig

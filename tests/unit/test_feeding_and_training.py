@@ -13,7 +13,8 @@ from bus.companions import companions
 from bus.memory import MemoryBus
 from bus.settlement import settle
 from bus.topology import task_queue
-from schemas.config import BusConfig, FeederConfig
+from schemas.bus_config import BusConfig
+from schemas.feeder_config import FeederConfig
 from schemas.messages import Checkpoint, Split, Task
 from schemas.objective_config import ObjectiveConfig
 from schemas.trainer_config import TrainerConfig

@@ -13,9 +13,12 @@ from agents.fitting import fitted, max_prompt
 from agents.tokens import PromptTokenizer
 from ops.demo.tiny_model import build_tiny_model
 from schemas.algorithm_config import AlgorithmConfig
-from schemas.config import Config, ContextConfig, ModelConfig, PolicyConfig
+from schemas.config import Config
+from schemas.context_config import ContextConfig
 from schemas.errors import ConfigurationError, PromptTooLong
 from schemas.messages import Picture
+from schemas.model_config import ModelConfig
+from schemas.policy_config import PolicyConfig
 from tests import builders
 
 TASK = builders.task()

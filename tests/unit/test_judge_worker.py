@@ -25,7 +25,8 @@ from judges.judge import Judge, Ruling, excluded, scored
 from judges.programmatic.environment import EnvironmentJudge
 from judges.rubric.interview import RecordingInterviewer
 from judges.worker import JudgeWorker
-from schemas.config import BusConfig, EnvConfig
+from schemas.bus_config import BusConfig
+from schemas.env_config import EnvConfig
 from schemas.errors import BusUnavailable, ConfigurationError, JudgeError, MessageCorrupt, NoVerdict
 from schemas.ids import WorkerId
 from schemas.judge_config import JudgeConfig, ShapingConfig
@@ -390,11 +391,14 @@ async def test_a_paused_judge_keeps_its_trajectories_and_hands_them_back_unharme
 
 
 async def test_a_worker_that_stops_hands_back_what_it_judges() -> None:
-    bus, judge = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), WaitingJudge()
+    bus, judge, status = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), WaitingJudge(), Status(Role.JUDGE, WORKER)
     await publish_trajectory(bus, SUBJECTS, trajectory(task()))
     with anyio.fail_after(10):
-        async with judging(bus, judge):
+        async with judging(bus, judge, status=status):
             await judge.begun.wait()
+            assert (status.state, status.metrics["busy"]) == ("working", 1)
+            assert status.metrics["slots"] > 1
+        assert (status.state, status.metrics["busy"]) == ("waiting", 0)
         again = WaitingJudge()
         async with judging(bus, again):
             await again.begun.wait()

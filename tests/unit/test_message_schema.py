@@ -14,7 +14,7 @@ from bus.subjects import Subjects, matches
 from bus.topology import streams
 from ops.cli import main
 from ops.message_schema import SUBJECTS, document, printed
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.ids import EpisodeId, PolicyVersion, RunName, WorkerId
 from schemas.messages import AnyMessage, Role, Split
 from tests.fixtures.write_messages import FOLDER
@@ -108,6 +108,7 @@ def test_subjects_are_those_that_the_code_makes() -> None:
         NAMES.live(episode, 1).replace("*", "2"),
         NAMES.step_any(Split.EVAL, episode, 1, 2),
         NAMES.wake(worker),
+        NAMES.phase(worker),
         NAMES.trajectory(Split.TRAIN, episode),
         NAMES.judgement(Split.TRAIN, "rubric", episode),
         NAMES.call("rubric_v1", EpisodeId("e"), "q", 0),

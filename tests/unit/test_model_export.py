@@ -7,8 +7,9 @@ import torch
 
 from ops.model_export import export_model
 from ops.run_folder import RunFolder
-from schemas.config import Config, PolicyConfig
+from schemas.config import Config
 from schemas.errors import CheckpointCorrupt, ConfigurationError
+from schemas.policy_config import PolicyConfig
 from trainer.engine.engine_state import EngineState, ModelState
 from trainer.versions.checkpoints import TrainerState, write_checkpoint
 

@@ -9,7 +9,7 @@ from browser_workers.network.addresses import assumed, kind, literal
 from browser_workers.network.refusals import Refusals
 from browser_workers.network.rules import Endpoint, Rules, endpoint, normal_host, rules_for
 from browser_workers.network.socks import Answer, Malformed, Target, answer, greeting_size, target_of
-from schemas.config import BrowserConfig
+from schemas.browser_config import BrowserConfig
 from schemas.errors import ConfigurationError
 
 PUBLIC = ip_address("93.184.215.14")

@@ -14,7 +14,9 @@ from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
 from browser_workers.limits import Limits
 from browser_workers.observation.marks import draw_marks
-from schemas.config import BrowserConfig, ContextConfig, HttpPools
+from schemas.browser_config import BrowserConfig
+from schemas.context_config import ContextConfig
+from schemas.env_config import HttpPools
 from schemas.messages import Element, Picture
 
 pytestmark = pytest.mark.anyio

@@ -8,8 +8,9 @@ import pytest
 from agents.context import Round, build_window
 from agents.page_text import current_page, element_lines, tab_lines
 from agents.plain_text import fitting, short
-from schemas.config import ContextConfig, ModelConfig
+from schemas.context_config import ContextConfig
 from schemas.messages import ActionEffect, BrowserTab, Element, Observation, Picture
+from schemas.model_config import ModelConfig
 from tests import builders
 
 TASK = builders.task()

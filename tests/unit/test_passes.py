@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus.memory import MemoryBus
-from schemas.config import FeederConfig
 from schemas.errors import ConfigurationError
+from schemas.feeder_config import FeederConfig
 from schemas.messages import Trajectory
 from tests.builders import RUBRIC
 from tests.trainer_world import SUBJECTS, judge, play, train_task

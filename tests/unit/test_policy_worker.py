@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 import anyio
+import anyio.lowlevel
 import msgspec
 import pytest
 
@@ -20,7 +21,8 @@ from bus.memory import MemoryBus
 from bus.ports import Record
 from bus.presence import Status
 from bus.subjects import Subjects
-from schemas.config import BusConfig, ContextConfig, ModelConfig, PolicyConfig
+from schemas.bus_config import BusConfig
+from schemas.context_config import ContextConfig
 from schemas.errors import EngineFailed
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import (
@@ -38,6 +40,8 @@ from schemas.messages import (
     Task,
     VersionSpan,
 )
+from schemas.model_config import ModelConfig
+from schemas.policy_config import PolicyConfig
 from tests import builders
 from tests.local_weights import local_weights
 
@@ -98,13 +102,19 @@ MARKS = ContextConfig(num_rounds=2, interaction_mode="set_of_marks", actions="ex
 
 
 def worker_of(
-    bus: MemoryBus, engine: ScriptedEngine, name: str = "p1", *, seats: int = 4, context: ContextConfig = WINDOW
+    bus: MemoryBus,
+    engine: ScriptedEngine,
+    name: str = "p1",
+    *,
+    seats: int = 4,
+    context: ContextConfig = WINDOW,
+    status: Status | None = None,
 ) -> PolicyWorker:
     return PolicyWorker(
         bus=bus,
         subjects=SUBJECTS,
         worker=WorkerId(name),
-        status=Status(Role.POLICY, WorkerId(name)),
+        status=status or Status(Role.POLICY, WorkerId(name)),
         bus_config=BusConfig(run=builders.RUN),
         policy_config=PolicyConfig(max_num_seqs=seats),
         context_config=context,
@@ -379,6 +389,31 @@ async def test_both_splits_and_no_more_seats_than_configured(bus: MemoryBus) -> 
         engine.gate.set()
         await queue_is_empty(bus)
     assert len(engine.requests) == len(browsers)
+
+
+class MeasuredEngine(ScriptedEngine):
+    def gauges(self) -> dict[str, float]:
+        return {"kv_cache_share": 0.25}
+
+
+async def test_heartbeats_say_how_busy_a_worker_is(bus: MemoryBus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.worker.HEARTBEAT_S", 0.0)
+    engine, status = MeasuredEngine(gate=anyio.Event()), Status(Role.POLICY, WorkerId("p1"))
+    browser = await an_episode(bus)
+    async with anyio.create_task_group() as group:
+        group.start_soon(worker_of(bus, engine, seats=3, status=status).run)
+        await browser.wake(await browser.observe())
+        with anyio.fail_after(10):
+            while status.metrics.get("running") != 1:
+                await anyio.lowlevel.checkpoint()
+            assert (status.metrics["slots"], status.metrics["kv_cache_share"]) == (3, 0.25)
+            assert engine.gate is not None
+            engine.gate.set()
+            while status.metrics["answered"] != 1:
+                await anyio.lowlevel.checkpoint()
+        assert status.metrics["running"] == 0
+        assert 0 < status.metrics["answer_s"] < 10
+        group.cancel_scope.cancel()
 
 
 async def test_stopping_hands_back(bus: MemoryBus) -> None:

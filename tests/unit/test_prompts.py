@@ -8,7 +8,7 @@ import pytest
 
 from agents.action_space import ActionSpace
 from agents.prompts import system_prompt
-from schemas.config import ContextConfig
+from schemas.context_config import ContextConfig
 from schemas.messages import ActionKind
 from tests import action_spaces
 

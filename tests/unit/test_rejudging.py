@@ -14,7 +14,8 @@ from ops.rejudging.admission import require_admissible, with_rubric
 from ops.rejudging.display import report_table, summary
 from ops.rejudging.draining import Remaining
 from ops.rejudging.report import Rejudged
-from schemas.config import BusConfig, Config
+from schemas.bus_config import BusConfig
+from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Role

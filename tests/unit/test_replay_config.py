@@ -7,10 +7,13 @@ import pytest
 
 from ops.replay_config import offline_config
 from ops.run_folder import RunFolder
-from schemas.config import BusConfig, Config, FeederConfig, PolicyConfig
+from schemas.bus_config import BusConfig
+from schemas.config import Config
 from schemas.errors import ConfigurationError
+from schemas.feeder_config import FeederConfig
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Checkpoint, FileHash
+from schemas.policy_config import PolicyConfig
 
 RUN = RunName("played")
 

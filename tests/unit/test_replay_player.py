@@ -11,8 +11,9 @@ from ops.archive.stream_source import StreamSource
 from ops.replay_config import num_iterations, with_dataset
 from ops.replay_player import Pace, Played, play
 from ops.replay_request import Selection
-from schemas.config import Config, FeederConfig
+from schemas.config import Config
 from schemas.errors import ConfigurationError, ImportConflict
+from schemas.feeder_config import FeederConfig
 from schemas.ids import RunName
 from schemas.messages import Judgement, Observation, RecordRef, Split
 from tests.trainer_world import SUBJECTS, judge, train_task

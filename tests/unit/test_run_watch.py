@@ -8,7 +8,7 @@ from bus.memory import MemoryBus
 from bus.subjects import Subjects
 from ops.results import judgements_of
 from ops.run_watch import RunState, watching
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.ids import GroupId, PolicyVersion, WorkerId
 from schemas.messages import Checkpoint, Heartbeat, Judgement, Role, Split, Verdict
 from tests.builders import RUN, task, trajectory

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from schemas.config import DifficultyShare, EnvConfig
+from schemas.env_config import DifficultyShare, EnvConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import GroupId, TaskId
 from schemas.messages import Judgement, Verdict

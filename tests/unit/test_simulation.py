@@ -15,10 +15,10 @@ from ops.simulation.draws import generator, num_steps, spread
 from ops.simulation.engine import SimulatedEngine
 from ops.simulation.material import ensure_demo_task_file, ensure_model, ensure_task_file
 from ops.simulation.training import Counters, SimulatedBuilder, SimulatedTrainEngine, read_counters
-from schemas.config import SimulationConfig
 from schemas.errors import CheckpointCorrupt, PageFailed
 from schemas.ids import PolicyVersion
 from schemas.messages import Action, ActionKind
+from schemas.simulation_config import SimulationConfig
 from tests import builders
 from trainer.feeding.task_files import read_tasks
 from trainer.items import Item, targets_of

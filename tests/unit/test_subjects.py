@@ -6,7 +6,7 @@ import pytest
 
 from bus.subjects import Subjects, matches
 from bus.topology import NUM_SHARDS, shared_queues, streams
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId, RunName, WorkerId, shard_of
 from schemas.messages import Role, Split

@@ -11,7 +11,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ops.restarts import EXIT_FATAL, Fatal, Finished, Restart, RestartPolicy, Restarts
+from ops.restarts import EXIT_FATAL, EXIT_RESTART, Fatal, Finished, Restart, RestartPolicy, Restarts
+from ops.role_process import exit_code
 from ops.supervisor import RoleSpec, RoleState, RoleStatus, supervise
 from schemas.messages import Role
 from tests.process_tree import Watch, tree_command, watched_pipe
@@ -162,3 +163,53 @@ async def test_a_killed_supervisor_leaves_nothing(tmp_path: Path, pipe: Path, wa
         await watch.stands()
         supervisor.kill()
         await watch.all_gone()
+
+
+async def test_a_drained_role_finishes_what_it_does_and_is_not_started_again(tmp_path: Path) -> None:
+    up = tmp_path / "up"
+    os.mkfifo(up)
+    program = f"""
+        import signal
+        from pathlib import Path
+        signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGUSR1}})
+        Path({str(up)!r}).write_text("up")
+        signal.sigwait({{signal.SIGUSR1}})
+        Path({str(tmp_path)!r}, "finished").touch()
+    """
+    async with supervise(tmp_path, policy=_SOON) as supervisor:
+        supervisor.start(python("browser-1", program))
+        with anyio.fail_after(20):
+            assert await anyio.to_thread.run_sync(up.read_text, abandon_on_cancel=True) == "up"
+            supervisor.drain()
+            status = await supervisor.wait("browser-1")
+    assert (status.state, status.exit_code, status.num_restarts) == (RoleState.FINISHED, 0, 0)
+    assert (tmp_path / "finished").exists()
+
+
+async def test_a_role_that_leaves_to_come_back_is_started_at_once_and_one_that_waits_is_let_go(tmp_path: Path) -> None:
+    waits = RestartPolicy(first_delay_s=1000.0, longest_delay_s=1000.0)
+    program = f"""
+        import sys
+        from pathlib import Path
+        been = Path({str(tmp_path)!r}, "been")
+        code = 1 if been.exists() else {EXIT_RESTART}
+        been.touch()
+        sys.exit(code)
+    """
+    crashed = anyio.Event()
+
+    def noted(status: RoleStatus) -> None:
+        if status.exit_code == 1 and status.state is RoleState.WAITING:
+            crashed.set()
+
+    with anyio.fail_after(20):
+        async with supervise(tmp_path, on_change=noted, policy=waits) as supervisor:
+            supervisor.start(python("browser-1", program))
+            await crashed.wait()
+            supervisor.drain("browser-1")
+            assert (await supervisor.wait("browser-1")).state is RoleState.STOPPED
+
+
+def test_one_that_was_told_to_leave_before_it_could_listen_is_finished() -> None:
+    for ended in (128 + signal.SIGUSR1, -signal.SIGUSR1):  # the role, or its guard
+        assert Restarts().after_exit(exit_code(ended), 0.1) == (Restarts(), Finished())

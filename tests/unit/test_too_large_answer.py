@@ -14,9 +14,15 @@ from bus.memory import MemoryBus
 from bus.presence import Status
 from ops.simulation.browser import SimulatedBrowser, SimulatedSuite
 from ops.simulation.engine import SimulatedEngine
-from schemas.config import BrowserConfig, BusConfig, ContextConfig, EnvConfig, ModelConfig, PolicyConfig, SimulationConfig
+from schemas.browser_config import BrowserConfig
+from schemas.bus_config import BusConfig
+from schemas.context_config import ContextConfig
+from schemas.env_config import EnvConfig
 from schemas.ids import WorkerId
 from schemas.messages import DeadLetter, Outcome, Role, Trajectory
+from schemas.model_config import ModelConfig
+from schemas.policy_config import PolicyConfig
+from schemas.simulation_config import SimulationConfig
 from tests.builders import RUN, task
 from tests.contract.backends import SUBJECTS
 from tests.local_weights import local_weights

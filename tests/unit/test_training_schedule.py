@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bus.blocklist import Blocklist
-from schemas.config import EnvConfig
+from schemas.env_config import EnvConfig
 from schemas.ids import EpisodeId, PolicyVersion, TaskId
 from schemas.messages import Judgement, Outcome, SiteBlock, Split, Trajectory, Verdict
 from tests.builders import RUBRIC, RUN

@@ -11,7 +11,7 @@ from agents.partial_file import PartialFile
 from agents.weight_cache import WeightCache
 from bus.memory import MemoryBus
 from bus.weight_chunks import CHUNK_BYTES, Stretch, chunk_bytes, missing, stretches
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import CheckpointCorrupt, ConfigurationError, PolicyError, TrainerError
 from schemas.messages import FileHash
 from tests.contract.backends import SUBJECTS

@@ -14,7 +14,7 @@ from browser_workers.chromium.process.launch import Chromium
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
 from browser_workers.chromium.windows import Windows
-from schemas.config import BrowserConfig
+from schemas.browser_config import BrowserConfig
 from schemas.messages import Action, ActionKind, BrowserTab
 
 pytestmark = pytest.mark.anyio

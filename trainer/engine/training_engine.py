@@ -29,6 +29,7 @@ from trainer.engine.dealing import Share, deal
 from trainer.engine.engine_state import EngineState
 from trainer.engine.models import Models
 from trainer.engine.ranks import Ranks
+from trainer.engine.schedule import scheduled
 from trainer.engine.settings import EngineSettings
 from trainer.engine.throughput import ModelCost, peak_flops
 from trainer.items import Item, targets_of
@@ -36,11 +37,6 @@ from trainer.model.adapters import FreshAdapters
 from trainer.ports import Effort, StepResult
 from trainer.samples import Sample
 from trainer.truncation import Truncation
-
-
-def warmed_up(rate: float, *, num_updates: int, warmup_steps: int) -> float:
-    """The learning rate of the update that follows `num_updates` earlier ones: constant after a linear warm-up."""
-    return rate * min(1.0, (num_updates + 1) / max(1, warmup_steps))
 
 
 @contextmanager
@@ -178,7 +174,7 @@ class TrainEngine:
         shares = self._dealt(items)
         work = self._cost.work([item.sample for item in items])
         num_tokens = sum(int((item.targets.weights != 0).sum()) for item in items)
-        rate = self.rate_factor * warmed_up(rate, num_updates=num_updates, warmup_steps=self._algorithm.warmup_steps)
+        rate = self.rate_factor * scheduled(rate, num_updates=num_updates, algorithm=self._algorithm)
         commands = [TrainCommand(share, rate, critic) for share in shares]
         self._send(commands)
         sums = self._models.train(commands[0])

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from schemas.config import FeederConfig
 from schemas.errors import ConfigurationError
+from schemas.feeder_config import FeederConfig
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):

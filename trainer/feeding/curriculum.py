@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from schemas.config import EnvConfig, FeederConfig
+from schemas.env_config import EnvConfig
+from schemas.feeder_config import FeederConfig
 from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, episode_id, group_id
 from schemas.messages import Split, Task
 from trainer.feeding.refill import Refilled

@@ -18,8 +18,9 @@ from bus.companions import companions
 from bus.ports import Bus, Lease
 from bus.presence import Status
 from bus.subjects import Subjects
-from schemas.config import EnvConfig, FeederConfig
+from schemas.env_config import EnvConfig
 from schemas.errors import ConfigurationError
+from schemas.feeder_config import FeederConfig
 from schemas.ids import EpisodeId, PolicyVersion, WorkerId
 from schemas.messages import Checkpoint, EpisodeCancel, Outcome, Role, Split, Task
 from schemas.objective_config import ObjectiveConfig
@@ -31,6 +32,7 @@ from trainer.feeding.curriculum import (
     evaluation_versions,
     task_of,
 )
+from trainer.feeding.evaluation_rounds import EvaluationRounds
 from trainer.feeding.stragglers import StragglerClock
 from trainer.feeding.task_files import TaskSpec
 from trainer.feeding.training_plan import TrainingPlan
@@ -83,9 +85,7 @@ class Feeder:
         self._state = self._plan.begin()
         self._changed = anyio.Event()
         self._known: set[EpisodeId] = set()
-        self._versions: tuple[PolicyVersion, ...] = ()
-        self._rounds: dict[PolicyVersion, frozenset[EpisodeId]] = {}
-        self._completed: set[PolicyVersion] = set()
+        self._rounds = EvaluationRounds(())
         self._stragglers = StragglerClock(env)
 
     async def run(self) -> None:
@@ -112,8 +112,6 @@ class Feeder:
     def _begin(self) -> None:
         self._state = self._plan.begin()
         self._changed = anyio.Event()
-        self._rounds = {}
-        self._completed = set()
         self._stragglers = StragglerClock(self._env)
 
     def _sources(self) -> tuple[tuple[str, str], ...]:
@@ -142,7 +140,7 @@ class Feeder:
         self._state.catch_up(await patiently(lambda: read_blocklist(self._bus, self._subjects)))
         await self._audit()
         await self._resume()
-        self._versions = await self._versions_to_evaluate()
+        self._rounds = await self._evaluation_rounds()
         audited_at, judged = anyio.current_time(), 0
         while not await self._advance():
             self._report()
@@ -176,51 +174,41 @@ class Feeder:
 
     async def _advance(self) -> bool:
         """Does what can be done now; True when nothing is left to do."""
-        evaluated = await self._evaluate()
+        await self._evaluate()
         mode = self._config.mode
         if mode == "eval":
-            return evaluated
-        if not (self._config.evaluate_first and mode != "rollout" and self._remaining(PolicyVersion(0))):
+            return self._rounds.all_complete
+        waits = self._config.evaluate_first and mode != "rollout" and not self._rounds.is_complete(PolicyVersion(0))
+        if not waits:
             await self._train()
         if mode == "sync":
             await self._cancel_stragglers()
         if mode == "rollout":
             return len(self._state.accepted) >= self._plan.total
-        return evaluated and self._state.version >= self._config.num_iterations
+        return self._rounds.all_complete and self._state.version >= self._config.num_iterations
 
     # evaluation -------------------------------------------------------------------------------------------------------
 
-    async def _versions_to_evaluate(self) -> tuple[PolicyVersion, ...]:
+    async def _evaluation_rounds(self) -> EvaluationRounds:
         match self._config.mode:
             case "rollout":
-                return ()
+                return EvaluationRounds(())
             case "eval":
                 names = self._subjects
                 newest = await patiently(lambda: self._bus.last(names.checkpoints, names.everything("checkpoint")))
-                return (newest.message.version if newest and isinstance(newest.message, Checkpoint) else PolicyVersion(0),)
+                version = newest.message.version if newest and isinstance(newest.message, Checkpoint) else PolicyVersion(0)
+                return EvaluationRounds((version,), waits=False)
             case _:
-                return evaluation_versions(self._config)
+                return EvaluationRounds(evaluation_versions(self._config))
 
-    async def _evaluate(self) -> bool:
-        """Begins the rounds that are due; True when every round of the run is complete."""
-        served = self._state.served(anyio.current_time())
-        for version in self._versions:
-            due = self._config.mode == "eval" or (served is not None and served >= version)
-            if due and version not in self._rounds:
-                slots = evaluation_slots(self._test_tasks, self._env, version)
-                self._rounds[version] = frozenset(await self._admit(slots, Split.EVAL))
-                _log.info("evaluation_began", version=version, episodes=len(slots))
-        return not any(self._remaining(version) for version in self._versions)
-
-    def _remaining(self, version: PolicyVersion) -> bool:
-        """Whether the round of a version is still to be completed."""
-        if version in self._completed:
-            return False
-        if version not in self._rounds or self._state.unfinished(self._rounds[version]) > 0:
-            return True
-        self._completed.add(version)
-        self._report_round(version)
-        return False
+    async def _evaluate(self) -> None:
+        """Begins the rounds that are due, and reports those that have become complete."""
+        for version in self._rounds.due(self._state.served(anyio.current_time())):
+            slots = evaluation_slots(self._test_tasks, self._env, version)
+            self._rounds.begin(version, await self._admit(slots, Split.EVAL))
+            _log.info("evaluation_began", version=version, episodes=len(slots))
+        for version, episodes in self._rounds.complete(self._state.unfinished).items():
+            self._report_round(version, episodes)
 
     # training ---------------------------------------------------------------------------------------------------------
 
@@ -288,8 +276,7 @@ class Feeder:
         )
         self._note_scores(state.window, "success", "reward")
 
-    def _report_round(self, version: PolicyVersion) -> None:
-        episodes = self._rounds[version]
+    def _report_round(self, version: PolicyVersion, episodes: Collection[EpisodeId]) -> None:
         scores = self._state.scores(episodes)
         self._note_scores(scores, f"eval_success_v{version}", f"eval_reward_v{version}")
         figures = {"success": success_share(scores), "reward": mean_reward(scores)}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from schemas.config import EnvConfig
+from schemas.env_config import EnvConfig
 from trainer.feeding.curriculum import stragglers_due
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Container, Mapping, Sequence
 
-from schemas.config import EnvConfig, FeederConfig
+from schemas.env_config import EnvConfig
+from schemas.feeder_config import FeederConfig
 from schemas.ids import TaskId
 from schemas.objective_config import ObjectiveConfig
 from trainer.feeding.curriculum import Admission, Slot

@@ -17,7 +17,7 @@ from bus.ports import Bus
 from bus.side_by_side import side_by_side
 from bus.subjects import Subjects
 from bus.weight_chunks import Stretch, chunk_bytes, chunk_of, put, stored, stored_files, stretches
-from schemas.config import BusConfig
+from schemas.bus_config import BusConfig
 from schemas.errors import CheckpointCorrupt, StreamFull, TrainerError
 from schemas.messages import Checkpoint, FileHash, WeightChunk
 from trainer.patience import patiently

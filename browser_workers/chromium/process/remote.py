@@ -20,7 +20,7 @@ from browser_workers.chromium.process.launch import Chromium, end, first_line, w
 from browser_workers.network.addresses import is_loopback
 from browser_workers.network.gate import Gate
 from browser_workers.network.rules import Rules
-from schemas.config import BrowserConfig
+from schemas.browser_config import BrowserConfig
 from schemas.errors import BrowserLost
 
 _log = structlog.get_logger()

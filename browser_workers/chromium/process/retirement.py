@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from browser_workers.chromium.process.memory import machine_mib
-from schemas.config import BrowserConfig, EnvConfig
+from schemas.browser_config import BrowserConfig
+from schemas.env_config import EnvConfig
 
 _SHARE_OF_MACHINE = 0.5
 """Of the memory there is, for one browser where no bound is configured."""

@@ -6,7 +6,7 @@ from typing import Protocol
 from browser_workers.chromium.process.executable import find_chromium
 from browser_workers.chromium.process.launch import Chromium, chromium
 from browser_workers.chromium.process.remote import remote_chromium
-from schemas.config import BrowserConfig
+from schemas.browser_config import BrowserConfig
 
 
 class Source(Protocol):

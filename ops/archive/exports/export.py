@@ -15,8 +15,9 @@ from ops.archive.exports.parquet import ParquetFormat
 from ops.archive.exports.played import Selection
 from ops.archive.exports.sharegpt import ShareGptFormat
 from ops.output_folder import make_output
-from schemas.config import ContextConfig, ModelConfig
+from schemas.context_config import ContextConfig
 from schemas.errors import ConfigurationError
+from schemas.model_config import ModelConfig
 
 FORMATS: dict[str, Callable[[FormatOptions], Format]] = {
     "parquet": ParquetFormat,

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Protocol
 
 from ops.archive.exports.played import Played, PlayedStep
-from schemas.config import ContextConfig, ModelConfig
+from schemas.context_config import ContextConfig
+from schemas.model_config import ModelConfig
 
 
 class Format(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import structlog
 
-from schemas.config import EnvConfig
+from schemas.env_config import EnvConfig
 from trainer.feeding.samplers import Sampler
 from trainer.feeding.samplers.adaptive import AdaptiveSampler
 from trainer.feeding.samplers.ratio import RatioSampler, difficulty_classes

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schemas.config import DifficultyShare
+from schemas.env_config import DifficultyShare
 from schemas.errors import ConfigurationError
 from trainer.feeding.samplers import Levels
 from trainer.feeding.task_files import TaskSpec

@@ -1,0 +1,1 @@
+"""Workers told to leave, over the bus and by a signal; those who tell them."""

@@ -1,0 +1,30 @@
+"""Environment and secrets of a node by file: KEY=VALUE a line, readable by its owner alone, never printed."""
+
+import re
+from pathlib import Path
+
+from bus.server.keys import require_private
+from schemas.errors import ConfigurationError
+
+_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z")
+_QUOTES = ("'", '"')
+
+
+def read_environment(path: Path) -> dict[str, str]:
+    """Empty lines and those that begin with `#` are left out; one pair of quotes around a value is taken off.
+
+    Raises:
+        ConfigurationError: the file is missing, others may read it, or a line (named by its number alone) is no KEY=VALUE.
+    """
+    require_private(path)
+    values = {}
+    for number, line in enumerate(path.read_text().splitlines(), start=1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        found = _LINE.match(text)
+        if found is None:
+            raise ConfigurationError(f"{path}, line {number}: write KEY=VALUE")
+        value = found[2].strip()
+        values[found[1]] = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in _QUOTES else value
+    return values

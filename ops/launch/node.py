@@ -1,0 +1,78 @@
+"""`millrace node`: the roles of one node in the foreground, kept running until they have ended or the node is told to leave.
+
+SIGTERM and Ctrl-C stop everything at once, what is held is handed back. SIGUSR1 drains: the workers finish what they hold, and
+then the node leaves, its server last.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import anyio
+from rich.console import Console
+
+from bus.companions import companions
+from bus.server_binary import OLDEST_OF_CLUSTERS, find_binary
+from ops.control.service import DRAIN_SIGNAL
+from ops.launch.environment_file import read_environment
+from ops.launch.node_file import Node, NodeFile, read_node_file
+from ops.launch.processes import Given, processes
+from ops.restarts import EXIT_FATAL
+from ops.run_folder import RunFolder
+from ops.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervise
+from schemas.errors import ConfigurationError
+from schemas.messages import Role
+
+
+async def main(path: Path, name: str, *, check: bool) -> int:
+    """Returns 0 when every role has ended by itself or the node was drained, 78 when one of them cannot run."""
+    file = read_node_file(path)
+    node = file.node(name)
+    file = file.of(node)
+    specs = tuple(processes(file, node, await _given(file, node)))
+    console = Console(soft_wrap=True, highlight=False)
+    if check:
+        for spec in specs:
+            console.print(spec.name, markup=False)
+        return 0
+    logs = RunFolder(Path(file.folder)).logs
+    async with supervise(logs, on_change=partial(_say, console)) as supervisor, companions(partial(_heed_drain, supervisor)):
+        return await _run(supervisor, specs)
+
+
+async def _given(file: NodeFile, node: Node) -> Given:
+    environment = read_environment(Path(file.environment)) if file.environment else {}
+    if not node.is_server:
+        return Given(server_binary=None, environment=environment)
+    if not (Path(file.server) / "nats.conf").is_file():
+        raise ConfigurationError(
+            f"{file.server} holds no nats.conf: copy there what millrace cluster wrote for {node.name} under servers/"
+        )
+    binary = await find_binary()
+    if binary.version < OLDEST_OF_CLUSTERS:
+        wanted = ".".join(map(str, OLDEST_OF_CLUSTERS))
+        raise ConfigurationError(f"{binary.path} is {binary.version_text}, and a cluster needs {wanted} or newer")
+    return Given(server_binary=binary.path, environment=environment)
+
+
+async def _run(supervisor: Supervisor, specs: tuple[RoleSpec, ...]) -> int:
+    for spec in specs:
+        supervisor.start(spec)
+    for spec in specs:
+        await supervisor.wait(spec.name)
+    fatal = any(status.state is RoleState.FATAL for status in supervisor.statuses)
+    return EXIT_FATAL if fatal else 0
+
+
+async def _heed_drain(supervisor: Supervisor) -> None:
+    with anyio.open_signal_receiver(DRAIN_SIGNAL) as signals:
+        async for _ in signals:
+            supervisor.drain()
+            workers = [status.name for status in supervisor.statuses if status.role is not Role.SERVER]
+            for name in workers:
+                await supervisor.wait(name)
+            await supervisor.stop()
+
+
+def _say(console: Console, status: RoleStatus) -> None:
+    note = f": {status.note}" if status.note and status.state is not RoleState.RUNNING else ""
+    console.print(f"{status.name} {status.state.value}{note}", markup=False)

@@ -1,0 +1,244 @@
+"""The node file: which roles run on which node, and what all nodes have in common. Only whoever starts nodes reads it.
+
+    run: mine
+    config: recipe.yaml                    # a recipe, or a file beside this one
+    url: tls://cpu-1:4222                  # of the servers
+    ca_file: /etc/millrace/ca.pem
+    keys: /etc/millrace/keys               # holds the keys of that node's roles
+    folder: /var/lib/millrace/mine         # logs, checkpoints
+    environment: /etc/millrace/environment # KEY=VALUE, its owner's alone; optional
+    server: /etc/millrace/server           # on nodes with a server: its folder from `millrace cluster`
+    source: /opt/millrace                  # this project's files; venv: its virtual environment, if not .venv there
+    nodes:
+      cpu-1: {address: 10.0.0.1, roles: {server: 1, feeder: 1, browser: {count: 2, config: [env_config.server_size=32]}}}
+      gpu-1: {address: 10.0.0.2, roles: {judge: 1, policy: {gpus: [0, 1]}, trainer: {gpus: [2, 3]}}}
+
+`{node}` in a path stands for the node's name.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import yaml
+
+from ops.configuration import load_config
+from schemas.config import Config
+from schemas.errors import ConfigurationError
+from schemas.ids import RunName, subject_token
+from schemas.messages import Role
+
+ROLES = (Role.SERVER, Role.FEEDER, Role.BROWSER, Role.POLICY, Role.JUDGE, Role.ARCHIVER, Role.TRAINER)
+"""In the order in which a node starts them."""
+_SINGLE = (Role.SERVER, Role.TRAINER)
+_WITH_GPUS = (Role.POLICY, Role.TRAINER)
+_PATHS = ("ca_file", "keys", "folder", "environment", "server", "source", "venv")
+_KEYS = ("run", "config", "url", *_PATHS, "nodes")
+_NODE = "{node}"
+_PLAIN = "letters, digits and . _ -"
+_PATH = re.compile(r"/([A-Za-z0-9._/-]|\{node\})*\Z")
+_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\Z")
+_ADDRESS = re.compile(r"([a-z_][a-z0-9_-]*@)?[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?\Z")
+"""What goes into scripts and units is held to characters that mean nothing there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """What one node runs of one role."""
+
+    role: Role
+    count: int = 1
+    """Processes; of a trainer, ranks of the one job."""
+    gpus: tuple[str, ...] = ()
+    """What each process sees in CUDA_VISIBLE_DEVICES, as `0` or `0,1`; of a trainer, each rank's. Empty: not set."""
+    config: tuple[str, ...] = ()
+    """KEY=VALUE, as on the command line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """One machine."""
+
+    name: str
+    address: str
+    """Where ssh reaches it: a host, or user@host."""
+    shares: tuple[Share, ...]
+
+    def share(self, role: Role) -> Share | None:
+        return next((share for share in self.shares if share.role is role), None)
+
+    @property
+    def host(self) -> str:
+        return self.address.rpartition("@")[2]
+
+    @property
+    def is_server(self) -> bool:
+        return self.share(Role.SERVER) is not None
+
+    @property
+    def workers(self) -> tuple[Share, ...]:
+        return tuple(share for share in self.shares if share.role is not Role.SERVER)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFile:
+    """Paths are those on the nodes; `of` makes them one node's."""
+
+    path: Path
+    run: RunName
+    config: str
+    url: str
+    ca_file: str
+    keys: str
+    folder: str
+    environment: str = ""
+    server: str = ""
+    source: str = "/opt/millrace"
+    """This project's files."""
+    venv: str = ""
+    """Virtual environment; empty: .venv in `source`."""
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+
+    def node(self, name: str) -> Node:
+        """Raises `ConfigurationError` for a name that the file does not have."""
+        if name not in self.nodes:
+            raise ConfigurationError(f"{self.path} has no node {name!r}: write one of {', '.join(self.nodes)}")
+        return self.nodes[name]
+
+    def of(self, node: Node) -> "NodeFile":
+        """The same with that node's paths."""
+        return replace(self, **{name: getattr(self, name).replace(_NODE, node.name) for name in _PATHS})
+
+    @property
+    def recipe_file(self) -> Path | None:
+        """Where it is here, unless it is one of this project's own."""
+        beside = self.path.parent / self.config
+        return beside if beside.is_file() else None
+
+    @property
+    def recipe(self) -> str:
+        """As `--config` takes it: a file beside this one, or the name of a recipe."""
+        return str(self.recipe_file.resolve()) if self.recipe_file else self.config
+
+    @property
+    def bus(self) -> tuple[str, ...]:
+        """What all roles are given as KEY=VALUE."""
+        values = {"run": self.run, "url": self.url, "ca_file": self.ca_file, "keys": self.keys}
+        return tuple(f"bus_config.{key}={quoted(value)}" for key, value in values.items())
+
+
+def administered(path: Path, cluster: Path, overrides: Sequence[str]) -> Config:
+    """The run of a node file as its administrator joins it, who has the folder of `millrace cluster`.
+
+    Raises `ConfigurationError`.
+    """
+    file = read_node_file(path)
+    mine = replace(file, ca_file=str(cluster.resolve() / "ca.pem"), keys=str(cluster.resolve() / "keys" / file.run))
+    return load_config(file.recipe, [*mine.bus, *overrides])
+
+
+def quoted(value: str) -> str:
+    """A value as overrides take it, whatever it holds."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def read_node_file(path: Path) -> NodeFile:
+    """Raises `ConfigurationError` that says where in the file something is wrong, and what to write."""
+    try:
+        content = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise ConfigurationError(f"the node file {path} cannot be read ({error.strerror})") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
+    return _Reader(path).file(content)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    path: Path
+
+    def file(self, content: object) -> NodeFile:
+        given = self._mapping(content, "the file", _KEYS)
+        texts = {key: self._text(given[key], key) for key in _KEYS[:-1] if key in given}
+        for key in ("run", "url", "ca_file", "keys", "folder"):
+            if not texts.get(key):
+                raise self._wrong(f"{key} is missing")
+        for key in _PATHS:
+            if not _PATH.match(texts.get(key, "/")):
+                raise self._wrong(f"{key} is {texts[key]!r}: write an absolute path on the nodes, of {_PLAIN} and /")
+        if not _FILE.match(texts.get("config", "default")):
+            raise self._wrong(f"config is {texts['config']!r}: write a recipe, or a file beside this one, of {_PLAIN}")
+        run = RunName(subject_token(texts.pop("run"), what="run"))
+        named = self._mapping(given.get("nodes"), "nodes", None)
+        nodes = {name: self._node(name, node) for name, node in named.items()}
+        if not nodes:
+            raise self._wrong("nodes is empty: name every machine, with its address and roles")
+        file = NodeFile(path=self.path, run=run, nodes=nodes, **{"config": "default", **texts})
+        if any(node.is_server for node in nodes.values()) and not file.server:
+            raise self._wrong("a node has the role server: write the folder that millrace cluster made for it in server")
+        if sum(node.share(Role.TRAINER) is not None for node in nodes.values()) > 1:
+            raise self._wrong(
+                "two nodes have the role trainer, and it is one job: write it once, and start more nodes' ranks by torchrun"
+            )
+        return file
+
+    def _node(self, name: str, content: object) -> Node:
+        subject_token(name, what=f"{self.path}: the node")
+        given = self._mapping(content, f"nodes.{name}", ("address", "roles"))
+        roles = self._mapping(given.get("roles"), f"nodes.{name}.roles", tuple(role.value for role in ROLES))
+        if not roles:
+            raise self._wrong(f"nodes.{name}.roles is empty: write what runs there, as in browser: 2")
+        shares = {Role(role): self._share(Role(role), share, f"nodes.{name}.roles.{role}") for role, share in roles.items()}
+        address = self._text(given.get("address", name), f"nodes.{name}.address")
+        if not _ADDRESS.match(address):
+            raise self._wrong(f"nodes.{name}.address is {address!r}: write a host, or user@host, as ssh takes it")
+        return Node(name=name, address=address, shares=tuple(shares[role] for role in ROLES if role in shares))
+
+    def _share(self, role: Role, content: object, where: str) -> Share:
+        if isinstance(content, int) and not isinstance(content, bool):
+            content = {"count": content}
+        given = self._mapping(content, where, ("count", "gpus", "config"))
+        gpus = self._gpus(given.get("gpus", []), f"{where}.gpus")
+        if gpus and role not in _WITH_GPUS:
+            raise self._wrong(f"{where}.gpus: a {role.value} uses none")
+        count = given.get("count", len(gpus) or 1)
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise self._wrong(f"{where}.count is {count!r}: write a whole number of 1 or more, or leave the role out")
+        if gpus and count != len(gpus):
+            raise self._wrong(f"{where}: {count} processes and {len(gpus)} entries in gpus: write one entry a process")
+        if count > 1 and role in _SINGLE and not gpus:
+            raise self._wrong(f"{where}.count is {count}: one {role.value} runs on a node")
+        return Share(role=role, count=count, gpus=gpus, config=self._overrides(given.get("config", []), f"{where}.config"))
+
+    def _gpus(self, content: object, where: str) -> tuple[str, ...]:
+        entries = content if isinstance(content, list) else [content]
+        lists = [entry if isinstance(entry, list) else [entry] for entry in entries]
+        if any(not isinstance(gpu, int) or isinstance(gpu, bool) or gpu < 0 for gpus in lists for gpu in gpus):
+            raise self._wrong(f"{where}: write one entry a process, as in [0, 1], or [[0, 1], [2, 3]] for two GPUs each")
+        return tuple(",".join(map(str, gpus)) for gpus in lists)
+
+    def _overrides(self, content: object, where: str) -> tuple[str, ...]:
+        if not isinstance(content, list) or any(not isinstance(text, str) or "=" not in text for text in content):
+            raise self._wrong(f"{where}: write a list of KEY=VALUE, as in [env_config.server_size=32]")
+        return tuple(content)
+
+    def _mapping(self, content: object, where: str, known: Iterable[str] | None) -> dict[str, object]:
+        if not isinstance(content, dict):
+            raise self._wrong(f"{where} holds no keys with values")
+        for key in content:
+            if not isinstance(key, str) or (known is not None and key not in known):
+                near = difflib.get_close_matches(str(key), tuple(known or ()), n=1, cutoff=0.0)
+                meant = f": did you mean {near[0]}?" if near else ""
+                raise self._wrong(f"{where} has the key {key!r}{meant}")
+        return content
+
+    def _text(self, content: object, where: str) -> str:
+        if not isinstance(content, str) or not content or "\n" in content:
+            raise self._wrong(f"{where} is {content!r}: write one line of text")
+        return content
+
+    def _wrong(self, what: str) -> ConfigurationError:
+        return ConfigurationError(f"{self.path}: {what}")

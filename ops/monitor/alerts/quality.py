@@ -1,0 +1,59 @@
+"""Alerts about what a run makes: mismatch, parse rate, judgements without verdict, dead letters."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ops.monitor.alerts.alert import Condition, Key
+from ops.monitor.alerts.look import Look, critical, warning
+
+_MISMATCH, _PARSE_RATE, _JUDGE_ERRORS = Key("mismatch_high"), Key("parse_rate_low"), Key("judge_errors")
+
+
+def conditions(look: Look) -> Iterator[Condition]:
+    yield from _mismatch(look)
+    yield from _parse_rate(look)
+    yield from _judge_errors(look)
+    yield from _letters(look)
+
+
+def _mismatch(look: Look) -> Iterator[Condition]:
+    if not look.state.run.mismatches:
+        return
+    gate, value = look.config.trainer_config.max_mismatch, look.state.run.mismatches[-1]
+    if look.is_above(value, look.bounds.mismatch_share * gate, _MISMATCH):
+        yield (warning if value <= gate else critical)(
+            _MISMATCH,
+            f"sampler and trainer differ by {value:.4f} nats on average; the run stops at {gate:g} "
+            "(trainer_config.max_mismatch)",
+            "check that policies load the announced weights and that both sides use the same model, processor and precision",
+        )
+
+
+def _parse_rate(look: Look) -> Iterator[Condition]:
+    rate, bound = look.state.judging.parse_rate, look.bounds.least_parse_rate
+    if rate is not None and look.state.judging.window >= look.bounds.least_window and look.is_below(rate, bound, _PARSE_RATE):
+        yield warning(
+            _PARSE_RATE,
+            f"{rate:.1%} of the latest steps could be parsed; {bound:.0%} are expected (monitor_config.least_parse_rate)",
+            "read answers: millrace watch steps; a cut-off answer needs more policy_config.max_new_tokens",
+        )
+
+
+def _judge_errors(look: Look) -> Iterator[Condition]:
+    judging, bound = look.state.judging, look.bounds.most_judge_errors
+    share = judging.error_share
+    if share is not None and judging.window >= look.bounds.least_window and look.is_above(share, bound, _JUDGE_ERRORS):
+        yield warning(
+            _JUDGE_ERRORS,
+            f"{share:.1%} of the latest {judging.window} judgements came to no verdict",
+            "read the reasons: millrace watch judgements --verdict error; then judge those again: millrace rejudge",
+        )
+
+
+def _letters(look: Look) -> Iterator[Condition]:
+    for stream, count in Counter(look.state.letters.values()).items():
+        yield warning(
+            Key("dead_letters", stream),
+            f"messages of {stream} that no worker could handle: {count:,}",
+            "read them: millrace dead-letters list; put them back when the cause is gone: millrace dead-letters resend --all",
+        )

@@ -1,0 +1,21 @@
+"""Every rule there is, in one list: what an operator should know of a run at one moment. Pure."""
+
+from collections.abc import Collection
+
+from ops.monitor.alerts import flow, quality, roles, server
+from ops.monitor.alerts.alert import Condition, Key
+from ops.monitor.alerts.look import Look
+from ops.monitor.state import MonitorState
+from schemas.config import Config
+
+_RULES = (server.conditions, roles.conditions, flow.conditions, quality.conditions)
+_UNREACHABLE = Key("server_unreachable")
+
+
+def conditions(state: MonitorState, config: Config, now: float, *, raised: Collection[Key] = ()) -> list[Condition]:
+    """All that hold. `raised`: the alerts there are, whose bounds are wider."""
+    look = Look(state=state, config=config, now=now, raised=raised)
+    held = [condition for rule in _RULES for condition in rule(look)]
+    # Without a server nothing is heard: what follows from that is not told as well.
+    unreachable = [condition for condition in held if condition.key == _UNREACHABLE]
+    return unreachable or held

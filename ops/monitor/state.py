@@ -1,0 +1,156 @@
+"""Everything that a monitor knows of a run: folded from messages and measurements, with time passed in. Pure.
+
+Invariant: memory is bounded by `monitor_config.max_cells`, the workers, and a few numbers for every version and for every 32
+episodes (the curve); no message is kept.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bus.ports import Record, StoreStanding, StreamStanding
+from ops.monitor.cells import LIVE, Cells
+from ops.monitor.judging import Judging
+from ops.monitor.queues import QueueState
+from ops.monitor.rates import Rate
+from ops.monitor.workers import Workers
+from ops.run_watch import RunState
+from schemas.messages import (
+    Checkpoint,
+    DeadLetter,
+    EpisodeStart,
+    Heartbeat,
+    Judgement,
+    LetterResent,
+    StepPhase,
+    Task,
+    Trajectory,
+)
+from schemas.monitor_config import MonitorConfig
+
+_RATE_S = 60.0
+_ANSWERS = 15
+_LATEST_VERSIONS = 9
+
+
+@dataclass
+class Server:
+    """How the server answers this monitor."""
+
+    answered_at: float = 0.0
+    """0: never yet."""
+    error: str = ""
+    """Of the newest request; empty: it was answered."""
+    times_s: deque[float] = field(default_factory=lambda: deque(maxlen=_ANSWERS))
+    """Of the latest answers."""
+
+    def answered(self, seconds: float, now: float) -> None:
+        self.answered_at, self.error = now, ""
+        self.times_s.append(seconds)
+
+    @property
+    def answer_s(self) -> float | None:
+        """The median."""
+        return sorted(self.times_s)[len(self.times_s) // 2] if self.times_s else None
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """Of the run folder's own server, where it is on this machine."""
+
+    path: str
+    num_bytes: int
+    free_bytes: int
+
+
+class MonitorState:
+    def __init__(self, config: MonitorConfig, *, began_at: float) -> None:
+        self.began_at = began_at
+        self.run = RunState()
+        self.judging = Judging()
+        self.workers = Workers(config.worker_silent_s, config.worker_forgotten_s)
+        self.cells = Cells(config.ended_cell_s, config.max_cells)
+        self.queues: dict[str, QueueState] = {}
+        """By name, in the order of an episode's way."""
+        self.streams: dict[str, StreamStanding] = {}
+        self.store: StoreStanding | None = None
+        self.disk: Disk | None = None
+        self.server = Server()
+        self.letters: dict[int, str] = {}
+        """The streams of dead letters that nobody has sent again, by sequence."""
+        self._resent: set[int] = set()
+        self.version_times: deque[float] = deque(maxlen=64)
+        """When the latest versions were announced."""
+        self.ended = Rate(_RATE_S, began_at)
+        self.steps = Rate(_RATE_S, began_at)
+        self.judged = Rate(_RATE_S)
+
+    def heard(self, record: Record, now: float) -> None:
+        """One message that was published just now, and may never be stored."""
+        message = record.message
+        match message:
+            case StepPhase():
+                if message.phase == "acting":
+                    self.steps.add(1, now)
+            case Trajectory():
+                known = self.cells.by_episode.get(message.episode)
+                if known is None or known.phase in LIVE:
+                    self.ended.add(1, now)
+            case Task() | EpisodeStart():
+                pass
+            case _:
+                return
+        self.cells.apply(message, now)
+
+    def stored(self, record: Record, now: float) -> None:
+        """One record of JUDGED (one rubric's), CHECKPOINTS, HEARTBEATS or ADVISORIES, in the stream's order."""
+        message, at = record.message, record.time_s or now
+        match message:
+            case Judgement():
+                self.judging.apply(message)
+                self.judged.add(1, at)
+                self.run.apply(message, at)
+                # One that was judged long ago, and not acknowledged since, leaves at once.
+                self.cells.apply(message, min(at, now))
+            case Checkpoint():
+                self.run.apply(message, at)
+                if message.version > 0:
+                    self.version_times.append(at)
+            case Heartbeat():
+                self.workers.heard(message, stored_at=record.time_s, now=now)
+            case DeadLetter():
+                if record.seq not in self._resent:
+                    self.letters[record.seq] = message.stream
+            case LetterResent():
+                # The two are read beside each other: either may come first.
+                self._resent.add(message.letter_seq)
+                self.letters.pop(message.letter_seq, None)
+            case _:
+                pass
+
+    def expire(self, now: float) -> None:
+        """Call now and then."""
+        self.cells.expire(now)
+        self.workers.expire(now)
+
+    @property
+    def version(self) -> int:
+        """The newest; 0: the run's first weights."""
+        return self.run.versions[-1].version if self.run.versions else 0
+
+    @property
+    def versions_per_h(self) -> float | None:
+        """Over the latest of them."""
+        times = list(self.version_times)[-_LATEST_VERSIONS:]
+        return (len(times) - 1) / (times[-1] - times[0]) * 3600.0 if len(times) > 1 and times[-1] > times[0] else None
+
+    @property
+    def staleness(self) -> dict[int, float]:
+        """Of the batch that the newest version was trained on: shares, or numbers, of episodes by versions behind."""
+        return _histogram(self.run.metrics)
+
+
+def _histogram(metrics: Mapping[str, float]) -> dict[int, float]:
+    prefix = "staleness_"
+    found = {name.removeprefix(prefix): value for name, value in metrics.items() if name.startswith(prefix)}
+    return {int(lag): value for lag, value in sorted(found.items()) if lag.isdecimal()}

@@ -1,0 +1,155 @@
+"""Keeps a `MonitorState` current, read-only: with the monitor's key, which may write nothing at all.
+
+What is heard as it is published are small messages: tasks, starts, the phases that browser workers tell, ends. Pictures and
+tokens never travel here. Never listen on `<run>.>` or `<run>.wake.*`: an offer to a policy worker that has gone is declined at
+once only as long as nobody hears it.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import anyio
+import structlog
+
+from bus.backlog import backlog
+from bus.companions import companions
+from bus.ports import Bus, Record
+from bus.subjects import Subjects
+from ops.monitor.alerts.alert import Alert, AlertBook
+from ops.monitor.alerts.rules import conditions
+from ops.monitor.measuring import Measuring
+from ops.monitor.reconciling import Reconciling
+from ops.monitor.state import MonitorState
+from schemas.config import Config
+from schemas.errors import BusError
+
+_TICK_S = 1.0
+_AGAIN_S = 1.0
+_JOIN_S = 30.0
+"""A server that does not say which episodes are live does not keep everything else waiting for longer."""
+_log = structlog.get_logger()
+
+
+class MonitorWatch:
+    """Use `monitoring`."""
+
+    def __init__(self, bus: Bus, subjects: Subjects, config: Config, *, disk: Path | None) -> None:
+        self.state = MonitorState(config.monitor_config, began_at=time.time())
+        bounds = config.monitor_config
+        self._book = AlertBook(bounds.raise_after_s, bounds.clear_after_s)
+        self._bus = bus
+        self._subjects = subjects
+        self._config = config
+        self._disk = disk
+        self._sources = (
+            (subjects.judged, subjects.judgements_by(config.bus_config.trained_rubric)),
+            (subjects.checkpoints, subjects.everything("checkpoint")),
+            (subjects.heartbeats, subjects.everything("heartbeat")),
+            (subjects.advisories, subjects.everything("dead")),
+            (subjects.advisories, subjects.everything("resent")),
+        )
+        self._read = {subject: anyio.Event() for _, subject in self._sources}
+        """Set when all that was stored is folded in."""
+        self._measured = anyio.Event()
+        self._joined = anyio.Event()
+        self.changed = anyio.Event()
+        """Replaced whenever it is set: at every message, at most."""
+
+    @property
+    def missing(self) -> list[str]:
+        """What has not been read yet, for people; empty: the state is complete."""
+        unread = [subject for subject, event in self._read.items() if not event.is_set()]
+        measured = [] if self._measured.is_set() else ["how queues and streams stand"]
+        joined = [] if self._joined.is_set() else ["the live episodes"]
+        return [*unread, *measured, *joined]
+
+    async def wait_complete(self) -> None:
+        """Returns when the state holds everything that the streams held when this monitor came."""
+        for event in (*self._read.values(), self._measured, self._joined):
+            await event.wait()
+
+    async def run(self) -> None:
+        names, bus_config = self._subjects, self._config.bus_config
+        measuring = Measuring(
+            self._bus, names, bus_config, self._config.monitor_config, self.state, self._disk, self._measured
+        )
+        reconciling = Reconciling(self._bus, names, bus_config, self.state, self._joined)
+        async with AsyncExitStack() as stack, anyio.create_task_group() as group:
+            for subject in (f"{names.run}.ep.*.*.task", f"{names.run}.ep.*.*.*.start.*", f"{names.run}.phase.*", self._ends):
+                heard = await stack.enter_async_context(self._bus.listen(subject))
+                group.start_soon(self._hear, heard)
+            group.start_soon(measuring.run)
+            group.start_soon(reconciling.run)
+            group.start_soon(self._tick)
+            # Judgements last: an episode that is found unjudged must not have been judged before it was found.
+            with anyio.move_on_after(_JOIN_S):
+                await self._joined.wait()
+            for stream, subject in self._sources:
+                group.start_soon(self._follow, stream, subject)
+
+    @property
+    def _ends(self) -> str:
+        return f"{self._subjects.run}.ep.*.*.done"
+
+    async def _hear(self, heard: AsyncIterator[Record]) -> None:
+        async for record in heard:
+            self.state.heard(record, time.time())
+            self._note_change()
+
+    async def _follow(self, stream: str, subject: str) -> None:
+        after_seq = 0
+        while True:
+            try:
+                async for record in backlog(self._bus, stream, subject, after_seq=after_seq):
+                    after_seq = record.seq
+                    self._fold(record)
+                self._read[subject].set()
+                async with self._bus.tail(stream, subject, after_seq=after_seq) as records:
+                    async for record in records:
+                        after_seq = record.seq
+                        self._fold(record)
+            except BusError as error:
+                # The server may be away for long; this monitor says so, and goes on when it is back.
+                _log.info("monitor_waits", stream=stream, reason=str(error))
+                await anyio.sleep(_AGAIN_S)
+
+    def _fold(self, record: Record) -> None:
+        self.state.stored(record, time.time())
+        self._note_change()
+
+    def _note_change(self) -> None:
+        self.changed.set()
+        self.changed = anyio.Event()
+
+    async def _tick(self) -> None:
+        while True:
+            now = time.time()
+            self.state.expire(now)
+            self._book.update(conditions(self.state, self._config, now, raised=self._book.raised), now)
+            self._note_change()
+            await anyio.sleep(_TICK_S)
+
+    @property
+    def alerts(self) -> list[Alert]:
+        """Those that are raised."""
+        return self._book.alerts
+
+    def conditions_now(self) -> list[Alert]:
+        """All that hold at this moment, for a look that cannot wait until they have held for a while."""
+        now = time.time()
+        return AlertBook(0.0, 0.0, patient=False).update(conditions(self.state, self._config, now), now)
+
+    async def wait_until(self, holds: Callable[[MonitorState], bool]) -> None:
+        """Returns when `holds` is true of the state."""
+        while not holds(self.state):
+            await self.changed.wait()
+
+
+@asynccontextmanager
+async def monitoring(bus: Bus, subjects: Subjects, config: Config, *, disk: Path | None = None) -> AsyncIterator[MonitorWatch]:
+    """A watch that is kept current while the context is open. `disk`: the folder of the server's store, if it is here."""
+    watch = MonitorWatch(bus, subjects, config, disk=disk)
+    async with companions(watch.run):
+        yield watch

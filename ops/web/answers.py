@@ -1,0 +1,54 @@
+"""What sections answer with: values as JSON, pictures that never change, a sentence for every mistake."""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from schemas.errors import ConfigurationError, MessageCorrupt, MillraceError, RecordGone
+from schemas.ids import EpisodeId, subject_token
+from schemas.messages import Picture
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+_PICTURE_TYPES = ("image/jpeg", "image/png")
+_FOREVER = {"cache-control": "private, max-age=31536000, immutable"}
+
+
+def named(episode: str) -> EpisodeId:
+    """Raises `ConfigurationError` for what cannot be an episode's name."""
+    try:
+        return EpisodeId(subject_token(episode, what="an episode"))
+    except ConfigurationError as error:
+        raise ConfigurationError("This is no episode's name: names are of letters, digits, _ and -.") from error
+
+
+def json_answer(value: object, headers: dict[str, str] | None = None) -> Response:
+    encoded = msgspec.json.encode(value)
+    return Response(encoded, media_type="application/json", headers={"cache-control": "no-store", **(headers or {})})
+
+
+def picture_answer(picture: Picture) -> Response:
+    """Under an address that names its content. Raises `RecordGone` for what is no picture."""
+    if picture.media_type not in _PICTURE_TYPES:
+        raise RecordGone(f"A picture of type {picture.media_type} cannot be shown.")
+    return Response(picture.data, media_type=picture.media_type, headers=_FOREVER)
+
+
+def explaining(endpoint: Endpoint) -> Endpoint:
+    """Answers every error that a person can understand with its sentence."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except (RecordGone, MessageCorrupt) as error:
+            status, sentence = 404, str(error)
+        except ConfigurationError as error:
+            status, sentence = 400, str(error)
+        except MillraceError as error:
+            status, sentence = 503, str(error)
+        response = json_answer({"error": sentence})
+        response.status_code = status
+        return response
+
+    return answer

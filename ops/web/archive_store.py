@@ -1,0 +1,124 @@
+"""Finished episodes from an archive's folder, also while an archiver adds to it. Needs pyarrow."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.to_thread
+
+from ops.archive.archive_source import JudgementIndex, naming, num_groups, read_group
+from ops.archive.episodes import StoredEpisode, StoredJudgement, StoredRecord
+from ops.archive.folder import ArchiveFolder, Part
+from ops.archive.pictures import join
+from ops.archive.tables import Row, cut_records, read_judgement, read_trajectory
+from ops.web.index import EpisodeIndex
+from ops.web.store import Fetched
+from schemas.errors import ArchiveDamaged, MessageCorrupt
+from schemas.ids import EpisodeId
+from schemas.messages import JudgeCall, Judgement, Trajectory
+
+_LOOK_S = 2.0
+_COLUMNS = ("episode", "data", "sha256")
+"""What a trajectory alone is read from: chains are most of a part."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    part: Part
+    group: int
+    row: int
+
+
+@dataclass
+class ArchiveStore:
+    """Satisfies `TrajectoryStore`."""
+
+    folder: ArchiveFolder
+    keeps_calls = False
+    _places: dict[EpisodeId, _Place] = field(default_factory=dict)
+    _read: set[Part] = field(default_factory=set)
+    _judged: JudgementIndex | None = None
+
+    async def fill(self, index: EpisodeIndex) -> None:
+        self.folder.describe()
+        while True:
+            try:
+                trajectories, judgements = self.folder.trajectories.parts(), self.folder.judgements.parts()
+            except ArchiveDamaged as error:
+                index.trouble(str(error))
+                trajectories = judgements = ()
+            for part in trajectories:
+                await self._read_part(index, part, judgements=False)
+            if set(judgements) - self._read:
+                self._judged = None
+            for part in judgements:
+                await self._read_part(index, part, judgements=True)
+            index.caught_up()
+            await anyio.sleep(_LOOK_S)
+
+    async def episode(self, episode: EpisodeId) -> Fetched | None:
+        place = self._places.get(episode)
+        if place is None:
+            return None
+        rows = await anyio.to_thread.run_sync(read_group, place.part, place.group)
+        return await anyio.to_thread.run_sync(self._fetched, place.part, rows[place.row])
+
+    async def calls(self, rubric: str, episode: EpisodeId) -> Sequence[JudgeCall]:
+        return ()
+
+    async def _read_part(self, index: EpisodeIndex, part: Part, *, judgements: bool) -> None:
+        if part in self._read:
+            return
+        self._read.add(part)
+        try:
+            for group in range(await anyio.to_thread.run_sync(num_groups, part)):
+                if judgements:
+                    for judgement in await anyio.to_thread.run_sync(_judgements, part, group):
+                        index.rule(judgement)
+                else:
+                    found = await anyio.to_thread.run_sync(_trajectories, part, group)
+                    for row, trajectory in enumerate(found):
+                        self._places[trajectory.episode] = _Place(part, group, row)
+                        index.add(trajectory)
+        except (ArchiveDamaged, MessageCorrupt) as error:
+            index.trouble(str(error))
+
+    def _fetched(self, part: Part, row: Row) -> Fetched:
+        problems: list[str] = []
+        records: list[StoredRecord] = []
+        with naming(part.path):
+            trajectory = read_trajectory(row)
+            for cut in cut_records(row):
+                try:
+                    picture = self.folder.pictures.read(cut.picture) if cut.picture is not None else b""
+                    records.append(join(cut, picture))
+                except ArchiveDamaged as error:
+                    problems.append(f"Record {cut.suffix} cannot be shown: {error}.")
+        stored = StoredEpisode(
+            episode=trajectory.episode,
+            trajectory=trajectory,
+            trajectory_data=row["data"],
+            trajectory_time_s=row["time_s"],
+            records=tuple(records),
+            judgements=self._judgements_of(trajectory.episode, problems),
+        )
+        return Fetched(stored, tuple(problems))
+
+    def _judgements_of(self, episode: EpisodeId, problems: list[str]) -> tuple[StoredJudgement, ...]:
+        try:
+            if self._judged is None:
+                self._judged = JudgementIndex(self.folder.judgements.parts())
+            return self._judged.of(episode)
+        except ArchiveDamaged as error:
+            problems.append(f"Its judgements cannot be shown: {error}.")
+            return ()
+
+
+def _trajectories(part: Part, group: int) -> list[Trajectory]:
+    with naming(part.path):
+        return [read_trajectory(row) for row in read_group(part, group, _COLUMNS)]
+
+
+def _judgements(part: Part, group: int) -> list[Judgement]:
+    with naming(part.path):
+        return [read_judgement(row).message for row in read_group(part, group)]

@@ -1,0 +1,59 @@
+"""Two episodes of one task, step by step, and where they part. Pure."""
+
+from dataclasses import dataclass
+
+from ops.web.detail import Answer, Detail, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One step of both."""
+
+    step: int
+    same_picture: bool
+    """Both saw the same picture, byte for byte."""
+    same_action: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    left: Detail
+    right: Detail
+    pairs: tuple[Pair, ...]
+    first_difference: int | None
+    """The first step at which they did not do the same; None: they never parted."""
+    remark: str
+
+
+def compare(left: Detail, right: Detail) -> Comparison:
+    count = max(len(left.steps), len(right.steps))
+    pairs = tuple(_pair(number, _at(left, number), _at(right, number)) for number in range(count))
+    parted = next((pair.step for pair in pairs if not pair.same_action), None)
+    return Comparison(left=left, right=right, pairs=pairs, first_difference=parted, remark=_remark(left, right))
+
+
+def _remark(left: Detail, right: Detail) -> str:
+    one, other = left.trajectory.task, right.trajectory.task
+    if one.task != other.task:
+        return "These are episodes of different tasks."
+    return "" if one.group == other.group else "These are episodes of one task, of different groups."
+
+
+def _at(detail: Detail, number: int) -> Step | None:
+    return detail.steps[number] if number < len(detail.steps) else None
+
+
+def _pair(number: int, left: Step | None, right: Step | None) -> Pair:
+    pictures = [step.page.picture.sha256 if step and step.page and step.page.picture else None for step in (left, right)]
+    return Pair(
+        step=number,
+        same_picture=pictures[0] is not None and pictures[0] == pictures[1],
+        same_action=_same(left.answer if left else None, right.answer if right else None),
+    )
+
+
+def _same(left: Answer | None, right: Answer | None) -> bool:
+    """Both ended here, or both did the very same."""
+    if left is None or right is None:
+        return left is right
+    return left.action == right.action and left.parsed == right.parsed

@@ -1,0 +1,138 @@
+"""One episode while it runs: its task, and the newest observation and answer on its chain, read as they stand now."""
+
+from dataclasses import dataclass
+
+from agents.describing import describe
+from bus.ports import Bus
+from bus.subjects import Subjects
+from ops.monitor.chains import chain_standing
+from ops.web.detail import Page, PictureLink, picture_digest
+from schemas.errors import RecordGone
+from schemas.ids import EpisodeId
+from schemas.messages import Action, Observation, Picture, StepRequest, Task, Trajectory
+
+_MOST_TEXT = 4_000
+"""Characters of what a model said: the page of an ended episode has them all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveAnswer:
+    action: Action
+    words: str
+    parsed: bool
+    thought: str
+    response: str
+    worker: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveStep:
+    step: int
+    page: Page | None
+    answer: LiveAnswer | None
+    """None: the policy is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveTask:
+    task: str
+    instruction: str
+    website: str
+    split: str
+    difficulty: int
+    max_steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveEpisode:
+    episode: EpisodeId
+    task: LiveTask
+    attempt: int
+    """0: no browser worker has taken it."""
+    now: LiveStep | None
+    """The newest step; None: nothing was seen yet."""
+    before: LiveAnswer | None
+    """What led to a page that is not answered yet."""
+    outcome: str
+    """Empty: it runs."""
+
+
+async def live_episode(bus: Bus, names: Subjects, episode: EpisodeId, *, attempt: int) -> LiveEpisode:
+    """`attempt`: as it is known; 0: not at all.
+
+    Raises:
+        RecordGone: nothing of it is kept.
+        BusUnavailable: no server answers.
+    """
+    stream = names.episodes(names.shard(episode))
+    begun = await bus.last(stream, names.chain_task(episode))
+    if begun is None or not isinstance(begun.message, Task):
+        raise RecordGone(f"Nothing of episode {episode} is kept: it was never admitted here, or has aged out.")
+    attempt = attempt or chain_standing(await bus.subjects(stream, names.chain(episode))).attempt
+    seen = answered = None
+    if attempt:
+        # The answer first: a page that comes in between is behind it, so an answer never stands beside an older page.
+        answered = await _newest(bus, names, episode, attempt, "act")
+        seen = await _newest(bus, names, episode, attempt, "obs")
+    ended = await bus.last(stream, names.chain_done(episode))
+    return _shown(
+        begun.message,
+        attempt,
+        seen if isinstance(seen, Observation) else None,
+        answered if isinstance(answered, StepRequest) else None,
+        ended.message if ended is not None and isinstance(ended.message, Trajectory) else None,
+    )
+
+
+async def picture_at(bus: Bus, names: Subjects, episode: EpisodeId, attempt: int, step: int, digest: str) -> Picture:
+    """Raises `RecordGone` when the picture there is not the one that is meant."""
+    record = await bus.last(names.episodes(names.shard(episode)), names.chain_record(episode, attempt, "obs", step))
+    seen = record.message if record is not None else None
+    if not isinstance(seen, Observation) or picture_digest(seen) != digest:
+        raise RecordGone("There is no such picture: it is of another run, or no longer kept.")
+    return seen.picture
+
+
+async def _newest(bus: Bus, names: Subjects, episode: EpisodeId, attempt: int, kind: str) -> object:
+    record = await bus.last(names.episodes(names.shard(episode)), names.chain_kind(episode, attempt, kind))
+    return record.message if record is not None else None
+
+
+def _shown(
+    task: Task, attempt: int, seen: Observation | None, answered: StepRequest | None, ended: Trajectory | None
+) -> LiveEpisode:
+    said = _answer(answered) if answered else None
+    is_answered = seen is not None and answered is not None and answered.step == seen.step
+    return LiveEpisode(
+        episode=task.episode,
+        task=LiveTask(
+            task=task.task,
+            instruction=task.instruction[:_MOST_TEXT],
+            website=task.website,
+            split=task.split.value,
+            difficulty=task.difficulty,
+            max_steps=task.max_steps,
+        ),
+        attempt=attempt,
+        now=LiveStep(step=seen.step, page=_page(seen), answer=said if is_answered else None) if seen else None,
+        before=None if is_answered else said,
+        outcome=ended.outcome.value if ended else "",
+    )
+
+
+def _page(seen: Observation) -> Page:
+    picture, digest = seen.picture, picture_digest(seen)
+    url = f"/api/live/pictures/{digest}/{seen.episode}/{seen.attempt}/{seen.step}"
+    link = PictureLink(url=url, sha256=digest, width=picture.width, height=picture.height)
+    return Page(picture=link if picture.data else None, url=seen.url, title=seen.title, elements=seen.elements)
+
+
+def _answer(step: StepRequest) -> LiveAnswer:
+    return LiveAnswer(
+        action=step.action,
+        words=describe(step.action),
+        parsed=step.parsed,
+        thought=step.thought[:_MOST_TEXT],
+        response=step.response[:_MOST_TEXT],
+        worker=step.worker,
+    )

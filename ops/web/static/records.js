@@ -1,0 +1,62 @@
+// What is fetched when it is looked at: a step's prompt, and its records as JSON.
+
+import { ask } from "./api.js";
+import { h, show } from "./dom.js";
+import { stepLinks } from "./judge.js";
+import { shot } from "./overlay.js";
+
+export function promptPanel(detail, step) {
+  return fetched(`${address(detail)}/steps/${step.step}/prompt`, (prompt) => [
+    h(
+      "p",
+      { class: "soft" },
+      prompt.pictures.length ? ["Pictures in the window: ", stepLinks(prompt.pictures), ". "] : null,
+      "Built again from the chain under the run's configuration",
+      step.answer?.num_prompt_tokens ? `; it was ${step.answer.num_prompt_tokens.toLocaleString("en")} tokens.` : ".",
+    ),
+    prompt.remark ? h("p", { class: "problem" }, prompt.remark) : null,
+    prompt.messages.map(({ role, parts }) =>
+      h(
+        "section",
+        { class: `message ${role}` },
+        h("h3", {}, role),
+        parts.map((part) => partView(detail, part)),
+      ),
+    ),
+  ]);
+}
+
+function partView(detail, { text, picture }) {
+  if (picture === null) return h("pre", {}, text);
+  const seen = detail.steps[picture];
+  return h(
+    "a",
+    { class: "inlay", href: `#step-${picture + 1}:prompt` },
+    shot(seen, { drawn: false, lazy: true }),
+    h("span", {}, `picture of step ${picture + 1}`),
+  );
+}
+
+export function recordPanel(detail, step) {
+  return [
+    h("p", {}, h("a", { class: "button", href: `${address(detail)}/download` }, "Download the whole episode as JSON")),
+    h("p", { class: "soft" }, "Records number steps from 0, pages from 1."),
+    fetched(`${address(detail)}/steps/${step.step}/raw`, (found) =>
+      Object.entries(found).map(([name, record]) => [
+        h("h2", {}, name),
+        h("pre", { class: "json" }, JSON.stringify(record, null, 2)),
+      ]),
+    ),
+  ];
+}
+
+const address = (detail) => `/api/episodes/${detail.trajectory.task.episode}`;
+
+function fetched(path, view) {
+  const place = h("div", {}, h("p", { class: "wait" }, "Reading …"));
+  ask(path).then(
+    (found) => show(place, view(found)),
+    (error) => show(place, h("p", { class: "problem", role: "alert" }, error.message)),
+  );
+  return place;
+}

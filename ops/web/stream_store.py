@@ -1,0 +1,96 @@
+"""Finished episodes from a run's streams, with the key of consumers: those there are, and those that end while it is read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import anyio
+import anyio.lowlevel
+import structlog
+
+from bus.codec import encode
+from bus.ports import Bus, Record
+from bus.subjects import Subjects
+from ops.archive.stream_source import present_end, read_episode, stored_judgement
+from ops.web.index import EpisodeIndex
+from ops.web.store import Fetched
+from schemas.errors import BusUnavailable
+from schemas.ids import EpisodeId
+from schemas.messages import JudgeCall, Judgement, Trajectory
+
+_log = structlog.get_logger()
+_PAUSE_S = 2.0
+_BREATH = 256
+"""Records after which pages get their turn."""
+
+
+@dataclass
+class StreamStore:
+    """Satisfies `TrajectoryStore`."""
+
+    bus: Bus
+    subjects: Subjects
+    keeps_calls = True
+    _behind: set[str] = field(default_factory=set)
+    """Streams whose present end was not reached yet."""
+
+    async def fill(self, index: EpisodeIndex) -> None:
+        names = self.subjects
+        wanted = ((names.trajectories, names.everything("trajectory")), (names.judged, names.judgements(None)))
+        self._behind = {stream for stream, _ in wanted}
+        async with anyio.create_task_group() as group:
+            for stream, subject_filter in wanted:
+                group.start_soon(self._follow, index, stream, subject_filter)
+
+    async def episode(self, episode: EpisodeId) -> Fetched | None:
+        names = self.subjects
+        judged = await self.bus.history(names.judged, names.judgement_of(episode))
+        record = await self.bus.last(names.trajectories, f"{names.run}.trajectory.*.{episode}")
+        if record is None and judged:
+            record = _ended(judged[0])
+        if record is None or not isinstance(record.message, Trajectory):
+            return None
+        return Fetched(await read_episode(self.bus, names, record, [stored_judgement(one) for one in judged]))
+
+    async def calls(self, rubric: str, episode: EpisodeId) -> Sequence[JudgeCall]:
+        records = await self.bus.history(self.subjects.calls, self.subjects.calls_of(rubric, episode))
+        return [record.message for record in records if isinstance(record.message, JudgeCall)]
+
+    async def _follow(self, index: EpisodeIndex, stream: str, subject_filter: str) -> None:
+        after_seq = 0
+        while True:
+            try:
+                end = await present_end(self.bus, stream, subject_filter)
+                if after_seq >= end:
+                    self._reached_end(index, stream)
+                async with self.bus.tail(stream, subject_filter, after_seq=after_seq) as records:
+                    async for record in records:
+                        _take(index, record)
+                        after_seq = record.seq
+                        if after_seq >= end:
+                            self._reached_end(index, stream)
+                        if after_seq % _BREATH == 0:
+                            await anyio.lowlevel.checkpoint()
+            except BusUnavailable as error:
+                _log.info("viewer_waits_for_server", reason=str(error))
+                await anyio.sleep(_PAUSE_S)
+
+    def _reached_end(self, index: EpisodeIndex, stream: str) -> None:
+        self._behind.discard(stream)
+        if not self._behind:
+            index.caught_up()
+
+
+def _take(index: EpisodeIndex, record: Record) -> None:
+    match record.message:
+        case Trajectory() as trajectory:
+            index.add(trajectory)
+        case Judgement() as judgement:
+            index.rule(judgement)
+
+
+def _ended(judged: Record) -> Record | None:
+    """The trajectory that a judgement holds, where the stream itself lets it go earlier."""
+    if not isinstance(judged.message, Judgement):
+        return None
+    trajectory = judged.message.trajectory
+    return replace(judged, message=trajectory, data=encode(trajectory))

@@ -1,0 +1,64 @@
+"""The mode of the run, and which episodes are admitted when."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from schemas.requirement import require
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeederConfig:
+    mode: Literal["sync", "async", "offline", "eval", "rollout"] = "async"
+    """`sync`: WebGym's iterations; `async`: everlasting pool; `offline`: train on stored episodes, without a feeder;
+    `eval`: the test split once; `rollout`: collect only."""
+    num_stored: int = 0
+    """`offline`: judged training episodes of the data set. One pass trains on each of them once, in batches of
+    `env_config.train_tasks_rollout_size`, the last one shorter; passes follow each other until `num_iterations` versions are
+    published. `millrace replay` counts them and writes this."""
+    max_staleness: int = 1
+    """Versions that a training episode may lag behind the trainer; `sync` means 0."""
+    max_concurrent: int = 256
+    """Training episodes admitted and not yet ended."""
+    num_iterations: int = 100
+    """Training iterations after which nothing more is admitted."""
+    seed: int = 0
+    """Of the order of tasks, and of sampling."""
+    demonstrate: bool = False
+    """Episodes are to be played by the pages' own scripted oracle."""
+    evaluate_first: bool = False
+    """Play the test split with version 0 before any training episode is admitted."""
+    evaluate_last: bool = False
+    """Play the test split with the last version before the run ends."""
+    eval_every: int = 0
+    """Versions between evaluation rounds that run beside training; 0: none."""
+    lease_s: float = 5.0
+    """A standby feeder takes over so long after the active one falls silent."""
+
+    def __post_init__(self) -> None:
+        require(self.max_staleness >= 0, f"feeder_config.max_staleness is {self.max_staleness}: write 0 or more")
+        require(self.max_concurrent > 0, "feeder_config.max_concurrent must be above 0")
+        require(self.num_iterations > 0, "feeder_config.num_iterations must be above 0")
+        require(self.eval_every >= 0, f"feeder_config.eval_every is {self.eval_every}: write 0 or more")
+        require(self.seed >= 0, f"feeder_config.seed is {self.seed}: write 0 or more")
+        require(self.num_stored >= 0, f"feeder_config.num_stored is {self.num_stored}: write 0 or more")
+
+    @property
+    def trains(self) -> bool:
+        """Whether training tasks are played."""
+        return self.mode not in ("eval", "offline")
+
+    @property
+    def tests(self) -> bool:
+        """Whether the test split is played at all."""
+        return self.mode == "eval" or self.evaluate_first or self.evaluate_last or self.eval_every > 0
+
+    @property
+    def staleness_bound(self) -> int | None:
+        """None: offline, where episodes of any age are the point."""
+        match self.mode:
+            case "sync":
+                return 0
+            case "offline":
+                return None
+            case _:
+                return self.max_staleness

@@ -1,0 +1,136 @@
+"""Workers drained and restarted in the midst of a run, around simulated engines: nothing is lost, repeated or cut short."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bus.jetstream import JetStreamBus
+from bus.jetstream.link import open_link
+from bus.subjects import Subjects
+from ops.audit import audit
+from ops.configuration import load_config
+from ops.local_roles import LocalRoles, local_roles
+from ops.role_process import millrace_command, millrace_environment
+from ops.roles import address_for, join, subjects_of
+from ops.run_folder import RunFolder
+from ops.simulation.material import ensure_task_file
+from ops.supervisor import RoleState
+from schemas.config import Config
+from schemas.errors import NotPermitted
+from schemas.ids import WorkerId
+from schemas.messages import Heartbeat, Judgement, Outcome, Role
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(150)]
+_NUM_EPISODES = 100
+_CREW = {Role.BROWSER: 2, Role.POLICY: 1, Role.JUDGE: 1}
+_SLOW = (
+    "simulation_config.step_latency_ms=150",
+    "simulation_config.policy_latency_ms=100",
+    "env_config.server_size=8",
+    "feeder_config.mode=rollout",
+    "feeder_config.num_iterations=1",
+    f"env_config.train_tasks_rollout_size={_NUM_EPISODES}",
+)
+
+
+@dataclass
+class Run:
+    folder: RunFolder
+    config: Config
+    roles: LocalRoles
+    admin: JetStreamBus
+
+    @property
+    def subjects(self) -> Subjects:
+        return subjects_of(self.config)
+
+    async def judged(self) -> list[Judgement]:
+        records = await self.admin.history(self.subjects.judged, self.subjects.judgements(None))
+        return [record.message for record in records if isinstance(record.message, Judgement)]
+
+    async def wait_judged(self, count: int) -> None:
+        async with self.admin.tail(self.subjects.judged, self.subjects.judgements(None)) as records:
+            for _ in range(count):
+                await anext(records)
+
+    async def wait_for_work(self, name: str) -> None:
+        """Returns when a heartbeat says that the worker waits for work."""
+        async with self.admin.tail(self.subjects.heartbeats, self.subjects.everything("heartbeat")) as beats:
+            async for record in beats:
+                beat = record.message
+                if isinstance(beat, Heartbeat) and (beat.worker, beat.state) == (name, "waiting"):
+                    return
+
+    async def command(self, *arguments: str) -> tuple[int, str, str]:
+        """Exit code, output and errors of a `millrace` command in a process of its own."""
+        argv = millrace_command((*arguments, "--run-dir", str(self.folder.path)))
+        done = await anyio.run_process(argv, check=False, env=millrace_environment(), cwd="/")
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.fixture
+async def run(tmp_path: Path) -> AsyncIterator[Run]:
+    folder = RunFolder(tmp_path / "run")
+    paths = [f"save_path={folder.path}", f"data_path={folder.path}"]
+    config = load_config("simulation", [*paths, *_SLOW])
+    folder.create(config, needed_bytes=0)
+    ensure_task_file(folder.tasks / "train.jsonl", num_tasks=_NUM_EPISODES)
+    async with local_roles(folder) as roles:
+        await roles.serve(config)
+        async with join(folder, config, role="admin", name="test") as admin:
+            yield Run(folder, config, roles, admin)
+
+
+async def test_a_drained_worker_finishes_and_a_rolling_restart_loses_nothing(run: Run) -> None:
+    with anyio.fail_after(120):
+        run.roles.start(Role.FEEDER)
+        for role, count in _CREW.items():
+            run.roles.start(role, count=count)
+        await run.wait_judged(10)
+        code, told, complaint = await run.command("drain", "browser-2")
+        assert (code, complaint) == (0, "")
+        assert told.splitlines()[-1] == "browser-2 has left"
+        left = await run.roles.supervisor.wait("browser-2")
+        assert (left.state, left.exit_code) == (RoleState.FINISHED, 0)
+        assert len(await run.judged()) < _NUM_EPISODES, "the restart has to begin in the midst of the run"
+        code, told, complaint = await run.command("restart", "--role", "browser", "--role", "policy", "--role", "judge")
+        assert (code, complaint) == (0, "")
+        await run.roles.finished(Role.FEEDER)
+        judgements = await run.judged()
+        found = await audit(run.admin, run.config)
+    back = [line for line in told.splitlines() if "is back" in line]
+    assert back == ["browser-1 is back (1 of 3)", "policy-1 is back (2 of 3)", "judge-1 is back (3 of 3)"]
+    assert not any(status.num_restarts for status in run.roles.supervisor.statuses), "none of them crashed"
+    assert found.holds
+    assert len(judgements) == _NUM_EPISODES
+    assert {judgement.trajectory.attempt for judgement in judgements} == {1}
+    assert {judgement.trajectory.outcome for judgement in judgements} <= {Outcome.DONE, Outcome.STEP_LIMIT}
+    assert {judgement.trajectory.worker for judgement in judgements} == {"browser-1", "browser-2"}
+
+
+async def test_a_worker_is_found_and_told_as_a_micro_service(run: Run) -> None:
+    subject = run.subjects.control(Role.JUDGE, WorkerId("judge-1"))
+    with anyio.fail_after(60):
+        run.roles.start(Role.JUDGE)
+        await run.wait_for_work("judge-1")
+        async with open_link(address_for(run.folder, run.config.bus_config, "monitor"), "monitor") as link:
+            pinged = json.loads((await link.request("$SRV.PING.millrace-judge", timeout_s=5)).data)
+            told = json.loads((await link.request(f"$SRV.INFO.millrace-judge.{pinged['id']}", timeout_s=5)).data)
+            stats = json.loads((await link.request("$SRV.STATS", timeout_s=5)).data)
+            with pytest.raises(NotPermitted):
+                await link.request(subject, b"drain", timeout_s=5)
+        async with open_link(address_for(run.folder, run.config.bus_config, "admin"), "admin") as link:
+            refused = await link.request(subject, b"dance", timeout_s=5)
+        unknown = await run.command("drain", "judge-2")
+    assert pinged["type"] == "io.nats.micro.v1.ping_response"
+    described = {name: pinged["metadata"][name] for name in ("run", "role", "worker")}
+    assert described == {"run": run.subjects.run, "role": "judge", "worker": "judge-1"}
+    assert [(one["name"], one["subject"]) for one in told["endpoints"]] == [("control", subject)]
+    (endpoint,) = stats["endpoints"]
+    assert (endpoint["data"]["worker"], endpoint["data"]["state"]) == ("judge-1", "waiting")
+    assert refused.headers == {"Nats-Service-Error": "write one of status, drain, restart", "Nats-Service-Error-Code": "400"}
+    assert unknown == (78, "", "millrace: there is no worker judge-2: there are judge-1\n")

@@ -1,0 +1,216 @@
+"""What nodes are started with: units, scripts and manifests that their readers accept; ssh is a stand-in that runs here."""
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+
+from bus.server.keys import write_private
+from ops.cli import main
+from ops.launch.extras import extras_of
+from ops.role_process import millrace_command, millrace_environment
+from schemas.messages import Role
+
+ROOT = Path(__file__).parents[2]
+VENV = Path(sys.prefix)
+SSH = """#!/bin/sh
+# Stands in for ssh: says to whom it would have gone, and runs the command on this machine.
+while [ "$1" != -- ]; do shift; done
+echo "$2" >>"$SSH_LOG"
+exec sh -c "$3"
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    folder = tmp_path / "cluster"
+    for name in ("ca.pem", "keys/mine/browser.seed", "keys/mine/policy.seed", "keys/mine/admin.seed"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        write_private(folder / name, f"secret {name}".encode())
+    return folder
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Path:
+    content = {
+        "run": "mine",
+        "config": "own.yaml",
+        "url": "tls://nats-1:4222",
+        **{name: f"{tmp_path}/on-{{node}}/{name}" for name in ("ca_file", "keys", "folder", "server")},
+        "source": str(ROOT),
+        "venv": str(VENV),
+        "nodes": {
+            "nats-1": {"roles": {"server": 1}},
+            "cpu-1": {"address": "me@cpu-1.lan", "roles": {"browser": {"count": 2, "config": ["env_config.server_size=9"]}}},
+            "gpu-1": {"address": "gpu-1.lan", "roles": {"policy": {"gpus": [0, [1, 2]]}, "trainer": {"gpus": [3, 4]}}},
+        },
+    }
+    path = tmp_path / "nodes.yaml"
+    path.write_text(yaml.safe_dump(content))
+    (tmp_path / "own.yaml").write_text("defaults: [simulation, _self_]\n")
+    return path
+
+
+def launched(nodes: Path, *arguments: str) -> int:
+    return main(["launch", "--file", str(nodes), *arguments])
+
+
+def test_units_are_what_systemd_takes(nodes: Path, tmp_path: Path) -> None:
+    assert launched(nodes, "--with", "systemd", "--out", str(tmp_path / "out")) == 0
+    units = sorted((tmp_path / "out").iterdir())
+    assert [unit.name for unit in units] == [f"millrace-{name}.service" for name in ("cpu-1", "gpu-1", "nats-1")]
+    text = units[0].read_text()
+    folder = tmp_path / "on-cpu-1/folder"
+    script = f"{ROOT}/ops/launch/node.sh --venv {VENV}"
+    assert f"ExecStart={script} --file {folder}/nodes.yaml --name cpu-1\n" in text
+    assert "User=millrace\n" in text
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is not here to read them")
+    done = subprocess.run([analyze, "verify", *units], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_batch_scripts_ask_for_gpus_and_are_scripts(nodes: Path, tmp_path: Path) -> None:
+    assert launched(nodes, "--with", "slurm", "--out", str(tmp_path / "out"), "--no-setup") == 0
+    scripts = {path.name: path.read_text() for path in (tmp_path / "out").iterdir()}
+    for name in scripts:
+        subprocess.run(["bash", "-n", tmp_path / "out" / name], check=True, timeout=20)
+    assert "#SBATCH --gpus=5\n" in scripts["gpu-1.sbatch"]
+    assert "--gpus" not in scripts["cpu-1.sbatch"]
+    assert "#SBATCH --nodelist=nats-1\n" in scripts["nats-1.sbatch"]
+    assert all("#SBATCH --signal=B:USR1@300\n" in text for text in scripts.values())
+    assert scripts["cpu-1.sbatch"].splitlines()[-1].endswith("/node.sh --venv " + f"{VENV} --no-setup --file "
+        f"{tmp_path}/on-cpu-1/folder/nodes.yaml --name cpu-1")  # fmt: skip
+
+
+def test_manifests_hold_no_secret_and_what_each_role_needs(
+    nodes: Path, cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert launched(nodes, "--with", "kubernetes", "--out", str(out), "--cluster", str(cluster), "--image", "mine:1") == 0
+    text = (out / "millrace-mine.yaml").read_text()
+    found = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(text)}
+    assert set(found) == {
+        ("ConfigMap", "millrace-mine-recipe"),
+        ("Service", "nats-1"),
+        ("StatefulSet", "millrace-mine-server-nats-1"),
+        ("Deployment", "millrace-mine-cpu-1-browser"),
+        ("Deployment", "millrace-mine-gpu-1-policy"),
+        ("PersistentVolumeClaim", "millrace-mine-gpu-1-trainer"),
+        ("Deployment", "millrace-mine-gpu-1-trainer"),
+    }
+    assert found["ConfigMap", "millrace-mine-recipe"]["data"] == {"own.yaml": "defaults: [simulation, _self_]\n"}
+    browser, policy, trainer = (
+        found["Deployment", f"millrace-mine-{name}"]["spec"] for name in ("cpu-1-browser", "gpu-1-policy", "gpu-1-trainer")
+    )
+    assert [spec["replicas"] for spec in (browser, policy, trainer)] == [2, 2, 1]
+    limits = [spec["template"]["spec"]["containers"][0]["resources"]["limits"] for spec in (browser, policy, trainer)]
+    assert limits == [{}, {"nvidia.com/gpu": 2}, {"nvidia.com/gpu": 2}]
+    (container,) = browser["template"]["spec"]["containers"]
+    (*_, script) = container["command"]
+    assert "exec millrace browser --run-dir" in script
+    assert '--config /given/recipe/own.yaml --name "$POD"' in script
+    assert script.endswith("env_config.server_size=9")
+    assert subprocess.run(["sh", "-n", "-c", script], check=False, timeout=20).returncode == 0
+    given = browser["template"]["spec"]["volumes"][0]["secret"]
+    assert given == {"secretName": "millrace-mine-browser", "items": [{"key": "browser.seed", "path": "browser.seed"}]}
+    assert "python -m ops.launch.ranks 2 -- millrace trainer" in str(trainer)
+    printed = capsys.readouterr().out
+    assert f"kubectl create secret generic millrace-mine-browser --from-file={cluster}/keys/mine/browser.seed" in printed
+    assert "secret keys" not in text + printed
+
+
+@pytest.fixture
+def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "ssh").write_text(SSH)
+    (folder / "ssh").chmod(0o755)
+    log = tmp_path / "ssh.log"
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("SSH_LOG", str(log))
+    yield log
+    pid = tmp_path / "on-cpu-1/folder/node.pid"
+    if pid.exists() and psutil.pid_exists(int(pid.read_text())):
+        psutil.Process(int(pid.read_text())).kill()
+
+
+def test_a_node_is_given_its_own_keys_only_started_once_and_stopped_over_ssh(
+    nodes: Path, cluster: Path, ssh: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    over = ("--with", "ssh", "--name", "cpu-1", "--cluster", str(cluster), "--no-setup")
+    assert launched(nodes, *over, "--dry-run") == 0
+    assert not ssh.exists()
+    assert "secret" not in capfd.readouterr().out
+    assert launched(nodes, *over) == 0, capfd.readouterr().err
+    assert set(ssh.read_text().split()) == {"me@cpu-1.lan"}
+    there = tmp_path / "on-cpu-1"
+    given = {path.relative_to(there): path for path in there.rglob("*") if path.name.endswith((".seed", ".pem", ".yaml"))}
+    assert set(map(str, given)) == {"ca_file", "keys/browser.seed", "folder/nodes.yaml", "folder/own.yaml"} - {"ca_file"}
+    assert (there / "ca_file").read_text() == "secret ca.pem"
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in (*given.values(), there / "ca_file"))
+    process = psutil.Process(int((there / "folder/node.pid").read_text()))
+    assert process.is_running()
+    assert launched(nodes, *over) == 0
+    assert "cpu-1 runs already" in capfd.readouterr().out
+    assert launched(nodes, *over, "--stop") == 0
+    assert "cpu-1 has left" in capfd.readouterr().out
+    assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    assert launched(nodes, *over, "--drain") == 0
+    assert "cpu-1 does not run" in capfd.readouterr().out
+
+
+def test_a_step_that_fails_is_named_and_ends_the_start(
+    nodes: Path, cluster: Path, ssh: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    over = ("--with", "ssh", "--name", "gpu-1", "--cluster", str(cluster))
+    assert launched(nodes, *over) == 78
+    assert "trainer.seed is missing: write --cluster" in capsys.readouterr().err
+    (tmp_path / "on-cpu-1").write_text("in the way")
+    assert launched(nodes, "--with", "ssh", "--name", "cpu-1", "--cluster", str(cluster)) == 78
+    assert "me@cpu-1.lan, " in capsys.readouterr().err
+
+
+def test_the_script_of_a_node_explains_itself_and_runs_the_command(nodes: Path) -> None:
+    script = ROOT / "ops/launch/node.sh"
+    told = subprocess.run([script, "--help"], capture_output=True, text=True, check=True, timeout=20).stdout
+    assert told.startswith("usage: node.sh")
+    wrong = subprocess.run([script, "--fiel", "x"], capture_output=True, text=True, check=False, timeout=20)
+    assert (wrong.returncode, wrong.stderr) == (78, "node.sh: there is no option --fiel (see --help)\n")
+    extras = subprocess.run(
+        [sys.executable, "-m", "ops.launch.extras", "--file", nodes, "--name", "cpu-1"],
+        capture_output=True, text=True, check=True, timeout=60, cwd=ROOT,
+    )  # fmt: skip
+    assert extras.stdout == "browser\n"
+    run = [str(script), "--no-setup", "--venv", str(VENV), "--file", str(nodes), "--name", "nats-1"]
+    ended = subprocess.run(run, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 78
+    assert "holds no nats.conf" in ended.stderr
+
+
+def test_roles_without_a_gpu_need_no_torch() -> None:
+    light = (Role.SERVER, Role.FEEDER, Role.BROWSER, Role.JUDGE, Role.ARCHIVER)
+    assert extras_of(light, has_gpu=True) == ("archive", "browser", "feeder", "judge")
+    assert extras_of((Role.POLICY, Role.TRAINER), has_gpu=False) == ("policy-cpu", "trainer")
+    assert extras_of((Role.POLICY,), has_gpu=True) == ("policy",)
+
+
+def test_a_node_that_is_drained_leaves_with_its_workers(nodes: Path) -> None:
+    argv = millrace_command(["node", "--file", str(nodes), "--name", "cpu-1"])
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=millrace_environment(), cwd="/") as node:
+        assert node.stdout is not None
+        said = {node.stdout.readline() for _ in range(2)}
+        node.send_signal(signal.SIGUSR1)
+        assert node.wait(30) == 0
+        rest = node.stdout.read()
+    assert said == {"cpu-1-browser-1 running\n", "cpu-1-browser-2 running\n"}
+    assert {line.rpartition(" ")[2] for line in rest.splitlines()} <= {"running", "waiting", "finished", "stopped"}

@@ -1,0 +1,144 @@
+"""Metrics over real HTTP: what Prometheus' own parser reads, and who may read it."""
+
+import datetime
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import anyio
+import anyio.to_thread
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from bus.companions import companions
+from bus.ports import QueueDepth, Record, StreamStanding
+from bus.server.certificates import Authority
+from ops.monitor.alerts.alert import Alert, Condition, Key, Severity
+from ops.monitor.metrics import Exposition
+from ops.monitor.queues import QueueState
+from ops.monitor.state import MonitorState
+from ops.web.access import Access
+from ops.web.application import application
+from ops.web.metrics import metrics_routes
+from ops.web.serving import Listening, serve
+from schemas.config import Config
+from schemas.ids import WorkerId
+from schemas.messages import Heartbeat, Role
+from tests.builders import judgement, task, trajectory
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
+TOKEN = "a-token-of-enough-letters"
+
+
+def state() -> MonitorState:
+    made = MonitorState(Config().monitor_config, began_at=0.0)
+    beat = Heartbeat(
+        role=Role.BROWSER, worker=WorkerId("browser-1"), state="working", at=99.0, metrics={"slots": 8.0, "active": 5.0}
+    )
+    for message in (beat, judgement(trajectory(task()))):
+        made.stored(Record("s", "x", 1, message, 99.0), 99.0)
+    made.heard(Record("", "x", 0, task("live")), 99.0)
+    queue = made.queues["judges_r"] = QueueState("judges_r", "s", Role.JUDGE)
+    queue.note(QueueDepth(7, 3, 0, 0), oldest_s=12.0, now=99.0, window_s=300.0)
+    made.streams["test_JUDGED"] = StreamStanding("test_JUDGED", 4, 1000, 4, 0.0, 0, 0)
+    made.server.answered(0.002, 99.0)
+    return made
+
+
+def alerts() -> list[Alert]:
+    condition = Condition(key=Key("disk_full", "disk"), severity=Severity.CRITICAL, sentence="s", remedy="r")
+    return [Alert(condition=condition, since=1.0)]
+
+
+def page() -> bytes:
+    return Exposition("mine", lambda: (state(), alerts())).page()
+
+
+def samples() -> Iterator[tuple[str, dict[str, str], float]]:
+    for family in text_string_to_metric_families(page().decode()):
+        for sample in family.samples:
+            yield sample.name, dict(sample.labels), sample.value
+
+
+def test_prometheus_reads_what_the_state_holds() -> None:
+    found = {(name, *sorted(labels.items())): value for name, labels, value in samples()}
+    run = ("run", "mine")
+    assert found["millrace_episodes", ("phase", "queued"), run] == 1
+    assert found["millrace_judgements_total", run, ("verdict", "success")] == 1
+    assert found["millrace_queue_pending", ("queue", "judges_r"), run] == 7
+    assert found["millrace_queue_oldest_seconds", ("queue", "judges_r"), run] == 12
+    assert found["millrace_stream_bytes", run, ("stream", "test_JUDGED")] == 1000
+    assert found["millrace_server_answer_seconds", run] == 0.002
+    assert found["millrace_alerts", ("kind", "disk_full"), run, ("severity", "critical")] == 1
+    assert found["millrace_worker", ("name", "slots"), ("role", "browser"), run, ("worker", "browser-1")] == 8
+    assert ("millrace_mismatch_nats", run) not in found
+
+
+def test_labels_name_no_episode_task_or_site() -> None:
+    allowed = {"run", "phase", "verdict", "queue", "stream", "kind", "severity", "role", "worker", "name"}
+    values = {value for _, labels, _ in samples() for value in labels.values()}
+    assert {name for _, labels, _ in samples() for name in labels} <= allowed
+    assert not any("train-r0000" in value or "demo" in value for value in values)
+
+
+async def get(
+    url: str, *, method: str = "GET", authorization: str = "", context: ssl.SSLContext | None = None
+) -> tuple[int, str]:
+    headers = {"authorization": authorization} if authorization else {}
+    request = urllib.request.Request(url, method=method, headers=headers)
+
+    def ask() -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            return refused.code, ""
+
+    return await anyio.to_thread.run_sync(ask)
+
+
+@asynccontextmanager
+async def scraped(listening: Listening, token: str = "") -> AsyncIterator[str]:
+    """The address of metrics alone, as `millrace monitor --prometheus` serves them."""
+    access = Access(token=token, tls=listening.certificate is not None)
+    watch = SimpleNamespace(state=state(), alerts=alerts())
+    app = application([], access, run="mine", remark="", others=metrics_routes(watch, "mine"))
+    urls: list[str] = []
+    listens = anyio.Event()
+
+    def ready(url: str) -> None:
+        urls.append(url)
+        listens.set()
+
+    async with companions(lambda: serve(app, listening, ready=ready, ending=lambda: None)):
+        with anyio.fail_after(10):
+            await listens.wait()
+        yield f"{urls[0]}metrics"
+
+
+async def test_a_scrape() -> None:
+    async with scraped(Listening(port=0)) as url:
+        assert await get(url) == (200, page().decode())
+        assert await get(url, method="HEAD") == (200, "")
+        assert (await get(f"{url}?x=1"))[0] == 200
+        assert (await get(f"{url}/etc/passwd"))[0] == 404
+        assert (await get(url, method="POST"))[0] == 405
+        async with await anyio.connect_tcp("127.0.0.1", int(url.split(":")[2].partition("/")[0])):
+            assert (await get(url))[0] == 200  # one that says nothing keeps nobody waiting
+
+
+async def test_over_tls_with_a_token(tmp_path: Path) -> None:
+    now = datetime.datetime.now(datetime.UTC)
+    authority = tmp_path / "authority"
+    authority.mkdir()
+    Authority.of(authority, now).issue("localhost", tmp_path, now)
+    listening = Listening(port=0, certificate=tmp_path / "server.pem", key=tmp_path / "server.key", name="localhost")
+    context = ssl.create_default_context(cafile=authority / "ca.pem")
+    async with scraped(listening, TOKEN) as url:
+        for given in ("", "Bearer wrong", f"Basic {TOKEN}"):
+            assert (await get(url, authorization=given, context=context))[0] == 401
+        assert await get(url, authorization=f"bearer {TOKEN}", context=context) == (200, page().decode())

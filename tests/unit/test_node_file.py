@@ -1,0 +1,129 @@
+"""The node file by value: what is read, what is refused and with which words, and the processes that a node runs."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ops.cli import main
+from ops.configuration import load_config
+from ops.launch.environment_file import read_environment
+from ops.launch.node_file import NodeFile, administered, read_node_file
+from ops.launch.processes import Given, processes
+from schemas.errors import ConfigurationError
+
+PATHS = {"ca_file": "/etc/m/ca.pem", "keys": "/etc/m/{node}/keys", "folder": "/var/lib/m"}
+NODES = {
+    "cpu-1": {
+        "address": "10.0.0.1",
+        "roles": {"browser": {"count": 2, "config": ["env_config.server_size=32"]}, "server": 1, "feeder": 1},
+    },
+    "gpu-1": {"roles": {"policy": {"gpus": [0, [1, 2]]}, "trainer": {"gpus": [3, 4]}, "judge": 1, "archiver": 1}},
+}
+FILE = {"run": "mine", "url": "tls://a:4222,tls://b:4222", "server": "/etc/m/server", **PATHS, "nodes": NODES}
+
+
+def written(folder: Path, content: object) -> NodeFile:
+    path = folder / "nodes.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return read_node_file(path)
+
+
+def test_every_process_of_a_node_is_named_and_told_where_the_run_is(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("defaults: [update_online, _self_]\n")
+    file = written(tmp_path, {**FILE, "config": "own.yaml"})
+    node = file.node("cpu-1")
+    given = Given(server_binary=Path("/bin/nats-server"), environment={"API_KEY": "k"})
+    server, feeder, *browsers = processes(file.of(node), node, given)
+    assert (server.argv, server.folder, server.env) == (("/bin/nats-server", "-c", "nats.conf"), Path("/etc/m/server"), {})
+    assert [spec.name for spec in (feeder, *browsers)] == ["cpu-1-feeder-1", "cpu-1-browser-1", "cpu-1-browser-2"]
+    command = browsers[1].argv[browsers[1].argv.index("browser") :]
+    options = {"--run-dir": "/var/lib/m", "--config": str(tmp_path / "own.yaml"), "--name": "cpu-1-browser-2"}
+    assert dict(zip(command[1:7:2], command[2:7:2], strict=True)) == options
+    config = load_config(options["--config"], command[7:])
+    assert (config.bus_config.url, config.bus_config.keys) == ("tls://a:4222,tls://b:4222", "/etc/m/cpu-1/keys")
+    assert (config.bus_config.run, config.env_config.server_size) == ("mine", 32)
+    assert all(spec.env == {"API_KEY": "k"} for spec in (feeder, *browsers))
+
+
+def test_each_policy_has_gpus_of_its_own_and_a_trainer_is_one_job_of_ranks(tmp_path: Path) -> None:
+    file = written(tmp_path, FILE)
+    node = file.node("gpu-1")
+    specs = {spec.name: spec for spec in processes(file.of(node), node, Given(server_binary=None, environment={}))}
+    assert list(specs) == ["gpu-1-policy-1", "gpu-1-policy-2", "gpu-1-judge-1", "gpu-1-archiver-1", "gpu-1-trainer-1"]
+    seen = {name: spec.env.get("CUDA_VISIBLE_DEVICES") for name, spec in specs.items()}
+    assert list(seen.values()) == ["0", "1,2", None, None, "3,4"]
+    trainer = specs["gpu-1-trainer-1"].argv
+    assert trainer[:2] == (sys.executable, "-P")
+    assert trainer[2:6] == ("-m", "ops.launch.ranks", "2", "--")
+    assert "trainer" in trainer
+    assert "archive" in specs["gpu-1-archiver-1"].argv
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"rum": "mine"}, "the file has the key 'rum': did you mean run"),
+        ({"run": "a.b"}, "run 'a.b' cannot name"),
+        ({"url": ""}, "url is '': write one line"),
+        ({"keys": "keys"}, "keys is 'keys': write an absolute path"),
+        ({"keys": "/etc/$(id)"}, "keys is '/etc/$(id)': write an absolute path"),
+        ({"config": "../recipe.yaml"}, "config is '../recipe.yaml': write a recipe"),
+        ({"nodes": {"a": {"address": "-oProxyCommand=x", "roles": {"judge": 1}}}}, "nodes.a.address is '-oProxyCommand=x'"),
+        ({"server": None}, "server is None"),
+        ({"nodes": {}}, "nodes is empty"),
+        ({"nodes": {"a b": {}}}, "the node 'a b' cannot name"),
+        ({"nodes": {"a": {"roles": {}}}}, "nodes.a.roles is empty"),
+        ({"nodes": {"a": {"roles": {"brower": 1}}}}, "nodes.a.roles has the key 'brower': did you mean browser?"),
+        ({"nodes": {"a": {"roles": {"browser": 0}}}}, "nodes.a.roles.browser.count is 0"),
+        ({"nodes": {"a": {"roles": {"browser": True}}}}, "nodes.a.roles.browser holds no keys"),
+        ({"nodes": {"a": {"roles": {"judge": {"gpus": [0]}}}}}, "a judge uses none"),
+        ({"nodes": {"a": {"roles": {"policy": {"gpus": ["x"]}}}}}, "nodes.a.roles.policy.gpus: write one entry a process"),
+        ({"nodes": {"a": {"roles": {"policy": {"gpus": [0], "count": 2}}}}}, "2 processes and 1 entries in gpus"),
+        ({"nodes": {"a": {"roles": {"trainer": 2}}}}, "one trainer runs on a node"),
+        ({"nodes": {"a": {"roles": {"trainer": 1}}, "b": {"roles": {"trainer": 1}}}}, "two nodes have the role trainer"),
+        ({"nodes": {"a": {"roles": {"judge": {"config": "x=1"}}}}}, "write a list of KEY=VALUE"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(change: dict[str, object], words: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        written(tmp_path, {**FILE, **change})
+    assert words in str(refused.value)
+
+
+def test_a_node_with_a_server_needs_its_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="write the folder that millrace cluster made"):
+        written(tmp_path, {key: value for key, value in FILE.items() if key != "server"})
+
+
+def test_the_command_lists_what_it_would_run_and_refuses_unknown_nodes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, FILE).path
+    assert main(["node", "--file", str(file), "--name", "gpu-1", "--check"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "gpu-1-policy-1"
+    assert main(["node", "--file", str(file), "--name", "gpu-2", "--check"]) == 78
+    assert "write one of cpu-1, gpu-1" in capsys.readouterr().err
+    assert main(["node", "--file", str(file), "--name", "cpu-1", "--check"]) == 78
+    assert "/etc/m/server holds no nats.conf" in capsys.readouterr().err
+
+
+def test_an_environment_is_its_owners_alone_and_no_secret_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "environment"
+    path.write_text("# keys\n\nexport OPENAI_API_KEY=sk-1=2 \nQUOTED='a b'\n")
+    with pytest.raises(ConfigurationError, match="can be read by others: chmod 600"):
+        read_environment(path)
+    path.chmod(0o600)
+    assert read_environment(path) == {"OPENAI_API_KEY": "sk-1=2", "QUOTED": "a b"}
+    path.write_text("sk-secret\n")
+    with pytest.raises(ConfigurationError) as refused:
+        read_environment(path)
+    assert str(refused.value) == f"{path}, line 1: write KEY=VALUE"
+
+
+def test_the_administrator_joins_with_the_keys_that_stayed_with_the_cluster_s_files(tmp_path: Path) -> None:
+    path = written(tmp_path, FILE).path
+    bus = administered(path, tmp_path / "cluster", ["bus_config.replicas=3"]).bus_config
+    assert (bus.run, bus.url, bus.replicas) == ("mine", "tls://a:4222,tls://b:4222", 3)
+    assert (bus.keys, bus.ca_file) == (f"{tmp_path}/cluster/keys/mine", f"{tmp_path}/cluster/ca.pem")
