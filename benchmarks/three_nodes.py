@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,9 +32,11 @@ from ops.checker.ledger import Kind, read_ledger
 from ops.configuration import load_config
 from ops.launch.node_file import quoted
 from ops.logs import quiet_logs
+from ops.results import judgements_of
 from ops.role_process import millrace_command, millrace_environment
 from ops.roles import address_for, join, subjects_of
 from ops.run_folder import RunFolder
+from ops.run_watch import Evaluation, RunState
 from ops.streams import create_streams
 from schemas.config import Config
 from schemas.errors import BusError
@@ -224,12 +226,19 @@ class Drill:
                 found = await audit(bus, self.config)
         return found
 
+    async def evaluations(self, bus: JetStreamBus) -> dict[int, Evaluation]:
+        """The evaluation rounds by policy version."""
+        state = RunState()
+        for judgement in await judgements_of(bus, self.subjects, self.config.bus_config.trained_rubric, Split.EVAL):
+            state.apply(judgement, 0.0)
+        return dict(sorted(state.evaluations.items()))
+
     async def restart_all(self) -> None:
         arguments = ("restart", "--all", "--file", str(self.nodes), "--cluster", str(self.cluster))
         print(await anyio.to_thread.run_sync(lambda: self.command(*arguments)), flush=True)
 
 
-async def run(drill: Drill, cut_s: float) -> Audit:
+async def run(drill: Drill, cut_s: float) -> tuple[Audit, dict[int, Evaluation]]:
     async with drill.administered() as bus:
         swing = drill.material.swing
         with anyio.fail_after(_LIMIT_S):
@@ -246,19 +255,21 @@ async def run(drill: Drill, cut_s: float) -> Audit:
             async with drill.part(bus, "to the end"):
                 found = await drill.wait_end(bus)
             await drill.count_takeovers(bus)
-            return found
+            return found, await drill.evaluations(bus)
 
 
-def publish(drill: Drill, found: Audit, out: Path) -> None:
+def publish(drill: Drill, found: Audit, evaluations: Mapping[int, Evaluation], out: Path) -> None:
     findings = found.findings
     lost = len(findings.unfinished) + len(findings.unpublished) + len(findings.unjudged)
     holds = "every promise holds" if found.holds else "a promise was broken"
+    rounds = [f"version {version}: {one.num_successes} of {one.num_scored}" for version, one in evaluations.items()]
     Report(
         name=f"three_nodes_{drill.material.name}",
         title=f"Three nodes over TLS, {drill.material.name}",
         rows=drill.rows,
         notes=(
             f"audit: {findings.num_tasks} tasks, {lost} lost, {findings.num_duplicates} counted twice: {holds}",
+            f"held-out tasks solved: {', '.join(rounds) or 'no evaluation round'}",
             "taken over: begun again by another worker in this part, because a lease had passed",
         ),
     ).publish(out)
@@ -278,8 +289,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         drill = Drill(folder, net, make(folder / "material", options.versions))
         drill.write()
         with drill.launched():
-            found = anyio.run(run, drill, options.cut, backend_options={"use_uvloop": True})
-    publish(drill, found, options.out)
+            found, evaluations = anyio.run(run, drill, options.cut, backend_options={"use_uvloop": True})
+    publish(drill, found, evaluations, options.out)
     return 0 if found.holds else 1
 
 

@@ -37,7 +37,8 @@ def quiet_logs(threshold: int = logging.WARNING) -> Iterator[None]:
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
     try:
-        yield
+        with _without_remarks():
+            yield
     finally:
         structlog.configure(**before)
 
@@ -70,7 +71,8 @@ def role_logs(
             wrapper_class=structlog.make_filtering_bound_logger(lowest),
             logger_factory=structlog.PrintLoggerFactory(stream),
         )
-        yield
+        with _without_remarks():
+            yield
     except Exception as error:
         _log.critical("role_failed", exc_info=error)
         raise
@@ -82,6 +84,21 @@ def role_logs(
 def log_path(logs: Path, role: str, worker: str) -> Path:
     """`browser-1.log`; the role leads, unless the worker's name says it already."""
     return logs / (f"{worker}.log" if worker.startswith(role) else f"{role}-{worker}.log")
+
+
+@contextmanager
+def _without_remarks() -> Iterator[None]:
+    """asyncio remarks upon every encrypted connection of nats-py that ends, for how it was upgraded: no news to anyone."""
+
+    def is_news(record: logging.LogRecord) -> bool:
+        return "eof_received" not in record.msg
+
+    logger = logging.getLogger("asyncio")
+    logger.addFilter(is_news)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_news)
 
 
 class _Identity:

@@ -11,13 +11,13 @@ from bus.address import ServerAddress
 from bus.codec import decode, encode, record_of
 from bus.handoff import Handoff
 from bus.jetstream.administration import Administration, Applied
-from bus.jetstream.api import ApiError, StreamInfo, ask
+from bus.jetstream.api import RETRYABLE, ApiError, StreamInfo, ask
 from bus.jetstream.append import Appender
 from bus.jetstream.lease import Leasing, hold_lease
-from bus.jetstream.link import Link, NoAnswer, NoResponder, open_link
+from bus.jetstream.link import Link, NoResponder, open_link
 from bus.jetstream.micro import MicroService, served
 from bus.jetstream.offers import offer, offers
-from bus.jetstream.patience import Patience
+from bus.jetstream.patience import Patience, persevere
 from bus.jetstream.read import Reader, unix_seconds
 from bus.jetstream.standing import standing_of
 from bus.jetstream.streams import Streams
@@ -33,8 +33,8 @@ from schemas.messages import AnyMessage, DeadLetter
 _log = structlog.get_logger()
 _PATIENCE = 3.0
 """An operation may take so many times the timeout of one request: a server that is killed and restarted is not noticed."""
-_HELLO_S = 5.0
-_HELLO_ATTEMPTS = 3
+_HELLO = Patience(attempt_s=5.0, total_s=15.0)
+"""A cluster that elects its leader is silent for some seconds, as is a server that comes back to one."""
 
 
 class JetStreamBus:
@@ -206,17 +206,17 @@ async def create_topology(bus: JetStreamBus, specs: Iterable[StreamSpec], queues
 
 
 async def require_jetstream(link: Link, address: ServerAddress) -> None:
-    """Raises `BusUnavailable` when this account has no JetStream, or a cluster finds no leader in time."""
-    for attempt in range(_HELLO_ATTEMPTS):
+    """Raises `BusUnavailable` when this account has no JetStream, or a cluster is not ready for this connection in time."""
+
+    async def greet() -> None:
         try:
-            await ask(link, "INFO", None, StreamInfo, timeout_s=_HELLO_S)
-        except NoAnswer:
-            # A cluster that elects its leader is silent for some seconds.
-            if attempt == _HELLO_ATTEMPTS - 1:
-                raise
+            await ask(link, "INFO", None, StreamInfo, timeout_s=_HELLO.attempt_s)
         except (NoResponder, ApiError) as error:
+            joining = error.failure.err_code in RETRYABLE if isinstance(error, ApiError) else link.has_jetstream
+            if joining:
+                raise
             raise BusUnavailable(
                 f"the NATS server at {address.url} has no JetStream for this account: start it with jetstream enabled"
             ) from error
-        else:
-            return
+
+    await persevere(link, f"waiting for JetStream at {address.url}", _HELLO, greet)

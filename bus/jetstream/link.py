@@ -247,6 +247,11 @@ class Link:
     def is_up(self) -> bool:
         return self._up.is_set()
 
+    @property
+    def has_jetstream(self) -> bool:
+        """Whether the server at the other end says that it has it, for some account."""
+        return bool(self._client._server_info.get("jetstream"))
+
     async def wait_up(self) -> None:
         await self._up.wait()
 
