@@ -214,17 +214,24 @@ class Drill:
                     return
 
     async def wait_end(self, bus: JetStreamBus) -> Audit:
-        """Every version is published, and everything that was admitted is judged."""
+        """Every version is published, the last one is evaluated like the first, and everything that was admitted is judged."""
         wanted = self.config.feeder_config.num_iterations + 1
         async with bus.tail(self.subjects.checkpoints, self.subjects.everything("checkpoint")) as records:
             for _ in range(wanted):
                 await anext(records)
         found = await audit(bus, self.config)
         with anyio.move_on_after(_UP_S):
-            while not found.holds:
+            while not (found.holds and await self._is_evaluated(bus)):
                 await anyio.sleep(2.0)
                 found = await audit(bus, self.config)
         return found
+
+    async def _is_evaluated(self, bus: JetStreamBus) -> bool:
+        evaluations = await self.evaluations(bus)
+        last = evaluations.get(self.config.feeder_config.num_iterations)
+        return not self.config.feeder_config.evaluate_last or (
+            last is not None and last.num_judged == evaluations[0].num_judged
+        )
 
     async def evaluations(self, bus: JetStreamBus) -> dict[int, Evaluation]:
         """The evaluation rounds by policy version."""

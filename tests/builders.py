@@ -8,6 +8,7 @@ from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId, Work
 from schemas.messages import (
     Action,
     ActionKind,
+    Checkpoint,
     Judgement,
     Observation,
     Outcome,
@@ -107,3 +108,17 @@ def judged_episode(of: Trajectory) -> JudgedEpisode:
     """Before a judge, with an empty chain."""
     subjects = Subjects(of.task.run)
     return JudgedEpisode(of, Evidence(MemoryBus(subjects), subjects))
+
+
+def checkpoint(version: int, **metrics: float) -> Checkpoint:
+    """Announced without files."""
+    return Checkpoint(
+        run=RUN,
+        version=PolicyVersion(version),
+        uri="file:///c",
+        files=(),
+        parent=None,
+        trainer_step=0,
+        judged_seq=0,
+        metrics=metrics,
+    )

@@ -7,7 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
-_BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+_BLOCK = re.compile(r"^```(?:sh)?\n(.*?)^```$|^\| `(.*?)` \|", re.DOTALL | re.MULTILINE)
+"""A block, also one that shows output; or the first cell of a table's row."""
 _ENDS = {"|", "&", ";", "&&", ">"}
 
 
@@ -23,19 +24,20 @@ class Line:
 
 
 def documented(program: str) -> list[Line]:
-    """Every call of a program in the pages' shell blocks, in their order; what follows a pipe is left out."""
+    """Every call of a program in the pages' shell blocks and tables, in their order; what follows a pipe is left out."""
     return [
         Line(page.name, called)
         for page in PAGES
         for block in _BLOCK.findall(page.read_text())
-        for line in block.replace("\\\n", " ").splitlines()
+        for line in "".join(block).replace("\\\n", " ").splitlines()
         if (called := _called(line, program))
     ]
 
 
 def _called(line: str, program: str) -> tuple[str, ...]:
-    words = shlex.split(line, comments=True)
-    if not words or Path(words[0]).name != program:
+    line = line.removeprefix("$ ")
+    if not re.match(rf"(\S*/)?{program}\s", line):
         return ()
+    words = shlex.split(line, comments=True)
     end = next((place for place, word in enumerate(words) if word in _ENDS), len(words))
     return tuple(words[1:end])

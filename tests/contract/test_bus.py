@@ -15,8 +15,8 @@ from bus.room import append_when_room
 from bus.topology import task_queue, trajectory_queue
 from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, MessageTooLarge, StreamFull
 from schemas.ids import PolicyVersion
-from schemas.messages import Checkpoint, Split, StepWake, Task
-from tests.builders import RUN, WORKER, observation, step_request, task
+from schemas.messages import Split, StepWake, Task
+from tests.builders import WORKER, checkpoint, observation, step_request, task
 from tests.contract.backends import CONFIG, RUBRIC, SUBJECTS, Backend
 
 pytestmark = pytest.mark.anyio
@@ -40,12 +40,6 @@ async def nothing_comes(items: Source[object]) -> bool:
         await items.__anext__()
         return False
     return True
-
-
-def checkpoint(version: int) -> Checkpoint:
-    return Checkpoint(
-        run=RUN, version=PolicyVersion(version), uri="file:///c", files=(), parent=None, trainer_step=0, judged_seq=0
-    )
 
 
 async def announce(backend: Backend, *versions: int) -> None:

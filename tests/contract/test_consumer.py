@@ -14,8 +14,8 @@ from bus.consumer.position import DurablePlace
 from bus.ports import Bus
 from schemas.errors import BusUnavailable, ConfigurationError, PositionTaken, RecordGone
 from schemas.ids import PolicyVersion
-from schemas.messages import AnyMessage, Checkpoint, JudgeCall, Outcome, Position, Split, Task
-from tests.builders import RUN, task
+from schemas.messages import AnyMessage, JudgeCall, Outcome, Position, Split, Task
+from tests.builders import RUN, checkpoint, task
 from tests.contract.backends import SUBJECTS, Backend
 from tests.played import judge, play
 
@@ -260,9 +260,3 @@ async def test_a_missing_stream_is_said_where_it_is_read(backend: Backend) -> No
         nowhere = Run(backend.impatient, type(SUBJECTS)(RUN.__class__("nowhere")), group)
         with pytest.raises(BusUnavailable, match="does not exist"):
             await anext(nowhere.trajectories())
-
-
-def checkpoint(version: int) -> Checkpoint:
-    return Checkpoint(
-        run=RUN, version=PolicyVersion(version), uri="file:///c", files=(), parent=None, trainer_step=0, judged_seq=0
-    )

@@ -4,7 +4,6 @@ import math
 import re
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,9 +11,8 @@ from types import SimpleNamespace
 import anyio
 import msgspec
 import pytest
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 
-from browser_workers.chromium.process.executable import find_chromium, sandboxed
 from bus import chain
 from bus.memory import MemoryBus
 from bus.ports import Record
@@ -29,14 +27,10 @@ from tests.builders import observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS
 from tests.live_world import CONFIG, LiveRun, serving_live
 from tests.running_run import running_run
+from tests.web_pages import launched, opened
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
 SCRIPT = "<img src=x onerror='window.pwned = 1'>"
-_WATCH = """
-window.violations = [];
-addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) =>
-  window.violations.push(`${violatedDirective} ${blockedURI}`));
-"""
 
 
 @dataclass
@@ -53,10 +47,8 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        launched = await playwright.chromium.launch(executable_path=find_chromium(), chromium_sandbox=sandboxed())
-        yield launched
-        await launched.close()
+    async with launched() as browser:
+        yield browser
 
 
 @pytest.fixture(autouse=True)
@@ -75,26 +67,6 @@ async def world(tmp_path: Path, browser: Browser) -> AsyncIterator[World]:
         with anyio.fail_after(20):
             await watch.wait_complete()
         yield World(bus, watch, url, browser)
-
-
-@asynccontextmanager
-async def opened(browser: Browser, url: str, *, width: int = 1280, dark: bool = False) -> AsyncIterator[Page]:
-    """A page in a window of its own; nothing on it may fail, or break the page's own policy."""
-    context = await browser.new_context(
-        viewport={"width": width, "height": 800}, color_scheme="dark" if dark else "light", reduced_motion="reduce"
-    )
-    context.set_default_timeout(10_000)
-    page = await context.new_page()
-    failed: list[str] = []
-    page.on("pageerror", lambda error: failed.append(str(error)))
-    await page.add_init_script(_WATCH)
-    await page.goto(url)
-    try:
-        yield page
-        assert failed == []
-        assert await page.evaluate("[window.violations, window.pwned ?? null]") == [[], None]
-    finally:
-        await context.close()
 
 
 async def marked(page: Page, wanted: dict[str, str]) -> None:

@@ -28,8 +28,8 @@ from bus.settlement import settle
 from bus.topology import shared_queues, step_queue, streams, task_queue
 from schemas.errors import BusUnavailable, ConfigurationError, NotPermitted, StreamFull
 from schemas.ids import EpisodeId, PolicyVersion
-from schemas.messages import Checkpoint, Split, StepWake, Task
-from tests.builders import RUN, WORKER, observation, task
+from schemas.messages import Split, StepWake, Task
+from tests.builders import WORKER, checkpoint, observation, task
 from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -90,12 +90,6 @@ async def restarting(folder: Path) -> AsyncIterator[tuple[Restarting, JetStreamB
             yield server, bus
     finally:
         await server.stop()
-
-
-def checkpoint(version: int) -> Checkpoint:
-    return Checkpoint(
-        run=RUN, version=PolicyVersion(version), uri="file:///c", files=(), parent=None, trainer_step=0, judged_seq=0
-    )
 
 
 async def append_in_order(bus: JetStreamBus, done: Tally, enough: anyio.Event) -> None:

@@ -15,8 +15,9 @@ from ops.shown_step import show_step
 from schemas.config import Config
 from schemas.ids import EpisodeId, PolicyVersion, RunName
 from schemas.log_config import LogConfig
-from schemas.messages import Checkpoint, Judgement, Split, Task
+from schemas.messages import Judgement, Split, Task
 from tests import builders
+from tests.builders import checkpoint
 from tests.trainer_world import SUBJECTS, judge, play, train_task
 from tests.wandb_files import history, run_records
 from trainer.tracking.evaluations import Evaluations
@@ -27,19 +28,6 @@ from trainer.tracking.wandb_run import WandbRun
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 _LOG = LogConfig(table_every=2, table_episodes=2)
-
-
-def checkpoint(version: int, **metrics: float) -> Checkpoint:
-    return Checkpoint(
-        run=builders.RUN,
-        version=PolicyVersion(version),
-        uri="file:///c",
-        files=(),
-        parent=None,
-        trainer_step=0,
-        judged_seq=0,
-        metrics=metrics,
-    )
 
 
 async def batch(bus: MemoryBus) -> list[Judgement]:

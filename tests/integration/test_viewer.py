@@ -5,16 +5,14 @@ import json
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 import msgspec
 import pytest
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 
-from browser_workers.chromium.process.executable import find_chromium, sandboxed
 from bus.ports import Bus
 from bus.server.certificates import Authority
 from ops.archive.folder import ArchiveFolder
@@ -37,16 +35,12 @@ from tests import archive_world, builders, viewer_world
 from tests.contract.backends import SUBJECTS
 from tests.running_run import running_run
 from tests.viewer_world import GONE, HOSTILE, LEFT, LINK, RIGHT, SCRIPT, viewing
+from tests.web_pages import launched, opened
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(120)]
 TOKEN = "0123456789abcdef0123456789abcdef"
 EPISODES = 12
 """That the world holds."""
-_WATCH = """
-window.violations = [];
-addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) =>
-  window.violations.push(`${violatedDirective} ${blockedURI}`));
-"""
 
 
 @dataclass(frozen=True)
@@ -69,11 +63,10 @@ def anyio_backend() -> str:
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     path = tmp_path_factory.mktemp("viewer")
     run = RunFolder(path / "run")
-    async with running_run(run.path) as bus, async_playwright() as playwright:
+    async with running_run(run.path) as bus, launched() as browser:
         await archive_world.fill(bus, SUBJECTS)
         await viewer_world.fill(bus, SUBJECTS)
         folder = await archive_world.archive(bus, SUBJECTS, path / "archive")
-        browser = await playwright.chromium.launch(executable_path=find_chromium(), chromium_sandbox=sandboxed())
         async with (
             join(run, run.load(), role="consumer", name="viewer") as consumer,
             viewing(StreamStore(consumer, SUBJECTS)) as live,
@@ -81,30 +74,6 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
             viewing(ArchiveStore(folder), kind="archive", access=Access(token=TOKEN)) as guarded,
         ):
             yield World(bus, live, archive, guarded, folder, browser)
-        await browser.close()
-
-
-@asynccontextmanager
-async def opened(world: World, url: str, *, width: int = 1280, dark: bool = False) -> AsyncIterator[Page]:
-    """A page in a window of its own; nothing on it may fail, or break the page's own policy."""
-    context = await world.browser.new_context(
-        viewport={"width": width, "height": 800},
-        color_scheme="dark" if dark else "light",
-        reduced_motion="reduce",
-        ignore_https_errors=True,
-    )
-    context.set_default_timeout(10_000)
-    page = await context.new_page()
-    failed: list[str] = []
-    page.on("pageerror", lambda error: failed.append(str(error)))
-    await page.add_init_script(_WATCH)
-    await page.goto(url)
-    try:
-        yield page
-        assert failed == []
-        assert await page.evaluate("[window.violations, window.pwned ?? null]") == [[], None]
-    finally:
-        await context.close()
 
 
 async def listed(page: Page, number: int) -> None:
@@ -113,7 +82,7 @@ async def listed(page: Page, number: int) -> None:
 
 async def test_the_list_shows_every_episode_with_counts(world: World) -> None:
     for url in (world.live, world.archive):
-        async with opened(world, f"{url}/") as page:
+        async with opened(world.browser, f"{url}/") as page:
             assert page.url == f"{url}/episodes"
             await listed(page, EPISODES)
             await expect(page.get_by_role("status")).to_contain_text(
@@ -124,7 +93,7 @@ async def test_the_list_shows_every_episode_with_counts(world: World) -> None:
 
 
 async def test_filters_stand_in_the_address(world: World) -> None:
-    async with opened(world, f"{world.live}/episodes") as page:
+    async with opened(world.browser, f"{world.live}/episodes") as page:
         await listed(page, EPISODES)
         await page.get_by_label("Verdict").select_option("failure")
         await listed(page, 2)
@@ -149,7 +118,7 @@ async def test_filters_stand_in_the_address(world: World) -> None:
 
 
 async def test_another_rubric_and_another_order(world: World) -> None:
-    async with opened(world, f"{world.live}/episodes") as page:
+    async with opened(world.browser, f"{world.live}/episodes") as page:
         await page.get_by_label("Judged by").select_option("strict-2")
         await expect(page.get_by_role("status")).to_contain_text("1 of 3 with a verdict")
         await page.get_by_role("button", name="steps").click()
@@ -160,7 +129,7 @@ async def test_another_rubric_and_another_order(world: World) -> None:
 
 
 async def test_the_list_by_keyboard(world: World) -> None:
-    async with opened(world, f"{world.live}/episodes?sort=ended&task=lamp") as page:
+    async with opened(world.browser, f"{world.live}/episodes?sort=ended&task=lamp") as page:
         await listed(page, 2)
         await page.keyboard.press("/")
         await expect(page.get_by_label("Search")).to_be_focused()
@@ -189,7 +158,7 @@ async def test_the_list_by_keyboard(world: World) -> None:
 
 
 async def test_ten_thousand_episodes_come_a_page_at_a_time(world: World) -> None:
-    async with viewing(Many(10_000)) as url, opened(world, f"{url}/episodes") as page:
+    async with viewing(Many(10_000)) as url, opened(world.browser, f"{url}/episodes") as page:
         await listed(page, PAGE_ROWS)
         await expect(page.get_by_role("status")).to_contain_text("10,000 episodes")
         await expect(page.locator(".what").first).to_have_text("do number 9999")
@@ -227,12 +196,12 @@ class Many:
 
 async def test_episodes_and_judgements_come_while_the_list_is_open(world: World) -> None:
     late = viewer_world.task(EpisodeId("train-r0001-late-m0"), name="late")
-    async with opened(world, f"{world.live}/episodes?task=late") as page:
+    async with opened(world.browser, f"{world.live}/episodes?task=late") as page:
         await expect(page.get_by_text("No episode is like this")).to_be_visible()
         trajectory = await viewer_world.play(world.bus, SUBJECTS, late, (), at=3_000.0)
         await listed(page, 1)
         await expect(page.locator("td.verdict")).to_have_text("not judged")
-        async with opened(world, f"{world.live}/episodes/{late.episode}") as other:
+        async with opened(world.browser, f"{world.live}/episodes/{late.episode}") as other:
             await expect(other.locator(".stage")).to_contain_text("Nothing was seen")
             await other.get_by_role("tab", name="Judge").click()
             await expect(other.locator(".panel")).to_have_text("No judge has ruled on this episode yet.")
@@ -242,7 +211,7 @@ async def test_episodes_and_judgements_come_while_the_list_is_open(world: World)
 
 
 async def test_an_episode_step_by_step(world: World) -> None:
-    async with opened(world, f"{world.live}/episodes/{LEFT}#step-2") as page:
+    async with opened(world.browser, f"{world.live}/episodes/{LEFT}#step-2") as page:
         await expect(page.locator(".position")).to_have_text("step 2 of 5")
         await expect(page.locator(".caption")).to_contain_text("drag at [100, 100] to [900, 900]")
         picture = page.locator(".stage img")
@@ -264,7 +233,7 @@ async def test_an_episode_step_by_step(world: World) -> None:
 
 
 async def test_actions_are_drawn_where_they_were_done(world: World) -> None:
-    async with opened(world, f"{world.archive}/episodes/{LEFT}") as page:
+    async with opened(world.browser, f"{world.archive}/episodes/{LEFT}") as page:
         drawn = page.locator(".stage .overlay.action")
         circle = drawn.locator(".line circle")
         assert [await circle.get_attribute(name) for name in ("cx", "cy")] == ["4", "6"]
@@ -283,7 +252,7 @@ async def test_actions_are_drawn_where_they_were_done(world: World) -> None:
 
 
 async def test_tokens_prompt_timing_and_records(world: World) -> None:
-    async with opened(world, f"{world.live}/episodes/{LEFT}#step-2") as page:
+    async with opened(world.browser, f"{world.live}/episodes/{LEFT}#step-2") as page:
         tokens = page.locator(".tokens .token")
         await expect(tokens).to_have_text(["72 ", "105 ", "33 "])
         assert [await token.get_attribute("class") for token in await tokens.all()] == ["token p0", "token p2", "token p4"]
@@ -312,7 +281,7 @@ async def test_tokens_prompt_timing_and_records(world: World) -> None:
 
 
 async def test_the_judge_stage_by_stage(world: World) -> None:
-    async with opened(world, f"{world.live}/episodes/{LEFT}#step-1:judge") as page:
+    async with opened(world.browser, f"{world.live}/episodes/{LEFT}#step-1:judge") as page:
         stages = page.locator(".ruled.good")
         await expect(stages).to_have_count(2)
         await expect(stages.last).to_contain_text("2 of 3 votes")
@@ -321,12 +290,12 @@ async def test_the_judge_stage_by_stage(world: World) -> None:
         await expect(page.locator(".call pre")).to_have_text("Yes: brass.")
         await stages.first.get_by_role("link", name="step 2").click()
         await expect(page.locator(".position")).to_have_text("step 2 of 5")
-    async with opened(world, f"{world.archive}/episodes/{LEFT}#step-1:judge") as page:
+    async with opened(world.browser, f"{world.archive}/episodes/{LEFT}#step-1:judge") as page:
         await expect(page.locator(".panel")).to_contain_text("An archive does not hold what its models answered.")
 
 
 async def test_two_attempts_side_by_side(world: World) -> None:
-    async with opened(world, f"{world.live}/episodes/{LEFT}") as page:
+    async with opened(world.browser, f"{world.live}/episodes/{LEFT}") as page:
         await page.get_by_role("link", name=f"compare with {RIGHT}").click()
         await page.wait_for_url(f"**/compare?a={LEFT}&b={RIGHT}")
         await expect(page.get_by_role("status")).to_contain_text("They part at step 2.")
@@ -339,12 +308,12 @@ async def test_two_attempts_side_by_side(world: World) -> None:
         await page.keyboard.press("k")
         await expect(page.locator("#step-1")).to_be_focused()
         await expect(page.locator(".step-pair").last.locator(".over")).to_have_text("It was over.")
-    async with opened(world, f"{world.live}/compare?a={LEFT}") as page:
+    async with opened(world.browser, f"{world.live}/compare?a={LEFT}") as page:
         await expect(page.get_by_role("alert")).to_contain_text("no episode's name")
 
 
 async def test_what_pages_and_models_say_is_text(world: World) -> None:
-    async with opened(world, f"{world.live}/episodes?task=hostile") as page:
+    async with opened(world.browser, f"{world.live}/episodes?task=hostile") as page:
         await expect(page.locator(".what")).to_have_text(SCRIPT)
         await page.locator(".what").click()
         await expect(page.locator("h1")).to_have_text(SCRIPT)
@@ -356,25 +325,25 @@ async def test_what_pages_and_models_say_is_text(world: World) -> None:
         links = await page.locator("a").evaluate_all("(all) => all.map((each) => each.protocol)")
         assert set(links) == {"http:"}
         await expect(page.locator("main script")).to_have_count(0)
-    async with opened(world, f"{world.live}/compare?a={HOSTILE}&b={LEFT}") as page:
+    async with opened(world.browser, f"{world.live}/compare?a={HOSTILE}&b={LEFT}") as page:
         await expect(page.locator("h1")).to_have_text(SCRIPT)
         await expect(page.get_by_role("status")).to_contain_text("different tasks")
 
 
 async def test_what_is_gone_says_so(world: World) -> None:
-    async with opened(world, f"{world.live}/episodes/{GONE}") as page:
+    async with opened(world.browser, f"{world.live}/episodes/{GONE}") as page:
         await expect(page.get_by_role("alert")).to_contain_text("5 of the 5 records of this episode are no longer kept")
         await expect(page.locator(".stage")).to_contain_text("This picture is no longer kept.")
         await page.get_by_role("tab", name="Prompt").click()
         await expect(page.locator(".panel")).to_contain_text("cannot be built again")
         await page.get_by_role("tab", name="Judge").click()
         await expect(page.locator(".panel")).to_contain_text("No judge has ruled on this episode yet.")
-    async with opened(world, f"{world.archive}/episodes/never-played") as page:
+    async with opened(world.browser, f"{world.archive}/episodes/never-played") as page:
         await expect(page.get_by_role("alert")).to_contain_text("There is no finished episode never-played here.")
 
 
 async def test_a_picture_that_an_archive_lost_says_so(world: World) -> None:
-    async with opened(world, f"{world.archive}/episodes/{RIGHT}") as page:
+    async with opened(world.browser, f"{world.archive}/episodes/{RIGHT}") as page:
         shown = await page.request.get(f"{world.archive}/api/episodes/{RIGHT}")
         digest = (await shown.json())["steps"][1]["page"]["picture"]["sha256"]
         (lost,) = world.folder.path.glob(f"pictures/*/{digest}.*")
@@ -388,7 +357,7 @@ async def test_a_picture_that_an_archive_lost_says_so(world: World) -> None:
 @pytest.mark.parametrize("dark", [False, True])
 async def test_narrow_windows_have_no_sideways_scrolling(world: World, dark: bool) -> None:
     paths = ("/episodes", f"/episodes/{LEFT}", f"/episodes/{LEFT}#step-1:judge", f"/compare?a={LEFT}&b={RIGHT}")
-    async with opened(world, world.live, width=360, dark=dark) as page:
+    async with opened(world.browser, world.live, width=360, dark=dark) as page:
         for path in paths:
             await page.goto(f"{world.live}{path}")
             await expect(page.locator(".wait")).to_have_count(0)
@@ -401,7 +370,7 @@ async def test_narrow_windows_have_no_sideways_scrolling(world: World, dark: boo
 
 
 async def test_a_token_is_asked_for_once(world: World) -> None:
-    async with opened(world, f"{world.guarded}/episodes") as page:
+    async with opened(world.browser, f"{world.guarded}/episodes") as page:
         assert page.url == f"{world.guarded}/login"
         refused = await page.request.get(f"{world.guarded}/api/episodes")
         assert refused.status == 401
@@ -423,7 +392,10 @@ async def test_over_tls_the_cookie_is_secure(world: World, tmp_path: Path) -> No
         port=0, exact=True, certificate=tmp_path / "server.pem", key=tmp_path / "server.key", name="localhost"
     )
     access = Access(token=TOKEN, tls=True)
-    async with viewing(ArchiveStore(world.folder), access=access, listening=listening) as url, opened(world, url) as page:
+    async with (
+        viewing(ArchiveStore(world.folder), access=access, listening=listening) as url,
+        opened(world.browser, url) as page,
+    ):
         assert page.url == f"{url}/login"
         assert url.startswith("https://localhost:")
         await page.get_by_label("Token").fill(TOKEN)
@@ -475,7 +447,7 @@ async def test_every_answer_carries_the_headers_and_nothing_else_is_served(world
 
 
 async def test_pictures_never_change_and_records_are_asked_for_anew(world: World) -> None:
-    async with opened(world, f"{world.live}/episodes/{LEFT}") as page:
+    async with opened(world.browser, f"{world.live}/episodes/{LEFT}") as page:
         detail = await page.request.get(f"{world.live}/api/episodes/{LEFT}")
         assert detail.headers["cache-control"] == "no-store"
         url = (await detail.json())["steps"][0]["page"]["picture"]["url"]
@@ -491,7 +463,7 @@ async def test_the_command_says_where_it_listens_and_ends_cleanly(world: World) 
             with anyio.fail_after(60):
                 assert process.stdout is not None
                 url = (await process.stdout.receive()).decode().split()[0]
-            async with opened(world, f"{url}episodes") as page:
+            async with opened(world.browser, f"{url}episodes") as page:
                 await listed(page, EPISODES)
                 process.send_signal(signal.SIGINT)
                 with anyio.fail_after(20):

@@ -16,10 +16,9 @@ from ops.monitor.alerts.rules import conditions
 from ops.monitor.queues import QueueState
 from ops.monitor.state import Disk, MonitorState
 from schemas.config import Config
-from schemas.ids import PolicyVersion, WorkerId
+from schemas.ids import WorkerId
 from schemas.messages import (
     AnyMessage,
-    Checkpoint,
     DeadLetter,
     EpisodeStart,
     Heartbeat,
@@ -27,7 +26,7 @@ from schemas.messages import (
     Role,
     Verdict,
 )
-from tests.builders import RUN, judgement, task, trajectory
+from tests.builders import checkpoint, judgement, task, trajectory
 
 NOW = 100_000.0
 CONFIG = Config()
@@ -72,17 +71,7 @@ def beat(
 
 
 def version(of: MonitorState, number: int, *, at: float, **metrics: float) -> None:
-    announced = Checkpoint(
-        run=RUN,
-        version=PolicyVersion(number),
-        uri="file:///c",
-        files=(),
-        parent=None,
-        trainer_step=0,
-        judged_seq=0,
-        metrics=metrics,
-    )
-    stored(of, announced, at=at)
+    stored(of, checkpoint(number, **metrics), at=at)
 
 
 def queue(

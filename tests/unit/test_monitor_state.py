@@ -11,9 +11,9 @@ from ops.monitor.rates import Rate
 from ops.monitor.snapshot import Json, Updates, merged, thinned
 from ops.monitor.state import MonitorState
 from schemas.config import Config
-from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import AnyMessage, Checkpoint, EpisodeStart, Heartbeat, Role, StepPhase
-from tests.builders import RUN, judgement, task, trajectory
+from schemas.ids import WorkerId
+from schemas.messages import AnyMessage, EpisodeStart, Heartbeat, Role, StepPhase
+from tests.builders import checkpoint, judgement, task, trajectory
 
 CONFIG = Config()
 
@@ -68,17 +68,7 @@ def test_versions_an_hour_and_staleness_are_those_of_checkpoints() -> None:
     assert before is None
     for number in range(4):
         metrics = {"staleness_mean": 0.5, "staleness_0": 3.0, "staleness_2": 1.0, "staleness_max": 2.0}
-        announced = Checkpoint(
-            run=RUN,
-            version=PolicyVersion(number),
-            uri="file:///c",
-            files=(),
-            parent=None,
-            trainer_step=0,
-            judged_seq=0,
-            metrics=metrics,
-        )
-        stored(of, announced, 600.0 * number)
+        stored(of, checkpoint(number, **metrics), 600.0 * number)
     assert (of.version, of.versions_per_h, of.staleness) == (3, 6.0, {0: 3.0, 2: 1.0})
 
 

@@ -10,8 +10,8 @@ from ops.results import judgements_of
 from ops.run_watch import RunState, watching
 from schemas.bus_config import BusConfig
 from schemas.ids import GroupId, PolicyVersion, WorkerId
-from schemas.messages import Checkpoint, Heartbeat, Judgement, Role, Split, Verdict
-from tests.builders import RUN, task, trajectory
+from schemas.messages import Heartbeat, Judgement, Role, Split, Verdict
+from tests.builders import RUN, checkpoint, task, trajectory
 
 SUBJECTS = Subjects(RUN)
 
@@ -36,19 +36,6 @@ def judgement(
         verdict=verdict,
         reward=reward,
         trajectory=ended,
-    )
-
-
-def checkpoint(version: int, **metrics: float) -> Checkpoint:
-    return Checkpoint(
-        run=RUN,
-        version=PolicyVersion(version),
-        uri="file:///checkpoint",
-        files=(),
-        parent=None,
-        trainer_step=0,
-        judged_seq=0,
-        metrics=metrics,
     )
 
 
