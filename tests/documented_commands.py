@@ -1,4 +1,4 @@
-"""The command lines that the documentation shows, as a reader would type them."""
+"""The command lines and scripts that the documentation shows, as a reader would type them."""
 
 import re
 import shlex
@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 _BLOCK = re.compile(r"^```(?:sh)?\n(.*?)^```$|^\| `(.*?)` \|", re.DOTALL | re.MULTILINE)
 """A block, also one that shows output; or the first cell of a table's row."""
+_SCRIPT = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _ENDS = {"|", "&", ";", "&&", ">"}
 
 
@@ -32,6 +33,11 @@ def documented(program: str) -> list[Line]:
         for line in "".join(block).replace("\\\n", " ").splitlines()
         if (called := _called(line, program))
     ]
+
+
+def scripts() -> list[tuple[str, str]]:
+    """Page and text of every block of Python."""
+    return [(page.name, script) for page in PAGES for script in _SCRIPT.findall(page.read_text())]
 
 
 def _called(line: str, program: str) -> tuple[str, ...]:

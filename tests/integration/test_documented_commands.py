@@ -1,8 +1,10 @@
-"""Every command line of the documentation is run: on a simulated run here, or by the test that `_ELSEWHERE` names for it."""
+"""Every command and script of the documentation is run: on a simulated run here, or by the test that `_ELSEWHERE` names."""
 
 import ast
+import os
 import shutil
 import signal
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +24,7 @@ from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.simulation.material import ensure_task_file
 from schemas.messages import Heartbeat, Role
-from tests.documented_commands import ROOT, Line, documented
+from tests.documented_commands import ROOT, Line, documented, scripts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(420)]
 _RUNS = ("quickstart", "shop")
@@ -102,20 +104,32 @@ class Reader:
     async def types(self, line: Line) -> str:
         """Returns what is wrong with what became of it; empty: nothing."""
         words, number = line.words, _LINES.index(line)
-        cwd = self._place(number, with_run=words[0] != "server")
+        cwd = self._place(f"line-{number}", with_run=words[0] != "server")
         name = words[words.index("--name") + 1] if "--name" in words else f"{words[0]}-of-line-{number}"
         argv = millrace_command((*words, "--name", name) if words[0] in _WORKERS and "--name" not in words else words)
         environment = {**millrace_environment(), "BROWSER": "true"}  # what --open would start
         with anyio.fail_after(_LONGEST_S):
             if _goes_on(words):
-                return await self._follow(argv, cwd, environment, partial(self._is_at_work, words[0], name, cwd))
+                code, output = await self._follow(argv, cwd, environment, partial(self._is_at_work, words[0], name, cwd))
+                return "" if code in (_DONE, _CTRL_C) else f"exit {code}: {output}"
             done = await anyio.run_process(argv, check=False, cwd=cwd, env=environment)
             fine = done.returncode in ((_DONE, _NOT_YET) if words[0] == "audit" else (_DONE,))
             return "" if fine else f"exit {done.returncode}: {done.stderr.decode()[-600:]}"
 
-    def _place(self, number: int, *, with_run: bool) -> Path:
+    async def runs(self, number: int, script: str) -> str:
+        """Returns what is wrong with what became of it; empty: it did its work, or said something until it was stopped."""
+        cwd = self._place(f"script-{number}", with_run=True)
+        await (anyio.Path(cwd) / "mine.py").write_text(script)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with anyio.fail_after(_LONGEST_S):
+            code, output = await self._follow(
+                (sys.executable, "mine.py"), cwd, environment, partial(self._is_at_work, "script", "", cwd)
+            )
+        return "" if code in (_DONE, -signal.SIGINT) else f"exit {code}: {output}"
+
+    def _place(self, name: str, *, with_run: bool) -> Path:
         """A folder with everything that the pages speak of; without the run, where the line begins one."""
-        place = self.folder / f"line-{number}"
+        place = self.folder / name
         place.mkdir()
         for shared in ("shop.yaml", "models", "tasks", "webgym", *(("mine.yaml", "runs") if with_run else ())):
             (place / shared).symlink_to(self.folder / shared)
@@ -125,8 +139,8 @@ class Reader:
 
     async def _follow(
         self, argv: tuple[str, ...], cwd: Path, environment: dict[str, str], is_at_work: Callable[[], Awaitable[bool]]
-    ) -> str:
-        """Started, seen at work, and stopped with Ctrl-C."""
+    ) -> tuple[int | None, str]:
+        """Started, seen at work, and stopped with Ctrl-C. Returns exit code and output; no code: it was never at work."""
         output = cwd / "output"
         with output.open("wb") as file:
             async with await anyio.open_process(argv, cwd=cwd, env=environment, stdout=file, stderr=file) as process:
@@ -138,9 +152,7 @@ class Reader:
                 if process.returncode is None:
                     process.send_signal(signal.SIGINT)
                 code = await process.wait()
-        if at_work and code in (_DONE, _CTRL_C):
-            return ""
-        return f"{'' if at_work else 'was not seen at work, '}exit {code}: {output.read_text()[-600:]}"
+        return code if at_work or code == _DONE else None, output.read_text()[-600:]
 
     async def _is_at_work(self, command: str, worker: str, cwd: Path) -> bool:
         match command:
@@ -216,7 +228,7 @@ async def test_every_documented_command_does_its_work(reader: Reader) -> None:
     async def types(line: Line, places: anyio.CapacityLimiter) -> None:
         async with places:
             if complaint := await reader.types(line):
-                wrong[str(line)] = complaint
+                wrong[f"millrace {line}"] = complaint
 
     first = [line for line in _HERE if _begins(line, _IN_ORDER)]
     last = [line for line in _HERE if _begins(line, _LAST)]
@@ -225,8 +237,11 @@ async def test_every_documented_command_does_its_work(reader: Reader) -> None:
         async with anyio.create_task_group() as group:
             for line in lines:
                 group.start_soon(types, line, places)
+        for number, (page, script) in enumerate(scripts() if lines is first else ()):
+            if complaint := await reader.runs(number, script):
+                wrong[f"script of {page}"] = complaint
     if wrong:
-        pytest.fail("\n".join(f"millrace {line}\n    {complaint}" for line, complaint in wrong.items()))
+        pytest.fail("\n".join(f"{what}\n    {complaint}" for what, complaint in wrong.items()))
 
 
 @pytest.mark.parametrize("beginning", _ELSEWHERE)
