@@ -8,7 +8,8 @@ import msgspec
 from nats.aio.msg import Msg
 
 from bus.jetstream.api import ApiError, PubAck
-from bus.jetstream.link import Link, NoAnswer, NoResponder
+from bus.jetstream.calls import NoAnswer, NoResponder
+from bus.jetstream.link import Link
 from bus.jetstream.patience import Patience, persevere
 from bus.jetstream.read import Reader
 from bus.jetstream.streams import Streams

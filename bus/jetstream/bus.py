@@ -13,8 +13,9 @@ from bus.handoff import Handoff
 from bus.jetstream.administration import Administration, Applied
 from bus.jetstream.api import RETRYABLE, ApiError, StreamInfo, ask
 from bus.jetstream.append import Appender
+from bus.jetstream.calls import NoResponder
 from bus.jetstream.lease import Leasing, hold_lease
-from bus.jetstream.link import Link, NoResponder, open_link
+from bus.jetstream.link import Link, open_link
 from bus.jetstream.micro import MicroService, served
 from bus.jetstream.offers import offer, offers
 from bus.jetstream.patience import Patience, persevere

@@ -8,8 +8,6 @@ What the server does not permit it says once, aside, and never to the request th
 once with `NotPermitted`, and so does every later one on the same subject.
 """
 
-import asyncio
-import itertools
 import re
 import secrets
 import ssl
@@ -27,6 +25,7 @@ from nats.aio.subscription import Subscription
 
 from bus.address import ServerAddress
 from bus.companions import companions
+from bus.jetstream.calls import Calls, NoAnswer, NoResponder, status_of
 from bus.jetstream.nearest import nearest_first
 from schemas.errors import BusError, BusUnavailable, ConfigurationError, MessageTooLarge, NotPermitted
 
@@ -45,14 +44,6 @@ _KEY_REFUSED = "authorization violation"
 Handler = Callable[[Msg], None]
 
 
-class NoAnswer(BusUnavailable):
-    """A request was sent and no reply came: it may have been carried out or not."""
-
-
-class NoResponder(BusUnavailable):
-    """Nobody serves the subject: the stream or consumer does not exist, or JetStream is not ready."""
-
-
 @dataclass(eq=False)
 class Feed:
     """A subscription of ours, which survives the client that carries it."""
@@ -62,21 +53,6 @@ class Feed:
     carried: Subscription | None = None
     refused: NotPermitted | None = None
     """Set when the server does not let this key listen here."""
-
-
-@dataclass(slots=True)
-class _Call:
-    """A request in flight."""
-
-    subject: str
-    done: asyncio.Future[list[Msg]]
-    collected: list[Msg] | None
-    """Replies so far, when more than one is expected."""
-
-
-def status_of(message: Msg) -> str:
-    """The status of a control message ("408", "503", ...); empty for one that carries data."""
-    return message.headers.get("Status", "") if message.headers else ""
 
 
 def _headers_size(headers: dict[str, str] | None) -> int:
@@ -94,11 +70,9 @@ class Link:
         self._inbox = f"{address.inbox_prefix}.{secrets.token_hex(8)}"
         self._refused: dict[str, NotPermitted] = {}
         self._key_refused = False
-        self._numbers = itertools.count(1)
-        self._loop = asyncio.get_running_loop()
-        self._calls: dict[str, _Call] = {}
+        self._calls = Calls()
         self._feeds: set[Feed] = set()
-        self._replies = Feed(f"{self._inbox}.*", self._answered)
+        self._replies = Feed(f"{self._inbox}.*", self._calls.answered)
         self._client = Client()
         self._up = anyio.Event()
         self._closed = anyio.Event()
@@ -214,17 +188,12 @@ class Link:
                     feed.refused = error
         else:
             self._refused[subject] = error
-        for call in self._calls.values():
-            unheard = self._replies.refused is not None
-            if (unheard or call.subject.lower() == subject) and not call.done.done():
-                call.done.set_exception(error)
+        self._calls.fail(error, subject=None if self._replies.refused is not None else subject)
 
     async def _lost(self) -> None:
         if self._up.is_set():
             self._up = anyio.Event()
-        for call in self._calls.values():
-            if not call.done.done():
-                call.done.set_exception(NoAnswer("the connection to the server was lost"))
+        self._calls.fail(NoAnswer("the connection to the server was lost"))
         for callback in tuple(self.on_lost):
             callback()
 
@@ -279,43 +248,27 @@ class Link:
             NoResponder: nobody serves this subject.
             NotPermitted: the server refuses it to our key.
         """
-        replies = await self._exchange(payload, headers, _Call(subject, self._loop.create_future(), None), timeout_s)
-        return replies[0]
+        return (await self._exchange(subject, payload, headers, many=False, timeout_s=timeout_s))[0]
 
     async def request_many(self, subject: str, payload: bytes, *, timeout_s: float) -> list[Msg]:
         """Sends and returns every reply, up to and including the first that is a status. Raises as `request` does."""
-        return await self._exchange(payload, None, _Call(subject, self._loop.create_future(), []), timeout_s)
+        return await self._exchange(subject, payload, None, many=True, timeout_s=timeout_s)
 
-    async def _exchange(self, payload: bytes, headers: dict[str, str] | None, call: "_Call", timeout_s: float) -> list[Msg]:
-        subject = call.subject
+    async def _exchange(
+        self, subject: str, payload: bytes, headers: dict[str, str] | None, *, many: bool, timeout_s: float
+    ) -> list[Msg]:
         if self._replies.refused is not None:
             raise self._replies.refused
-        token = str(next(self._numbers))
-        self._calls[token] = call
-        try:
-            with anyio.fail_after(timeout_s):
-                await self.publish(subject, payload, reply=f"{self._inbox}.{token}", headers=headers)
-                replies = await call.done
-        except TimeoutError:
-            raise NoAnswer(f"no answer to {subject} within {timeout_s:.0f} s") from None
-        finally:
-            del self._calls[token]
-            if call.done.done() and not call.done.cancelled():
-                call.done.exception()  # marks it as seen: `publish` may have failed first
+        with self._calls.begun(subject, many=many) as call:
+            try:
+                with anyio.fail_after(timeout_s):
+                    await self.publish(subject, payload, reply=f"{self._inbox}.{call.token}", headers=headers)
+                    replies = await call.replies
+            except TimeoutError:
+                raise NoAnswer(f"no answer to {subject} within {timeout_s:.0f} s") from None
         if status_of(replies[-1]) == "503":
             raise NoResponder(f"nobody answers {subject}")
         return replies
-
-    def _answered(self, message: Msg) -> None:
-        call = self._calls.get(message.subject.rpartition(".")[2])
-        if call is None or call.done.done():
-            return
-        if call.collected is None:
-            call.done.set_result([message])
-            return
-        call.collected.append(message)
-        if status_of(message):
-            call.done.set_result(call.collected)
 
     async def publish(
         self, subject: str, payload: bytes = b"", *, reply: str = "", headers: dict[str, str] | None = None
@@ -348,7 +301,7 @@ class Link:
 
     def new_inbox(self) -> str:
         """A subject that nobody hears but its subscriber, not even `_replies`: the server notices when he has left."""
-        return f"{self._inbox}.inbox.{next(self._numbers)}"
+        return f"{self._inbox}.inbox.{self._calls.new_token()}"
 
     async def subscribe(self, subject: str, handler: Handler) -> Feed:
         feed = Feed(subject, handler)

@@ -11,7 +11,8 @@ from nats.aio.msg import Msg
 from bus.codec import decode
 from bus.companions import companions
 from bus.handoff import Handoff
-from bus.jetstream.link import Link, NoAnswer, NoResponder
+from bus.jetstream.calls import NoAnswer, NoResponder
+from bus.jetstream.link import Link
 from schemas.errors import MessageCorrupt
 from schemas.messages import AnyMessage
 

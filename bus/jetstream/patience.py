@@ -7,7 +7,8 @@ from typing import TypeVar
 import anyio
 
 from bus.jetstream.api import RETRYABLE, ApiError
-from bus.jetstream.link import Link, NoAnswer, NoResponder
+from bus.jetstream.calls import NoAnswer, NoResponder
+from bus.jetstream.link import Link
 from schemas.errors import BusUnavailable
 
 T = TypeVar("T")

@@ -14,7 +14,8 @@ import structlog
 from nats.aio.msg import Msg
 
 from bus.jetstream.api import NS
-from bus.jetstream.link import Link, NoAnswer, status_of
+from bus.jetstream.calls import NoAnswer, status_of
+from bus.jetstream.link import Link
 
 _log = structlog.get_logger()
 _EXPIRES_S = 30.0

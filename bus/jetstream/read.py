@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import msgspec
 from nats.aio.msg import Msg
 
-from bus.jetstream.link import Link, NoAnswer, NoResponder, status_of
+from bus.jetstream.calls import NoAnswer, NoResponder, status_of
+from bus.jetstream.link import Link
 from bus.jetstream.patience import Patience, persevere
 from bus.jetstream.streams import Streams
 from bus.ports import StoredBytes

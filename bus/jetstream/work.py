@@ -15,7 +15,8 @@ from bus.codec import decode
 from bus.companions import companions
 from bus.handoff import Handoff
 from bus.jetstream.api import NS
-from bus.jetstream.link import Link, NoAnswer, NoResponder
+from bus.jetstream.calls import NoAnswer, NoResponder
+from bus.jetstream.link import Link
 from bus.jetstream.pull import Puller, Source
 from bus.jetstream.streams import Streams
 from bus.ports import Delivery, Inbox, WorkQueue

@@ -14,7 +14,8 @@ from bus.access import Access
 from bus.address import ServerAddress, inbox_of
 from bus.jetstream import connect
 from bus.jetstream.api import STREAM_NOT_FOUND, ApiError, Response, ask
-from bus.jetstream.link import NoResponder, open_link
+from bus.jetstream.calls import NoResponder
+from bus.jetstream.link import open_link
 from bus.server import address_of, nats_server
 from bus.server.keys import KeyRing, read_seed
 from bus.subjects import Subjects

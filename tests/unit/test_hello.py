@@ -9,7 +9,7 @@ import pytest
 
 from bus.address import ServerAddress
 from bus.jetstream.bus import require_jetstream
-from bus.jetstream.link import NoResponder
+from bus.jetstream.calls import NoResponder
 from schemas.errors import BusUnavailable
 
 pytestmark = pytest.mark.anyio

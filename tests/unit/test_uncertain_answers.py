@@ -8,7 +8,8 @@ import structlog
 from nats.aio.msg import Msg
 
 from bus.jetstream.append import Appender
-from bus.jetstream.link import Link, NoAnswer
+from bus.jetstream.calls import NoAnswer
+from bus.jetstream.link import Link
 from bus.jetstream.patience import Patience
 from bus.jetstream.read import Reader
 from bus.jetstream.streams import Streams

@@ -1,0 +1,94 @@
+"""Every message on the bus: frozen, tagged structs, encoded as MessagePack.
+
+Evolution follows msgspec's rules: fields are only added, each with a default; a field is never renamed, retyped or reused;
+a change that an old reader could misread gets a new tag (`name/2`). `tests/fixtures/messages` keeps encoded examples of
+every released version, and a test reads them all.
+"""
+
+from schemas.messages.delivery import DeadLetter, LetterResent, Position
+from schemas.messages.episode import EpisodeCancel, EpisodeStart, FinalState, Outcome, Timings, Trajectory
+from schemas.messages.judgement import JudgeCall, Judgement, RewardPart, SiteBlock, StageUsage, StageVerdict, Verdict
+from schemas.messages.step import (
+    Action,
+    ActionEffect,
+    ActionKind,
+    BrowserTab,
+    Element,
+    Observation,
+    Picture,
+    StepPhase,
+    StepRequest,
+    StepWake,
+    TokenUsage,
+    VersionSpan,
+)
+from schemas.messages.structs import Message, RecordRef, Struct
+from schemas.messages.task import Check, CheckKind, CheckMatch, Fact, Split, Task
+from schemas.messages.version import Checkpoint, FileHash, WeightChunk
+from schemas.messages.worker import Heartbeat, Role
+
+__all__ = [
+    "Action",
+    "ActionEffect",
+    "ActionKind",
+    "AnyMessage",
+    "BrowserTab",
+    "Check",
+    "CheckKind",
+    "CheckMatch",
+    "Checkpoint",
+    "DeadLetter",
+    "Element",
+    "EpisodeCancel",
+    "EpisodeStart",
+    "Fact",
+    "FileHash",
+    "FinalState",
+    "Heartbeat",
+    "JudgeCall",
+    "Judgement",
+    "LetterResent",
+    "Message",
+    "Observation",
+    "Outcome",
+    "Picture",
+    "Position",
+    "RecordRef",
+    "RewardPart",
+    "Role",
+    "SiteBlock",
+    "Split",
+    "StageUsage",
+    "StageVerdict",
+    "StepPhase",
+    "StepRequest",
+    "StepWake",
+    "Struct",
+    "Task",
+    "Timings",
+    "TokenUsage",
+    "Trajectory",
+    "Verdict",
+    "VersionSpan",
+    "WeightChunk",
+]
+
+AnyMessage = (
+    Task
+    | EpisodeStart
+    | Observation
+    | StepRequest
+    | StepWake
+    | StepPhase
+    | Trajectory
+    | Judgement
+    | JudgeCall
+    | SiteBlock
+    | Checkpoint
+    | WeightChunk
+    | Heartbeat
+    | EpisodeCancel
+    | DeadLetter
+    | LetterResent
+    | Position
+)

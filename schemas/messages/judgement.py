@@ -1,0 +1,129 @@
+"""What a trajectory was worth, and what judges asked and found on the way."""
+
+import enum
+
+from schemas.ids import EpisodeId, GroupId, WorkerId
+from schemas.messages.episode import Trajectory
+from schemas.messages.structs import Message, Struct
+from schemas.messages.task import Split
+
+
+class Verdict(enum.Enum):
+    SUCCESS = "success"
+    FAILURE = "failure"
+    EXCLUDED = "excluded"
+    """There was nothing to judge (a failed or cancelled episode): trained on by no one."""
+    ERROR = "error"
+    """No verdict could be had after every retry: neither success nor failure, trained on by no one."""
+
+
+class StageVerdict(Struct, frozen=True):
+    """One stage of a judge."""
+
+    stage: str
+    passed: bool
+    reasoning: str = ""
+    votes: tuple[bool, ...] = ()
+    """Where a question was asked several times."""
+    evidence: tuple[int, ...] = ()
+    """Steps whose pictures a model was shown."""
+
+    @property
+    def agreement(self) -> float:
+        """Share of the votes that agree with the verdict; 1 where there was no vote."""
+        return sum(vote == self.passed for vote in self.votes) / len(self.votes) if self.votes else 1.0
+
+
+class RewardPart(Struct, frozen=True):
+    """One named part of a reward."""
+
+    name: str
+    value: float
+    """Of the whole episode, `steps` included."""
+    steps: tuple[float, ...] = ()
+    """What each step earned of it; what is missing was earned by the episode's end."""
+
+
+class StageUsage(Struct, frozen=True):
+    """What the questions of one kind took."""
+
+    stage: str
+    model: str
+    num_calls: int = 0
+    """Answers that were had, also those without a verdict."""
+    num_failures: int = 0
+    """Requests without an answer."""
+    prompt_tokens: int = 0
+    """The cached ones included."""
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    """In the currency of `openai_config.prices`; 0 for a model without a price."""
+    seconds: float = 0.0
+
+
+class Judgement(Message, frozen=True, tag="judgement/1"):
+    """What a trajectory was worth. Create-only: at most one per episode and rubric."""
+
+    episode: EpisodeId
+    group: GroupId
+    split: Split
+    rubric: str
+    """Judge name and version: part of the identity."""
+    verdict: Verdict
+    reward: float | None
+    """None when nothing may be trained on it (`verdict` excluded or error)."""
+    trajectory: Trajectory
+    stages: tuple[StageVerdict, ...] = ()
+    step_rewards: tuple[float, ...] = ()
+    """What each step earned of the reward; empty when all of it was earned by the episode's end."""
+    judge: WorkerId = WorkerId("")
+    judged_s: float = 0.0
+    error: str = ""
+    parts: tuple[RewardPart, ...] = ()
+    """Sum up to the reward, their steps to `step_rewards`."""
+    usage: tuple[StageUsage, ...] = ()
+    """Of model calls, by stage and model."""
+    blocked: bool = False
+    """The site blocked the agent: excluded, and left out of training for a while."""
+
+
+class JudgeCall(Message, frozen=True, tag="call/1"):
+    """One answer of a judge's model. A judge that takes a trajectory over asks nothing again that stands here."""
+
+    episode: EpisodeId
+    rubric: str
+    stage: str
+    question: str
+    """Digest of everything that was asked, the model and the pictures included."""
+    answer: int
+    """0, and more for answers after one without a verdict."""
+    model: str
+    text: str
+    accepted: bool
+    """Whether it holds a verdict."""
+    finish_reason: str = ""
+    pictures: tuple[int, ...] = ()
+    """Steps whose pictures were shown, in order."""
+    num_failures: int = 0
+    """Requests without an answer before this one."""
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+    judge: WorkerId = WorkerId("")
+
+
+class SiteBlock(Message, frozen=True, tag="block/1"):
+    """A site is left out of training. The newest of a site counts."""
+
+    site: str
+    """Host without `www.`, or a suite's name."""
+    until: float
+    """Unix seconds; in the past: not any more."""
+    reason: str = ""
+    episode: EpisodeId = EpisodeId("")
+    """That found it blocked."""
+    at: float = 0.0
+    """Unix seconds."""

@@ -1,0 +1,27 @@
+"""What every message and part of one is made of."""
+
+from typing import Literal
+
+import msgspec
+
+from schemas.ids import EpisodeId
+
+
+class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of all parts of messages."""
+
+
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of all messages; subclasses carry a versioned tag."""
+
+
+class RecordRef(Struct, frozen=True, array_like=True):
+    """Names one observation or answer of an episode's chain, wherever the chain is kept: in a run's streams or an archive.
+
+    No message holds one: a message says which steps it means, and the episode and attempt are its own.
+    """
+
+    episode: EpisodeId
+    attempt: int
+    kind: Literal["obs", "act"]
+    step: int

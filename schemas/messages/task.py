@@ -1,0 +1,86 @@
+"""What is to be done: a task as the feeder admits it, with the checks that a suite knows."""
+
+import enum
+
+from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId
+from schemas.messages.structs import Message, Struct
+
+
+class Split(enum.Enum):
+    TRAIN = "train"
+    EVAL = "eval"
+
+
+class Fact(Struct, frozen=True):
+    """One fact of a rubric, with the context of its group."""
+
+    description: str
+    difficulty: int = 1
+    group: str = ""
+
+
+class CheckKind(enum.Enum):
+    """What a check looks at."""
+
+    ANSWER = "answer"
+    URL = "url"
+    PAGE = "page"
+    """The value of a JavaScript expression in the page as the episode left it."""
+
+
+class CheckMatch(enum.Enum):
+    """How a value is compared with what was expected; case and runs of white space never count."""
+
+    EQUALS = "equals"
+    CONTAINS = "contains"
+    NUMBER = "number"
+    """The first number in the value equals the expected one, to a relative 1e-6."""
+    PATTERN = "pattern"
+    """A regular expression (Python's) is found in the value, within a second."""
+    FUZZY = "fuzzy"
+    """The words are nearly equal in any order, and the numbers and negations are the same; not of addresses."""
+
+
+class Check(Struct, frozen=True):
+    """One programmatic condition on how an episode ended."""
+
+    kind: CheckKind
+    expected: tuple[str, ...]
+    """Any of them will do."""
+    match: CheckMatch = CheckMatch.EQUALS
+    expression: str = ""
+    """Of a page check."""
+
+
+class Task(Message, frozen=True, tag="task/1"):
+    """One admitted episode, as the feeder wrote it: the first record of the episode's chain."""
+
+    run: RunName
+    episode: EpisodeId
+    group: GroupId
+    task: TaskId
+    split: Split
+    index: int
+    """Position in the feeder's schedule of this split, from 0; the feeder resumes behind the highest."""
+    policy_version: PolicyVersion
+    """Version that was newest when the episode was admitted."""
+    instruction: str
+    website: str
+    """Where the episode starts: a URL, or `suite:page?query` for a page that the browser worker serves itself."""
+    max_steps: int
+    timeout_s: float = 18_000.0
+    """Seconds from the first page on; WebGym's task_timeout_minutes."""
+    domain: str = ""
+    subdomain: str = ""
+    difficulty: int = 1
+    facts: tuple[Fact, ...] = ()
+    reference_answer: str | None = None
+    checks: tuple[Check, ...] = ()
+    """Programmatic conditions, all of which a success meets; empty: the environment or a judge scores."""
+    greedy: bool = False
+    """Decode with temperature 0: a baseline that is not trained on."""
+    demonstrate: bool = False
+    """To be answered by the scripted oracle of the page, not by a policy: warm-start demonstrations."""
+    results_seq: int = 0
+    """Adaptive sampling: sequence on JUDGED up to which results counted when the task's round was drawn. Equal in all tasks of
+    a round."""
