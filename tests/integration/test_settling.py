@@ -131,7 +131,7 @@ async def test_a_page_that_polls_without_end_is_capped(browser: PlaywrightBrowse
 
 @pytest.mark.parametrize(
     "body",
-    ["text<img src=/never>", "text<script>setTimeout(() => location.reload(), 5)</script>"],
+    ["text<img src=/never>", "text<script>setTimeout(() => location.reload(), 40)</script>"],
     ids=["is never complete", "replaces its document"],
 )
 async def test_what_was_waited_for_in_vain_is_not_waited_for_again(
