@@ -53,7 +53,7 @@ class BusConfig:
     """Tasks that are queued or being played; the feeder waits for room. 0: as many as the feeder admits."""
     max_payload_bytes: int = 8 * 1024 * 1024
     """Largest message of the run folder's own server."""
-    task_ack_wait_s: float = 30.0
+    task_ack_wait_s: float = 8.0
     """A browser worker that is silent for so long loses its episode to another."""
     step_ack_wait_s: float = 3.0
     """A policy worker that is silent for so long loses a step from the shared queue to another."""
