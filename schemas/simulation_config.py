@@ -28,6 +28,8 @@ class SimulationConfig:
     """Time of one optimizer step."""
     failure_share: float = 0.0
     """Share of the tasks whose page fails at some step."""
+    hostile_share: float = 0.0
+    """Share of the tasks whose page means harm: its title is no valid text, reading it raises what nobody expects, or it hangs."""
     success_share: float = 0.5
     """Share of the tasks that end with the full reward."""
 
@@ -37,5 +39,5 @@ class SimulationConfig:
         require(self.max_steps >= 1, f"simulation_config.max_steps is {self.max_steps}: write 1 or more")
         for name in ("step_latency_ms", "policy_latency_ms", "train_latency_ms"):
             require(getattr(self, name) >= 0, f"simulation_config.{name} is {getattr(self, name)}: write 0 or more")
-        for name in ("failure_share", "success_share"):
+        for name in ("failure_share", "hostile_share", "success_share"):
             require(0 <= getattr(self, name) <= 1, f"simulation_config.{name} is {getattr(self, name)}: write 0 to 1")

@@ -16,6 +16,7 @@ from PIL import Image
 from browser_workers.browser import EnvironmentState, Opening, PageState, Performed, View
 from browser_workers.suites.suite import UnknownWebsite
 from ops.simulation.draws import generator, num_steps, spread
+from ops.simulation.hostility import TEXT, Hostility
 from schemas.errors import BrowserError, PageFailed
 from schemas.messages import Action, Picture
 from schemas.simulation_config import SimulationConfig
@@ -24,6 +25,8 @@ NAME = "simulated"
 _ORIGIN = "http://simulated.millrace.test"
 _WIDTH, _HEIGHT = 64, 64
 _KIB = 1024
+_HANGS_S = 2.0
+"""Until a page that hangs is given up: every operation of a browser has a deadline."""
 
 
 class SimulatedSuite:
@@ -43,6 +46,8 @@ class Script:
     fails_at: int | None
     """Step before which the page fails."""
     reward: float
+    hostility: Hostility | None
+    """What it does when it is looked at."""
 
     @classmethod
     def of(cls, url: str, config: SimulationConfig) -> "Script":
@@ -50,7 +55,9 @@ class Script:
         steps = num_steps(draw, config)
         fails = draw.random() < config.failure_share
         reward = 1.0 if draw.random() < config.success_share else 0.0
-        return cls(steps, draw.randrange(steps) if fails else None, reward)
+        fails_at = draw.randrange(steps) if fails else None
+        hostile = draw.random() < config.hostile_share
+        return cls(steps, fails_at, reward, draw.choice(list(Hostility)) if hostile else None)
 
 
 class SimulatedPictures:
@@ -92,10 +99,17 @@ class SimulatedSession:
     async def state(self) -> PageState:
         done = self._step >= self._script.num_steps
         environment = EnvironmentState(done=done, reward=self._script.reward if done else 0.0)
-        return PageState(url=self._url, title=f"Step {self._step}", environment=environment)
+        title = TEXT if self._script.hostility is Hostility.TEXT else f"Step {self._step}"
+        return PageState(url=self._url, title=title, environment=environment)
 
     async def view(self) -> View:
         await self._operate()
+        match self._script.hostility:
+            case Hostility.RAISES:
+                raise ZeroDivisionError(f"{self._url} means harm, as drawn")
+            case Hostility.HANGS:
+                await anyio.sleep(_HANGS_S)
+                raise PageFailed(f"{self._url} did not answer within {_HANGS_S:g} s, as drawn")
         return View(picture=self._pictures.picture(self._url, self._step), state=await self.state())
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:

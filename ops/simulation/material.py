@@ -7,6 +7,8 @@ from pathlib import Path
 import msgspec
 
 from ops.simulation.browser import NAME
+from ops.simulation.hostility import NAME as HOSTILE
+from ops.simulation.hostility import HostileSuite
 
 _NUM_TASKS = 1000
 
@@ -17,9 +19,9 @@ def ensure_task_file(file: Path, *, num_tasks: int = _NUM_TASKS) -> Path:
     return _ensure(file, b"".join(lines))
 
 
-def ensure_demo_task_file(file: Path, *, num_tasks: int) -> Path:
-    """The same for pages of the demo suite, which a real browser plays."""
-    lines = [msgspec.json.encode(_demo_task(index, file.stem)) + b"\n" for index in range(num_tasks)]
+def ensure_demo_task_file(file: Path, *, num_tasks: int, hostile_every: int = 0) -> Path:
+    """The same for pages that a real browser plays: of the demo suite, and one in `hostile_every` of the hostile one."""
+    lines = [msgspec.json.encode(_demo_task(index, file.stem, hostile_every)) + b"\n" for index in range(num_tasks)]
     return _ensure(file, b"".join(lines))
 
 
@@ -42,8 +44,11 @@ def _task(index: int, suite: str) -> dict[str, object]:
     }
 
 
-def _demo_task(index: int, split: str) -> dict[str, object]:
+def _demo_task(index: int, split: str, hostile_every: int) -> dict[str, object]:
     page = f"demo:click_button?seed={zlib.crc32(f'{split}-{index}'.encode())}"
+    if hostile_every and index % hostile_every == hostile_every - 1:
+        hostile = HostileSuite().pages
+        page = f"{HOSTILE}:{hostile[index // hostile_every % len(hostile)]}"
     return {**_task(index, split), "task_name": "Click the button that the page asks for", "website": page}
 
 

@@ -13,6 +13,7 @@ from browser_workers.suites.suite import UnknownWebsite
 from ops.simulation.browser import Script, SimulatedBrowser, SimulatedSuite
 from ops.simulation.draws import generator, num_steps, spread
 from ops.simulation.engine import SimulatedEngine
+from ops.simulation.hostility import TEXT, Hostility
 from ops.simulation.material import ensure_demo_task_file, ensure_model, ensure_task_file
 from ops.simulation.training import Counters, SimulatedBuilder, SimulatedTrainEngine, read_counters
 from schemas.errors import CheckpointCorrupt, PageFailed
@@ -128,4 +129,27 @@ def test_material_is_made_once_and_can_be_read(tmp_path: Path) -> None:
     assert ensure_task_file(simulated, num_tasks=9).read_bytes() == before
     assert len(read_tasks(simulated)) == 7
     assert len(read_tasks(ensure_demo_task_file(tmp_path / "demo.jsonl", num_tasks=3))) == 3
+    mixed = read_tasks(ensure_demo_task_file(tmp_path / "mixed.jsonl", num_tasks=20, hostile_every=10))
+    assert [index for index, spec in enumerate(mixed) if spec.website.startswith("hostile:")] == [9, 19]
     assert (ensure_model(tmp_path / "model") / "config.json").is_file()
+
+
+def hostile(kind: Hostility) -> Opening:
+    config = replace(CONFIG, hostile_share=1.0)
+    return next(opening(task) for task in range(50) if Script.of(opening(task).url, config).hostility is kind)
+
+
+async def test_hostile_pages_say_raise_or_hang() -> None:
+    browser = SimulatedBrowser(replace(CONFIG, hostile_share=1.0))
+    async with browser.session(hostile(Hostility.TEXT)) as session:
+        assert (await session.view()).state.title == TEXT
+    async with browser.session(hostile(Hostility.RAISES)) as session:
+        with pytest.raises(ZeroDivisionError, match="means harm"):
+            await session.view()
+    async with browser.session(hostile(Hostility.HANGS)) as session:
+        with pytest.raises(PageFailed, match="did not answer"):
+            await session.view()
+
+
+def test_no_page_means_harm_unless_it_is_asked_to() -> None:
+    assert {Script.of(opening(task).url, CONFIG).hostility for task in range(200)} == {None}
