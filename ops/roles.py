@@ -63,7 +63,7 @@ async def run_role(role: Role, run_dir: Path, config: Config, worker: WorkerId) 
         return 0
     subjects = subjects_of(config)
     async with (
-        join(folder, config, role=role.value, name=worker) as bus,
+        join(folder, config, role=role.value, name=worker, works=True) as bus,
         presence(bus, subjects, role, worker) as status,
         reachable(bus, subjects, status),
     ):
@@ -99,8 +99,10 @@ def runs_of(bus: BusConfig) -> tuple[BusConfig, ...]:
 
 
 @asynccontextmanager
-async def join(folder: RunFolder, config: Config, *, role: str, name: str) -> AsyncIterator[JetStreamBus]:
+async def join(folder: RunFolder, config: Config, *, role: str, name: str, works: bool = False) -> AsyncIterator[JetStreamBus]:
     """Connects to the run's server or cluster with the key of one role (`bus.access.Access`). Creates nothing.
+
+    `works`: as the worker of this name, which hands back at once what it held when it was killed.
 
     Raises:
         ConfigurationError: the role's key is not here, or the server's address cannot be used.
@@ -108,7 +110,8 @@ async def join(folder: RunFolder, config: Config, *, role: str, name: str) -> As
         NotPermitted: the server refuses the key.
     """
     address = address_for(folder, config.bus_config, role)
-    async with connect(address, subjects_of(config), config.bus_config, name=name) as bus:
+    holdings = folder.holdings(name) if works else None
+    async with connect(address, subjects_of(config), config.bus_config, name=name, holdings=holdings) as bus:
         yield bus
 
 

@@ -23,6 +23,7 @@ class RunFolder:
     config.lock     held by a process that changes it
     server/         data and credentials of the run's own nats-server
     logs/           a JSON-lines file and an output file a worker
+    holdings/       what each worker on this machine holds, for the process that follows it
     tasks/          task files made for this run
     model/          version 0, where the run makes it itself
     checkpoints/    a folder a version
@@ -48,6 +49,9 @@ class RunFolder:
     @property
     def logs(self) -> Path:
         return self.path / "logs"
+
+    def holdings(self, worker: str) -> Path:
+        return self.path / "holdings" / worker
 
     @property
     def tasks(self) -> Path:

@@ -1,7 +1,8 @@
 """The bus on NATS JetStream: the one class that the rest of Millrace is given as `bus.ports.Bus`."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from pathlib import Path
 
 import anyio
 import structlog
@@ -14,6 +15,7 @@ from bus.jetstream.administration import Administration, Applied
 from bus.jetstream.api import RETRYABLE, ApiError, StreamInfo, ask
 from bus.jetstream.append import Appender
 from bus.jetstream.calls import NoResponder
+from bus.jetstream.holdings import Holdings, nowhere, open_holdings
 from bus.jetstream.lease import Leasing, hold_lease
 from bus.jetstream.link import Link, open_link
 from bus.jetstream.micro import MicroService, served
@@ -23,7 +25,7 @@ from bus.jetstream.read import Reader, unix_seconds
 from bus.jetstream.standing import standing_of
 from bus.jetstream.streams import Streams
 from bus.jetstream.tail import tail
-from bus.jetstream.work import work
+from bus.jetstream.work import hand_back, work
 from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, StoredBytes, StoreStanding, StreamStanding, WorkQueue
 from bus.subjects import Subjects
 from bus.topology import StreamSpec, streams
@@ -41,9 +43,10 @@ _HELLO = Patience(attempt_s=5.0, total_s=15.0)
 class JetStreamBus:
     """One connection; use `connect`. Safe to share among all tasks of a process."""
 
-    def __init__(self, link: Link, subjects: Subjects, config: BusConfig) -> None:
+    def __init__(self, link: Link, subjects: Subjects, config: BusConfig, holdings: Holdings) -> None:
         self._link = link
         self._subjects = subjects
+        self._holdings = holdings
         self._patience = Patience(config.request_timeout_s, _PATIENCE * config.request_timeout_s)
         self._picture_streams = {spec.name for spec in streams(subjects, config) if spec.pictures}
         self._streams = Streams(link, self._patience)
@@ -77,7 +80,7 @@ class JetStreamBus:
         return await self._streams.purge(stream, subject_filter)
 
     def work(self, queue: WorkQueue, *, prefetch: int) -> AbstractAsyncContextManager[Inbox]:
-        return work(self._link, self._streams, queue, prefetch)
+        return work(self._link, self._streams, queue, prefetch, self._holdings)
 
     def tail(
         self,
@@ -184,15 +187,22 @@ def _hear(heard: Handoff[Record], message: Msg) -> None:
 
 
 @asynccontextmanager
-async def connect(address: ServerAddress, subjects: Subjects, config: BusConfig, *, name: str) -> AsyncIterator[JetStreamBus]:
+async def connect(
+    address: ServerAddress, subjects: Subjects, config: BusConfig, *, name: str, holdings: Path | None = None
+) -> AsyncIterator[JetStreamBus]:
     """One connection to the bus; `name` tells people whose it is.
+
+    `holdings`: a file on this machine where the worker of this name notes what it holds; what its predecessor held is handed
+    back.
 
     Raises:
         BusUnavailable: there is no server at this address, or it has no JetStream.
     """
     async with open_link(address, name) as link:
         await require_jetstream(link, address)
-        yield JetStreamBus(link, subjects, config)
+        with open_holdings(holdings) if holdings else nullcontext((nowhere(), ())) as (own, left):
+            await hand_back(link, left)
+            yield JetStreamBus(link, subjects, config, own)
 
 
 async def create_topology(bus: JetStreamBus, specs: Iterable[StreamSpec], queues: Iterable[WorkQueue]) -> tuple[Applied, ...]:

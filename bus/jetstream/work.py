@@ -3,7 +3,7 @@
 A delivery that never reaches us (a slow client drops what it cannot hold) is delivered again after its ack wait.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -16,6 +16,7 @@ from bus.companions import companions
 from bus.handoff import Handoff
 from bus.jetstream.api import NS
 from bus.jetstream.calls import NoAnswer, NoResponder
+from bus.jetstream.holdings import Held, Holdings
 from bus.jetstream.link import Link
 from bus.jetstream.pull import Puller, Source
 from bus.jetstream.streams import Streams
@@ -51,12 +52,15 @@ class AckReply:
 class JetStreamDelivery:
     """One message on its way through a worker; satisfies `bus.ports.Delivery`."""
 
-    __slots__ = ("_link", "_message", "num_delivered", "queue", "seq")
+    __slots__ = ("_held", "_holdings", "_link", "_message", "num_delivered", "queue", "seq")
 
-    def __init__(self, link: Link, queue: WorkQueue, message: Msg) -> None:
+    def __init__(self, link: Link, queue: WorkQueue, message: Msg, holdings: Holdings) -> None:
         meta = AckReply.parse(message.reply)
         self._link = link
         self._message = message
+        self._holdings = holdings
+        self._held = Held(message.reply, queue.ack_wait_s)
+        holdings.took(self._held)
         self.queue = queue
         self.seq = meta.seq
         self.num_delivered = meta.num_delivered
@@ -93,15 +97,24 @@ class JetStreamDelivery:
                 await self._link.request(self._message.reply, b"+ACK", timeout_s=_ACK_AGAIN_S)
         except (NoAnswer, NoResponder) as error:
             raise BusUnavailable(f"{self.subject} is handled, but its acknowledgement was not confirmed") from error
+        finally:
+            self._holdings.settled(self._held)
 
     async def nak(self, delay_s: float = 0.0) -> None:
-        await self._send(b'-NAK {"delay": %d}' % int(delay_s * NS) if delay_s > 0 else b"-NAK")
+        await self._settle(b'-NAK {"delay": %d}' % int(delay_s * NS) if delay_s > 0 else b"-NAK")
 
     async def in_progress(self) -> None:
         await self._send(b"+WPI")
+        self._holdings.renewed()
 
     async def term(self, reason: str) -> None:
-        await self._send(b"+TERM " + reason.replace("\n", " ")[:200].encode())
+        await self._settle(b"+TERM " + reason.replace("\n", " ")[:200].encode())
+
+    async def _settle(self, verb: bytes) -> None:
+        try:
+            await self._send(verb)
+        finally:
+            self._holdings.settled(self._held)
 
     async def _send(self, verb: bytes) -> None:
         try:
@@ -115,8 +128,9 @@ class JetStreamDelivery:
 class WorkInbox:
     """Use `work`. Satisfies `bus.ports.Inbox`."""
 
-    def __init__(self, link: Link, streams: Streams, queue: WorkQueue, prefetch: int) -> None:
+    def __init__(self, link: Link, streams: Streams, queue: WorkQueue, prefetch: int, holdings: Holdings) -> None:
         self._link = link
+        self._holdings = holdings
         self._streams = streams
         self._queue = queue
         self._prefetch = prefetch
@@ -152,7 +166,7 @@ class WorkInbox:
         return Source(self._queue.stream, self._queue.name)
 
     def _take(self, message: Msg) -> None:
-        self._ready.put(JetStreamDelivery(self._link, self._queue, message))
+        self._ready.put(JetStreamDelivery(self._link, self._queue, message, self._holdings))
         if self._ready.num_items > self._prefetch:
             self._surplus.set()
 
@@ -168,9 +182,9 @@ class WorkInbox:
 
 
 @asynccontextmanager
-async def work(link: Link, streams: Streams, queue: WorkQueue, prefetch: int) -> AsyncIterator[Inbox]:
+async def work(link: Link, streams: Streams, queue: WorkQueue, prefetch: int, holdings: Holdings) -> AsyncIterator[Inbox]:
     """See `bus.ports.Bus.work`."""
-    inbox = WorkInbox(link, streams, queue, prefetch)
+    inbox = WorkInbox(link, streams, queue, prefetch, holdings)
     await streams.await_consumer(queue.stream, queue.name)
     try:
         async with companions(inbox.run):
@@ -178,3 +192,11 @@ async def work(link: Link, streams: Streams, queue: WorkQueue, prefetch: int) ->
     finally:
         with anyio.move_on_after(_CLOSING_S, shield=True):
             await inbox.hand_back()
+
+
+async def hand_back(link: Link, left: Sequence[Held]) -> None:
+    """Gives what a process that is dead held to whoever is free."""
+    for held in left:
+        await link.publish(held.reply, b"-NAK")
+    if left:
+        _log.info("holdings_handed_back", num=len(left))
