@@ -70,9 +70,9 @@ class BrowserConfig:
     denied_hosts: tuple[str, ...] = ()
     """Hosts that no page may reach, whatever `allowed_hosts` says."""
     private_hosts: tuple[str, ...] = ()
-    """What pages may reach of loopback, private and other addresses that are not public: names, as in `shop.corp.example` (with
-    its subdomains), that may lead to loopback and private addresses; addresses and networks, as in `10.20.0.0/16`, whatever
-    they are. A task's website that is such an address itself, or `localhost`, is reached anyway, at its own port."""
+    """What pages may reach of loopback, private and other addresses that are not public: names with their subdomains, as in
+    `shop.corp.example`, which may lead to loopback and private addresses; addresses and networks, as in `10.20.0.0/16`.
+    A task's website that is such an address itself, or `localhost`, is reached anyway, at its own port."""
     max_episodes: int = 1000
     """Episodes after which a browser is replaced; 0: no limit."""
     max_memory_mb: int = 0

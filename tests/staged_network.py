@@ -13,15 +13,19 @@ PUBLIC_NETWORKS = ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db
 
 
 class StagedNetwork:
-    """Each look-up of a name gets the next of its answers; the last for ever. What it cannot place is unreachable."""
+    """Each look-up of a name gets the next of its answers; the last for ever."""
 
-    def __init__(self, names: Mapping[str, tuple[tuple[str, ...], ...]], *, served: Mapping[str, int]) -> None:
+    def __init__(
+        self, names: Mapping[str, tuple[tuple[str, ...], ...]], *, served: Mapping[str, int], elsewhere: int = 0
+    ) -> None:
         self.looked_up: list[str] = []
         self.connected: list[tuple[str, int]] = []
         """Every address and port that anybody tried."""
         self._names = {name: list(answers) for name, answers in names.items()}
         self._served = served
         """By address: the port of loopback that stands for it, whatever port is asked for."""
+        self._elsewhere = elsewhere
+        """The same for all other addresses; 0: they are unreachable."""
 
     @property
     def network(self) -> Network:
@@ -36,6 +40,7 @@ class StagedNetwork:
 
     async def _connect(self, end: Callable[[], End], address: Address, port: int) -> End:
         self.connected.append((str(address), port))
-        if str(address) not in self._served:
+        placed = self._served.get(str(address), self._elsewhere)
+        if not placed:
             raise OSError("nothing is there")
-        return (await asyncio.get_running_loop().create_connection(end, "127.0.0.1", self._served[str(address)]))[1]
+        return (await asyncio.get_running_loop().create_connection(end, "127.0.0.1", placed))[1]
