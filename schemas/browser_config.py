@@ -2,13 +2,20 @@
 
 import re
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import Literal
 from urllib.parse import urlsplit
 
 from schemas.requirement import require
 
 _HOST = re.compile(r"(?!.*\.\.)[\w.-]+", re.UNICODE)
+
+
+def _is_network(text: str) -> bool:
+    try:
+        return "/" in text and bool(ip_network(text))
+    except ValueError:
+        return False
 
 
 def _require_hosts(key: str, hosts: tuple[str, ...]) -> None:
@@ -62,8 +69,10 @@ class BrowserConfig:
     """Hosts that pages may reach besides their task's own, as in `example.org` (with its subdomains); empty: all."""
     denied_hosts: tuple[str, ...] = ()
     """Hosts that no page may reach, whatever `allowed_hosts` says."""
-    allow_private_hosts: bool = False
-    """Let pages reach loopback, link-local and private addresses; a task's own site there is reached anyway."""
+    private_hosts: tuple[str, ...] = ()
+    """What pages may reach of loopback, private and other addresses that are not public: names with their subdomains, as in
+    `shop.corp.example`, which may lead to loopback and private addresses; addresses and networks, as in `10.20.0.0/16`.
+    A task's website that is such an address itself, or `localhost`, is reached anyway, at its own port."""
     max_episodes: int = 1000
     """Episodes after which a browser is replaced; 0: no limit."""
     max_memory_mb: int = 0
@@ -90,6 +99,7 @@ class BrowserConfig:
         require(1 <= self.jpeg_quality <= 100, f"browser_config.jpeg_quality is {self.jpeg_quality}: write 1 to 100")
         _require_hosts("browser_config.allowed_hosts", self.allowed_hosts)
         _require_hosts("browser_config.denied_hosts", self.denied_hosts)
+        _require_hosts("browser_config.private_hosts", tuple(host for host in self.private_hosts if not _is_network(host)))
         if self.cdp_url:
             _require_devtools_address(self.cdp_url)
         for name in ("max_episodes", "max_memory_mb", "page_memory_mb"):

@@ -20,6 +20,7 @@ from browser_workers.chromium.process.source import source_of
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.limits import Limits
+from browser_workers.network.outside import Network
 from schemas.browser_config import BrowserConfig
 from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
@@ -37,10 +38,14 @@ class PlaywrightBrowser:
     """Satisfies `browser_workers.browser.Browser`; open it as a context manager."""
 
     def __init__(
-        self, browser_config: BrowserConfig, env_config: EnvConfig, context_config: ContextConfig | None = None
+        self,
+        browser_config: BrowserConfig,
+        env_config: EnvConfig,
+        context_config: ContextConfig | None = None,
+        network: Network = Network(),  # noqa: B008 - a value
     ) -> None:
         self._source = source_of(browser_config)
-        self._settings = TabSettings(browser_config, env_config, context_config or ContextConfig())
+        self._settings = TabSettings(browser_config, env_config, context_config or ContextConfig(), network)
         self._lifetime = Lifetime.of(browser_config, env_config)
         self._limits = Limits(env_config.http_pools)
         self._max_parked = max(_MIN_PARKED, env_config.server_size // 4)

@@ -36,7 +36,7 @@ class Interception:
         target = endpoint(url)
         if target is None:
             return False
-        reason = self._rules.refusal(target.host, target.port, assumed(target.host))
+        reason = self._rules.refusal(target.host, target.port, next(iter(assumed(target.host)), None))
         if reason:
             self._refusals.add(target.host, reason)
         return bool(reason)

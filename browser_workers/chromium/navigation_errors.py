@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 _TEXT_LIMIT = 2000
 ABORTED = "net::ERR_ABORTED"
 """A download, an empty answer or another navigation took this one's place: no document comes of it."""
-_BLOCKED = frozenset({"ERR_BLOCKED_BY_CLIENT", "ERR_SOCKS_CONNECTION_FAILED", "ERR_TUNNEL_CONNECTION_FAILED"})
-"""What Chromium says of a request that the network rules have stopped."""
+_BLOCKED = frozenset({"ERR_BLOCKED_BY_CLIENT", "ERR_EMPTY_RESPONSE", "ERR_TUNNEL_CONNECTION_FAILED"})
+"""What Chromium says of a request that the network rules have stopped, or that the gate could not pass on."""
 _WORDS = {
     "ERR_NAME_NOT_RESOLVED": "there is no such host (DNS)",
     "ERR_NAME_RESOLUTION_FAILED": "its host's name could not be looked up (DNS)",
@@ -28,7 +28,6 @@ _WORDS = {
     "ERR_BLOCKED_BY_RESPONSE": "the site forbids showing this page here",
     "ERR_ABORTED": "it led to no page: a download, or an empty answer",
     "ERR_BLOCKED_BY_CLIENT": "it is blocked",
-    "ERR_SOCKS_CONNECTION_FAILED": "the network gave no way to it",
     "ERR_TUNNEL_CONNECTION_FAILED": "the network gave no way to it",
 }
 _FAMILIES = (

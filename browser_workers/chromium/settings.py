@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from browser_workers.network.outside import Network
 from schemas.browser_config import BrowserConfig
 from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
@@ -18,6 +19,7 @@ class TabSettings:
     config: BrowserConfig
     env: EnvConfig = EnvConfig()
     context: ContextConfig = ContextConfig()
+    network: Network = Network()
     why_blocked: Callable[[str], str] = nothing_is_known
     """Why a host could lately not be reached, in a sentence; empty when nothing is known."""
 

@@ -1,41 +1,49 @@
-"""Looks hosts up, off the event loop, and remembers the answers for a while."""
+"""Looks names up, off the event loop.
 
-import socket
-import time
-from ipaddress import ip_address
+Invariant: a name that was found has the same addresses as long as the episode lasts, however often and wherever it moves.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import anyio
 import anyio.to_thread
 
-from browser_workers.network.addresses import Address, literal
+from browser_workers.network.addresses import Address, assumed
 
-_KEPT_S = 60.0
-_KEPT = 256
+_MAX_NAMES = 4096
 _THREADS = 8
+
+
+class TooManyNames(Exception):
+    """An episode's pages ask for names without end."""
+
+
+@dataclass(slots=True)
+class _Name:
+    addresses: tuple[Address, ...] = ()
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    """Whoever asks while it is looked up waits for that answer."""
 
 
 class Names:
     """Of one episode."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[float, tuple[Address, ...]]] = {}
+    def __init__(self, look_up: Callable[[str], tuple[Address, ...]]) -> None:
+        self._look_up = look_up
+        self._known: dict[str, _Name] = {}
         self._limiter = anyio.CapacityLimiter(_THREADS)
 
     async def addresses(self, host: str) -> tuple[Address, ...]:
-        """In the order in which they are to be tried. Raises `OSError` when there are none."""
-        if (address := literal(host)) is not None:
-            return (address,)
-        until, found = self._known.get(host, (0.0, ()))
-        if time.monotonic() < until:
-            return found
-        found = await anyio.to_thread.run_sync(_look_up, host, abandon_on_cancel=True, limiter=self._limiter)
-        if len(self._known) >= _KEPT:
-            self._known.clear()
-        self._known[host] = (time.monotonic() + _KEPT_S, found)
-        return found
-
-
-def _look_up(host: str) -> tuple[Address, ...]:
-    # As bytes: a name of the wire is not to be encoded once more.
-    answers = socket.getaddrinfo(host.encode("ascii"), None, type=socket.SOCK_STREAM)
-    return tuple(dict.fromkeys(ip_address(str(answer[4][0])) for answer in answers))
+        """In the order in which they are to be tried. Raises `OSError` or `ValueError` when there are none, `TooManyNames`."""
+        if fixed := assumed(host):
+            return fixed
+        if host not in self._known and len(self._known) >= _MAX_NAMES:
+            raise TooManyNames(f"the episode's pages have asked for {_MAX_NAMES} names already")
+        name = self._known.setdefault(host, _Name())
+        async with name.lock:
+            if not name.addresses:
+                name.addresses = await anyio.to_thread.run_sync(
+                    self._look_up, host, abandon_on_cancel=True, limiter=self._limiter
+                )
+        return name.addresses

@@ -1,17 +1,22 @@
 """May a page of an episode connect to this host at this address? Decided by value; nothing is looked up here.
 
 In this order: `denied_hosts`, the browser's own DevTools, private addresses, `allowed_hosts`. An empty sentence is a yes.
+Invariant: an address that is not public is reached where a person wrote it, or wrote the name that leads there; that a name
+leads there is nobody's word.
 """
 
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from urllib.parse import urlsplit
 
-from browser_workers.network.addresses import Address, is_loopback, kind, literal
+from browser_workers.network.addresses import Address, Kind, assumed, is_loopback, kind, literal, plain
 from schemas.browser_config import BrowserConfig
 
 _PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _WEB_PORTS = (80, 443)
 """A site on one of them is on the other too."""
+_BY_NAME = (Kind.LOOPBACK, Kind.PRIVATE)
+"""Where a name may lead that a person wrote; nobody's site is at the others."""
 
 
 def normal_host(host: str) -> str:
@@ -50,11 +55,12 @@ class Rules:
 
     allowed_hosts: tuple[str, ...] = ()
     denied_hosts: tuple[str, ...] = ()
-    allow_private_hosts: bool = False
+    private_names: tuple[str, ...] = ()
+    """Names that may lead to private addresses and loopback."""
+    private_networks: tuple[IPv4Network | IPv6Network, ...] = ()
+    """Addresses that are open like public ones."""
     own: Endpoint | None = None
-    """The task's own site."""
-    own_addresses: frozenset[Address] | None = None
-    """Where that site was when it was first looked up; only there may it be private. None: it was not yet."""
+    """The task's own site, as its file has it."""
     devtools_port: int = 0
     """Port of loopback through which the browser itself is driven; 0: none."""
 
@@ -68,20 +74,29 @@ class Rules:
             return f"{host} is not among browser_config.allowed_hosts"
         return ""
 
-    def is_own(self, host: str, port: int) -> bool:
+    def _private(self, host: str, port: int, address: Address) -> str:
+        found = kind(address)
+        if found in (Kind.LOOPBACK, Kind.UNSPECIFIED) and port == self.devtools_port:
+            return f"{host}:{port} is the browser's own DevTools (browser_config.cdp_url), which no page may reach"
+        if not found or self._was_written(host, port, address, found):
+            return ""
+        is_address = literal(host) is not None
+        where = f"{host}:{port}" if is_address else f"{host}:{port} is at {address}, which"
+        missing = host if found in _BY_NAME and not is_address else plain(address)
+        return f"{where} is {found}: pages reach it only where browser_config.private_hosts has {missing}"
+
+    def _was_written(self, host: str, port: int, address: Address, found: Kind) -> bool:
+        """Whether a person opened it."""
+        if self._is_own(host, port) and address in assumed(host):
+            return True
+        if any(plain(address) in network for network in self.private_networks):
+            return True
+        return found in _BY_NAME and any(_covers(name, host, None) for name in self.private_names)
+
+    def _is_own(self, host: str, port: int) -> bool:
         if self.own is None or host != self.own.host:
             return False
         return port == self.own.port or (port in _WEB_PORTS and self.own.port in _WEB_PORTS)
-
-    def _private(self, host: str, port: int, address: Address) -> str:
-        found = kind(address)
-        if found and address.is_loopback and port == self.devtools_port:
-            return f"{host}:{port} is the browser's own DevTools (browser_config.cdp_url), which no page may reach"
-        own = self.is_own(host, port) and (self.own_addresses is None or address in self.own_addresses)
-        if not found or own or self.allow_private_hosts:
-            return ""
-        where = f"{host}:{port}" if host == str(address) else f"{host}:{port} is at {address}, which"
-        return f"{where} is {found}: pages reach those only with browser_config.allow_private_hosts"
 
     def _allowed(self, host: str) -> bool:
         own = () if self.own is None else (self.own.host.removeprefix("www."),)
@@ -91,17 +106,26 @@ class Rules:
 def rules_for(config: BrowserConfig, own_url: str) -> Rules:
     """Those of an episode whose own site is at `own_url`; empty: it has none on the network."""
     devtools = endpoint(config.cdp_url)
+    written = tuple((host, _network(host)) for host in config.private_hosts)
     return Rules(
         allowed_hosts=tuple(map(normal_host, config.allowed_hosts)),
         denied_hosts=tuple(map(normal_host, config.denied_hosts)),
-        allow_private_hosts=config.allow_private_hosts,
+        private_names=tuple(normal_host(host) for host, network in written if network is None),
+        private_networks=tuple(network for _, network in written if network is not None),
         own=endpoint(own_url),
         devtools_port=devtools.port if devtools is not None and is_loopback(devtools.host) else 0,
     )
 
 
+def _network(host: str) -> IPv4Network | IPv6Network | None:
+    """None: it is a name."""
+    if (address := literal(normal_host(host))) is not None:
+        return ip_network(plain(address))
+    return ip_network(host) if "/" in host else None
+
+
 def _covers(entry: str, host: str, address: Address | None) -> bool:
     """A name covers its subdomains; an address covers every name that leads to it."""
     if (fixed := literal(entry)) is not None:
-        return fixed in (literal(host), address)
+        return plain(fixed) in {plain(each) for each in (literal(host), address) if each is not None}
     return host == entry or host.endswith(f".{entry}")

@@ -61,7 +61,7 @@ def config(**changes: object) -> BrowserConfig:
     settings: Mapping[str, object] = {
         "viewport_width": SIZE[0],
         "viewport_height": SIZE[1],
-        "allow_private_hosts": True,
+        "private_hosts": ("127.0.0.0/8",),
         **changes,
     }
     return BrowserConfig(**settings)  # type: ignore[arg-type]

@@ -29,7 +29,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[PlaywrightBrowser]:
-    config = BrowserConfig(viewport_width=SIZE[0], viewport_height=SIZE[1], allow_private_hosts=True)
+    config = BrowserConfig(viewport_width=SIZE[0], viewport_height=SIZE[1], private_hosts=("127.0.0.0/8",))
     async with PlaywrightBrowser(config, EnvConfig()) as browser:
         yield browser
 

@@ -1,9 +1,10 @@
 """The gate on real sockets: where connections go, what is held, what is left."""
 
-import socket
+import base64
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from ipaddress import ip_address
+from http import HTTPStatus
+from ipaddress import ip_network
 
 import anyio
 import anyio.abc
@@ -12,9 +13,12 @@ import psutil
 import pytest
 import structlog
 
+from browser_workers.network.addresses import Address
 from browser_workers.network.gate import Gate
-from browser_workers.network.rules import Endpoint, Rules
-from browser_workers.network.socks import Answer
+from browser_workers.network.outside import Network
+from browser_workers.network.pipe import End
+from browser_workers.network.rules import Rules
+from tests.staged_network import StagedNetwork
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
@@ -23,7 +27,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]
 
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(20)]
-PRIVATE = Rules(allow_private_hosts=True)
+PRIVATE = Rules(private_networks=(ip_network("127.0.0.0/8"),))
 SIZE = 32 * 2**20
 
 
@@ -61,38 +65,31 @@ async def flood(stream: anyio.abc.SocketStream) -> None:
             await stream.send(bytes(SIZE))
 
 
-async def ask(gate: Gate, host: str, port: int) -> tuple[anyio.abc.SocketStream, Answer]:
+def credentials(gate: Gate) -> bytes:
+    return b"Proxy-Authorization: Basic " + base64.b64encode(f"{gate.user}:{gate.password}".encode()) + b"\r\n"
+
+
+async def ask(gate: Gate, host: str, port: int) -> tuple[anyio.abc.SocketStream, HTTPStatus]:
+    """A tunnel, and what the gate says to it."""
     stream = await anyio.connect_tcp("127.0.0.1", gate.port)
-    await stream.send(b"\5\1\0")
-    assert await stream.receive() == b"\5\0"
-    await stream.send(b"\5\1\0\3" + bytes((len(host),)) + host.encode() + port.to_bytes(2, "big"))
-    return stream, Answer((await stream.receive(10))[1])
+    where = f"{host}:{port}".encode()
+    await stream.send(b"CONNECT " + where + b" HTTP/1.1\r\nHost: " + where + b"\r\n" + credentials(gate) + b"\r\n")
+    heard = b""
+    while b"\r\n\r\n" not in heard:
+        heard += await stream.receive(1)
+    return stream, HTTPStatus(int(heard.split(b" ")[1]))
 
 
-async def answer_of(gate: Gate, host: str, port: int) -> Answer:
+async def answer_of(gate: Gate, host: str, port: int) -> HTTPStatus:
     stream, answer = await ask(gate, host, port)
     await stream.aclose()
     return answer
 
 
-class Resolver:
-    """Each look-up gets the next of the answers; the last for ever."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: tuple[str, ...]) -> None:
-        self.asked: list[bytes] = []
-        self._answers = list(answers)
-        monkeypatch.setattr(socket, "getaddrinfo", self._look_up)
-
-    def _look_up(self, host: bytes, *_: object, **__: object) -> list[tuple[int, int, int, str, tuple[str, int]]]:
-        self.asked.append(host)
-        answers = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (answer, 0)) for answer in answers]
-
-
 async def test_what_is_permitted_is_piped_both_ways() -> None:
     async with listener(echo) as port, serving(Gate(PRIVATE)) as gate:
         stream, answer = await ask(gate, "127.0.0.1", port)
-        assert answer is Answer.CONNECTED
+        assert answer is HTTPStatus.OK
         await stream.send(b"hello")
         assert await stream.receive() == b"hello"
         assert gate.num_open == 2
@@ -102,7 +99,7 @@ async def test_what_is_permitted_is_piped_both_ways() -> None:
 async def test_private_addresses_are_refused_with_the_reason() -> None:
     async with listener(echo) as port, serving(Gate(Rules())) as gate:
         for host in ("127.0.0.1", "localhost", "0x7f.1"):
-            assert await answer_of(gate, host, port) is Answer.NOT_ALLOWED
+            assert await answer_of(gate, host, port) is HTTPStatus.FORBIDDEN
             assert "a loopback address" in gate.why_blocked(host)
 
 
@@ -110,65 +107,72 @@ async def test_a_page_that_tries_every_port_does_not_fill_the_log() -> None:
     with structlog.testing.capture_logs() as logs:
         async with serving(Gate(Rules())) as gate:
             for port in range(1, 100):
-                assert await answer_of(gate, "127.0.0.1", port) is Answer.NOT_ALLOWED
+                assert await answer_of(gate, "127.0.0.1", port) is HTTPStatus.FORBIDDEN
     assert [line["port"] for line in logs if line["event"] == "host_refused"] == list(range(1, 33))
 
 
-async def test_a_denied_name_is_not_even_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    resolver = Resolver(monkeypatch, ("127.0.0.1",))
-    async with serving(Gate(Rules(denied_hosts=("ads.example",)))) as gate:
-        assert await answer_of(gate, "x.ads.example", 80) is Answer.NOT_ALLOWED
+async def test_a_denied_name_is_not_even_looked_up() -> None:
+    staged = StagedNetwork({"x.ads.example": (("127.0.0.1",),)}, served={})
+    async with serving(Gate(Rules(denied_hosts=("ads.example",)), staged.network)) as gate:
+        assert await answer_of(gate, "x.ads.example", 80) is HTTPStatus.FORBIDDEN
         assert "denied_hosts" in gate.why_blocked("x.ads.example")
-    assert resolver.asked == []
+    assert staged.looked_up == []
 
 
-async def test_only_permitted_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_permitted_addresses_of_a_name_are_tried() -> None:
     async with listener(echo) as port:
-        Resolver(monkeypatch, ("10.255.255.1", "127.0.0.1"))
-        rules = Rules(own=Endpoint("own.example", port), own_addresses=frozenset({ip_address("127.0.0.1")}))
-        async with serving(Gate(rules)) as gate:
-            assert await answer_of(gate, "own.example", port) is Answer.CONNECTED
-            assert await answer_of(gate, "other.example", port) is Answer.NOT_ALLOWED
+        staged = StagedNetwork({"a.example": (("10.255.255.1", "127.0.0.1", "169.254.169.254"),)}, served={"127.0.0.1": port})
+        async with serving(Gate(PRIVATE, staged.network)) as gate:
+            assert await answer_of(gate, "a.example", port) is HTTPStatus.OK
+        assert staged.connected == [("127.0.0.1", port)]
 
 
-async def test_a_name_that_changes_its_mind_reaches_nothing_private(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The task's own site was public at first, as long as it was remembered; then it is on this machine."""
-    async with listener(echo) as port:
-        resolver = Resolver(monkeypatch, ("192.0.2.1",), ("127.0.0.1",))
-        monkeypatch.setattr("browser_workers.network.names._KEPT_S", 0.0)
-        monkeypatch.setattr("browser_workers.network.gate._CONNECT_S", 0.2)
-        async with serving(Gate(Rules(own=Endpoint("own.example", port)))) as gate:
-            await answer_of(gate, "own.example", port)
-            assert await answer_of(gate, "own.example", port) is Answer.NOT_ALLOWED
-            assert "is at 127.0.0.1" in gate.why_blocked("own.example")
-    assert len(resolver.asked) == 2
+async def test_a_name_is_looked_up_once_an_episode_however_many_ask() -> None:
+    staged = StagedNetwork({"a.example": (("10.0.0.1",), ("127.0.0.1",))}, served={})
+    async with serving(Gate(PRIVATE, staged.network)) as gate:
+        async with anyio.create_task_group() as group:
+            for _ in range(20):
+                group.start_soon(answer_of, gate, "a.example", 80)
+        assert await answer_of(gate, "A.example.", 443) is HTTPStatus.FORBIDDEN
+    assert staged.looked_up == ["a.example"]
+    assert staged.connected == []
 
 
-async def test_answers_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    resolver = Resolver(monkeypatch, ("127.0.0.1",))
-    async with serving(Gate(Rules())) as gate:
-        for _ in range(3):
-            await answer_of(gate, "a.example", 80)
-    assert resolver.asked == [b"a.example"]
+async def test_a_name_that_was_not_found_is_looked_up_again() -> None:
+    staged = StagedNetwork({}, served={})
+    async with serving(Gate(PRIVATE, staged.network)) as gate:
+        for _ in range(2):
+            assert await answer_of(gate, "a.example", 80) is HTTPStatus.BAD_GATEWAY
+    assert staged.looked_up == ["a.example"] * 2
+
+
+async def test_an_episode_has_so_many_names_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("browser_workers.network.names._MAX_NAMES", 2)
+    staged = StagedNetwork({f"{name}.example": (("10.0.0.1",),) for name in "abc"}, served={})
+    async with serving(Gate(PRIVATE, staged.network)) as gate:
+        answers = [await answer_of(gate, f"{name}.example", 80) for name in "abca"]
+        assert "2 names already" in gate.why_blocked("c.example")
+    assert answers == [HTTPStatus.FORBIDDEN, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.FORBIDDEN]
+    assert staged.looked_up == ["a.example", "b.example"]
 
 
 async def test_what_fails_is_said_and_forgotten_when_it_works() -> None:
     async with serving(Gate(PRIVATE)) as gate:
         async with listener(echo) as port:
             pass
-        assert await answer_of(gate, "127.0.0.1", port) is Answer.REFUSED
+        assert await answer_of(gate, "127.0.0.1", port) is HTTPStatus.BAD_GATEWAY
         assert gate.why_blocked("127.0.0.1") == f"127.0.0.1:{port} refused the connection"
-        assert await answer_of(gate, "no.such.host.invalid", 80) is Answer.HOST_UNREACHABLE
+        assert await answer_of(gate, "no.such.host.invalid", 80) is HTTPStatus.BAD_GATEWAY
         assert gate.why_blocked("no.such.host.invalid") == "no address is known for no.such.host.invalid"
         async with listener(echo) as port:
-            assert await answer_of(gate, "127.0.0.1", port) is Answer.CONNECTED
+            assert await answer_of(gate, "127.0.0.1", port) is HTTPStatus.OK
         assert gate.why_blocked("127.0.0.1") == ""
 
 
 async def test_a_slow_reader_holds_a_buffer_and_loses_nothing() -> None:
     async with listener(flood) as port, serving(Gate(PRIVATE)) as gate:
         stream, answer = await ask(gate, "127.0.0.1", port)
-        assert answer is Answer.CONNECTED
+        assert answer is HTTPStatus.OK
         received, most = 0, 0
         async for data in stream:
             received += len(data)
@@ -179,38 +183,25 @@ async def test_a_slow_reader_holds_a_buffer_and_loses_nothing() -> None:
         assert most < 2**20
 
 
-@pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\n\r\n", b"\5\1\0\5\2\0\1aaaa\0\0", b"\5\1\2", b"\5\xff" + bytes(300)])
-async def test_whoever_speaks_otherwise_is_cut_off(said: bytes) -> None:
-    async with serving(Gate(PRIVATE)) as gate:
-        stream = await anyio.connect_tcp("127.0.0.1", gate.port)
-        await stream.send(said)
-        heard = b""
-        with suppress(anyio.EndOfStream, anyio.BrokenResourceError), anyio.fail_after(5):
-            while True:
-                heard += await stream.receive()
-        assert heard in (b"", b"\5\0")
-        await stream.aclose()
-
-
 async def test_a_page_has_so_many_connections_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("browser_workers.network.gate._MAX_CONNECTIONS", 3)
     async with listener(echo) as port, serving(Gate(PRIVATE)) as gate:
         first, answer = await ask(gate, "127.0.0.1", port)
-        assert answer is Answer.CONNECTED
-        assert await answer_of(gate, "127.0.0.1", port) is Answer.REFUSED
+        assert answer is HTTPStatus.OK
+        assert await answer_of(gate, "127.0.0.1", port) is HTTPStatus.TOO_MANY_REQUESTS
         assert gate.why_blocked("127.0.0.1") == "the episode has 3 connections already"
         await first.aclose()
         with anyio.fail_after(2):
             while gate.num_open:
                 await anyio.lowlevel.checkpoint()
-        assert await answer_of(gate, "127.0.0.1", port) is Answer.CONNECTED
+        assert await answer_of(gate, "127.0.0.1", port) is HTTPStatus.OK
 
 
 async def test_a_site_that_speaks_first_is_heard() -> None:
     async with listener(greet) as port, serving(Gate(PRIVATE)) as gate:
         for _ in range(20):
             stream, answer = await ask(gate, "127.0.0.1", port)
-            assert answer is Answer.CONNECTED
+            assert answer is HTTPStatus.OK
             assert await stream.receive() == b"welcome"
             await stream.aclose()
 
@@ -227,15 +218,25 @@ async def test_unused_connections_end() -> None:
 
 
 async def test_nothing_is_left_when_it_closes() -> None:
+    asked = anyio.Event()
+
+    async def connect(end: Callable[[], End], address: Address, port: int) -> End:
+        if address.is_loopback:
+            return await Network().connect(end, address, port)
+        asked.set()
+        return await anyio.sleep_forever()
+
+    rules = Rules(private_networks=(*PRIVATE.private_networks, ip_network("192.0.2.0/24")))
     async with listener(echo) as port, listener(flood) as flooding:
         before = len(psutil.Process().net_connections("tcp"))
         async with anyio.create_task_group() as group:
-            gate = Gate(PRIVATE)
+            gate = Gate(rules, Network(connect=connect))
             await group.start(gate.serve)
             streams = [(await ask(gate, "127.0.0.1", each))[0] for each in (port, port, flooding)]
             # One whose site does not answer.
             hanging = await anyio.connect_tcp("127.0.0.1", gate.port)
-            await hanging.send(b"\5\1\0\5\1\0\1\xc0\0\2\1\0\x50")
+            await hanging.send(b"CONNECT 192.0.2.1:80 HTTP/1.1\r\nHost: 192.0.2.1\r\n" + credentials(gate) + b"\r\n")
+            await asked.wait()
             gate.close()
         assert gate.num_open == 0
         for stream in (*streams, hanging):

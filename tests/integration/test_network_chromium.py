@@ -101,7 +101,7 @@ async def test_episodes_side_by_side_have_rules_of_their_own(
 
 
 async def test_lists_of_hosts_hold_for_pages(site: LocalSite, neighbour: LocalSite) -> None:
-    lists = config(allow_private_hosts=True, allowed_hosts=("localhost",), denied_hosts=("denied.localhost",))
+    lists = config(private_hosts=("127.0.0.0/8",), allowed_hosts=("localhost",), denied_hosts=("denied.localhost",))
     async with PlaywrightBrowser(lists, EnvConfig()) as browser, opened(browser, own(site)) as (session, page):
         for host, expected in (("localhost", "reached"), ("denied.localhost", "no"), ("127.0.0.2", "no")):
             assert await page.evaluate(FETCH, f"http://{host}:{neighbour.port}/") == expected

@@ -159,7 +159,7 @@ async def test_what_others_do_in_it_is_left_alone(tmp_path: Path) -> None:
 
 async def test_its_pages_pass_the_gate_and_never_reach_its_devtools(tmp_path: Path) -> None:
     async with local_site({"/": Reply(b"<!doctype html><title>site</title>")}) as site, chromium(tmp_path) as (_, port):
-        settings = config(port, allow_private_hosts=True, denied_hosts=("denied.localhost",))
+        settings = config(port, private_hosts=("127.0.0.0/8",), denied_hosts=("denied.localhost",))
         own = Opening(url=f"{site.origin}/", quiet_s=0.0)
         async with PlaywrightBrowser(settings, EnvConfig()) as browser, browser.session(own) as session:
             assert not (await session.open()).navigation_error
@@ -207,7 +207,7 @@ async def judged_by_address(browser: PlaywrightBrowser, site: LocalSite, neighbo
 
 async def test_the_gate_is_found_out_of_reach_behind_a_tunnel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There, the browser's loopback is not this process's: what the gate calls its address leads nowhere."""
-    monkeypatch.setattr(Gate, "proxy", property(lambda gate: f"socks5://127.0.0.9:{gate.port}"))
+    monkeypatch.setattr(Gate, "proxy", property(lambda gate: f"http://127.0.0.9:{gate.port}"))
     async with (
         chromium(tmp_path) as (_, port),
         PlaywrightBrowser(config(port), EnvConfig()) as browser,

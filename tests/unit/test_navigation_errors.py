@@ -27,7 +27,9 @@ def test_chromium_names_become_words(failure: str, words: str) -> None:
     assert unreachable(URL, failure, nothing_is_known) == f"{URL} could not be reached: {words}"
 
 
-@pytest.mark.parametrize("failure", ["net::ERR_BLOCKED_BY_CLIENT", "net::ERR_SOCKS_CONNECTION_FAILED"])
+@pytest.mark.parametrize(
+    "failure", ["net::ERR_BLOCKED_BY_CLIENT", "net::ERR_EMPTY_RESPONSE", "net::ERR_TUNNEL_CONNECTION_FAILED"]
+)
 def test_the_rule_that_blocked_it_is_said(failure: str) -> None:
     asked = {"shop.test": "its host is denied"}
     assert unreachable(URL, failure, lambda host: asked.get(host, "")) == f"{URL} could not be reached: its host is denied"

@@ -1,19 +1,18 @@
 """What pages may reach, by value."""
 
-from dataclasses import replace
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 
 import pytest
 
-from browser_workers.network.addresses import assumed, kind, literal
+from browser_workers.network.addresses import assumed, kind, literal, plain
 from browser_workers.network.refusals import Refusals
 from browser_workers.network.rules import Endpoint, Rules, endpoint, normal_host, rules_for
-from browser_workers.network.socks import Answer, Malformed, Target, answer, greeting_size, target_of
 from schemas.browser_config import BrowserConfig
 from schemas.errors import ConfigurationError
 
 PUBLIC = ip_address("93.184.215.14")
 LOOPBACK = ip_address("127.0.0.1")
+METADATA = ip_address("169.254.169.254")
 
 
 @pytest.mark.parametrize(
@@ -51,6 +50,13 @@ LOOPBACK = ip_address("127.0.0.1")
         ("168.63.129.16", "metadata"),
         ("100.100.100.200", "metadata"),
         ("fd00:ec2::254", "metadata"),
+        ("::ffff:169.254.169.254", "metadata"),
+        ("64:ff9b::a9fe:a9fe", "metadata"),
+        ("2002:a9fe:a9fe::", "metadata"),
+        ("2001:0:4136:e378:8000:63bf:5601:5601", "metadata"),
+        ("64:ff9b:1::1", "private"),
+        ("5f00::1", "private"),
+        ("fe80::1%lo", "link-local"),
     ],
 )
 def test_what_kind_an_address_is(text: str, expected: str) -> None:
@@ -72,8 +78,9 @@ def test_names_are_no_addresses(text: str) -> None:
 
 
 def test_what_can_be_said_without_a_look_up() -> None:
-    assert assumed("localhost") == assumed("a.localhost") == LOOPBACK
-    assert assumed("example.org") is None
+    assert assumed("localhost") == assumed("a.localhost") == (LOOPBACK, ip_address("::1"))
+    assert assumed("0x7f.1") == (LOOPBACK,)
+    assert assumed("example.org") == assumed("localhost.example.org") == ()
 
 
 def test_hosts_have_one_spelling() -> None:
@@ -89,36 +96,76 @@ def test_hosts_have_one_spelling() -> None:
 def test_public_hosts_are_open_and_private_ones_closed_by_default() -> None:
     rules = Rules()
     assert rules.refusal("example.org", 443, PUBLIC) == ""
-    assert "127.0.0.1:80 is a loopback address" in rules.refusal("127.0.0.1", 80, LOOPBACK)
-    reason = rules.refusal("evil.example", 80, LOOPBACK)
-    assert "evil.example:80 is at 127.0.0.1" in reason
-    assert "browser_config.allow_private_hosts" in reason
-    assert replace(rules, allow_private_hosts=True).refusal("evil.example", 80, LOOPBACK) == ""
+    assert rules.refusal("127.0.0.1", 80, LOOPBACK) == (
+        "127.0.0.1:80 is a loopback address: pages reach it only where browser_config.private_hosts has 127.0.0.1"
+    )
+    assert rules.refusal("evil.example", 80, LOOPBACK) == (
+        "evil.example:80 is at 127.0.0.1, which is a loopback address: "
+        "pages reach it only where browser_config.private_hosts has evil.example"
+    )
+    assert rules.refusal("evil.example", 80, METADATA).endswith("browser_config.private_hosts has 169.254.169.254")
+    assert rules.refusal("evil.example", 80, ip_address("::ffff:169.254.169.254")).endswith("has 169.254.169.254")
 
 
-def test_the_tasks_own_site_may_be_private_at_its_own_port_and_address() -> None:
-    rules = Rules(own=Endpoint("shop.example", 8080))
-    assert rules.refusal("shop.example", 8080, LOOPBACK) == ""
-    assert "loopback" in rules.refusal("shop.example", 22, LOOPBACK)
-    assert "loopback" in rules.refusal("www.shop.example", 8080, LOOPBACK)
-    found_in_public = replace(rules, own_addresses=frozenset({PUBLIC}))
-    assert found_in_public.refusal("shop.example", 8080, PUBLIC) == ""
-    assert "loopback" in found_in_public.refusal("shop.example", 8080, LOOPBACK)
-    web = Rules(own=Endpoint("10.0.0.1", 80))
-    assert web.refusal("10.0.0.1", 443, ip_address("10.0.0.1")) == ""
-    assert "private" in web.refusal("10.0.0.1", 8080, ip_address("10.0.0.1"))
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:8080/", "http://[::1]:8080/", "http://10.0.0.1:8080/x", "http://2130706433:8080"]
+)
+def test_a_tasks_own_address_is_open_at_its_own_port(url: str) -> None:
+    rules = rules_for(BrowserConfig(), url)
+    own = endpoint(url)
+    assert own is not None
+    address = ip_address(own.host)
+    assert rules.refusal(own.host, 8080, address) == ""
+    assert "private_hosts" in rules.refusal(own.host, 22, address)
+    assert "private_hosts" in rules.refusal("other.example", 8080, address)
+    assert "private_hosts" in rules.refusal(own.host, 8080, ip_address("127.0.0.2"))
+
+
+def test_localhost_is_an_address_of_this_machine() -> None:
+    rules = rules_for(BrowserConfig(), "http://localhost/")
+    assert [rules.refusal("localhost", port, address) for port in (80, 443) for address in assumed("localhost")] == [""] * 4
+    assert "private_hosts" in rules.refusal("localhost", 8080, LOOPBACK)
+    assert "private_hosts" in rules.refusal("127.0.0.1", 80, LOOPBACK)
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "fd00:ec2::254", "::ffff:10.0.0.1", "0.0.0.0"]
+)
+def test_a_tasks_own_name_opens_nothing_by_where_it_leads(address: str) -> None:
+    rules = rules_for(BrowserConfig(), "http://shop.example:8080/")
+    assert rules.refusal("shop.example", 8080, PUBLIC) == ""
+    assert "browser_config.private_hosts" in rules.refusal("shop.example", 8080, ip_address(address))
+
+
+def test_a_name_that_a_person_wrote_may_lead_to_sites_of_ones_own() -> None:
+    rules = rules_for(BrowserConfig(private_hosts=("Shop.Example",)), "")
+    for open_to in ("127.0.0.1", "10.0.0.1", "fd12::1", "100.64.0.1", "::ffff:192.168.0.1"):
+        assert rules.refusal("shop.example", 80, ip_address(open_to)) == ""
+        assert rules.refusal("img.shop.example", 80, ip_address(open_to)) == ""
+        assert "private_hosts" in rules.refusal("badshop.example", 80, ip_address(open_to))
+    for closed in ("169.254.169.254", "fd00:ec2::254", "169.254.1.1", "0.0.0.0", "224.0.0.1", "64:ff9b::a9fe:a9fe"):
+        assert f"has {plain(ip_address(closed))}" in rules.refusal("shop.example", 80, ip_address(closed))
+
+
+def test_addresses_and_networks_that_a_person_wrote_are_open() -> None:
+    rules = rules_for(BrowserConfig(private_hosts=("10.20.0.0/16", "169.254.169.254", "[fd12::1]", "0x7f.1")), "")
+    for host in ("10.20.3.4", "::ffff:10.20.3.4", "169.254.169.254", "fd12::1", "127.0.0.1"):
+        assert rules.refusal("a.example", 80, ip_address(host)) == rules.refusal(host, 80, ip_address(host)) == ""
+    for host in ("10.21.0.1", "169.254.169.253", "fd12::2", "127.0.0.2"):
+        assert "private_hosts" in rules.refusal("a.example", 80, ip_address(host))
 
 
 def test_denied_hosts_come_first() -> None:
     rules = Rules(
         denied_hosts=("ads.example", "93.184.215.14"),
         allowed_hosts=("ads.example", "example.org"),
-        allow_private_hosts=True,
+        private_networks=(ip_network("0.0.0.0/0"),),
         own=Endpoint("ads.example", 80),
     )
     for host in ("ads.example", "a.b.ads.example"):
         assert rules.refusal(host, 80) == f"{host} is refused by browser_config.denied_hosts"
     assert "denied_hosts" in rules.refusal("example.org", 443, PUBLIC)
+    assert "denied_hosts" in rules.refusal("::ffff:93.184.215.14", 443, ip_address("::ffff:93.184.215.14"))
     assert rules.refusal("example.org", 443, ip_address("1.1.1.1")) == ""
 
 
@@ -128,13 +175,14 @@ def test_allowed_hosts_close_everything_else_but_the_tasks_own_site() -> None:
         assert rules.refusal(host, 443, PUBLIC) == ""
     for host in ("badexample.org", "example.org.evil.example", "example.com"):
         assert rules.refusal(host, 443) == f"{host} is not among browser_config.allowed_hosts"
-    assert "allow_private_hosts" in rules.refusal("a.example.org", 443, LOOPBACK)
+    assert "private_hosts" in rules.refusal("a.example.org", 443, LOOPBACK)
 
 
 def test_the_browsers_own_devtools_are_closed_to_all() -> None:
-    config = BrowserConfig(cdp_url="http://127.0.0.1:9222", allow_private_hosts=True)
+    config = BrowserConfig(cdp_url="http://127.0.0.1:9222", private_hosts=("0.0.0.0/0", "::/0"))
     rules = rules_for(config, "http://127.0.0.1:9222/")
-    assert "DevTools" in rules.refusal("localhost", 9222, LOOPBACK)
+    for address in ("127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1", "0.0.0.0"):
+        assert "DevTools" in rules.refusal("localhost", 9222, ip_address(address))
     assert rules.refusal("localhost", 9223, LOOPBACK) == ""
     assert rules_for(BrowserConfig(cdp_url="wss://far.example"), "").devtools_port == 0
 
@@ -152,12 +200,19 @@ def test_refusals_are_remembered_for_a_while() -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["http://example.org", "example.org/x", "example.org:80", "*.example.org", "", "10.0.0.0/8", "a b", ".example.org"]
+    "host", ["http://example.org", "example.org/x", "example.org:80", "*.example.org", "", "10.0.0.1/8", "a b", ".example.org"]
 )
-@pytest.mark.parametrize("key", ["allowed_hosts", "denied_hosts"])
+@pytest.mark.parametrize("key", ["allowed_hosts", "denied_hosts", "private_hosts"])
 def test_what_is_no_host_is_said_at_once(key: str, host: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"browser_config\.{key} has .* write a name such as"):
         BrowserConfig(**{key: ("fine.example", host)})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("key", ["allowed_hosts", "denied_hosts"])
+def test_networks_are_for_private_hosts_alone(key: str) -> None:
+    BrowserConfig(private_hosts=("10.0.0.0/8", "fd00::/8"))
+    with pytest.raises(ConfigurationError, match="without scheme"):
+        BrowserConfig(**{key: ("10.0.0.0/8",)})  # type: ignore[arg-type]
 
 
 def test_hosts_may_be_names_and_addresses() -> None:
@@ -186,28 +241,3 @@ def test_unsafe_addresses_of_browsers_are_refused(url: str, sentence: str) -> No
     with pytest.raises(ConfigurationError) as error:
         BrowserConfig(cdp_url=url)
     assert sentence in str(error.value)
-
-
-def test_socks_is_read_piece_by_piece() -> None:
-    greeting = b"\5\2\0\2"
-    assert [greeting_size(greeting[:size]) for size in range(1, 5)] == [0, 0, 0, 4]
-    wanted = b"\5\1\0\3\x0bexample.org\1\xbb"
-    assert all(target_of(wanted[:size]) is None for size in range(len(wanted)))
-    assert target_of(wanted) == Target("example.org", 443)
-    assert target_of(b"\5\1\0\1\x7f\0\0\1\0\x50") == Target("127.0.0.1", 80)
-    assert target_of(b"\5\1\0\4" + bytes(15) + b"\1\0\x50") == Target("::1", 80)
-    assert answer(Answer.NOT_ALLOWED)[:2] == b"\5\2"
-
-
-@pytest.mark.parametrize("data", [b"\4\1\0", b"GET / HTTP/1.1", b"\5\1\2"])
-def test_other_greetings_are_malformed(data: bytes) -> None:
-    with pytest.raises(Malformed):
-        greeting_size(data)
-
-
-@pytest.mark.parametrize(
-    "data", [b"\4\1\0\1aaaa\0\0", b"\5\2\0\1aaaa\0\0", b"\5\1\0\7aaaa\0\0", b"\5\1\0\3\0\0\0", b"\5\1\0\3\3a\0b\0\0"]
-)
-def test_other_requests_are_malformed(data: bytes) -> None:
-    with pytest.raises(Malformed):
-        target_of(data)

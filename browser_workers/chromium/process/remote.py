@@ -17,6 +17,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api._context_manager import PlaywrightContextManager
 
 from browser_workers.chromium.process.launch import Chromium, end, first_line, watched
+from browser_workers.chromium.sign_in import sign_in
 from browser_workers.network.addresses import is_loopback
 from browser_workers.network.gate import Gate
 from browser_workers.network.rules import Rules
@@ -28,7 +29,6 @@ _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 _ATTEMPT_S = 10.0
 _PROBE_S = 5.0
-_PROBED = "http://gate.invalid/"
 _VERSION_PATH = "json/version"
 _SECURE = {"http": "ws", "https": "wss"}
 
@@ -125,16 +125,16 @@ async def _reaches_gates(running: Chromium, url: str) -> bool:
     async with anyio.create_task_group() as group:
         with suppress(OSError, PlaywrightError):
             await group.start(gate.serve)
-            await _probe(running.browser, gate.proxy)
+            await _probe(running.browser, gate)
         gate.close()
-    return gate.num_asked > 0
+    return gate.signed_in
 
 
-async def _probe(browser: Browser, proxy: str) -> None:
-    context = await browser.new_context(proxy={"server": proxy})
+async def _probe(browser: Browser, gate: Gate) -> None:
+    context = await browser.new_context(proxy={"server": gate.proxy})
     try:
         with anyio.move_on_after(_PROBE_S):
-            await (await context.new_page()).goto(_PROBED)
+            await sign_in(await context.new_page(), gate)
     finally:
         with anyio.move_on_after(_PROBE_S, shield=True), suppress(PlaywrightError):
             await context.close()
