@@ -49,6 +49,7 @@ globalThis.millraceElements = (() => {
   const DISABLED = ':disabled, [aria-disabled="true"]';
   const FRAMES = new Set(["iframe", "frame"]);
   const TEXT_LIMIT = 100;
+  const TAG_LIMIT = 30;
   const RAW_LIMIT = 4000;
   const MUCH_OF_IT = 0.9;
   const SAME_PLACE = 0.8;
@@ -211,7 +212,9 @@ globalThis.millraceElements = (() => {
   // --- names ---------------------------------------------------------------------------------------------------------------
 
   const plain = (text) => String(text ?? "").replace(/[\s\u200b]+/g, " ").trim();
-  const short = (text) => (text.length > TEXT_LIMIT ? `${text.slice(0, TEXT_LIMIT - 1)}…` : text);
+  // Never with half a character at its end or inside.
+  const cut = (text, length) => text.slice(0, length).replace(/[\ud800-\udbff]$/, "").toWellFormed();
+  const short = (text) => (text.length > TEXT_LIMIT ? `${cut(text, TEXT_LIMIT - 1)}…` : text.toWellFormed());
 
   const textIn = (element) => {
     const slots = isShadow(rootOf(element)) ? [...findAll(element, "slot")] : [];
@@ -261,10 +264,10 @@ globalThis.millraceElements = (() => {
   };
 
   const tagOf = (element) => {
-    const tag = localName(element);
+    const tag = cut(localName(element), TAG_LIMIT);
     const role = plain(attribute(element, "role"));
     if (tag === "input") return `input[type=${element.type}]`;
-    return role && !matches(element, CONTROLS) ? `${tag}[role=${role.slice(0, 30)}]` : tag;
+    return role && !matches(element, CONTROLS) ? `${tag}[role=${cut(role, TAG_LIMIT)}]` : tag;
   };
 
   const described = (element) => {
