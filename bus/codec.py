@@ -1,7 +1,7 @@
 """Messages to bytes and back: one typed decoder for every message there is.
 
-Invariant: every message can be encoded. Texts are made valid where they enter; one that was not is encoded with the replacement
-character in place of what UTF-8 cannot hold, so that no text ever ends the role that says it.
+Invariant: every message can be encoded. Texts are made valid where they enter; one that was not is encoded with the
+replacement character in place of what UTF-8 cannot hold, so that no text ever ends the role that says it.
 """
 
 import msgspec

@@ -50,6 +50,7 @@ globalThis.millraceElements = (() => {
   const FRAMES = new Set(["iframe", "frame"]);
   const TEXT_LIMIT = 100;
   const TAG_LIMIT = 30;
+  const LONG_TEXT = 1000;
   const RAW_LIMIT = 4000;
   const MUCH_OF_IT = 0.9;
   const SAME_PLACE = 0.8;
@@ -310,6 +311,9 @@ globalThis.millraceElements = (() => {
     }
   };
 
+  // What an element counts for: long names cost as much as many elements, wherever they are read.
+  const weight = (text) => 1 + Math.floor((text ?? "").length / LONG_TEXT);
+
   const collect = (root, place, until, into) => {
     const steps = walker(documentOf(root) ?? root, root, NodeFilter.SHOW_ELEMENT);
     for (let element = steps.nextNode(); element; element = steps.nextNode()) {
@@ -317,7 +321,7 @@ globalThis.millraceElements = (() => {
         into.complete = false;
         return;
       }
-      into.visited += 1;
+      into.visited += weight(attribute(element, "aria-label"));
       const shadow = shadowOf(element);
       const raw = rectOf(element);
       if (raw.width >= 2 && raw.height >= 2) tolerant(() => consider(element, raw, place, into), null);
@@ -366,9 +370,11 @@ globalThis.millraceElements = (() => {
     listen: (...elements) => elements.forEach((element) => listening.add(element)),
 
     // Elements are [tag, text, x, y, width, height]; their positions are what the other calls take. `frames`: positions of
-    // frames whose documents are of another origin. `visited`: elements of any kind.
+    // frames whose documents are of another origin. `visited`: elements of any kind, and one more for
+    // every LONG_TEXT characters.
     scan(most, budgetMs) {
-      const into = { all: [], by: new Map(), pointers: new Set(), complete: true, visited: 0, most };
+      const text = document.documentElement && rawText(document.documentElement);
+      const into = { all: [], by: new Map(), pointers: new Set(), complete: true, visited: weight(text), most };
       collect(document, whole(), performance.now() + budgetMs, into);
       const kept = settleNesting(into.all, into.by);
       marked = new WeakSet(kept.map((each) => each.element));
