@@ -1,8 +1,8 @@
 """Text of others (pages, models, task files, judges, endpoints), made fit to be kept and to be looked at. Pure.
 
 `valid` is for what enters a record: it is encodable as UTF-8, holds no control character but line feeds and tabs, and is no
-longer than its place allows. `shown` is for a terminal or a line of a log: nothing in it is obeyed, hidden, or turns the words
-beside it round. Both look at no more of a text than they may keep, a few times over, whatever its length.
+longer than its place allows. `visible` is for a terminal or a line of a log: nothing in it is obeyed, hidden, or turns the
+words beside it round. Both look at no more of a text than they may keep, a few times over, whatever its length.
 """
 
 import re
@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 MOST = 200_000
 """Characters of the longest text that a record holds."""
-_SHOWN = 500
-_SHOWN_LINES = 400
+_LINE = 500
+_VISIBLE_LINES = 400
 _REPLACED = "\ufffd"
 _LONGEST_CLUSTER = 32
 """Characters that a reader takes for one, as far as a cut goes back to keep them together."""
@@ -73,18 +73,23 @@ def cut(text: str, most: int) -> str:
     return text[:most]
 
 
-def shown(text: str, most: int = _SHOWN) -> str:
+def visible(text: str, most: int = _LINE) -> str:
     """One line for a terminal: what it would obey is replaced, what cannot be seen is left out."""
     if len(text) <= most and text.isascii() and text.isprintable():
         return text
-    visible = _unstacked(text[: 4 * most].translate(_VISIBLE))
-    return visible if len(visible) <= most and len(text) <= 4 * most else f"{cut(visible, most - 1)}…"
+    line = harmless(text[: 4 * most]).replace("\n", " ")
+    return line if len(line) <= most and len(text) <= 4 * most else f"{cut(line, most - 1)}…"
 
 
-def shown_lines(text: str) -> str:
+def visible_lines(text: str) -> str:
     """The same of a text of several lines, such as a traceback."""
-    lines = with_line_feeds(text[: _SHOWN * _SHOWN_LINES]).split("\n", _SHOWN_LINES)
-    return "\n".join(shown(line, 4 * _SHOWN) for line in lines[:_SHOWN_LINES])
+    lines = with_line_feeds(text[: _LINE * _VISIBLE_LINES]).split("\n", _VISIBLE_LINES)
+    return "\n".join(visible(line, 4 * _LINE) for line in lines[:_VISIBLE_LINES])
+
+
+def harmless(text: str) -> str:
+    """Of equal lines, however many: without what a terminal would obey, and without what cannot be seen."""
+    return text if text.isascii() and text.isprintable() else _unstacked(text.translate(_VISIBLE))
 
 
 def spelled(json: str) -> str:
@@ -108,7 +113,7 @@ def _belongs_together(before: str, after: str) -> bool:
 
 def _visible(character: str) -> str:
     if character.isspace():
-        return " "
+        return "\n" if character == "\n" else " "
     if _IS_HIDDEN.match(character):
         return ""
     return character if character.isprintable() else _REPLACED
