@@ -37,7 +37,13 @@ def quiet_logs(threshold: int = logging.WARNING) -> Iterator[None]:
     before = structlog.get_config()
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        processors=[*before["processors"][:-1], _visible, before["processors"][-1]],
+        processors=[
+            *before["processors"][:-1],
+            structlog.processors.format_exc_info,
+            _visible,
+            # Plain: rich takes minutes to draw a traceback that holds a page's words.
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback),
+        ],
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
     try:

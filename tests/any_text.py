@@ -9,3 +9,8 @@ HARMFUL = (
 any_text = st.lists(st.text(st.characters(), max_size=8) | st.text(st.sampled_from(HARMFUL), min_size=1, max_size=8)).map(
     "".join
 )
+OBEYED = frozenset(
+    {chr(code) for code in (*range(32), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+    | set("\u061c\u200b\u200e\u200f\u2028\u2029\ufeff\U000e0041")
+)
+"""What moves a cursor, begins an escape sequence, turns text round, or stands where nobody sees it."""
