@@ -56,7 +56,7 @@ class Generation:
     """One completion, with everything that is needed to train on it. Token fields are empty where an endpoint hides them."""
 
     text: str
-    """Without special tokens."""
+    """Without special tokens; whatever an endpoint spells, for whoever puts it into a record makes it valid."""
     finish_reason: str
     """stop or length."""
     prompt_tokens: tuple[int, ...] = ()

@@ -112,8 +112,7 @@ def _generation(answer: Any, request: GenerationRequest, temperature: float) -> 
     choice = answer.choices[0]
     tokens = choice.logprobs.content if choice.logprobs else None
     return Generation(
-        # JSON can spell lone surrogates, which no message can carry.
-        text=(choice.message.content or "").encode("utf-8", "replace").decode("utf-8"),
+        text=choice.message.content or "",
         finish_reason=choice.finish_reason or "",
         logprobs=tuple(token.logprob for token in tokens or ()),
         temperature=temperature,

@@ -8,8 +8,8 @@ from agents.action_space import ActionSpace
 from agents.calls import Call, calls
 from agents.reading import read_action
 from agents.spellings import spelled_action
-from agents.values import storable
 from schemas.messages import Action, ActionKind
+from schemas.text import valid
 
 _MAX_THOUGHT = 300
 _FALLBACK = Action(kind=ActionKind.WAIT, seconds=2.0)
@@ -41,7 +41,7 @@ def parse_response(response: str, space: ActionSpace = _STANDARD) -> Parsed:
 def _thought(said: str) -> str:
     before_call = said.partition("<tool_call>")[0]
     lines = _ACTION_LINE.findall(before_call)
-    return storable(str(lines[-1])[:_MAX_THOUGHT]) if lines else ""
+    return valid(str(lines[-1]), _MAX_THOUGHT) if lines else ""
 
 
 def _action(call: Call, space: ActionSpace) -> Action | None:

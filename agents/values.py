@@ -5,6 +5,7 @@ import re
 
 from agents.action_space import GRID
 from agents.keys import chords
+from schemas.text import valid
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 _BRACKETED = re.compile(r"[\[(#]\s*(\d{1,6})\s*[\])]?")
@@ -54,15 +55,10 @@ def number(value: object) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def storable(written: str) -> str:
-    """Text that can be stored as UTF-8: lone surrogates, which JSON escapes can spell, are replaced."""
-    return written.encode("utf-8", "replace").decode("utf-8")
-
-
 def text(value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    return storable(str(value))
+    return valid(str(value))
 
 
 def keys(value: object) -> tuple[str, ...] | None:

@@ -39,6 +39,7 @@ from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import AnyMessage, Observation, Split, StepRequest, StepWake
 from schemas.model_config import ModelConfig
 from schemas.policy_config import PolicyConfig
+from schemas.text import valid
 
 _BACKLOG_PER_SEAT = 2
 """Steps offered by sticky browsers that wait here, a seat; above it any other worker is quicker."""
@@ -235,14 +236,15 @@ class PolicyWorker:
         queued_s: float,
         generated_s: float,
     ) -> StepRequest:
-        parsed = parse_response(generation.text, self._space)
+        response = valid(generation.text)
+        parsed = parse_response(response, self._space)
         return StepRequest(
             episode=observation.episode,
             attempt=observation.attempt,
             step=observation.step,
             action=parsed.action,
             parsed=parsed.parsed,
-            response=generation.text,
+            response=response,
             thought=parsed.thought,
             prompt_tokens=generation.prompt_tokens,
             completion_tokens=generation.completion_tokens,

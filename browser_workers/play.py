@@ -15,6 +15,7 @@ from browser_workers.asking import Asking
 from browser_workers.browser import Browser, Opening, Session, Solution
 from browser_workers.episode import Act, Ask, Decision, Episode, Finish, Observe, Open
 from browser_workers.phases import Phases
+from browser_workers.words import Worded
 from bus import chain as chains
 from bus.chain import EpisodeChain
 from bus.companions import companions
@@ -23,6 +24,7 @@ from bus.subjects import Subjects
 from schemas.errors import BrowserError, ChainConflict, MessageTooLarge
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Action, CheckKind, FinalState, Observation, Outcome, StepRequest, Task, Timings, Trajectory
+from schemas.text import valid
 
 
 @dataclass
@@ -134,7 +136,7 @@ class Play:
             outcome=finish.outcome,
             num_observations=self._chain.num_observations,
             num_steps=self._chain.num_steps,
-            answer=finish.answer,
+            answer=valid(finish.answer),
             environment_reward=finish.reward,
             error=finish.error,
             navigation_error=self._episode.navigation_error,
@@ -185,7 +187,7 @@ class Play:
         # Subscribed before anything is asked: an answer may come at once.
         async with self._bus.listen(live) as answers, AsyncExitStack() as stack:
             with self._in_time():
-                session = await stack.enter_async_context(browser.session(opening))
+                session = Worded(await stack.enter_async_context(browser.session(opening)))
             decision: Decision = Open()
             while not isinstance(decision, Finish):
                 if isinstance(decision, Ask):

@@ -1,17 +1,43 @@
-"""Messages to bytes and back: one typed decoder for every message there is."""
+"""Messages to bytes and back: one typed decoder for every message there is.
+
+Invariant: every message can be encoded. Texts are made valid where they enter; one that was not is encoded with the
+replacement character in place of what UTF-8 cannot hold, so that no text ever ends the role that says it.
+"""
 
 import msgspec
 
 from bus.ports import Record, StoredBytes
 from schemas.errors import MessageCorrupt
 from schemas.messages import AnyMessage
+from schemas.text import encodable
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(AnyMessage)
 
 
 def encode(message: AnyMessage) -> bytes:
-    return _encoder.encode(message)
+    try:
+        return _encoder.encode(message)
+    except UnicodeEncodeError:
+        return _encoder.encode(_encodable(message))
+
+
+def _encodable(message: AnyMessage) -> AnyMessage:
+    plain = _with_encodable_texts(msgspec.to_builtins(message, builtin_types=(bytes,)))
+    made: AnyMessage = msgspec.convert(plain, type(message), builtin_types=(bytes,))
+    return made
+
+
+def _with_encodable_texts(value: object) -> object:
+    match value:
+        case str():
+            return encodable(value)
+        case dict():
+            return {_with_encodable_texts(key): _with_encodable_texts(part) for key, part in value.items()}
+        case list() | tuple():
+            return [_with_encodable_texts(part) for part in value]
+        case _:
+            return value
 
 
 def decode(data: bytes) -> AnyMessage:

@@ -5,16 +5,21 @@ from dataclasses import replace
 
 import anyio
 import structlog
+from msgspec import structs
 from structlog.typing import FilteringBoundLogger
 
 from bus.settlement import retry_delay_s
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, undecided
 from schemas.errors import Disposition, JudgeError, MillraceError, NoVerdict
+from schemas.messages import StageVerdict
+from schemas.text import valid
 
 _log = structlog.get_logger()
 _PATIENCE_S = 600.0
 """From the first failure on, a judge is asked again for so long."""
+_LONGEST = 20_000
+"""Characters of a reasoning, or of an error."""
 
 
 async def rule(judge: Judge, episode: JudgedEpisode, *, max_attempts: int) -> Ruling:
@@ -54,7 +59,22 @@ async def ask_once(judge: Judge, episode: JudgedEpisode) -> Ruling:
         return _without_verdict(raised, _log.bind(episode=episode.trajectory.episode, judge=judge.name))
     if not isinstance(ruling, Ruling):
         return undecided(f"{judge.name} returned {type(ruling).__name__} where a Ruling belongs", curable=True)
-    return ruling
+    return _worded(ruling)
+
+
+def _worded(ruling: Ruling) -> Ruling:
+    """With valid, bounded text, whoever wrote the judge and whatever a model said to it; what is no text is found out later."""
+    stages = tuple(
+        structs.replace(stage, stage=_text(stage.stage), reasoning=_text(stage.reasoning))
+        if isinstance(stage, StageVerdict)
+        else stage
+        for stage in ruling.stages
+    )
+    return replace(ruling, stages=stages, error=_text(ruling.error))
+
+
+def _text(written: str) -> str:
+    return valid(written, _LONGEST) if isinstance(written, str) else written
 
 
 def _without_verdict(raised: Exception, log: FilteringBoundLogger) -> Ruling:
@@ -62,7 +82,7 @@ def _without_verdict(raised: Exception, log: FilteringBoundLogger) -> Ruling:
     failure = _gravest(raised)
     if not isinstance(failure, MillraceError):
         log.error("judge_raised", exc_info=failure)
-        return undecided(f"{type(failure).__name__}: {failure}", curable=True)
+        return undecided(valid(f"{type(failure).__name__}: {failure}", _LONGEST), curable=True)
     if isinstance(failure, NoVerdict) or failure.disposition is Disposition.REJECT:
         log.warning("no_verdict", reason=str(failure))
         return undecided(str(failure))

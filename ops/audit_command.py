@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from ops.audit import Audit, audit
@@ -11,6 +10,7 @@ from ops.checker.promises import Findings
 from ops.roles import join
 from ops.run_folder import RunFolder
 from ops.served import served
+from ops.terminal import Console
 
 _SHOWN = 5
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from bus.blocklist import Blocklist, block, end_of, read_blocklist, site_of
 from bus.ports import Bus
@@ -17,8 +17,10 @@ from ops.json_lines import json_lines
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
+from ops.terminal import Console
 from schemas.errors import ConfigurationError
 from schemas.messages import SiteBlock
+from schemas.text import visible
 
 _LONGEST = 253
 _SITE = re.compile(r"(?!.*\.\.)[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
@@ -79,7 +81,8 @@ async def _list(found: Blocklist, options: argparse.Namespace) -> None:
     for heading in ("site", "until (UTC)", "in", "reason", "episode"):
         table.add_column(heading, overflow="fold", no_wrap=heading in ("until (UTC)", "in"))
     for entry in shown:
-        table.add_row(entry.site, f"{end_of(entry):%Y-%m-%d %H:%M}", time_left(entry, now_s), entry.reason, entry.episode)
+        cells = (entry.site, f"{end_of(entry):%Y-%m-%d %H:%M}", time_left(entry, now_s), visible(entry.reason), entry.episode)
+        table.add_row(*map(Text, cells))
     Console().print(table if shown else "no site is blocked")
 
 

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
-
 from bus.server.cluster_files import ClusterPlan, client_url, server_folder, write_cluster
 from bus.server_binary import OLDEST_OF_CLUSTERS
+from ops.terminal import Console
 from schemas.bus_config import BusConfig
 from schemas.ids import RunName, subject_token
 

@@ -5,8 +5,8 @@ import sys
 from typing import Any
 
 import msgspec
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from bus.ports import Bus
 from bus.subjects import Subjects
@@ -15,8 +15,10 @@ from ops.json_lines import json_lines
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
+from ops.terminal import Console
 from ops.watch_lines import without_bytes
 from schemas.errors import ConfigurationError
+from schemas.text import spelled, visible
 
 _HEX_SHOWN = 512
 _REASON_SHOWN = 60
@@ -50,10 +52,11 @@ async def _list(letters: list[Letter], *, as_json: bool) -> None:
         table.add_column(heading, overflow="fold")
     for letter in letters:
         resent = f"{letter.resent_at:%Y-%m-%d %H:%M:%S}" if letter.resent_at else ""
-        table.add_row(
+        cells = (
             str(letter.number), f"{letter.time:%Y-%m-%d %H:%M:%S}", letter.stream, letter.kind, letter.subject,
-            letter.reason[:_REASON_SHOWN], letter.worker, resent,
+            visible(letter.reason, _REASON_SHOWN), letter.worker, resent,
         )  # fmt: skip
+        table.add_row(*map(Text, cells))
     Console().print(table if letters else "no dead letters")
 
 
@@ -71,9 +74,9 @@ async def _show(letter: Letter, *, as_json: bool) -> None:
     content = fields.pop("content", None)
     hexadecimal = str(fields.pop("hex", ""))
     for name, value in fields.items():
-        print(f"{name:<12} {value if value is not None else ''}")
+        print(f"{name:<12} {visible(str(value)) if value is not None else ''}")
     if content is not None:
-        print(msgspec.json.format(msgspec.json.encode(content), indent=2).decode())
+        print(spelled(msgspec.json.format(msgspec.json.encode(content), indent=2).decode()))
     elif hexadecimal:
         more = f" ... ({len(letter.data)} bytes)" if len(hexadecimal) > 2 * _HEX_SHOWN else ""
         print(f"{'hex':<12} {hexadecimal[: 2 * _HEX_SHOWN]}{more}")

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
-from rich.console import Console
 from rich.table import Table
 
 from ops.checks import CHECKS, Check, Health
 from ops.logs import quiet_logs
+from ops.terminal import Console
 
 _MARKS = {Health.GOOD: "[green]✓[/]", Health.NOTE: "[yellow]•[/]", Health.MISSING: "[bold red]✗[/]"}
 _AT_ONCE = 2

@@ -19,6 +19,7 @@ from anyio.abc import TaskStatus
 
 from ops.restarts import EXIT_FATAL
 from schemas.errors import ArchiveError, ConfigurationError, MillraceError, NotPermitted, TrainerError
+from schemas.text import visible_lines
 
 _FOR_A_PERSON = (ArchiveError, ConfigurationError, NotPermitted, TrainerError)
 
@@ -67,9 +68,9 @@ def _leaves(error: BaseException) -> list[BaseException]:
 
 def _explain(error: BaseException) -> int:
     if isinstance(error, _FOR_A_PERSON):
-        print(f"millrace: {error}", file=sys.stderr)
+        print(visible_lines(f"millrace: {error}"), file=sys.stderr)
         return EXIT_FATAL
     if not isinstance(error, MillraceError):
-        traceback.print_exception(error)
-    print(f"millrace: {type(error).__name__}: {error}", file=sys.stderr)
+        print(visible_lines("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+    print(visible_lines(f"millrace: {type(error).__name__}: {error}"), file=sys.stderr)
     return 1

@@ -1,4 +1,7 @@
-"""JSON lines for pipes: a slow reader makes us wait without blocking the bus, one that leaves ends us quietly."""
+"""JSON lines for pipes: a slow reader makes us wait without blocking the bus, one that leaves ends us quietly.
+
+Where a terminal reads them, nothing in them is obeyed.
+"""
 
 import os
 import stat
@@ -9,6 +12,7 @@ import anyio
 import msgspec
 
 from bus.companions import companion_group
+from schemas.text import spelled
 
 _PIPE_BUF = 4096
 """A pipe that is ready takes so many bytes without blocking (Linux)."""
@@ -28,7 +32,7 @@ class JsonLines:
 
     async def write(self, value: object) -> None:
         """Raises `ReaderGone`."""
-        line = memoryview(msgspec.json.encode(value) + b"\n")
+        line = memoryview(spelled(msgspec.json.encode(value).decode()).encode() + b"\n")
         try:
             while line:
                 if self.is_pipe:

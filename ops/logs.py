@@ -17,10 +17,13 @@ from typing import Any, TextIO
 import structlog
 
 from ops.log_file import BoundedLog
+from schemas.text import visible, visible_lines
 
 _Event = MutableMapping[str, Any]
 _log = structlog.get_logger()
 _BLOT = "***"
+_LINE = 4_000
+"""Characters of a line for people; the file has all."""
 _SECRET_KEY = re.compile(r"(^|_)(password|passwd|secret|authorization|credentials?|api_key|nkey|jwt|token)$", re.IGNORECASE)
 _SECRET_VARIABLE = re.compile(r"(^|_)(PASSWORD|SECRET|API_KEY|ACCESS_KEY|TOKEN)$")
 # User and password in a URL; an NKey seed.
@@ -34,6 +37,13 @@ def quiet_logs(threshold: int = logging.WARNING) -> Iterator[None]:
     before = structlog.get_config()
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        processors=[
+            *before["processors"][:-1],
+            structlog.processors.format_exc_info,
+            _visible,
+            # Plain: rich takes minutes to draw a traceback that holds a page's words.
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback),
+        ],
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
     try:
@@ -129,6 +139,10 @@ class _Blot:
         return text
 
 
+def _visible(_logger: object, _method: str, event: _Event) -> _Event:
+    return {key: visible_lines(value) if isinstance(value, str) else value for key, value in event.items()}
+
+
 class _Lines:
     def __init__(self, log: BoundedLog) -> None:
         self._log = log
@@ -152,5 +166,5 @@ class _ForPeople:
         clock = time.strftime("%H:%M:%S", time.localtime(event["timestamp"]))
         shown = "" if level == "info" else f"{level} "
         values = "".join(f" {key}={value}" for key, value in event.items() if key not in _HIDDEN_FROM_PEOPLE)
-        exception = f"\n{event['exception']}" if "exception" in event else ""
-        return f"{clock} {event['worker']} {shown}{event['event']}{values}{exception}"
+        exception = f"\n{visible_lines(event['exception'])}" if "exception" in event else ""
+        return visible(f"{clock} {event['worker']} {shown}{event['event']}{values}", _LINE) + exception

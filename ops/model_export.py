@@ -3,10 +3,9 @@
 import shutil
 from pathlib import Path
 
-from rich.console import Console
-
 from ops.run_folder import RunFolder
 from ops.run_models import checkpoint_folder
+from ops.terminal import Console
 from schemas.errors import ConfigurationError
 from trainer.model.adapter_folder import holds_adapters
 from trainer.versions.checkpoints import require_intact, version_of

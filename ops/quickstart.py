@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Literal
 
 import anyio
-from rich.console import Console
 
 from ops.audit import audit
 from ops.configuration import dump_config, load_config
@@ -34,6 +33,7 @@ from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.run_watch import RunWatch
 from ops.supervisor import RoleSpec
+from ops.terminal import Console
 from schemas.config import Config
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Role

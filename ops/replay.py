@@ -4,7 +4,6 @@ A run that is not there yet is created with the source's configuration; its own 
 already.
 """
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ops.archive.importer import Importer
@@ -16,6 +15,7 @@ from ops.replay_source import ReplaySource, open_replay
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
+from ops.terminal import Console
 from schemas.config import Config
 
 

@@ -10,8 +10,6 @@ Every phase goes on where it was when the same command is given again.
 import time
 from collections.abc import Callable, Sequence
 
-from rich.console import Console
-
 from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.archive.importer import Importer
@@ -27,6 +25,7 @@ from ops.replay_source import ReplaySource, checkpoints, open_replay
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.run_watch import watching
+from ops.terminal import Console
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.messages import Role, Split

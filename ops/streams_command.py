@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from rich.console import Console
 from rich.table import Table
 
 from bus.access import Access
@@ -10,6 +9,7 @@ from bus.jetstream import Applied
 from ops.roles import address_for
 from ops.run_folder import RunFolder
 from ops.streams import create_streams
+from ops.terminal import Console
 from schemas.config import Config
 
 

@@ -34,6 +34,10 @@
 
 import enum
 
+from schemas.text import valid
+
+_LONGEST = 8_000
+
 
 class Disposition(enum.Enum):
     """What becomes of the input whose handling failed."""
@@ -49,9 +53,12 @@ class Disposition(enum.Enum):
 
 
 class MillraceError(Exception):
-    """The root; catch it at the outermost boundary only."""
+    """The root; catch it at the outermost boundary only. Whatever words it was made of, as text it is fit for a record."""
 
     disposition = Disposition.RETRY
+
+    def __str__(self) -> str:
+        return valid(super().__str__(), _LONGEST)
 
 
 class ConfigurationError(MillraceError):

@@ -39,6 +39,17 @@ def guarded(expression: str) -> str:
     return f"(() => {{ try {{ return ({expression}) ?? null }} catch {{ return null }} }})()"
 
 
+def bounded_text(expression: str, most: int) -> str:
+    """An expression that is the beginning of another's value as text; empty where that fails or is null.
+
+    Of operators alone: there is no function in a page's own world that the page could not have replaced.
+    """
+    return (
+        f"(() => {{ try {{ const all = `${{({expression}) ?? ''}}`; if (all.length <= {most}) return all; "
+        f"let text = ''; for (let i = 0; i < {most}; i++) text += all[i]; return text }} catch {{ return '' }} }})()"
+    )
+
+
 class Evaluation:
     """Of one page."""
 

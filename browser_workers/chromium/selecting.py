@@ -1,4 +1,7 @@
-"""Chooses an option of a native select. Its list opens outside the page, where neither pictures nor the mouse reach it."""
+"""Chooses an option of a native select. Its list opens outside the page, where neither pictures nor the mouse reach it.
+
+The script runs in a world of its own, whose functions a page cannot replace.
+"""
 
 import json
 from pathlib import Path
@@ -7,14 +10,17 @@ import msgspec
 
 from browser_workers.actions import Point
 from browser_workers.chromium.calls import CallRefused, Json
+from browser_workers.chromium.frames import world_in
 from browser_workers.chromium.tab import Tab
 
 _TEXT_LIMIT = 4000
+_WORLD = "millrace-select"
 _SCRIPT = (Path(__file__).parent / "scripts" / "select_option.js").read_text()
 
 
 class _Node(msgspec.Struct):
     backendNodeId: int  # noqa: N815
+    frameId: str  # noqa: N815
 
 
 class _Object(msgspec.Struct):
@@ -34,12 +40,13 @@ async def select_option(tab: Tab, point: Point, wanted: str) -> str:
         viewport = msgspec.convert((await tab.send("Page.getLayoutMetrics"))["cssVisualViewport"], _Viewport)
         place: Json = {"x": round(point[0] + viewport.pageX), "y": round(point[1] + viewport.pageY)}
         answer = await tab.send("DOM.getNodeForLocation", place)
-        node = msgspec.convert(answer, _Node).backendNodeId
-        resolved = await tab.send("DOM.resolveNode", {"backendNodeId": node})
+        node = msgspec.convert(answer, _Node)
+        world = await world_in(tab.send, node.frameId, _WORLD)
+        resolved = await tab.send("DOM.resolveNode", {"backendNodeId": node.backendNodeId, "executionContextId": world})
         params: Json = {
             "objectId": msgspec.convert(resolved["object"], _Object).objectId,
             "functionDeclaration": _SCRIPT,
-            "arguments": [{"value": wanted}],
+            "arguments": [{"value": wanted}, {"value": _TEXT_LIMIT}],
             "returnByValue": True,
         }
         chosen = await tab.send("Runtime.callFunctionOn", params)
@@ -47,4 +54,4 @@ async def select_option(tab: Tab, point: Point, wanted: str) -> str:
         return "there is nothing at that place that could be selected from"
     if "exceptionDetails" in chosen:
         return f"the option {json.dumps(wanted[:200])} could not be selected: the page's script failed"
-    return str(msgspec.convert(chosen["result"], _Object).value)[:_TEXT_LIMIT]
+    return str(msgspec.convert(chosen["result"], _Object).value)

@@ -78,8 +78,7 @@ def read_completion(body: bytes) -> Answer:
     usage = completion.usage or _Usage()
     cached = usage.prompt_tokens_details or _CachedTokens()
     return Answer(
-        # JSON can spell lone surrogates, which no message can carry.
-        text=str(content).encode("utf-8", "replace").decode("utf-8") if is_text else "",
+        text=str(content) if is_text else "",
         finish_reason=choice.finish_reason or "",
         prompt_tokens=_count(usage.prompt_tokens),
         cached_tokens=_count(cached.cached_tokens),

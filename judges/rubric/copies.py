@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from judges.rubric.asking import MalformedVerdict
 from judges.rubric.untrusted import cleaned
+from schemas.text import encodable
 
 _CODE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _LAYOUT = re.compile(r"\\[nrtbf]|[\s\\\"'`]+")
@@ -34,5 +35,4 @@ class Copies:
 
 def _bare(text: str) -> str:
     halves = _CODE.sub(lambda code: chr(int(code[1], 16)), text)
-    decoded = halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return _LAYOUT.sub("", cleaned(decoded)).casefold()
+    return _LAYOUT.sub("", cleaned(encodable(halves))).casefold()

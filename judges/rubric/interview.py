@@ -20,6 +20,7 @@ from judges.rubric.journal import Journal, digest_of
 from schemas.errors import NoVerdict
 from schemas.judge_config import OpenAIConfig
 from schemas.messages import JudgeCall, StageUsage, Trajectory
+from schemas.text import valid
 
 _CUT_OFF = "length"
 _KEPT_BACK = "content_filter"
@@ -140,7 +141,8 @@ class RecordedInterview:
 
     def _call(self, inquiry: Inquiry, digest: str, model: str, answer: Answer) -> JudgeCall:
         asker = self._interviewer
-        text = _encodable(answer.text)
+        # One more than is kept, so that a longer one is seen to be longer.
+        text = valid(answer.text, _MOST_CHARACTERS + 1)
         try:
             _finding_in(inquiry, text, answer.finish_reason)
             accepted = True
@@ -176,12 +178,8 @@ def _finding_in(inquiry: Inquiry, text: str, finish_reason: str) -> Finding:
     if not text.strip():
         raise MalformedVerdict("an answer was empty")
     finding = inquiry.read(text)
-    return replace(finding, reasoning=_encodable(finding.reasoning))
-
-
-def _encodable(text: str) -> str:
-    """Without lone surrogates, which JSON may escape and no message holds."""
-    return text.encode("utf-8", "replace").decode()
+    # JSON may escape what the text around it does not hold.
+    return replace(finding, reasoning=valid(finding.reasoning))
 
 
 def _pause_s(num_answers: int) -> float:

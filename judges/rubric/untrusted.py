@@ -5,14 +5,12 @@ does not begin with the quotation mark can stand inside; so nothing that is quot
 """
 
 import hashlib
-import re
 import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from schemas.ids import EpisodeId
+from schemas.text import Characters, with_line_feeds
 
-_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 _SELECTORS = ("\U000e0100", "\U000e01ef")
 """Variation selectors that no text needs and that can carry hidden bytes."""
 _REMOVED = "[removed]"
@@ -57,7 +55,7 @@ def fence(episode: EpisodeId, rubric: str) -> Fence:
 
 def cleaned(text: str) -> str:
     """Without control and formatting characters (direction, zero width, tags); line ends as `\\n`; storable as UTF-8."""
-    return _LINE_ENDS.sub("\n", text).translate(_VISIBLE)
+    return with_line_feeds(text).translate(_VISIBLE)
 
 
 def shortened(text: str, limit: int) -> str:
@@ -88,17 +86,5 @@ def _folded(character: str) -> str:
     return plain if len(plain) == 1 else character
 
 
-class _Characters(dict[int, str]):
-    """What becomes of each character, worked out when it is first met; for `str.translate`."""
-
-    def __init__(self, becomes: Callable[[str], str]) -> None:
-        super().__init__()
-        self._becomes = becomes
-
-    def __missing__(self, code: int) -> str:
-        self[code] = self._becomes(chr(code))
-        return self[code]
-
-
-_VISIBLE = _Characters(_visible)
-_FOLDED = _Characters(_folded)
+_VISIBLE = Characters(_visible)
+_FOLDED = Characters(_folded)

@@ -4,7 +4,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import anyio.to_thread
-from rich.console import Console
 from rich.table import Table
 
 from ops.archive.archiver import Archived, Archiver
@@ -15,6 +14,7 @@ from ops.configuration import dump_config
 from ops.roles import Post, join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
+from ops.terminal import Console
 from schemas.config import Config
 
 _SHOWN = 20

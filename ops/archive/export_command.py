@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from rich.console import Console
-
 from ops.archive.exports.export import Exported, export
 from ops.archive.exports.played import Selection
 from ops.archive.opening import open_source
 from ops.archive.progress import progress_line
+from ops.terminal import Console
 
 
 async def main(source: Path, out: Path, *, format_name: str, selection: Selection, leave_out_unchanged: bool) -> int:

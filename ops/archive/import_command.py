@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import anyio.to_thread
-from rich.console import Console
 
 from ops.archive.importer import Imported, Importer
 from ops.archive.opening import open_source
@@ -12,6 +11,7 @@ from ops.archive.verify import refuse_damage
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
+from ops.terminal import Console
 from schemas.config import Config
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.text import Text
+
+from ops.terminal import Console
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 import msgspec
-from rich.console import Console
 
 from ops.archive.episodes import EpisodeSource
 from ops.archive.opening import open_source
@@ -17,6 +16,7 @@ from ops.calibration.labels import Label, read_labels, write_template
 from ops.calibration.report import Calibration
 from ops.judge_spending import spent
 from ops.output_folder import make_output
+from ops.terminal import Console
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId
 from schemas.messages import Judgement

@@ -30,7 +30,7 @@ def show(calibration: Calibration, console: Console) -> None:
         more = " ..." if len(calibration.unknown) > _NAMED else ""
         listed = ", ".join(calibration.unknown[:_NAMED])
         text = f"\n{len(calibration.unknown)} labels of episodes that are not there: {listed}{more}"
-        console.print(text, style="yellow", soft_wrap=True, highlight=False)
+        console.print(text, style="yellow", soft_wrap=True, highlight=False, markup=False)
 
 
 def _figures(calibration: Calibration) -> Table:

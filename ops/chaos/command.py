@@ -1,13 +1,13 @@
 """`millrace chaos`: a drill, or faults into a person's own run."""
 
 import anyio
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ops.chaos.drill import Drill
 from ops.chaos.settings import DrillSettings
 from ops.logs import role_logs
 from ops.output_folder import make_output
+from ops.terminal import Console
 
 _REFRESH_S = 0.5
 

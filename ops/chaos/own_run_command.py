@@ -6,7 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import anyio
-from rich.console import Console
 
 from ops.audit import audit
 from ops.audit_command import audit_table
@@ -18,6 +17,7 @@ from ops.checker.acknowledgements import AcknowledgementWatch
 from ops.logs import quiet_logs
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
+from ops.terminal import Console
 from schemas.errors import BusError, ConfigurationError
 
 _LOOK_S = 2.0

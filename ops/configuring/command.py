@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from ops.configuring.display import as_json, as_yaml
 from ops.configuring.explaining import explained
 from ops.configuring.pages import keys_page, names_page
 from ops.configuring.resolved import resolve
+from ops.terminal import Console
 from schemas.errors import ConfigurationError
 
 PAGES = {"keys": keys_page, "names": names_page}

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import anyio
-from rich.console import Console
 
 from bus.access import Access
 from ops.control.orders import Order, WorkerReport
 from ops.control.workers import Selection, Unanswered, Workers
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
+from ops.terminal import Console
 from schemas.config import Config
 from schemas.ids import WorkerId
 

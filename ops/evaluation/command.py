@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import anyio.to_thread
-from rich.console import Console
 
 from ops.evaluation.comparison import compare, require_alike
 from ops.evaluation.display import sentence, show, show_comparison
@@ -12,6 +11,7 @@ from ops.evaluation.plan import Request, begin, plan_of
 from ops.evaluation.playing import evaluate
 from ops.evaluation.result import read_result, write_result
 from ops.logs import role_logs
+from ops.terminal import Console
 
 _SEED = 0
 

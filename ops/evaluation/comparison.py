@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from ops.evaluation.estimators import bootstrap, mcnemar
 from ops.evaluation.result import EvaluationResult
 from ops.evaluation.settings import differences
-from ops.report.terminal import clean
 from schemas.errors import ConfigurationError
+from schemas.text import visible
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ def require_alike(results: Sequence[EvaluationResult]) -> None:
     for other in results[1:]:
         found = differences(first.settings, other.settings)
         if found:
-            names = f"{clean(first.model.name)} and {clean(other.model.name)}"
+            names = f"{visible(first.model.name)} and {visible(other.model.name)}"
             raise ConfigurationError(
                 f"{names} were not evaluated alike, so their difference would not be the models': they differ in "
                 f"{', '.join(found)}; evaluate one of them again with the settings of the other"

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-from rich.console import Console
 
 from bus.companions import companions
 from bus.server_binary import OLDEST_OF_CLUSTERS, find_binary
@@ -19,6 +18,7 @@ from ops.launch.processes import Given, processes
 from ops.restarts import EXIT_FATAL
 from ops.run_folder import RunFolder
 from ops.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervise
+from ops.terminal import Console
 from schemas.errors import ConfigurationError
 from schemas.messages import Role
 

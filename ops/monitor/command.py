@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
-from rich.console import Console
 
 from bus.companions import companions
 from bus.server import is_served
@@ -22,6 +21,7 @@ from ops.monitor.watch import MonitorWatch, monitoring
 from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
+from ops.terminal import Console
 from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.messages import Role

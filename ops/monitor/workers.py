@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ops.monitor.visible import visible
 from schemas.ids import WorkerId
 from schemas.messages import Heartbeat, Role
+from schemas.text import visible
 
 _WORD = 128
 _MOST_METRICS = 200

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import anyio
 import msgspec
-from rich.console import Console
 
 from bus.presence import presence
 from bus.topology import trajectory_queue
@@ -20,6 +19,7 @@ from ops.rejudging.report import Rejudged, ended_episodes, read_report
 from ops.roles import Post, join, judge_worker, subjects_of
 from ops.run_folder import RunFolder
 from ops.served import served
+from ops.terminal import Console
 from schemas.ids import WorkerId
 from schemas.messages import Role
 

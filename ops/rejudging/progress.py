@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 import anyio
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.text import Text
@@ -13,6 +13,7 @@ from rich.text import Text
 from bus.companions import companions
 from bus.presence import Status
 from ops.rejudging.draining import Remaining
+from ops.terminal import Console
 
 _REDRAWS_A_SECOND = 4
 _LINE_S = 10.0

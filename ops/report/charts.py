@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from html import escape
 
 from ops.report.tables import Chart, Series
+from schemas.text import visible
 
 _WIDTH, _HEIGHT = 560, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 16, 40, 44
@@ -45,6 +46,11 @@ class _Scale:
         return _HEIGHT - _BOTTOM - value * (_HEIGHT - _TOP - _BOTTOM)
 
 
+def _words(words: str) -> str:
+    """SVG has no place for control characters, escaped or not."""
+    return escape(visible(words))
+
+
 def draw(chart: Chart) -> str:
     """An `svg` element; put `STYLE` into the page around it."""
     scale = _scale(chart)
@@ -58,7 +64,7 @@ def draw(chart: Chart) -> str:
     inner = "\n".join(parts)
     return (
         f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
-        f'aria-label="{escape(chart.title)}">\n{inner}\n</svg>'
+        f'aria-label="{_words(chart.title)}">\n{inner}\n</svg>'
     )
 
 
@@ -90,9 +96,9 @@ def _axis(chart: Chart, scale: _Scale) -> Iterator[str]:
     y = _HEIGHT - _BOTTOM + 18
     places = list(enumerate(chart.labels)) or [(tick, f"{tick:,}") for tick in ticks(scale.low, scale.high)]
     for place, label in places:
-        yield f'<text x="{scale.x(place):.1f}" y="{y}" text-anchor="middle">{escape(label)}</text>'
+        yield f'<text x="{scale.x(place):.1f}" y="{y}" text-anchor="middle">{_words(label)}</text>'
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    yield f'<text x="{middle:.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(chart.axis)}</text>'
+    yield f'<text x="{middle:.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{_words(chart.axis)}</text>'
 
 
 def ticks(low: float, high: float, most: int = 8) -> list[int]:
@@ -108,13 +114,13 @@ def ticks(low: float, high: float, most: int = 8) -> list[int]:
 
 
 def _legend(chart: Chart) -> Iterator[str]:
-    yield f'<text class="name" x="{_LEFT}" y="18" font-weight="600">{escape(chart.title)}</text>'
+    yield f'<text class="name" x="{_LEFT}" y="18" font-weight="600">{_words(chart.title)}</text>'
     x = float(_WIDTH - _RIGHT)
     if len(chart.series) < 2:
         return
     for number, series in reversed(list(enumerate(chart.series))):
         x -= 7.2 * len(series.name)
-        yield f'<text x="{x:.1f}" y="34">{escape(series.name)}</text>'
+        yield f'<text x="{x:.1f}" y="34">{_words(series.name)}</text>'
         yield f'<circle cx="{x - 9:.1f}" cy="30" r="4.5" fill="var(--c{number % _COLOURS})"/>'
         x -= 30
 
@@ -144,7 +150,7 @@ def _bars(series: Series, scale: _Scale, colour: str, number: int, many: int) ->
         y = scale.y(share.value)
         yield (
             f'<rect class="column" x="{left + 1:.1f}" y="{y:.1f}" width="{width - 2:.1f}" '
-            f'height="{scale.y(0.0) - y:.1f}" fill="{colour}"><title>{escape(series.name)}: {share.value:.1%}</title></rect>'
+            f'height="{scale.y(0.0) - y:.1f}" fill="{colour}"><title>{_words(series.name)}: {share.value:.1%}</title></rect>'
         )
         yield _whisker(left + width / 2, scale.y(share.interval[0]), scale.y(share.interval[1]), "var(--ink)")
 

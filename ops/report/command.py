@@ -5,7 +5,6 @@ from pathlib import Path
 
 import anyio.to_thread
 import msgspec
-from rich.console import Console
 
 from ops.archive.durable import write_whole
 from ops.archive.opening import open_source
@@ -18,6 +17,7 @@ from ops.report.report import Report, gather
 from ops.report.sections import sections
 from ops.report.selection import Selection, counting_rubric
 from ops.report.terminal import show
+from ops.terminal import Console
 from schemas.errors import ConfigurationError
 from trainer.tracking.metrics_file import rows_behind
 

@@ -11,6 +11,7 @@ from importlib.resources import files
 from ops.report.charts import STYLE, draw
 from ops.report.tables import Cell, Headline, Section, Table, interval, percent, shown
 from ops.shares import Share
+from schemas.text import visible
 
 _LONGEST = 200
 
@@ -32,7 +33,7 @@ def page(title: str, about: Sequence[str], headlines: Sequence[Headline], sectio
 
 
 def text(words: str) -> str:
-    return escape(words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…")
+    return escape(visible(words, _LONGEST))
 
 
 def _anchor(section: Section) -> str:

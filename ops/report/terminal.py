@@ -8,12 +8,13 @@ from rich.text import Text
 
 from ops.report.tables import NOTHING, Cell, Headline, Section, Table, interval, percent, shown
 from ops.shares import Share
+from schemas.text import visible
 
 _LONGEST = 60
 
 
 def show(title: str, headlines: Sequence[Headline], sections: Sequence[Section], console: Console) -> None:
-    console.print(Text(title, "bold"), soft_wrap=True)
+    console.print(Text(visible(title), "bold"), soft_wrap=True)
     figures = Drawn(show_header=False, box=None, padding=(0, 2, 0, 0))
     for headline in headlines:
         figures.add_row(headline.label, Text(shown(headline.value), "bold"), Text(headline.note, "bright_black"))
@@ -28,7 +29,7 @@ def show(title: str, headlines: Sequence[Headline], sections: Sequence[Section],
 
 def drawn(table: Table) -> Drawn:
     grid = Drawn(
-        title=Text(clean(table.title), "bold"),
+        title=Text(visible(table.title), "bold"),
         title_justify="left",
         caption=Text(table.note) if table.note else None,
         caption_justify="left",
@@ -48,17 +49,6 @@ def _cell(cell: Cell) -> Text:
             text = Text(percent(cell.value), "bold")
             return text.append(f"  {interval(cell)}  {cell.count:,}/{cell.number:,}", "not bold bright_black")
         case str():
-            return Text(printable(cell))
+            return Text(visible(cell, _LONGEST))
         case _:
             return Text(shown(cell), "bright_black" if shown(cell) == NOTHING else "")
-
-
-def printable(words: str) -> str:
-    """Clean, and short enough for a line."""
-    said = clean(words)
-    return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"
-
-
-def clean(words: str) -> str:
-    """Without what a terminal would obey."""
-    return "".join(character if character.isprintable() else "�" for character in words)

@@ -6,7 +6,10 @@ from hypothesis import given, settings
 
 from bus.codec import decode, encode
 from schemas.errors import MessageCorrupt
-from schemas.messages import Action, AnyMessage, Observation, Picture, StepRequest, VersionSpan
+from schemas.ids import WorkerId
+from schemas.messages import Action, AnyMessage, Element, Heartbeat, Observation, Picture, Role, StepRequest, VersionSpan
+from schemas.text import encodable
+from tests.any_text import any_text
 from tests.builders import task
 from tests.fixtures.write_messages import EXAMPLES
 
@@ -49,6 +52,33 @@ _steps = st.builds(
 @settings(deadline=None)
 def test_round_trip(message: AnyMessage) -> None:
     assert decode(encode(message)) == message
+
+
+@given(any_text, any_text, st.lists(any_text, max_size=3))
+@settings(deadline=None)
+def test_no_text_is_too_strange_to_be_encoded(title: str, name: str, changes: list[str]) -> None:
+    picture = Picture(data=b"\xff\xd8", media_type=title, width=1, height=1)
+    element = Element(id=1, tag=name, text=title, box=(0, 0, 1, 1))
+    observation = Observation(
+        episode=TASK.episode,
+        attempt=1,
+        step=0,
+        picture=picture,
+        url=name,
+        title=title,
+        elements=(element,),
+        changes=tuple(changes),
+    )
+    read = decode(encode(observation))
+    assert isinstance(read, Observation)
+    assert (read.title, read.url, list(read.changes)) == (
+        encodable(title),
+        encodable(name),
+        [encodable(each) for each in changes],
+    )
+    assert encode(read) == encode(observation)
+    beat = Heartbeat(role=Role.POLICY, worker=WorkerId("p"), state=title, at=1.0, metrics={name: 1.0})
+    assert decode(encode(beat)) == msgspec.structs.replace(beat, state=encodable(title), metrics={encodable(name): 1.0})
 
 
 @given(st.binary(max_size=400))

@@ -425,7 +425,7 @@ class VerboseJudge:
     name = "verbose_v1"
 
     async def judge(self, episode: JudgedEpisode) -> Ruling:
-        return Ruling(verdict=Verdict.SUCCESS, reward=1.0, stages=(StageVerdict("reasoning", True, "because " * 20_000),))
+        return Ruling(verdict=Verdict.SUCCESS, reward=1.0, stages=(StageVerdict("reasoning", True, "because " * 20_000),) * 9)
 
 
 async def test_a_judgement_that_no_message_holds_is_an_error_without_a_reward() -> None:
@@ -439,10 +439,17 @@ async def test_a_judgement_that_no_message_holds_is_an_error_without_a_reward() 
 
 async def test_a_judgement_that_cannot_be_encoded_is_an_error_that_keeps_its_accounts() -> None:
     usage = (StageUsage(stage="criterion_a", model="m", num_calls=3),)
-    ruling = scored(passed=True, stages=(StageVerdict("criterion_a", True, "\ud800"),), usage=usage)
+    ruling = scored(passed=True, stages=(StageVerdict(b"criterion_a", True),), usage=usage)  # type: ignore[arg-type]
     given = await judged_by(RulingJudge(ruling), trajectory(task()))
     assert (given.verdict, given.reward, given.usage) == (Verdict.ERROR, None, usage)
-    assert "surrogates" in given.error
+    assert "cannot be written" in given.error
+
+
+async def test_a_reasoning_that_is_no_valid_text_costs_no_verdict() -> None:
+    ruling = scored(passed=True, stages=(StageVerdict("criterion_a", True, "\x1b[2Jbecause\ud83d\x00" + "y" * 1_000_000),))
+    given = await judged_by(RulingJudge(ruling), trajectory(task()))
+    assert (given.verdict, given.reward) == (Verdict.SUCCESS, 1.0)
+    assert given.stages[0].reasoning == ("\ufffd[2Jbecause\ufffd\ufffd" + "y" * 1_000_000)[:20_000]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import io
 import json
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import structlog
 
 from ops.log_file import BoundedLog
 from ops.logs import log_path, quiet_logs, role_logs
+from tests.any_text import OBEYED
 
 
 class _Terminal(io.StringIO):
@@ -96,3 +98,31 @@ def test_a_command_says_warnings_only_and_leaves_logging_as_it_was(capsys: pytes
     assert "waits" in said.err
     assert "connected" not in said.err
     assert structlog.get_config() == before
+
+
+HOSTILE = "page \ud83d\x1b[2J\x9b1m\u202e[/]\x00" + "x" * 300_000
+
+
+@pytest.mark.parametrize("verbose", [True, False])
+def test_no_words_of_others_are_obeyed_or_end_a_role(tmp_path: Path, capfd: pytest.CaptureFixture[str], verbose: bool) -> None:
+    def fail() -> None:
+        raise ValueError(HOSTILE)
+
+    with (tmp_path / "terminal").open("w", encoding="utf-8") as strict, ExitStack() as stack:
+        if verbose:
+            stack.enter_context(role_logs(tmp_path / "b.log", run="r", role="b", worker="w", stream=strict, verbose=True))
+        else:
+            stack.enter_context(quiet_logs())
+        log = structlog.get_logger()
+        log.warning("page_failed", reason=HOSTILE, title=HOSTILE)
+        try:
+            fail()
+        except ValueError as error:
+            log.error("judge_raised", exc_info=error)
+    printed = (tmp_path / "terminal").read_text(encoding="utf-8") + capfd.readouterr().err
+    assert "page_failed" in printed
+    assert "ValueError: page" in printed
+    assert not set(printed) & (OBEYED - {"\n"})
+    assert len(printed) < 30_000
+    if verbose:
+        assert json.loads((tmp_path / "b.log").read_text().splitlines()[0])["reason"] == HOSTILE

@@ -14,6 +14,7 @@ import msgspec
 from schemas.errors import ConfigurationError, TaskFileError
 from schemas.ids import TaskId, subject_token
 from schemas.messages import Check, Fact
+from schemas.text import MOST, valid
 from trainer.feeding.task_checks import InvalidCheck, read_checks
 
 
@@ -95,12 +96,27 @@ def _lines(file: Path) -> Iterator[_Line]:
         if not raw.strip():
             continue
         try:
-            fields = msgspec.json.decode(raw)
+            if len(raw) > MOST:
+                raise TaskFileError(f"{file}, line {number}: {len(raw):,} characters; write at most {MOST:,} for a task")
+            fields = _worded(msgspec.json.decode(raw))
         except msgspec.DecodeError as error:
             raise TaskFileError(f"{file}, line {number}: not valid JSON ({error}); write one JSON object a line") from error
         if not isinstance(fields, dict):
             raise TaskFileError(f"{file}, line {number}: not a JSON object; write {{...}} with the fields of one task")
         yield _Line(file, number, fields)
+
+
+def _worded(value: object) -> object:
+    """With valid texts all through."""
+    match value:
+        case str():
+            return valid(value)
+        case dict():
+            return {_worded(key): _worded(part) for key, part in value.items()}
+        case list():
+            return [_worded(part) for part in value]
+        case _:
+            return value
 
 
 def _spec(line: _Line) -> TaskSpec:

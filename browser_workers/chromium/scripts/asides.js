@@ -9,7 +9,7 @@ const asides = [];
 const attended = new WeakSet();
 
 const say = (kind, detail) => {
-  if (asides.length < MAX_ASIDES) asides.push([kind, String(detail).slice(0, MAX_ASIDE)]);
+  if (asides.length < MAX_ASIDES) asides.push([kind, cut(String(detail), MAX_ASIDE)]);
 };
 
 // In a headless browser the list of a select opens where no picture shows it.

@@ -49,6 +49,8 @@ globalThis.millraceElements = (() => {
   const DISABLED = ':disabled, [aria-disabled="true"]';
   const FRAMES = new Set(["iframe", "frame"]);
   const TEXT_LIMIT = 100;
+  const TAG_LIMIT = 30;
+  const LONG_TEXT = 1000;
   const RAW_LIMIT = 4000;
   const MUCH_OF_IT = 0.9;
   const SAME_PLACE = 0.8;
@@ -211,7 +213,9 @@ globalThis.millraceElements = (() => {
   // --- names ---------------------------------------------------------------------------------------------------------------
 
   const plain = (text) => String(text ?? "").replace(/[\s\u200b]+/g, " ").trim();
-  const short = (text) => (text.length > TEXT_LIMIT ? `${text.slice(0, TEXT_LIMIT - 1)}…` : text);
+  // Never with half a character at its end or inside.
+  const cut = (text, length) => text.slice(0, length).replace(/[\ud800-\udbff]$/, "").toWellFormed();
+  const short = (text) => (text.length > TEXT_LIMIT ? `${cut(text, TEXT_LIMIT - 1)}…` : text.toWellFormed());
 
   const textIn = (element) => {
     const slots = isShadow(rootOf(element)) ? [...findAll(element, "slot")] : [];
@@ -261,10 +265,10 @@ globalThis.millraceElements = (() => {
   };
 
   const tagOf = (element) => {
-    const tag = localName(element);
+    const tag = cut(localName(element), TAG_LIMIT);
     const role = plain(attribute(element, "role"));
     if (tag === "input") return `input[type=${element.type}]`;
-    return role && !matches(element, CONTROLS) ? `${tag}[role=${role.slice(0, 30)}]` : tag;
+    return role && !matches(element, CONTROLS) ? `${tag}[role=${cut(role, TAG_LIMIT)}]` : tag;
   };
 
   const described = (element) => {
@@ -307,6 +311,9 @@ globalThis.millraceElements = (() => {
     }
   };
 
+  // What an element counts for: long names cost as much as many elements, wherever they are read.
+  const weight = (text) => 1 + Math.floor((text ?? "").length / LONG_TEXT);
+
   const collect = (root, place, until, into) => {
     const steps = walker(documentOf(root) ?? root, root, NodeFilter.SHOW_ELEMENT);
     for (let element = steps.nextNode(); element; element = steps.nextNode()) {
@@ -314,7 +321,7 @@ globalThis.millraceElements = (() => {
         into.complete = false;
         return;
       }
-      into.visited += 1;
+      into.visited += weight(attribute(element, "aria-label"));
       const shadow = shadowOf(element);
       const raw = rectOf(element);
       if (raw.width >= 2 && raw.height >= 2) tolerant(() => consider(element, raw, place, into), null);
@@ -363,9 +370,11 @@ globalThis.millraceElements = (() => {
     listen: (...elements) => elements.forEach((element) => listening.add(element)),
 
     // Elements are [tag, text, x, y, width, height]; their positions are what the other calls take. `frames`: positions of
-    // frames whose documents are of another origin. `visited`: elements of any kind.
+    // frames whose documents are of another origin. `visited`: elements of any kind, and one more for
+    // every LONG_TEXT characters.
     scan(most, budgetMs) {
-      const into = { all: [], by: new Map(), pointers: new Set(), complete: true, visited: 0, most };
+      const text = document.documentElement && rawText(document.documentElement);
+      const into = { all: [], by: new Map(), pointers: new Set(), complete: true, visited: weight(text), most };
       collect(document, whole(), performance.now() + budgetMs, into);
       const kept = settleNesting(into.all, into.by);
       marked = new WeakSet(kept.map((each) => each.element));

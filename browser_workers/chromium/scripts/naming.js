@@ -24,9 +24,12 @@ const ROLES = { radio: "radio button", textbox: "text field", searchbox: "text f
 
 // words ----------------------------------------------------------------------------------------------------------
 
+/** The beginning of a text, never with half a character at its end or inside. */
+const cut = (text, length) => text.slice(0, length).replace(/[\ud800-\udbff]$/, "").toWellFormed();
+
 const short = (text, length) => {
   const line = text.slice(0, length * 8).replace(/\s+/g, " ").trim();
-  return line.length > length ? line.slice(0, length - 1) + "…" : line;
+  return line.length > length ? cut(line, length - 1) + "…" : line.toWellFormed();
 };
 
 /** The text in an element, as far as a name needs it. */
@@ -46,10 +49,10 @@ const isField = (element) => element.tagName === "INPUT" || element.tagName === 
 
 const kindOf = (element) => {
   const role = (element.getAttribute("role") || "").trim().toLowerCase();
-  if (role) return ROLES[role] || role.slice(0, 20);
+  if (role) return ROLES[role] || cut(role, 20);
   if (element.tagName === "INPUT") return INPUTS[element.type] || "text field";
   if (element.isContentEditable) return "text field";
-  return TAGS[element.tagName] || `clickable ${element.localName.slice(0, 30)}`;
+  return TAGS[element.tagName] || `clickable ${cut(element.localName, 30)}`;
 };
 
 const nameOf = (element) => {
@@ -78,13 +81,13 @@ const above = (node) => node.parentElement || node.getRootNode().host || null;
 /** What a user would say that this element belongs to. */
 const describe = (target) => {
   if (!target) return "";
-  if (target.tagName === "IFRAME" || target.tagName === "FRAME") return `frame of ${hostOf(target) || "another site"}`;
+  if (target.tagName === "IFRAME" || target.tagName === "FRAME") return `frame of ${short(hostOf(target), NAME_LENGTH) || "another site"}`;
   for (let element = target, left = 40; element && left; element = above(element), left--) {
     if (element.matches(INTERACTIVE)) {
       return phraseOf(element.tagName === "LABEL" && element.control ? element.control : element);
     }
   }
-  const name = target.localName.slice(0, 30);
+  const name = cut(target.localName, 30);
   if (getComputedStyle(target).cursor === "pointer") return called(`clickable ${name}`, short(textOf(target), NAME_LENGTH));
   return `nothing interactive (${name === "html" || name === "body" ? "the page itself" : name})`;
 };

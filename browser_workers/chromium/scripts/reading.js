@@ -5,5 +5,5 @@
 */
 
 /** The first lines that a visitor sees, empty ones left out. */
-const text = (numLines, numCharacters) => (document.body?.innerText ?? "").split("\n").map((line) => line.trim())
-  .filter((line) => line).slice(0, numLines).join("\n").slice(0, numCharacters);
+const text = (numLines, numCharacters) => cut((document.body?.innerText ?? "").split("\n").map((line) => line.trim())
+  .filter((line) => line).slice(0, numLines).join("\n"), numCharacters);

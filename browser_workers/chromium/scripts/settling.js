@@ -34,7 +34,7 @@ const animatedFor = (cap) => {
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
 /** The document as it is; with `tells`, what the action under way came to. */
-const state = (tells) => [location.href.slice(0, ADDRESS_LENGTH), document.title.slice(0, ADDRESS_LENGTH),
+const state = (tells) => [cut(location.href, ADDRESS_LENGTH), cut(document.title, ADDRESS_LENGTH),
   performance.getEntriesByType("navigation")[0]?.responseStatus || 0, tells && action ? action.hit : "",
   tells && action ? report() : null, asides.splice(0)];
 

@@ -165,7 +165,7 @@ const scrollPhrases = () => {
   for (const [element, [left, top]] of action.scrolls) {
     if (!element.isConnected) continue;
     const isPage = element === element.ownerDocument.scrollingElement;
-    const where = isPage ? "" : `part of the page (${element.localName.slice(0, 30)}) `;
+    const where = isPage ? "" : `part of the page (${cut(element.localName, 30)}) `;
     const percent = (at, whole, shown) => Math.max(0, Math.min(100, Math.round(100 * at / Math.max(1, whole - shown))));
     const { scrollTop, scrollHeight, clientHeight, scrollLeft, scrollWidth, clientWidth } = element;
     if (Math.abs(scrollTop - top) >= 1) phrases.push(`${where}scrolled to ${percent(scrollTop, scrollHeight, clientHeight)} %`);

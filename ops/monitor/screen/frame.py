@@ -14,8 +14,8 @@ from ops.monitor.screen import lines, tables
 from ops.monitor.screen.cell_grid import cell_grid
 from ops.monitor.screen.colours import FAINT
 from ops.monitor.state import MonitorState
-from ops.monitor.visible import visible
 from schemas.config import Config
+from schemas.text import visible
 
 _WIDE = 120
 _SIDE = 68

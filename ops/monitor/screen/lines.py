@@ -11,10 +11,10 @@ from ops.monitor.alerts.look import span
 from ops.monitor.cells import Cells
 from ops.monitor.screen.colours import FAINT, LETTERS, SEVERITIES, STYLES, state_style
 from ops.monitor.state import MonitorState
-from ops.monitor.visible import visible
 from ops.monitor.workers import Worker
 from schemas.config import Config
 from schemas.messages import Role
+from schemas.text import visible
 
 _FIGURE_WIDTH = 26
 

@@ -9,7 +9,7 @@ from ops.monitor.alerts.alert import Alert
 from ops.monitor.alerts.look import span
 from ops.monitor.screen.colours import FAINT, SEVERITIES, state_style
 from ops.monitor.state import MonitorState
-from ops.monitor.visible import visible
+from schemas.text import visible
 
 
 def alert_table(alerts: Sequence[Alert], now: float) -> Table:
