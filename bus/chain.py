@@ -11,6 +11,7 @@ Reads may be answered by a replica that lags: what they show may be old, and wha
 Only a refused append says that there is more.
 """
 
+import secrets
 from collections.abc import Sequence
 
 import anyio
@@ -30,7 +31,7 @@ _CANCEL_AGAIN_S = 0.1
 
 
 async def admit(bus: Bus, subjects: Subjects, task: Task) -> int | None:
-    """Begins a chain with its task and returns the record's sequence; None when the episode was admitted before."""
+    """Begins a chain with its task and returns the record's sequence; None: the episode was admitted with another task."""
     try:
         return await append_when_room(
             bus,
@@ -141,7 +142,9 @@ class EpisodeChain:
             attempt, seq = 1 + _attempt_of(record), record.seq if record else 0
             chain = cls(bus, subjects, task, attempt, seq)
             try:
-                await chain._append("start", 0, EpisodeStart(episode=task.episode, attempt=attempt, worker=worker))
+                await chain._append(
+                    "start", 0, EpisodeStart(episode=task.episode, attempt=attempt, worker=worker, draw=secrets.token_hex(8))
+                )
             except ChainConflict:
                 # Either somebody has begun this attempt, or the earlier one went on behind what we were shown.
                 record = await last_behind(bus, subjects, task.episode, seq)

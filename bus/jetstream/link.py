@@ -224,6 +224,12 @@ class Link:
     async def wait_up(self) -> None:
         await self._up.wait()
 
+    async def is_up_within(self, timeout_s: float) -> bool:
+        """Waits for the connection, no longer than so many seconds."""
+        with anyio.move_on_after(timeout_s):
+            await self._up.wait()
+        return self.is_up
+
     async def round_trip(self) -> None:
         """Returns once the server has seen everything sent before, and we have read everything it had sent."""
         if not self.is_up:
