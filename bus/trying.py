@@ -40,7 +40,7 @@ async def outlast(
     errors: tuple[type[E], ...],
     backoff: Backoff,
     *,
-    failed: Callable[[E], None],
+    failed: Callable[[E], None] | None = None,
 ) -> T:
     """Repeats an operation that may be repeated for as long as it fails with one of `errors`, each of which `failed` hears of.
 
@@ -51,7 +51,8 @@ async def outlast(
         try:
             return await operation()
         except errors as error:
-            failed(error)
+            if failed is not None:
+                failed(error)
     raise AssertionError("the rounds never end")
 
 

@@ -51,7 +51,7 @@ class Appender:
             try:
                 reply = await self.link.request(subject, data, headers, timeout_s=wait_s + transfer_s(len(data)))
             except NoResponder:
-                await self.streams.explain_silence(stream, wait_s)
+                await self.streams.explain_silence(stream)
                 raise
             try:
                 return _sequence(reply, subject)

@@ -107,7 +107,7 @@ class Reader:
 
         async def attempt(wait_s: float) -> StoredBytes | None:
             request = self.link.request(_get(stream) + suffix, payload, timeout_s=wait_s)
-            reply = await self._answered_for(stream, request, wait_s)
+            reply = await self._answered_for(stream, request)
             return None if status_of(reply) == _NOT_FOUND else _stored(reply)
 
         return await persevere(self.link, f"reading {stream}", self.patience, attempt)
@@ -118,17 +118,17 @@ class Reader:
 
         async def attempt(wait_s: float) -> list[Msg]:
             answer = self.link.request_many(_get(stream), payload, timeout_s=wait_s + transfer_s(_BATCH_BYTES))
-            replies = await self._answered_for(stream, answer, wait_s)
+            replies = await self._answered_for(stream, answer)
             _check_complete(stream, replies)
             return replies
 
         return await persevere(self.link, f"reading {stream}", self.patience, attempt)
 
-    async def _answered_for(self, stream: str, answer: Awaitable[T], wait_s: float) -> T:
+    async def _answered_for(self, stream: str, answer: Awaitable[T]) -> T:
         try:
             return await answer
         except NoResponder:
-            await self.streams.explain_silence(stream, wait_s)
+            await self.streams.explain_silence(stream)
             raise
 
 

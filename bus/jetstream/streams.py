@@ -25,6 +25,7 @@ _HOW_TO_CREATE = (
     "does not exist on this server: let an administrator create the run's streams (`millrace streams`; the server role does "
     "it by itself), or correct bus_config.run and bus_config.url"
 )
+_EXPLAINED_S = 0.5
 _log = structlog.get_logger()
 
 
@@ -57,9 +58,12 @@ class Streams:
 
         return await persevere(self.link, f"purging {subject_filter} of {stream}", self.patience, attempt)
 
-    async def explain_silence(self, stream: str, wait_s: float) -> None:
-        """Nobody answers for a stream: raises `Missing` when there is none, otherwise returns to try again."""
-        await self._info(stream, None, wait_s)
+    async def explain_silence(self, stream: str) -> None:
+        """Nobody answers for a stream: raises `Missing` when there is none, otherwise returns to try again.
+
+        While a leader is elected this question has no answer either, and is not waited for: the next try may have one.
+        """
+        await self._info(stream, None, _EXPLAINED_S)
 
     async def consumer(self, stream: str, name: str) -> ConsumerInfo | None:
         async def attempt(wait_s: float) -> ConsumerInfo | None:
