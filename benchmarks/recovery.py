@@ -61,7 +61,10 @@ class Scenario:
     waiting: Waiting | None
     """None: everybody waits, for the next record of any chain."""
     bound_s: float
+    before_s: float | None
+    """The longest wait as it was measured at commit 1ebeeb6; None: nobody had."""
     num_servers: int = 1
+    num_shards: int = 1
 
 
 @dataclass(frozen=True)
@@ -73,25 +76,29 @@ class Row:
     """Waits that were open when it happened."""
     p50_s: float
     max_s: float
+    before_s: float | None
     bound_s: float
     lost: int
     duplicates: int
 
 
 SCENARIOS = (
-    Scenario("browser-1", "SIGTERM", Waiting.TAKEOVER, _LEASES.task_ack_wait_s),
-    Scenario("browser-1", "SIGKILL", Waiting.TAKEOVER, _LEASES.task_ack_wait_s),
-    Scenario("policy-1", "SIGTERM", Waiting.ANSWER, 5.0),
-    Scenario("policy-1", "SIGKILL", Waiting.ANSWER, 5.0),
-    Scenario("nats-server", "SIGKILL", None, 10.0),
-    Scenario("leader of three", "SIGKILL", None, 10.0, num_servers=3),
+    Scenario("browser-1", "SIGTERM", Waiting.TAKEOVER, _LEASES.task_ack_wait_s, 5.7),
+    Scenario("browser-1", "SIGKILL", Waiting.TAKEOVER, _LEASES.task_ack_wait_s, 27.4),
+    Scenario("policy-1", "SIGTERM", Waiting.ANSWER, 5.0, 3.6),
+    Scenario("policy-1", "SIGKILL", Waiting.ANSWER, 5.0, 3.6),
+    Scenario("nats-server", "SIGKILL", None, 10.0, 1.5),
+    Scenario("leader of three", "SIGTERM", None, 3.0, None, num_servers=3),
+    Scenario("leader of three", "SIGKILL", None, 10.0, 10.4, num_servers=3),
+    Scenario("leader of three, 3 shards", "SIGKILL", None, 3.0, None, num_servers=3, num_shards=3),
 )
 
 
 async def measure(scenario: Scenario) -> Row:
     with tempfile.TemporaryDirectory() as name:
         replicas = f"bus_config.replicas={3 if scenario.num_servers == 3 else 1}"
-        async with simulated_run(Path(name), (*_OVERRIDES, replicas), _CREW, num_servers=scenario.num_servers) as run:
+        shards = f"bus_config.num_shards={scenario.num_shards}"
+        async with simulated_run(Path(name), (*_OVERRIDES, replicas, shards), _CREW, num_servers=scenario.num_servers) as run:
             at = await _disturbed(run, scenario)
             ledger = await read_ledger(run.bus, run.subjects)
     seconds = sorted(_stall(ledger, at) if scenario.waiting is None else _waited(ledger, run.config, scenario.waiting, at))
@@ -103,6 +110,7 @@ async def measure(scenario: Scenario) -> Row:
         affected=len(seconds),
         p50_s=seconds[len(seconds) // 2] if seconds else 0.0,
         max_s=max(seconds, default=0.0),
+        before_s=scenario.before_s,
         bound_s=scenario.bound_s,
         lost=len(found.unfinished) + len(found.unpublished) + len(found.unjudged),
         duplicates=found.num_duplicates,
@@ -117,7 +125,9 @@ async def _disturbed(run: SimulatedRun, scenario: Scenario) -> float:
         await _in_full_swing(run)
         pid = await _pid(run, scenario.gone)
         times.append(time.time())
-        if scenario.how == "SIGTERM":
+        if scenario.num_servers > 1:
+            os.kill(pid, signal.Signals[scenario.how])
+        elif scenario.how == "SIGTERM":
             await run.roles.supervisor.stop(scenario.gone)
         else:
             os.kill(pid, signal.SIGKILL)
@@ -140,7 +150,7 @@ async def _pid(run: SimulatedRun, gone: str) -> int:
     match gone:
         case "nats-server":
             pid = run.servers.pid("server-1")
-        case "leader of three":
+        case "leader of three" | "leader of three, 3 shards":
             pid = run.servers.pid(await run.servers.leader() or "")
         case worker:
             pid = run.roles.supervisor.pid(worker)

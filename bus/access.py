@@ -44,6 +44,7 @@ def grants(subjects: Subjects, config: BusConfig, role: Access, rubrics: Iterabl
         *(subject for stream in readable for subject in _reading(stream)),
         *(subject for spec in specs.values() if spec.name not in readable for subject in _confirming(spec, own.writes)),
         *(subject for queue in own.works for subject in _pulling(queue.stream, queue.name)),
+        *(f"{_API}.STREAM.MSG.GET.{stream}" for stream in own.decides_by),
         *(f"{_API}.STREAM.PURGE.{stream}" for stream in own.purges),
         *(f"{_API}.CONSUMER.INFO.{stream}.*" for stream in specs if own.inspects),
     )

@@ -11,26 +11,26 @@ Reads may be answered by a replica that lags: what they show may be old, and wha
 Only a refused append says that there is more.
 """
 
+import secrets
 from collections.abc import Sequence
-
-import anyio
+from functools import partial
 
 from bus.ports import Bus, Expect, Record
+from bus.retry import Backoff
 from bus.room import append_when_room
 from bus.subjects import Subjects
+from bus.trying import Tries, look
 from schemas.errors import BusUnavailable, ChainConflict
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import EpisodeStart, Observation, Outcome, RecordRef, StepRequest, Task, Trajectory
 
-_LOOKS_S = (0.0, 0.02, 0.1, 0.4, 1.0)
-"""Pauses before each look for a record that is known to be there."""
-_NUM_LOOKS_AT_NAMED = 3
+_LOOKS_AT_NAMED = 3
 """A record that is named may have aged out as well, with thousands of others: less is spent on each."""
-_CANCEL_AGAIN_S = 0.1
+_CANCELLED_AGAIN = Backoff(0.1, 1.0)
 
 
 async def admit(bus: Bus, subjects: Subjects, task: Task) -> int | None:
-    """Begins a chain with its task and returns the record's sequence; None when the episode was admitted before."""
+    """Begins a chain with its task and returns the record's sequence; None: the episode was admitted with another task."""
     try:
         return await append_when_room(
             bus,
@@ -84,23 +84,19 @@ async def last_behind(bus: Bus, subjects: Subjects, episode: EpisodeId, seq: int
     Raises:
         BusUnavailable: a lagging replica does not show it.
     """
-    record = await _behind(bus, _stream(subjects, episode), subjects.chain(episode), seq, _LOOKS_S)
+
+    async def behind() -> Record | None:
+        record = await last(bus, subjects, episode)
+        return record if record is not None and record.seq > seq else None
+
+    record = await look(behind)
     if record is None:
         raise BusUnavailable(f"what comes behind sequence {seq} of {episode} cannot be seen yet")
     return record
 
 
 async def _named(bus: Bus, stream: str, subject: str) -> Record | None:
-    return await _behind(bus, stream, subject, 0, _LOOKS_S[:_NUM_LOOKS_AT_NAMED])
-
-
-async def _behind(bus: Bus, stream: str, subject_filter: str, seq: int, looks_s: Sequence[float]) -> Record | None:
-    for pause_s in looks_s:
-        await anyio.sleep(pause_s)
-        record = await bus.last(stream, subject_filter)
-        if record is not None and record.seq > seq:
-            return record
-    return None
+    return await look(partial(bus.last, stream, subject), most=_LOOKS_AT_NAMED)
 
 
 async def history(bus: Bus, subjects: Subjects, episode: EpisodeId, attempt: int) -> Sequence[Record]:
@@ -141,7 +137,9 @@ class EpisodeChain:
             attempt, seq = 1 + _attempt_of(record), record.seq if record else 0
             chain = cls(bus, subjects, task, attempt, seq)
             try:
-                await chain._append("start", 0, EpisodeStart(episode=task.episode, attempt=attempt, worker=worker))
+                await chain._append(
+                    "start", 0, EpisodeStart(episode=task.episode, attempt=attempt, worker=worker, draw=secrets.token_hex(8))
+                )
             except ChainConflict:
                 # Either somebody has begun this attempt, or the earlier one went on behind what we were shown.
                 record = await last_behind(bus, subjects, task.episode, seq)
@@ -201,7 +199,7 @@ async def publish_trajectory(bus: Bus, subjects: Subjects, trajectory: Trajector
 async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, reason: str, now: float) -> Trajectory:
     """Ends an episode from outside, keeping the steps it has; fences its owner. Returns how the chain ends."""
     stream = _stream(subjects, task.episode)
-    while True:
+    async for _ in Tries(_CANCELLED_AGAIN):
         records = await bus.history(stream, subjects.chain(task.episode))
         newest = records[-1] if records else None
         if newest is not None and isinstance(newest.message, Trajectory):
@@ -220,9 +218,9 @@ async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, rea
         try:
             await append_when_room(bus, stream, subjects.chain_done(task.episode), trajectory, expect=expect)
         except ChainConflict:
-            await anyio.sleep(_CANCEL_AGAIN_S)
             continue
         return trajectory
+    raise AssertionError("the rounds never end")
 
 
 def _count(records: Sequence[Record], kind: type[Observation] | type[StepRequest], attempt: int) -> int:

@@ -69,6 +69,8 @@ class Duties:
     """Subjects that it listens to."""
     answers: tuple[str, ...] = ()
     """Subjects on which it is asked, and replies."""
+    decides_by: tuple[str, ...] = ()
+    """Streams whose leader it asks for the newest record, because what it does then cannot be taken back."""
     purges: tuple[str, ...] = ()
     """Streams from which it removes what it wrote."""
     inspects: bool = False
@@ -148,6 +150,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
             writes=(heartbeat(Access.TRAINER), checkpoint, f"{run}.weights.*.*"),
             reads=(*chains, names.checkpoints, names.weight_chunks),
             tails=(names.judged,),
+            decides_by=(names.checkpoints,),
             purges=(names.weight_chunks,),
             answers=asked(Access.TRAINER),
         ),

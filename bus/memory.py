@@ -52,7 +52,10 @@ class MemoryBus:
         if len(data) > self._max_payload_bytes:
             raise MessageTooLarge(f"{subject}: {len(data)} bytes exceed bus_config.max_payload_bytes")
         owner = self._stream(stream)
+        before = owner.last_seq
         seq = owner.store(subject, data, expect)
+        if seq <= before:
+            return seq  # it stood there
         destination = republished(owner.spec, subject)
         if destination is not None:
             self._publish(destination, data, owner.records[seq])
@@ -85,6 +88,9 @@ class MemoryBus:
         return record_of(held) if held else None
 
     async def last(self, stream: str, subject_filter: str) -> Record | None:
+        return await self.confirmed_last(stream, subject_filter)
+
+    async def confirmed_last(self, stream: str, subject_filter: str) -> Record | None:
         await anyio.lowlevel.checkpoint()
         newest = self._stream(stream).newest(subject_filter)
         return record_of(newest) if newest else None
@@ -203,4 +209,10 @@ class MemoryBus:
         return StoreStanding(sum(len(record.data) for record in held), 0)
 
     async def dead_letter(self, letter: DeadLetter) -> None:
-        await self.append(self._subjects.advisories, self._subjects.dead(letter.stream), letter)
+        known = await self.read_bytes(self._subjects.advisories, self._subjects.dead(letter.stream))
+        if not any(_names_the_same(decode(stored.data), letter) for stored in known):
+            await self.append(self._subjects.advisories, self._subjects.dead(letter.stream), letter)
+
+
+def _names_the_same(message: AnyMessage, letter: DeadLetter) -> bool:
+    return isinstance(message, DeadLetter) and (message.consumer, message.seq) == (letter.consumer, letter.seq)

@@ -59,15 +59,20 @@ class Stream:
         return max(self.under(subject_filter), key=lambda held: held.seq, default=None)
 
     def store(self, subject: str, data: bytes, expect: Expect | None) -> int:
-        if expect is not None:
-            newest = self.newest(expect.subject_filter)
-            if (newest.seq if newest else 0) != expect.last_seq:
-                raise ChainConflict(f"{expect.subject_filter} is not at sequence {expect.last_seq}")
+        if expect is not None and not self._holds(expect):
+            standing = self.newest(subject)
+            if standing is not None and standing.data == data:
+                return standing.seq
+            raise ChainConflict(f"{expect.subject_filter} is not at sequence {expect.last_seq}")
         self._make_room(subject, data)
         self.last_seq += 1
         self.records[self.last_seq] = StoredBytes(self.spec.name, subject, self.last_seq, time.time(), data)
         self.changed()
         return self.last_seq
+
+    def _holds(self, expect: Expect) -> bool:
+        newest = self.newest(expect.subject_filter)
+        return (newest.seq if newest else 0) == expect.last_seq
 
     def _make_room(self, subject: str, data: bytes) -> None:
         spec = self.spec

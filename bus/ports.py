@@ -163,14 +163,21 @@ class Bus(Protocol):
     """One connection. Every method has a deadline and raises `BusUnavailable` when it passes."""
 
     async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
-        """Stores one record and returns its sequence.
+        """Stores one record and returns its sequence. It ends in one of three ways: stored, refused, or unknown.
 
-        Safe to repeat: after an ambiguous timeout the newest record on the subject is read back and compared.
+        Unknown is settled by the same call again, whenever and from whichever process: where `expect` does not hold because this
+        very record stands on the subject, byte for byte, it is stored. So what only one may write says who writes it: a start
+        its draw, a claim or a position its holder, an answer, a judgement or a model's answer its worker. Of what says the same
+        whoever writes it (a task, an end, a base model, an archived record) it is all one who did. Without `expect` a repeat
+        may be stored twice, which is harmless to a queue of wake-ups, to what replaces the record before it, and to nothing else:
+        `dead_letter` names its record.
 
         Raises:
-            ChainConflict: `expect` does not hold.
-            StreamFull: there is no room, or the stream takes one message a subject and holds it already.
-            MessageTooLarge: the server never takes a message of this size.
+            ChainConflict: refused: `expect` does not hold, and something else stands there.
+            StreamFull: refused: there is no room, or the stream takes one message a subject and holds it already.
+            MessageTooLarge: refused: the server never takes a message of this size.
+            NotPermitted: refused: this key may not write there.
+            BusUnavailable: unknown.
         """
         ...
 
@@ -181,7 +188,11 @@ class Bus(Protocol):
     async def get(self, stream: str, seq: int) -> Record | None: ...
 
     async def last(self, stream: str, subject_filter: str) -> Record | None:
-        """The newest record under a filter."""
+        """The newest record under a filter, as any server knows it: one that lags shows an older one, or none."""
+        ...
+
+    async def confirmed_last(self, stream: str, subject_filter: str) -> Record | None:
+        """The newest record under a filter, as the stream's leader knows it: for what cannot be taken back."""
         ...
 
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
@@ -254,4 +265,6 @@ class Bus(Protocol):
 
     async def store_standing(self) -> StoreStanding: ...
 
-    async def dead_letter(self, letter: DeadLetter) -> None: ...
+    async def dead_letter(self, letter: DeadLetter) -> None:
+        """Stores a dead letter; the same one again, within two minutes, is the same record."""
+        ...

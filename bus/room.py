@@ -4,20 +4,21 @@ Nothing is dropped, and nothing fails over it.
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 
 import anyio
 import structlog
 
 from bus.codec import encode
 from bus.ports import Bus, Expect
+from bus.retry import ROOM_AWAITED
+from bus.trying import outlast
 from schemas.errors import StreamFull
 from schemas.messages import AnyMessage
 
 _log = structlog.get_logger()
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 2.0
 _awaited: ContextVar[Counter[str] | None] = ContextVar("awaited", default=None)
 
 
@@ -42,18 +43,15 @@ async def append_when_room(bus: Bus, stream: str, subject: str, message: AnyMess
 
 async def append_bytes_when_room(bus: Bus, stream: str, subject: str, data: bytes, *, expect: Expect | None = None) -> int:
     """`Bus.append_bytes` that outlasts a full stream."""
+    append = partial(bus.append_bytes, stream, subject, data, expect=expect)
     try:
-        return await bus.append_bytes(stream, subject, data, expect=expect)
+        return await append()
     except StreamFull as error:
         _log.warning("stream_full_waiting", stream=stream, subject=subject, reason=str(error))
-    began, pause_s = anyio.current_time(), _FIRST_PAUSE_S
+    began = anyio.current_time()
     with _waiting(stream):
-        while True:
-            await anyio.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            with suppress(StreamFull):
-                seq = await bus.append_bytes(stream, subject, data, expect=expect)
-                break
+        await anyio.sleep(ROOM_AWAITED.first_s)
+        seq = await outlast(append, (StreamFull,), ROOM_AWAITED)
     _log.info("stream_has_room", stream=stream, subject=subject, waited_s=round(anyio.current_time() - began, 1))
     return seq
 

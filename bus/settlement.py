@@ -18,18 +18,18 @@ import structlog
 
 from bus.companions import companions
 from bus.ports import Bus, Delivery
+from bus.retry import REDELIVERED
 from schemas.errors import BusError, Disposition, MillraceError
 from schemas.ids import WorkerId
 from schemas.messages import DeadLetter
 
 _log = structlog.get_logger()
-_RETRY_DELAYS_S = (0.2, 1.0, 5.0, 15.0)
 _CLOSING_S = 2.0
 _GRAVEST_FIRST = (Disposition.FATAL, Disposition.REJECT, Disposition.RETRY, Disposition.LEAVE)
 
 
 def retry_delay_s(num_delivered: int) -> float:
-    return _RETRY_DELAYS_S[min(num_delivered, len(_RETRY_DELAYS_S)) - 1]
+    return REDELIVERED.pause_s(num_delivered)
 
 
 @asynccontextmanager

@@ -118,6 +118,12 @@ def _reads() -> Iterator[Operation]:
     judged = f"{_API}.DIRECT.GET.r_JUDGED.r.judged.train.environment_v1.e"
     yield _ask("read", "one judgement", judged, _F, _J, _T, _M, *_OUTSIDE)
     yield _ask("read", "records by the older request", f"{_API}.STREAM.MSG.GET.r_TASKS")
+    yield _ask(
+        "read",
+        "a checkpoint by the older request, which the stream's leader answers",
+        f"{_API}.STREAM.MSG.GET.r_CHECKPOINTS",
+        _T,
+    )
     yield _ask("read", "a stream of another run", f"{_API}.DIRECT.GET.other_EPISODES0")
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import anyio
 import structlog
 
-from schemas.errors import BusUnavailable, StreamFull
+from bus.retry import SERVER_AWAITED
+from bus.trying import outlast
+from schemas.errors import BusError, BusUnavailable, StreamFull
 
-_DELAYS_S = (0.2, 0.5, 1.0, 2.0)
 _log = structlog.get_logger()
 T = TypeVar("T")
 
@@ -18,13 +18,9 @@ async def patiently(operation: Callable[[], Awaitable[T]], *, outlasts_full: boo
 
     `outlasts_full`: also until a full stream has room.
     """
-    attempt = 0
-    outlasted = (BusUnavailable, StreamFull) if outlasts_full else (BusUnavailable,)
-    while True:
-        try:
-            return await operation()
-        except outlasted as error:
-            delay_s = _DELAYS_S[min(attempt, len(_DELAYS_S) - 1)]
-            _log.warning("bus_awaited", reason=str(error), delay_s=delay_s)
-        attempt += 1
-        await anyio.sleep(delay_s)
+    outlasted: tuple[type[BusError], ...] = (BusUnavailable, StreamFull) if outlasts_full else (BusUnavailable,)
+    return await outlast(operation, outlasted, SERVER_AWAITED, failed=_say)
+
+
+def _say(error: BusError) -> None:
+    _log.warning("bus_awaited", reason=str(error))

@@ -13,8 +13,10 @@ import anyio
 import structlog
 
 from bus.consumer.start import Start, TailStart, tail_start
-from bus.ports import Bus, Expect
+from bus.ports import Bus, Expect, Record
+from bus.retry import Backoff
 from bus.subjects import Subjects
+from bus.trying import Tries, look
 from schemas.errors import BusError, BusUnavailable, ChainConflict, PositionTaken
 from schemas.ids import subject_token
 from schemas.messages import Position
@@ -24,7 +26,7 @@ _WRITE_EVERY_S = 1.0
 _WRITE_EVERY = 200
 """Records after which the place is written, however little time has passed."""
 _CLOSING_S = 2.0
-_LOOK_AGAIN_S = 0.1
+_LOOKED_AGAIN = Backoff(0.1, 1.0)
 """What is read may come from a replica that lags."""
 
 
@@ -47,7 +49,7 @@ class DurablePlace:
 
     async def claim(self, streams: tuple[str, ...], start: Start) -> dict[str, TailStart]:
         """Becomes the reader of this name, and says where to begin on each stream: `start` counts the first time only."""
-        while True:
+        async for _ in Tries(_LOOKED_AGAIN):
             record = await self.bus.last(self.subjects.positions, self._subject)
             known = record.message if record is not None and isinstance(record.message, Position) else None
             self._seq = record.seq if record is not None else 0
@@ -63,9 +65,9 @@ class DurablePlace:
             try:
                 await self._append()
             except ChainConflict:
-                await anyio.sleep(_LOOK_AGAIN_S)
                 continue
             return {stream: self._begin(stream) for stream in streams}
+        raise AssertionError("the rounds never end")
 
     def passed(self, stream: str, seq: int) -> None:
         """Everything up to `seq` is handled, or was not asked for."""
@@ -90,24 +92,29 @@ class DurablePlace:
         if not self._num_unwritten:
             return
         num_written = self._num_unwritten
-        while True:
+        async for _ in Tries(_LOOKED_AGAIN):
             try:
                 await self._append()
                 break
             except ChainConflict as error:
                 await self._require_own(error)
-                await anyio.sleep(_LOOK_AGAIN_S)
         self._num_unwritten -= num_written
 
     async def _require_own(self, conflict: ChainConflict) -> None:
         """An earlier write of ours, whose answer was lost, may be what stands in the way."""
-        record = await self.bus.last(self.subjects.positions, self._subject)
-        if record is None or not isinstance(record.message, Position) or record.message.holder != self._holder:
+        record = await look(self._newer)
+        if record is None:
+            raise BusUnavailable(f"what stands on {self._subject} cannot be seen yet") from conflict
+        if not isinstance(record.message, Position) or record.message.holder != self._holder:
             raise PositionTaken(
                 f"another process has begun to read as {self.name!r} and goes on from the last stored place: "
                 "give each process a durable name of its own"
             ) from conflict
         self._seq = record.seq
+
+    async def _newer(self) -> Record | None:
+        record = await self.bus.last(self.subjects.positions, self._subject)
+        return record if record is not None and record.seq > self._seq else None
 
     async def close(self) -> None:
         """Writes the last place; what is not written comes again."""

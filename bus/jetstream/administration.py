@@ -58,7 +58,7 @@ class Administration:
     async def _stream(self, spec: StreamSpec) -> Applied:
         wanted = _stream_config(spec)
 
-        async def attempt() -> Outcome:
+        async def attempt(_: float) -> Outcome:
             found = await self._found(f"STREAM.INFO.{spec.name}", STREAM_NOT_FOUND)
             if found is None and await self._create(spec.name, wanted):
                 return "created"
@@ -74,7 +74,7 @@ class Administration:
         wanted = _queue_config(queue)
         body = {"stream_name": queue.stream, "config": wanted}
 
-        async def attempt() -> Outcome:
+        async def attempt(_: float) -> Outcome:
             found = await self._found(f"CONSUMER.INFO.{queue.stream}.{queue.name}", CONSUMER_NOT_FOUND)
             if found is not None and _holds(found, wanted):
                 return "unchanged"

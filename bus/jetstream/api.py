@@ -8,6 +8,7 @@ from bus.jetstream.link import Link
 from schemas.errors import BusError
 
 STREAM_NOT_FOUND = 10059
+MESSAGE_NOT_FOUND = 10037
 CONSUMER_NOT_FOUND = 10014
 STREAM_NAME_EXISTS = 10058
 RETRYABLE = frozenset({10005, 10008, 10009})
@@ -91,6 +92,19 @@ class ConsumerInfo(Response, frozen=True):
 
 class Purged(Response, frozen=True):
     purged: int = 0
+
+
+class StoredMessage(msgspec.Struct, frozen=True):
+    """As `STREAM.MSG.GET` gives it."""
+
+    subject: str
+    seq: int
+    time: str
+    data: bytes = b""
+
+
+class Got(Response, frozen=True):
+    message: StoredMessage | None = None
 
 
 class PubAck(Response, frozen=True):

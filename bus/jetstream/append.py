@@ -2,18 +2,19 @@
 
 import secrets
 from dataclasses import dataclass
+from functools import partial
 
-import anyio
 import msgspec
 from nats.aio.msg import Msg
 
 from bus.jetstream.api import ApiError, PubAck
-from bus.jetstream.calls import NoAnswer, NoResponder
+from bus.jetstream.calls import NoResponder
 from bus.jetstream.link import Link
-from bus.jetstream.patience import Patience, persevere
+from bus.jetstream.patience import Patience, persevere, transfer_s
 from bus.jetstream.read import Reader
 from bus.jetstream.streams import Streams
 from bus.ports import Expect
+from bus.trying import look
 from schemas.errors import ChainConflict, MessageTooLarge, StreamFull
 
 WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
@@ -23,58 +24,53 @@ NO_ROOM = frozenset({10077, 10002, 10023, 10028, 10047})
 memory is reached. (A disk that is full below the server's own limit is no answer at all: the server stops serving the stream.)
 """
 _TOO_LARGE = 10054
-_LOOKS_S = (0.0, 0.05, 0.2, 0.5)
-"""Pauses before each look for what an earlier attempt may have stored."""
 _acks = msgspec.json.Decoder(PubAck)
 
 
 @dataclass(slots=True)
 class Appender:
-    """Appends records over one connection."""
+    """Appends records over one connection.
+
+    An answer that is lost leaves it open whether the record is stored. Nothing remembers that: whenever a compare-and-set is
+    refused, it is looked whether what stands there is this very record. So it does not matter when it was sent before, in
+    which call, or over which connection. What has no condition carries an id, by which the server knows it when it comes again.
+    """
 
     link: Link
     reader: Reader
     streams: Streams
     patience: Patience
 
-    async def append_bytes(self, stream: str, subject: str, data: bytes, expect: Expect | None) -> int:
-        """See `bus.ports.Bus.append`."""
-        headers = _headers(expect)
-        unsure = False
+    async def append_bytes(
+        self, stream: str, subject: str, data: bytes, expect: Expect | None, *, message_id: str | None = None
+    ) -> int:
+        """See `bus.ports.Bus.append`. `message_id`: what a record without `expect` is known by when it is sent again."""
+        headers = _headers(expect, message_id)
 
-        async def attempt() -> int:
-            nonlocal unsure
-            if unsure and (seq := await self._stored_at(stream, subject, data)) is not None:
-                return seq
-            timeout_s = self.patience.attempt_with_s(len(data))
+        async def attempt(wait_s: float) -> int:
             try:
-                reply = await self.link.request(subject, data, headers, timeout_s=timeout_s)
-            except NoAnswer:
-                unsure = True
-                raise
+                reply = await self.link.request(subject, data, headers, timeout_s=wait_s + transfer_s(len(data)))
             except NoResponder:
                 await self.streams.explain_silence(stream)
                 raise
             try:
                 return _sequence(reply, subject)
-            except (ChainConflict, StreamFull):
-                # Our own earlier attempt may be what stands in the way, and a lagging replica not show it yet.
-                for pause_s in _LOOKS_S if unsure else ():
-                    await anyio.sleep(pause_s)
-                    if (seq := await self._stored_at(stream, subject, data)) is not None:
-                        return seq
+            except ChainConflict:
+                if (seq := await self._stored_at(stream, subject, data)) is not None:
+                    return seq
                 raise
 
         return await persevere(self.link, f"writing to {subject}", self.patience, attempt)
 
     async def _stored_at(self, stream: str, subject: str, data: bytes) -> int | None:
-        newest = await self.reader.newest_on(stream, subject)
+        """The sequence of this very record, if it is the newest on its subject."""
+        newest = await look(partial(self.reader.newest_on, stream, subject))
         return newest.seq if newest is not None and newest.data == data else None
 
 
-def _headers(expect: Expect | None) -> dict[str, str]:
+def _headers(expect: Expect | None, message_id: str | None) -> dict[str, str]:
     if expect is None:
-        return {"Nats-Msg-Id": secrets.token_hex(12)}
+        return {"Nats-Msg-Id": message_id or secrets.token_hex(12)}
     return {
         "Nats-Expected-Last-Subject-Sequence": str(expect.last_seq),
         "Nats-Expected-Last-Subject-Sequence-Subject": expect.subject_filter,

@@ -67,6 +67,10 @@ class JetStreamBus:
         stored = await self._reader.newest(stream, subject_filter)
         return record_of(stored) if stored else None
 
+    async def confirmed_last(self, stream: str, subject_filter: str) -> Record | None:
+        stored = await self._reader.newest_at_leader(stream, subject_filter)
+        return record_of(stored) if stored else None
+
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
         return [record_of(stored) for stored in await self._reader.newest_of_each(stream, subject_filter)]
 
@@ -168,7 +172,9 @@ class JetStreamBus:
         return StoreStanding(account.storage, max(0, account.limits.max_storage))
 
     async def dead_letter(self, letter: DeadLetter) -> None:
-        await self.append(self._subjects.advisories, self._subjects.dead(letter.stream), letter)
+        stream, subject = self._subjects.advisories, self._subjects.dead(letter.stream)
+        name = f"{letter.stream}.{letter.consumer}.{letter.seq}"
+        await self._appender.append_bytes(stream, subject, encode(letter), None, message_id=name)
 
     async def create(self, specs: Iterable[StreamSpec], queues: Iterable[WorkQueue]) -> tuple[Applied, ...]:
         """See `create_topology`."""
@@ -219,9 +225,9 @@ async def create_topology(bus: JetStreamBus, specs: Iterable[StreamSpec], queues
 async def require_jetstream(link: Link, address: ServerAddress) -> None:
     """Raises `BusUnavailable` when this account has no JetStream, or a cluster is not ready for this connection in time."""
 
-    async def greet() -> None:
+    async def greet(wait_s: float) -> None:
         try:
-            await ask(link, "INFO", None, StreamInfo, timeout_s=_HELLO.attempt_s)
+            await ask(link, "INFO", None, StreamInfo, timeout_s=wait_s)
         except (NoResponder, ApiError) as error:
             joining = error.failure.err_code in RETRYABLE if isinstance(error, ApiError) else link.has_jetstream
             if joining:

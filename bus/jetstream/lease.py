@@ -22,11 +22,13 @@ from bus.jetstream.append import Appender
 from bus.jetstream.link import Link
 from bus.jetstream.read import Reader
 from bus.ports import Expect, Lease, StoredBytes
+from bus.retry import Backoff
+from bus.trying import outlast
 from schemas.errors import BusError, BusUnavailable, ChainConflict, StreamFull
 
 _log = structlog.get_logger()
 _CLOSING_S = 1.0
-_AGAIN_S = 0.1
+_AGAIN = Backoff(0.1, 0.5)
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -101,10 +103,10 @@ class Leasing:
                         await changed.wait()
                     continue
                 try:
-                    return await self._write(seq)
+                    return await self._write(seq, self._claim())
                 except ChainConflict:
                     # Somebody was faster, or a lagging replica has shown us an old claim.
-                    await anyio.sleep(_AGAIN_S)
+                    await anyio.sleep(_AGAIN.first_s)
                 except StreamFull as error:
                     _log.warning("lease_awaits_room", subject=self.subject, reason=str(error))
                     await anyio.sleep(self.ttl_s / 3)
@@ -123,13 +125,16 @@ class Leasing:
                 return
 
     async def _renew(self, seq: int) -> int:
-        """Raises `BusError` when the lease is not ours any more; tries on while the server is away or has no room."""
-        while True:
-            try:
-                return await self._write(seq)
-            except (StreamFull, BusUnavailable) as error:
-                _log.info("lease_not_renewed_yet", subject=self.subject, reason=str(error))
-                await anyio.sleep(_AGAIN_S)
+        """Raises `BusError` when the lease is not ours any more; tries on while the server is away or has no room.
+
+        It is one claim all the while: it may be stored since the first try, whose answer was lost.
+        """
+
+        def failed(error: StreamFull | BusUnavailable) -> None:
+            _log.info("lease_not_renewed_yet", subject=self.subject, reason=str(error))
+
+        claim = self._claim()
+        return await outlast(partial(self._write, seq, claim), (StreamFull, BusUnavailable), _AGAIN, failed=failed)
 
     async def release(self) -> None:
         """Lets the next one in at once; does nothing when somebody else holds it."""
@@ -138,17 +143,26 @@ class Leasing:
         if newest is None or claim is None or claim.holder != self._holder:
             return
         try:
-            await self._write(newest.seq, released=True)
+            await self._write(newest.seq, self._claim(released=True))
         except ChainConflict:
             return
 
-    async def _write(self, after_seq: int, *, released: bool = False) -> int:
-        began = time.monotonic()
-        claim = Claim(self._holder, self.ttl_s, next(self._renewals), released)
-        data = msgspec.json.encode(claim)
+    def _claim(self, *, released: bool = False) -> "_Drawn":
+        return _Drawn(Claim(self._holder, self.ttl_s, next(self._renewals), released), time.monotonic())
+
+    async def _write(self, after_seq: int, drawn: "_Drawn") -> int:
+        data = msgspec.json.encode(drawn.claim)
         seq = await self.appender.append_bytes(self.stream, self.subject, data, Expect(self.subject, after_seq))
-        self._confirmed_at = began
+        self._confirmed_at = drawn.at
         return seq
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A claim on its way, and when that began: whoever sees it stored may have seen it since then."""
+
+    claim: Claim
+    at: float
 
 
 def _claim(stored: StoredBytes | None) -> Claim | None:

@@ -22,6 +22,7 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+from nats.aio.transport import TcpTransport
 
 from bus.address import ServerAddress
 from bus.companions import companions
@@ -32,6 +33,7 @@ from schemas.errors import BusError, BusUnavailable, ConfigurationError, Message
 _log = structlog.get_logger()
 _CONNECT_S = 5.0
 _RECONNECT_S = 0.25
+_LOOK_S = 1.0
 _CLOSING_S = 2.0
 _PENDING_BYTES = 64 * 1024 * 1024
 _PING_S = 5
@@ -145,13 +147,29 @@ class Link:
     async def keep(self) -> None:
         """Replaces a client that closed itself (a server refused its credentials for a moment, say). Runs until cancelled."""
         while True:
-            await self._closed.wait()
+            while not self._closed.is_set():
+                with anyio.move_on_after(_LOOK_S):
+                    await self._closed.wait()
+                self._look_after(self._client)
             _log.warning("bus_client_replaced", client=self._name, reason=self._last_error)
             await self._discard(self._client)
             try:
                 await self.connect()
             except BusError:
                 await anyio.sleep(_RECONNECT_S)
+
+    def _look_after(self, client: Client) -> None:
+        """Sees to it that a client which lost its connection gets another.
+
+        The library first waits until what it had not sent yet has gone out, over a connection that it knows to be dead: until
+        the kernel gives up, after a quarter of an hour. And an error that it does not expect ends its trying, without a word.
+        """
+        if client.is_reconnecting and self.is_up:
+            transport = client._transport
+            if isinstance(transport, TcpTransport) and transport._io_writer is not None:
+                transport._io_writer.transport.abort()
+        elif not client.is_connected and (trying := client._reconnection_task) is not None and trying.done():
+            self._closed.set()
 
     async def close(self) -> None:
         self._closing = True
@@ -223,6 +241,12 @@ class Link:
 
     async def wait_up(self) -> None:
         await self._up.wait()
+
+    async def is_up_within(self, timeout_s: float) -> bool:
+        """Waits for the connection, no longer than so many seconds."""
+        with anyio.move_on_after(timeout_s):
+            await self._up.wait()
+        return self.is_up
 
     async def round_trip(self) -> None:
         """Returns once the server has seen everything sent before, and we have read everything it had sent."""

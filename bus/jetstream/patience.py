@@ -1,4 +1,4 @@
-"""Trying again: one operation is repeated through lost connections and restarts of the server until its time is up."""
+"""How long one operation on a server may take: it is repeated through lost connections and restarts until that is spent."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,12 +9,13 @@ import anyio
 from bus.jetstream.api import RETRYABLE, ApiError
 from bus.jetstream.calls import NoAnswer, NoResponder
 from bus.jetstream.link import Link
+from bus.retry import ASKED_AGAIN, Backoff, Budget
 from schemas.errors import BusUnavailable
 
 T = TypeVar("T")
-_FIRST_PAUSE_S = 0.02
-_LONGEST_PAUSE_S = 0.5
+_FIRST_S = 2.0
 _SLOWEST_BYTES_PER_S = 2_000_000
+_LOOK_S = 0.5
 
 
 class Missing(BusUnavailable):
@@ -26,34 +27,44 @@ class Patience:
     """How long one operation of the bus may take."""
 
     attempt_s: float
-    """Seconds for one small answer. Not shorter than a saturated server needs: what is sent again adds to its load."""
+    """Seconds for one small answer at the longest. Not shorter than a saturated server needs: what is sent again adds to its
+    load."""
     total_s: float
     """Seconds for all attempts together: enough for a server to be restarted."""
 
-    def attempt_with_s(self, num_bytes: int) -> float:
-        """Seconds for one exchange of so many bytes."""
-        return self.attempt_s + num_bytes / _SLOWEST_BYTES_PER_S
+    def waits(self) -> Backoff:
+        """Seconds for the first small answer, for the second, ...: what was on its way to a server that died is never answered,
+        so the first is short; each later one is longer, since it may be that the server has much to do."""
+        return Backoff(min(_FIRST_S, self.attempt_s), self.attempt_s)
 
 
-async def persevere(link: Link, what: str, patience: Patience, attempt: Callable[[], Awaitable[T]]) -> T:
-    """Returns what `attempt` returns, however often the server had to be asked.
+def transfer_s(num_bytes: int) -> float:
+    """Seconds that so many bytes may take beyond a small answer."""
+    return num_bytes / _SLOWEST_BYTES_PER_S
+
+
+async def persevere(link: Link, what: str, patience: Patience, attempt: Callable[[float], Awaitable[T]]) -> T:
+    """Returns what `attempt` returns, however often the server had to be asked. It is given the seconds to wait for an answer.
 
     Raises:
         BusUnavailable: `patience` is at its end; the last reason is in the message.
     """
-    pause_s = _FIRST_PAUSE_S
-    reason = "no connection"
-    with anyio.move_on_after(patience.total_s):
-        while True:
-            await link.wait_up()
-            try:
-                return await attempt()
-            except (NoAnswer, NoResponder, Missing) as error:
-                reason = str(error)
-            except ApiError as error:
-                if error.failure.err_code not in RETRYABLE:
-                    raise
-                reason = str(error)
-            await anyio.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+    budget, waits, reason, num_tried = Budget(patience.total_s), patience.waits(), "no connection", 0
+    while not budget.is_spent:
+        began = anyio.current_time()
+        if not await link.is_up_within(_LOOK_S):
+            budget.spend(anyio.current_time() - began, meant_s=_LOOK_S)
+            continue
+        num_tried += 1
+        wait_s, pause_s = waits.pause_s(num_tried), ASKED_AGAIN.pause_s(num_tried)
+        try:
+            return await attempt(wait_s)
+        except (NoAnswer, NoResponder, Missing) as error:
+            reason = str(error)
+        except ApiError as error:
+            if error.failure.err_code not in RETRYABLE:
+                raise
+            reason = str(error)
+        await anyio.sleep(pause_s)
+        budget.spend(anyio.current_time() - began, meant_s=wait_s + pause_s)
     raise BusUnavailable(f"{what} failed for {patience.total_s:.0f} s: {reason}")

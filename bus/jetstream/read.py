@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 import msgspec
 from nats.aio.msg import Msg
 
+from bus.jetstream.api import MESSAGE_NOT_FOUND, ApiError, Got, ask
 from bus.jetstream.calls import NoAnswer, NoResponder, status_of
 from bus.jetstream.link import Link
-from bus.jetstream.patience import Patience, persevere
+from bus.jetstream.patience import Patience, persevere, transfer_s
 from bus.jetstream.streams import Streams
 from bus.ports import StoredBytes
 
@@ -38,6 +39,21 @@ class Reader:
     async def newest_on(self, stream: str, subject: str) -> StoredBytes | None:
         """The newest record on one subject, which stands in the request: a writer is permitted no more than his own."""
         return await self._one(stream, None, f".{subject}")
+
+    async def newest_at_leader(self, stream: str, subject_filter: str) -> StoredBytes | None:
+        """The newest record as only the stream's leader answers for it; while there is none, it is waited for."""
+
+        async def attempt(wait_s: float) -> StoredBytes | None:
+            try:
+                body = {"last_by_subj": subject_filter}
+                got = (await ask(self.link, f"STREAM.MSG.GET.{stream}", body, Got, timeout_s=wait_s)).message
+            except ApiError as error:
+                if error.failure.err_code != MESSAGE_NOT_FOUND:
+                    raise
+                return None
+            return got and StoredBytes(stream, got.subject, got.seq, unix_seconds(got.time), got.data)
+
+        return await persevere(self.link, f"asking the leader of {stream}", self.patience, attempt)
 
     async def page(
         self, stream: str, subject_filter: str, *, after_seq: int = 0, since_s: float | None = None
@@ -89,8 +105,8 @@ class Reader:
     async def _one(self, stream: str, body: dict[str, Any] | None, suffix: str = "") -> StoredBytes | None:
         payload = b"" if body is None else msgspec.json.encode(body)
 
-        async def attempt() -> StoredBytes | None:
-            request = self.link.request(_get(stream) + suffix, payload, timeout_s=self.patience.attempt_s)
+        async def attempt(wait_s: float) -> StoredBytes | None:
+            request = self.link.request(_get(stream) + suffix, payload, timeout_s=wait_s)
             reply = await self._answered_for(stream, request)
             return None if status_of(reply) == _NOT_FOUND else _stored(reply)
 
@@ -100,9 +116,8 @@ class Reader:
         """The replies to one batched direct get, the closing status last."""
         payload = msgspec.json.encode(body)
 
-        async def attempt() -> list[Msg]:
-            timeout_s = self.patience.attempt_with_s(_BATCH_BYTES)
-            answer = self.link.request_many(_get(stream), payload, timeout_s=timeout_s)
+        async def attempt(wait_s: float) -> list[Msg]:
+            answer = self.link.request_many(_get(stream), payload, timeout_s=wait_s + transfer_s(_BATCH_BYTES))
             replies = await self._answered_for(stream, answer)
             _check_complete(stream, replies)
             return replies

@@ -25,6 +25,7 @@ _HOW_TO_CREATE = (
     "does not exist on this server: let an administrator create the run's streams (`millrace streams`; the server role does "
     "it by itself), or correct bus_config.run and bus_config.url"
 )
+_EXPLAINED_S = 0.5
 _log = structlog.get_logger()
 
 
@@ -38,32 +39,35 @@ class Streams:
     async def info(self, stream: str, body: dict[str, Any] | None = None) -> StreamInfo:
         """Raises `BusUnavailable` when the stream does not exist, and does not come to be."""
 
-        async def attempt() -> StreamInfo:
-            return await self._info(stream, body)
+        async def attempt(wait_s: float) -> StreamInfo:
+            return await self._info(stream, body, wait_s)
 
         return await persevere(self.link, f"asking for stream {stream}", self.patience, attempt)
 
     async def account(self) -> AccountInfo:
-        async def attempt() -> AccountInfo:
-            return await self._ask("INFO", None, AccountInfo)
+        async def attempt(wait_s: float) -> AccountInfo:
+            return await self._ask("INFO", None, AccountInfo, wait_s)
 
         return await persevere(self.link, "asking for the account", self.patience, attempt)
 
     async def purge(self, stream: str, subject_filter: str) -> int:
         """Removes every record under a filter; returns how many the last attempt found."""
 
-        async def attempt() -> int:
-            return (await self._ask(f"STREAM.PURGE.{stream}", {"filter": subject_filter}, Purged)).purged
+        async def attempt(wait_s: float) -> int:
+            return (await self._ask(f"STREAM.PURGE.{stream}", {"filter": subject_filter}, Purged, wait_s)).purged
 
         return await persevere(self.link, f"purging {subject_filter} of {stream}", self.patience, attempt)
 
     async def explain_silence(self, stream: str) -> None:
-        """Nobody answers for a stream: raises `Missing` when there is none, otherwise returns to try again."""
-        await self._info(stream, None)
+        """Nobody answers for a stream: raises `Missing` when there is none, otherwise returns to try again.
+
+        While a leader is elected this question has no answer either, and is not waited for: the next try may have one.
+        """
+        await self._info(stream, None, _EXPLAINED_S)
 
     async def consumer(self, stream: str, name: str) -> ConsumerInfo | None:
-        async def attempt() -> ConsumerInfo | None:
-            return await self._consumer(stream, name)
+        async def attempt(wait_s: float) -> ConsumerInfo | None:
+            return await self._consumer(stream, name, wait_s)
 
         return await persevere(self.link, f"asking for consumer {name} of {stream}", self.patience, attempt)
 
@@ -71,9 +75,9 @@ class Streams:
         """Raises `BusUnavailable` when the consumer does not exist, and does not come to be."""
         awaited = False
 
-        async def attempt() -> None:
+        async def attempt(wait_s: float) -> None:
             nonlocal awaited
-            if await self._consumer(stream, name) is not None:
+            if await self._consumer(stream, name, wait_s) is not None:
                 return
             if not awaited:
                 awaited = True
@@ -82,21 +86,21 @@ class Streams:
 
         await persevere(self.link, f"joining queue {name} of {stream}", self.patience, attempt)
 
-    async def _info(self, stream: str, body: dict[str, Any] | None) -> StreamInfo:
+    async def _info(self, stream: str, body: dict[str, Any] | None, wait_s: float) -> StreamInfo:
         try:
-            return await self._ask(f"STREAM.INFO.{stream}", body, StreamInfo)
+            return await self._ask(f"STREAM.INFO.{stream}", body, StreamInfo, wait_s)
         except ApiError as error:
             if error.failure.err_code == STREAM_NOT_FOUND:
                 raise Missing(f"stream {stream} {_HOW_TO_CREATE}") from error
             raise
 
-    async def _consumer(self, stream: str, name: str) -> ConsumerInfo | None:
+    async def _consumer(self, stream: str, name: str, wait_s: float) -> ConsumerInfo | None:
         try:
-            return await self._ask(f"CONSUMER.INFO.{stream}.{name}", None, ConsumerInfo)
+            return await self._ask(f"CONSUMER.INFO.{stream}.{name}", None, ConsumerInfo, wait_s)
         except ApiError as error:
             if error.failure.err_code in (CONSUMER_NOT_FOUND, STREAM_NOT_FOUND):
                 return None
             raise
 
-    async def _ask(self, verb: str, body: dict[str, Any] | None, kind: type[R]) -> R:
-        return await ask(self.link, verb, body, kind, timeout_s=self.patience.attempt_s)
+    async def _ask(self, verb: str, body: dict[str, Any] | None, kind: type[R], wait_s: float) -> R:
+        return await ask(self.link, verb, body, kind, timeout_s=wait_s)

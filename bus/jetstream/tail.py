@@ -16,13 +16,13 @@ from bus.codec import record_of
 from bus.jetstream.link import Link
 from bus.jetstream.read import Reader
 from bus.ports import Record, StoredBytes
+from bus.retry import Backoff
 from schemas.errors import MessageCorrupt
 
 _log = structlog.get_logger()
 _POLL_S = 1.0
 _POLL_PICTURES_S = 0.2
-_FIRST_PAUSE_S = 0.002
-_LONGEST_PAUSE_S = 0.2
+_SHOWN_SOON, _LOOKS_SOON = Backoff(0.002, 0.256), 8
 _LOOKS = 10
 _LOOK_AGAIN_S = 0.5
 
@@ -41,8 +41,8 @@ class Tail:
         self._page: deque[StoredBytes] = deque()
         self._reconnected = False
         self._woken = anyio.Event()
-        self._pause_s = 0.0
-        """Until the next look for what a wake-up announced: a replica may lag behind. 0: nothing is announced."""
+        self._looks = 0
+        """For what a wake-up announced: a replica may lag behind. 0: nothing is announced."""
 
     async def open(self, *, after_seq: int, since_s: float | None, only_new: bool) -> None:
         """Raises `BusUnavailable` when there is no such stream."""
@@ -52,7 +52,7 @@ class Tail:
         await self._check_not_begun_again(last_seq)
 
     def wake(self) -> None:
-        self._pause_s = _FIRST_PAUSE_S
+        self._looks = 1
         self._woken.set()
 
     def lost(self) -> None:
@@ -85,13 +85,13 @@ class Tail:
         if not page:
             return False
         self._page.extend(page)
-        self._after_seq, self._since_s, self._pause_s = page[-1].seq, None, 0.0
+        self._after_seq, self._since_s, self._looks = page[-1].seq, None, 0
         return True
 
     async def _wait(self) -> None:
-        if self._pause_s:
-            await anyio.sleep(self._pause_s)
-            self._pause_s = 2 * self._pause_s if self._pause_s < _LONGEST_PAUSE_S else 0.0
+        if self._looks:
+            await anyio.sleep(_SHOWN_SOON.pause_s(self._looks))
+            self._looks = self._looks + 1 if self._looks < _LOOKS_SOON else 0
             return
         with anyio.move_on_after(self._poll_s):
             await self._woken.wait()

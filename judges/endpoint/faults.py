@@ -7,10 +7,10 @@ from typing import Final
 
 import openai
 
+from bus.retry import Backoff
 from judges.endpoint.limits import error_details, exhausted_for_s, retry_after_s
 
-BASE_BACKOFF_S: Final = 0.5
-MAX_BACKOFF_S: Final = 60.0
+_TRIED_AGAIN: Final = Backoff(0.5, 60.0)
 QUOTA_PAUSE_S: Final = 60.0
 """Between two tries of an account whose quota is used up, which a person must mend."""
 
@@ -71,7 +71,7 @@ def fault_of(error: openai.OpenAIError, *, now: float) -> Fault:
 
 def backoff_s(num_failures: int, rng: random.Random) -> float:
     """Exponential with full jitter: uniform between 0 and 0.5 s, 1 s, 2 s ... 60 s after the first, second, third failure."""
-    return rng.uniform(0.0, min(MAX_BACKOFF_S, BASE_BACKOFF_S * 2 ** min(num_failures - 1, 16)))
+    return _TRIED_AGAIN.drawn_s(num_failures, rng)
 
 
 def _fault_of_status(error: openai.APIStatusError, now: float) -> Fault:

@@ -12,6 +12,7 @@ import anyio
 from msgspec import structs
 
 from bus.presence import Status
+from bus.retry import Backoff
 from judges.endpoint.port import Answer, Endpoint, Unanswered
 from judges.rubric.accounts import Tally, cost_of, require_prices, require_tokens, summed, usage_of
 from judges.rubric.asking import Finding, Inquiry, Interview, MalformedVerdict
@@ -27,8 +28,7 @@ _KEPT_BACK = "content_filter"
 _MOST_CHARACTERS = 200_000
 """Of an answer, for a message has to hold it; a longer one is no verdict."""
 _MOST_TIMES_TOKENS = 4
-_FIRST_PAUSE_S = 0.2
-_LONGEST_PAUSE_S = 2.0
+_ASKED_AGAIN = Backoff(0.2, 2.0)
 
 
 class RecordingInterviewer:
@@ -101,7 +101,7 @@ class RecordedInterview:
             if number == len(calls):
                 if number >= max_answers:
                     raise NoVerdict(f"{inquiry.stage}: {number} answers hold no verdict, the last: {reason}")
-                await anyio.sleep(_pause_s(number))
+                await anyio.sleep(_ASKED_AGAIN.pause_s(number))
                 await self._have_answered(inquiry, digest, calls)
             call = calls[number]
             try:
@@ -180,8 +180,3 @@ def _finding_in(inquiry: Inquiry, text: str, finish_reason: str) -> Finding:
     finding = inquiry.read(text)
     # JSON may escape what the text around it does not hold.
     return replace(finding, reasoning=valid(finding.reasoning))
-
-
-def _pause_s(num_answers: int) -> float:
-    """Before the next asking of a question, so many answers to which hold no verdict."""
-    return min(_FIRST_PAUSE_S * 2.0 ** (num_answers - 1), _LONGEST_PAUSE_S) if num_answers else 0.0

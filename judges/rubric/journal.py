@@ -4,23 +4,22 @@ Invariant: answers to one question are numbered from 0 without a gap, and who ap
 """
 
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 
-import anyio
 import msgspec
 import structlog
 
 from bus.ports import Bus, Expect, Record
 from bus.room import append_when_room
 from bus.subjects import Subjects
+from bus.trying import look
 from judges.endpoint.port import Question
 from schemas.errors import BusUnavailable, ChainConflict
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import JudgeCall
 
 _log = structlog.get_logger()
-_LOOKS_S = (0.0, 0.05, 0.2, 1.0)
-"""Pauses before each look for a record that is known to be there: a replica may lag behind."""
 _DIGEST_DIGITS = 32
 _json = msgspec.json.Encoder(order="deterministic")
 
@@ -79,9 +78,7 @@ class Journal:
         return Stored(call, seq, is_own=True)
 
     async def _standing(self, subject: str) -> Record:
-        for pause_s in _LOOKS_S:
-            await anyio.sleep(pause_s)
-            record = await self._bus.last(self._subjects.calls, subject)
-            if record is not None:
-                return record
+        record = await look(partial(self._bus.last, self._subjects.calls, subject))
+        if record is not None:
+            return record
         raise BusUnavailable(f"{subject} is taken, and what stands there cannot be seen yet")

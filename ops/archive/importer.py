@@ -99,12 +99,12 @@ class Importer:
 
     async def _create(self, stream: str, subject: str, data: bytes, what: str) -> bool:
         """Whether it was not there yet."""
-        try:
-            await append_bytes_when_room(self.bus, stream, subject, data, expect=Expect(subject, 0))
-        except ChainConflict:
-            known = await self.bus.last(stream, subject)
-            if known is None or known.data != data:
-                raise ImportConflict(f"the {what} differs in the run") from None
+        known = await self.bus.last(stream, subject)
+        if known is not None and known.data == data:
             self.done.num_known += 1
             return False
+        try:
+            await append_bytes_when_room(self.bus, stream, subject, data, expect=Expect(subject, 0))
+        except ChainConflict as error:
+            raise ImportConflict(f"the {what} differs in the run") from error
         return True

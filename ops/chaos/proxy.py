@@ -11,8 +11,10 @@ _LOOPBACK = "127.0.0.1"
 class _Pipe(asyncio.Protocol):
     """One end of a proxied connection: what it receives goes to the other end."""
 
-    def __init__(self, proxy: "TcpProxy") -> None:
+    def __init__(self, proxy: "TcpProxy", *, is_far: bool = False) -> None:
+        """`is_far`: the server's end."""
         self.proxy = proxy
+        self._is_far = is_far
         self.other: _Pipe | None = None
         self.transport: asyncio.Transport | None = None
         self._early: list[bytes] = []
@@ -25,6 +27,8 @@ class _Pipe(asyncio.Protocol):
             self.transport.pause_reading()
 
     def data_received(self, data: bytes) -> None:
+        if self._is_far and self.proxy.is_deaf:
+            return
         if self.other is None or self.other.transport is None:
             self._early.append(data)
         else:
@@ -60,8 +64,24 @@ class TcpProxy:
         self._port = port
         self.port = 0
         self.is_silent = False
+        self.is_deaf = False
+        """Set: what the server is told reaches it, and what it answers is lost."""
         self.pipes: set[_Pipe] = set()
         self._joining: set[asyncio.Task[None]] = set()
+        self._listening: asyncio.Server | None = None
+
+    async def listen(self) -> None:
+        """Accepts connections, always on the same port."""
+        self._listening = await asyncio.get_running_loop().create_server(self.accept, _LOOPBACK, self.port)
+        self.port = self._listening.sockets[0].getsockname()[1]
+
+    async def refuse(self) -> None:
+        """Accepts no more connections, and resets those that there are: as a machine whose server is down."""
+        listening, self._listening = self._listening, None
+        if listening is not None:
+            listening.close()
+            self.cut()
+            await listening.wait_closed()
 
     def accept(self) -> _Pipe:
         pipe = _Pipe(self)
@@ -72,7 +92,9 @@ class TcpProxy:
 
     async def _join(self, near: _Pipe) -> None:
         try:
-            _, far = await asyncio.get_running_loop().create_connection(lambda: _Pipe(self), self._host, self._port)
+            _, far = await asyncio.get_running_loop().create_connection(
+                lambda: _Pipe(self, is_far=True), self._host, self._port
+            )
         except OSError:
             if near.transport is not None:
                 near.transport.abort()
@@ -100,21 +122,19 @@ class TcpProxy:
                 with suppress(RuntimeError):
                     pipe.transport.resume_reading()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         for task in self._joining:
             task.cancel()
         self.cut()
+        await self.refuse()
 
 
 @asynccontextmanager
 async def tcp_proxy(port: int, *, host: str = _LOOPBACK) -> AsyncIterator[TcpProxy]:
     """Passes connections on to `host:port` while the context is open."""
     proxy = TcpProxy(host, port)
-    server = await asyncio.get_running_loop().create_server(proxy.accept, _LOOPBACK, 0)
-    proxy.port = server.sockets[0].getsockname()[1]
+    await proxy.listen()
     try:
         yield proxy
     finally:
-        server.close()
-        proxy.close()
-        await server.wait_closed()
+        await proxy.close()

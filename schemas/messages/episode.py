@@ -13,6 +13,8 @@ class EpisodeStart(Message, frozen=True, tag="start/1"):
     episode: EpisodeId
     attempt: int
     worker: WorkerId
+    draw: str = ""
+    """Differs every time that anybody takes an episode: of two slots of one worker each knows its own record."""
 
 
 class Outcome(enum.Enum):

@@ -113,8 +113,16 @@ class TestAppend:
         record = await backend.other.get(SUBJECTS.checkpoints, seq)
         assert record is not None
         assert (record.data, record.message) == (data, checkpoint(1))
+
+    async def test_a_record_that_is_sent_again_is_found_where_it_stands(self, backend: Backend) -> None:
+        """Whoever heard no answer knows by that what became of it, however long ago he sent it, and over which connection."""
+        data, subject = encode(checkpoint(1)), SUBJECTS.checkpoint(PolicyVersion(1))
+        seq = await backend.bus.append_bytes(SUBJECTS.checkpoints, subject, data, expect=Expect(subject, 0))
+        for bus in (backend.bus, backend.other):
+            assert await bus.append_bytes(SUBJECTS.checkpoints, subject, data, expect=Expect(subject, 0)) == seq
         with pytest.raises(ChainConflict):
-            await backend.bus.append_bytes(SUBJECTS.checkpoints, subject, data, expect=Expect(subject, 0))
+            await backend.bus.append(SUBJECTS.checkpoints, subject, checkpoint(2), expect=Expect(subject, 0))
+        assert await backend.bus.last_seq(SUBJECTS.checkpoints) == seq
 
     async def test_a_full_stream_refuses_until_there_is_room(self, backend: Backend) -> None:
         for index in range(CONFIG.max_queued_tasks):

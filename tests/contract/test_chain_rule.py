@@ -1,11 +1,16 @@
 """The chain rule on both buses: one owner, one answer, one end."""
 
+from contextlib import suppress
+
+import anyio
+import msgspec
 import pytest
 
 from bus import chain
 from bus.chain import EpisodeChain
+from bus.ports import Bus
 from schemas.errors import ChainConflict
-from schemas.ids import WorkerId
+from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import EpisodeStart, Outcome, RecordRef, Task, Trajectory
 from tests.builders import WORKER, observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS, Backend
@@ -35,7 +40,28 @@ async def played(backend: Backend, of: Task) -> tuple[EpisodeChain, Trajectory]:
 
 async def test_an_episode_is_admitted_once(backend: Backend) -> None:
     of = await admitted(backend)
-    assert await chain.admit(backend.other, SUBJECTS, of) is None
+    first = await chain.last(backend.bus, SUBJECTS, of.episode)
+    assert first is not None
+    assert await chain.admit(backend.other, SUBJECTS, of) == first.seq
+    assert await chain.admit(backend.other, SUBJECTS, msgspec.structs.replace(of, policy_version=PolicyVersion(9))) is None
+    assert len(await backend.bus.history(SUBJECTS.episodes(0), SUBJECTS.chain(of.episode))) == 1
+
+
+async def test_two_slots_of_one_worker_never_both_own_an_episode(backend: Backend) -> None:
+    """They see the same chain, and append what says the same: the record's draw tells whose it is."""
+    of = await admitted(backend)
+    owners = list[EpisodeChain]()
+    async with anyio.create_task_group() as group:
+        for bus in (backend.bus, backend.other):
+            group.start_soon(_take, bus, of, owners)
+    assert len({owned.attempt for owned in owners}) == len(owners)
+
+
+async def _take(bus: Bus, of: Task, owners: list[EpisodeChain]) -> None:
+    with suppress(ChainConflict):
+        owned = await EpisodeChain.take(bus, SUBJECTS, of, WORKER)
+        assert isinstance(owned, EpisodeChain)
+        owners.append(owned)
 
 
 async def test_a_whole_episode(backend: Backend) -> None:
@@ -80,8 +106,10 @@ async def test_the_history_of_one_attempt(backend: Backend) -> None:
         seen = await owned.observe(observation(of, step, attempt=2))
         owned.answered(await chain.answer(backend.bus, SUBJECTS, seen, step_request(of, step, attempt=2)))
     records = await chain.history(backend.other, SUBJECTS, of.episode, 2)
+    assert isinstance(start := records[0].message, EpisodeStart)
+    assert start.draw
     assert [record.message for record in records] == [
-        EpisodeStart(episode=of.episode, attempt=2, worker=SECOND),
+        EpisodeStart(episode=of.episode, attempt=2, worker=SECOND, draw=start.draw),
         *(message for step in range(12) for message in (observation(of, step, attempt=2), step_request(of, step, attempt=2))),
     ]
 

@@ -62,6 +62,21 @@ def test_writing_the_same_again_gives_the_same_folder(base: Path, tmp_path: Path
     assert list((tmp_path / "out").iterdir()) == [first]
 
 
+def test_a_folder_that_may_be_announced_is_never_taken_away(base: Path, tmp_path: Path) -> None:
+    """A policy may be loading it, and a kill in between would leave the announced version without its files."""
+    folder, files = write_checkpoint(tmp_path / "out", base=base, engine=ENGINE, state=STATE)
+    before = [(folder / file.path).stat().st_ino for file in files]
+    again, _ = write_checkpoint(tmp_path / "out", base=base, engine=ENGINE, state=STATE)
+    assert [(again / file.path).stat().st_ino for file in files] == before
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [folder.name]
+
+
+def test_a_folder_whose_bytes_have_changed_is_written_anew(base: Path, tmp_path: Path) -> None:
+    folder, files = write_checkpoint(tmp_path / "out", base=base, engine=ENGINE, state=STATE)
+    (folder / "config.json").write_text("rotten")
+    verify(write_checkpoint(tmp_path / "out", base=base, engine=ENGINE, state=STATE)[0], files)
+
+
 def test_a_full_disk_leaves_nothing_under_the_final_name(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -8,6 +8,8 @@ from msgspec import structs
 
 from bus.memory import MemoryBus
 from bus.presence import Status
+from bus.retry import Backoff
+from bus.trying import LOOKS
 from judges.endpoint.port import Answer, Question, Unanswered
 from judges.rubric.journal import Journal, digest_of
 from schemas.errors import BusUnavailable, ConfigurationError, NoVerdict
@@ -29,7 +31,7 @@ CUT = Answer(text="ye", finish_reason="length")
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pause between askings."""
-    monkeypatch.setattr("judges.rubric.interview._FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("judges.rubric.interview._ASKED_AGAIN", Backoff(0.0, 0.0))
 
 
 def silent(_: str) -> Answer:
@@ -228,7 +230,7 @@ async def test_what_a_lagging_replica_does_not_show_is_gone_by_all_the_same() ->
     bus = LaggingBus(SUBJECTS)
     async with interviewing(bus, Model(lambda _: YES)) as interviewer:
         await (await interviewer.begin(EPISODE)).ask(inquiry())
-    bus.show_nothing(3)
+    bus.show_nothing(1 + LOOKS)
     model = Model(lambda _: NO)
     async with interviewing(bus, model, worker="judge-2") as interviewer:
         interview = await interviewer.begin(EPISODE)
@@ -238,11 +240,11 @@ async def test_what_a_lagging_replica_does_not_show_is_gone_by_all_the_same() ->
 
 
 async def test_an_answer_that_cannot_be_seen_is_left_to_a_later_delivery(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judges.rubric.journal._LOOKS_S", (0.0, 0.0))
+    monkeypatch.setattr("bus.trying.LOOKED_FOR", Backoff(0.0, 0.0))
     bus = LaggingBus(SUBJECTS)
     async with interviewing(bus, Model(lambda _: YES)) as interviewer:
         await (await interviewer.begin(EPISODE)).ask(inquiry())
-    bus.show_nothing(3)
+    bus.show_nothing(1 + LOOKS)
     async with interviewing(bus, Model(lambda _: NO), worker="judge-2") as interviewer:
         interview = await interviewer.begin(EPISODE)
         with pytest.raises(BusUnavailable, match="cannot be seen yet"):

@@ -14,11 +14,12 @@ from bus.memory import MemoryBus
 from schemas.errors import ChainConflict
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Checkpoint, FileHash, Outcome, RecordRef, Task, Trajectory
-from tests.builders import RUN, WORKER, observation, step_request, task, trajectory
+from tests.builders import RUN, WORKER, checkpoint, observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS
 from tests.lagging import LaggingBus
 from tests.local_weights import local_weights
 from trainer.feeding.admission import Admitter
+from trainer.versions.announcements import Announcements
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 SECOND = WorkerId("worker-2")
@@ -148,7 +149,7 @@ async def test_weights_that_were_heard_of_are_loaded_though_the_newest_is_not_sh
         done.set()
 
     weights = AnnouncedWeights(bus, SUBJECTS, load, PolicyVersion(0), local_weights(bus, SUBJECTS))
-    checkpoint = Checkpoint(
+    announced = Checkpoint(
         run=RUN,
         version=PolicyVersion(1),
         uri=tmp_path.as_uri(),
@@ -160,11 +161,24 @@ async def test_weights_that_were_heard_of_are_loaded_though_the_newest_is_not_sh
     bus.lag(1)
     async with anyio.create_task_group() as group:
         group.start_soon(weights.follow)
-        await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1)), checkpoint)
+        await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1)), announced)
         with anyio.fail_after(5):
             await done.wait()
         group.cancel_scope.cancel()
     assert (loaded, bus.lags) == ([1], False)
+
+
+async def test_a_trainer_goes_on_from_the_version_that_is_announced(tmp_path: Path) -> None:
+    """From an older one it would make the announced one again, in the folder from which policies load."""
+    bus = LaggingBus(SUBJECTS)
+    announcements = Announcements(bus, SUBJECTS)
+    base = await announcements.announce_base(tmp_path)
+    bus.lag(9)
+    await announcements.announce(checkpoint(1))
+    assert await announcements.begin(tmp_path) == checkpoint(1)
+    bus.show_nothing(9)
+    assert await announcements.begin(tmp_path) == checkpoint(1)
+    assert base.version == 0
 
 
 async def test_a_repair_publishes_and_queues_what_is_not_shown_yet() -> None:

@@ -27,6 +27,9 @@ class Refusing:
     def __init__(self) -> None:
         self.num_requests = 0
 
+    async def is_up_within(self, timeout_s: float) -> bool:
+        return True
+
     async def wait_up(self) -> None:
         return None
 

@@ -35,8 +35,9 @@ class Announcements:
         return newest
 
     async def newest(self) -> Checkpoint | None:
+        """As the stream's leader knows it: of a server that lags the trainer would make a version again that is announced."""
         names = self._subjects
-        record = await patiently(partial(self._bus.last, names.checkpoints, names.everything("checkpoint")))
+        record = await patiently(partial(self._bus.confirmed_last, names.checkpoints, names.everything("checkpoint")))
         return record.message if record is not None and isinstance(record.message, Checkpoint) else None
 
     async def all(self) -> list[Checkpoint]:

@@ -74,14 +74,25 @@ def write_checkpoint(
         files = hash_files(writing)
         _to_disk(writing, files)
         final = root / f"v{state.version:06d}-{_digest_of_all(files)}"
-        if final.exists():
-            # The same bytes, written by a trainer that died before it could announce them.
-            shutil.rmtree(final)
-        writing.rename(final)
+        _put(writing, final)
         _sync(root)
     except OSError as error:
         raise TrainerError(f"the checkpoint cannot be written to {root} ({error.strerror}): free some space there") from error
     return final, files
+
+
+def _put(written: Path, final: Path) -> None:
+    """Gives what is written its name. A folder that has it already holds the same bytes and may be announced, and being loaded:
+    it stays as it is, unless its bytes are not those that its name was made of.
+    """
+    try:
+        if final.exists():
+            require_intact(final)
+            shutil.rmtree(written)
+            return
+    except CheckpointCorrupt:
+        final.rename(final.with_name(f".writing-{final.name}-damaged-{os.getpid()}"))
+    written.rename(final)
 
 
 def model_files(base: Path) -> list[Path]:

@@ -21,12 +21,13 @@ from browser_workers.chromium.sign_in import sign_in
 from browser_workers.network.addresses import is_loopback
 from browser_workers.network.gate import Gate
 from browser_workers.network.rules import Rules
+from bus.retry import Backoff
+from bus.trying import Tries
 from schemas.browser_config import BrowserConfig
 from schemas.errors import BrowserLost
 
 _log = structlog.get_logger()
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 2.0
+_REACHED_AGAIN = Backoff(0.1, 2.0)
 _ATTEMPT_S = 10.0
 _PROBE_S = 5.0
 _VERSION_PATH = "json/version"
@@ -76,15 +77,13 @@ def socket_address(url: str, announced: str) -> str:
 
 async def _connect(driver: PlaywrightContextManager, playwright: Playwright, config: BrowserConfig) -> Chromium:
     """Tries until it succeeds or is cancelled: a browser that was restarted takes a while."""
-    pause_s = _FIRST_PAUSE_S
-    while True:
+    async for _ in Tries(_REACHED_AGAIN):
         try:
             with anyio.fail_after(_ATTEMPT_S):
                 return await watched(driver, await _attempt(playwright, config))
         except (PlaywrightError, TimeoutError, msgspec.DecodeError) as error:
             _log.warning("browser_not_reached", address=shown(config.cdp_url), error=_without_query(error, config.cdp_url))
-        await anyio.sleep(pause_s)
-        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+    raise AssertionError("the rounds never end")
 
 
 async def _attempt(playwright: Playwright, config: BrowserConfig) -> Browser:

@@ -1,0 +1,56 @@
+"""A process that could not run for a while: what it had begun goes on when it runs again, and its connection comes back."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bus.jetstream import connect, create_topology, link
+from bus.ports import Expect
+from bus.server import nats_server
+from bus.topology import streams
+from ops.chaos.proxy import tcp_proxy
+from schemas.ids import PolicyVersion
+from schemas.messages import EpisodeCancel
+from tests.builders import checkpoint
+from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+IMPATIENT = replace(CONFIG, request_timeout_s=0.1)
+LARGE, NUM_LARGE = "x" * 2**20, 24
+"""More than the sockets on the way hold."""
+HELD_UP_S = 10 * 3 * IMPATIENT.request_timeout_s
+
+
+async def test_time_in_which_nothing_could_be_tried_counts_for_nothing(tmp_path: Path) -> None:
+    """The event loop is held up, for longer than an operation may take, while a request is on its way."""
+    subject = SUBJECTS.checkpoint(PolicyVersion(1))
+    async with nats_server(tmp_path) as address, connect(address, SUBJECTS, IMPATIENT, name="starved") as bus:
+        await create_topology(bus, streams(SUBJECTS, CONFIG), QUEUES)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_hold_up)
+            await bus.append(SUBJECTS.checkpoints, subject, checkpoint(1), expect=Expect(subject, 0))
+        assert await bus.last_seq(SUBJECTS.checkpoints) == 1
+
+
+async def test_a_connection_that_died_without_a_word_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some middle box forgot it, with bytes of ours still unsent: whoever waited for them to go would wait for a quarter hour."""
+    monkeypatch.setattr(link, "_PING_S", 0.1)
+    subject = SUBJECTS.checkpoint(PolicyVersion(1))
+    async with nats_server(tmp_path) as address, tcp_proxy(int(address.url.rpartition(":")[2])) as proxy:
+        async with connect(address, SUBJECTS, CONFIG, name="witness") as witness:
+            await create_topology(witness, streams(SUBJECTS, CONFIG), QUEUES)
+        proxied = replace(address, url=f"nats://127.0.0.1:{proxy.port}")
+        async with connect(proxied, SUBJECTS, CONFIG, name="forgotten") as bus:
+            proxy.silence()
+            proxy.is_silent = False  # those that come now are carried
+            with anyio.fail_after(50):
+                for _ in range(NUM_LARGE):
+                    await bus.tell(SUBJECTS.cancel, EpisodeCancel(episodes=(), reason=LARGE))
+                await bus.append(SUBJECTS.checkpoints, subject, checkpoint(1), expect=Expect(subject, 0))
+
+
+async def _hold_up() -> None:
+    time.sleep(HELD_UP_S)  # noqa: ASYNC251 - this is what it is about

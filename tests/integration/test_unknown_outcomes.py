@@ -1,0 +1,129 @@
+"""A write whose answer is lost: what became of it is found out, however long the server is away and whoever asks again."""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import anyio
+import pytest
+import structlog
+
+from bus.address import ServerAddress
+from bus.jetstream import JetStreamBus, connect, create_topology
+from bus.server import ServerProcess, server_process
+from bus.topology import streams
+from ops.chaos.proxy import TcpProxy, tcp_proxy
+from tests.builders import checkpoint
+from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
+from trainer.versions.announcements import Announcements
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(120)]
+IMPATIENT = replace(CONFIG, request_timeout_s=0.1)
+"""An operation gives up after 0.3 seconds: what takes half a minute, in less time."""
+NUM_GIVEN_UP = 4
+LOOK_S = 0.02
+
+
+@dataclass
+class World:
+    """A server that can be taken away; a bus that reaches it through a proxy, and a witness's that does not."""
+
+    folder: Path
+    running: AsyncExitStack = field(default_factory=AsyncExitStack)
+    process: ServerProcess | None = None
+    proxy: TcpProxy = field(init=False)
+    bus: JetStreamBus = field(init=False)
+    witness: JetStreamBus = field(init=False)
+
+    async def start(self) -> ServerAddress:
+        self.process = await self.running.enter_async_context(server_process(self.folder))
+        return self.process.address
+
+    async def kill(self) -> None:
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGKILL)
+        await self.process.wait_dead()
+        await self.running.aclose()
+
+
+@asynccontextmanager
+async def world(folder: Path) -> AsyncIterator[World]:
+    on = World(folder)
+    try:
+        address = await on.start()
+        async with (
+            tcp_proxy(int(address.url.rpartition(":")[2])) as on.proxy,
+            connect(address, SUBJECTS, CONFIG, name="witness") as on.witness,
+            connect(replace(address, url=f"nats://127.0.0.1:{on.proxy.port}"), SUBJECTS, IMPATIENT, name="proxied") as on.bus,
+        ):
+            await create_topology(on.witness, streams(SUBJECTS, CONFIG), QUEUES)
+            yield on
+    finally:
+        await on.running.aclose()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    with anyio.fail_after(60):
+        while not holds():
+            await anyio.sleep(LOOK_S)
+
+
+async def grows(bus: JetStreamBus, stream: str, *, behind: int) -> int:
+    with anyio.fail_after(60):
+        while (seq := await bus.last_seq(stream)) <= behind:
+            await anyio.sleep(LOOK_S)
+    return seq
+
+
+async def test_an_announcement_outlives_a_server_that_is_away_between_store_and_answer(tmp_path: Path) -> None:
+    """The operation gives up several times meanwhile, so the announcement is another call when the server is back."""
+    async with world(tmp_path) as on, anyio.create_task_group() as group:
+        with structlog.testing.capture_logs() as entries:
+
+            def num_given_up() -> int:
+                return sum(entry["event"] == "bus_awaited" for entry in entries)
+
+            on.proxy.is_deaf = True
+            group.start_soon(Announcements(on.bus, SUBJECTS).announce, checkpoint(1))
+            await grows(on.witness, SUBJECTS.checkpoints, behind=0)
+            await on.proxy.refuse()
+            await on.kill()
+            before = num_given_up()
+            await until(lambda: num_given_up() >= before + NUM_GIVEN_UP)
+            on.proxy.is_deaf = False
+            await on.start()
+            await on.proxy.listen()
+    # The group has ended: it was announced, by nobody else.
+
+
+async def test_a_lease_is_not_lost_over_an_answer(tmp_path: Path) -> None:
+    """A renewal that was stored is the holder's own, whichever try finds that out."""
+    lost = False
+    async with world(tmp_path) as on, on.bus.lease("feeder", ttl_s=12.0) as lease, anyio.create_task_group() as group:
+
+        async def watch() -> None:
+            nonlocal lost
+            await lease.wait_lost()
+            lost = True
+
+        group.start_soon(watch)
+        with structlog.testing.capture_logs() as entries:
+            claimed = await on.witness.last_seq(SUBJECTS.leases)
+            on.proxy.is_deaf = True
+            renewed = await grows(on.witness, SUBJECTS.leases, behind=claimed)
+            await until(lambda: lost or any(entry["event"] == "lease_not_renewed_yet" for entry in entries))
+            on.proxy.is_deaf = False
+            on.proxy.cut()
+            await until_either(on, renewed, lambda: lost)
+        assert not lost
+        group.cancel_scope.cancel()
+
+
+async def until_either(on: World, renewed: int, lost: Callable[[], bool]) -> None:
+    """The next renewal is there, or there will be none."""
+    with anyio.fail_after(60):
+        while not lost() and await on.witness.last_seq(SUBJECTS.leases) <= renewed:
+            await anyio.sleep(LOOK_S)
