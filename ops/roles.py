@@ -183,12 +183,13 @@ def _browser(config: Config) -> "tuple[AbstractAsyncContextManager[Browser], dic
 
 
 async def _answer(post: Post) -> None:
+    from agents.serving import away_outside
     from agents.worker import PolicyWorker
 
     config = post.config
     post.status.state = "loading"
     sources = _weight_sources(post)
-    async with await _engine(post, sources) as engine:
+    async with away_outside(post.bus, post.subjects, post.worker), await _engine(post, sources) as engine:
         worker = PolicyWorker(
             bus=post.bus,
             subjects=post.subjects,
