@@ -219,9 +219,10 @@ async def _engine(post: Post, sources: "WeightSources") -> "AbstractAsyncContext
     policy = post.config.policy_config
     match policy.engine:
         case "simulated":
+            from ops.simulation.broken_weights import says_broken
             from ops.simulation.engine import SimulatedEngine
 
-            return SimulatedEngine(post.config.simulation_config)
+            return SimulatedEngine(post.config.simulation_config, says_broken(post.folder.path, post.worker))
         case "openai":
             from agents.openai_engine import OpenAIEngine
 
