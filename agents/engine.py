@@ -102,6 +102,7 @@ class Engine(AbstractAsyncContextManager["Engine"], Protocol):
         """Replaces the weights by those of a checkpoint folder, in place. Requests in flight go on under the new weights.
 
         Raises:
+            CheckpointCorrupt, PolicyError: this folder cannot be loaded; what was served before still is.
             EngineFailed: the weights could not be loaded; the engine's state is unknown.
         """
         ...

@@ -1,10 +1,12 @@
 """What an engine starts from: the base model where this machine has it, else what the run announced."""
 
+import random
 from pathlib import Path
 
 import anyio
 import structlog
 
+from agents.following import pause_s
 from agents.weight_sources import WeightSources
 from bus.ports import Bus
 from bus.subjects import Subjects
@@ -26,7 +28,7 @@ async def starting_weights(bus: Bus, subjects: Subjects, sources: WeightSources)
     """
     if sources.base is not None:
         return sources.base, PolicyVersion(0)
-    refused = PolicyVersion(-1)
+    refused, num_refusals, due_at = PolicyVersion(-1), 0, 0.0
     said_at = -_SAY_S
     while True:
         record = await bus.last(subjects.checkpoints, subjects.everything("checkpoint"))
@@ -35,12 +37,15 @@ async def starting_weights(bus: Bus, subjects: Subjects, sources: WeightSources)
             # Adapters are loaded into an engine that has the model.
             record = await bus.last(subjects.checkpoints, subjects.checkpoint(newest.base))
             newest = record.message if record is not None else None
-        if isinstance(newest, Checkpoint) and newest.version > refused:
+        if isinstance(newest, Checkpoint) and (newest.version != refused or anyio.current_time() >= due_at):
             try:
                 return await sources.folder(newest), newest.version
             except (CheckpointCorrupt, WeightsUnavailable) as error:
-                refused = newest.version
-                _log.error("checkpoint_refused", version=newest.version, reason=str(error))
+                if newest.version != refused:
+                    refused, num_refusals = newest.version, 0
+                    _log.error("checkpoint_refused", version=newest.version, reason=str(error))
+                num_refusals += 1
+                due_at = anyio.current_time() + pause_s(num_refusals, random.random())  # noqa: S311 - nothing secret is drawn
         if anyio.current_time() - said_at >= _SAY_S:
             said_at = anyio.current_time()
             _log.info("weights_awaited", reason="the base model is not on this machine, and the trainer has announced none")

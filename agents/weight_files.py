@@ -1,6 +1,7 @@
 """Files of weights on this machine: where they were announced to be, and whether they are what was announced."""
 
 import hashlib
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +13,11 @@ from schemas.messages import Checkpoint
 
 
 def announced_folder(checkpoint: Checkpoint) -> Path | None:
-    """The folder that a `file://` URI names; None for any other URI."""
-    place = urlsplit(checkpoint.uri)
+    """The folder that a `file://` URI names; None for any other URI, and for what is none."""
+    try:
+        place = urlsplit(checkpoint.uri)
+    except ValueError:
+        return None
     return Path(url2pathname(place.path)) if place.scheme == "file" and place.netloc in ("", "localhost") else None
 
 
@@ -27,15 +31,28 @@ def verify_folder(folder: Path, checkpoint: Checkpoint) -> Path:
         raise CheckpointCorrupt(f"{checkpoint.uri} was announced without files")
     for file in checkpoint.policy_files:
         path = inside(folder, file.path)
-        if file_digest(path) != file.sha256:
+        if not _has_size(path, file.num_bytes) or file_digest(path) != file.sha256:
             raise CheckpointCorrupt(f"{path} does not match its hash")
     return folder
 
 
+def _has_size(path: Path, num_bytes: int) -> bool:
+    """Whether this is a file of so many bytes: a device, of which reading never ends, is none. True where nobody can say."""
+    try:
+        found = path.stat()
+    except OSError:
+        return True  # reading it says why it cannot be read
+    return stat.S_ISREG(found.st_mode) and found.st_size == num_bytes
+
+
 def inside(folder: Path, name: str) -> Path:
-    """The file of that name; raises `CheckpointCorrupt` where the name leads out of the folder."""
+    """The file of that name; raises `CheckpointCorrupt` where the name leads out of the folder, or no file can have it."""
     path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
+    try:
+        is_inside = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError) as error:
+        raise CheckpointCorrupt(f"{name!r} names no file: {error}") from error
+    if not is_inside:
         raise CheckpointCorrupt(f"{name} lies outside {folder}")
     return path
 

@@ -26,6 +26,7 @@ class WeightSources:
         self._fetcher = WeightFetcher(
             bus, subjects, WeightCache(cache, config.weights_kept), timeout_s=config.weights_timeout_s
         )
+        self.cache = cache
         self.base = base.resolve() if base is not None else None
 
     async def folder(self, checkpoint: Checkpoint) -> Path:

@@ -18,10 +18,13 @@ from anyio.abc import TaskGroup
 
 from agents.action_space import ActionSpace
 from agents.context import Round, Windows
+from agents.duty import Duty
 from agents.engine import Engine, Generation, GenerationRequest, Measured
+from agents.following import Following
 from agents.histories import Histories
 from agents.parsing import parse_response
 from agents.seats import Seats, Source
+from agents.serving import Serving
 from agents.weight_sources import WeightSources
 from agents.weights import AnnouncedWeights
 from bus import chain
@@ -111,6 +114,9 @@ class PolicyWorker:
             capacity=policy_config.max_num_seqs * _EPISODES_PER_SEAT,
         )
         self._tally = _Tally()
+        self._duty = Duty()
+        """Off while others serve newer versions, and this worker cannot load them."""
+        self._serving = Serving(bus, subjects, worker, self._duty)
 
     async def run(self) -> None:
         """Serves until it is cancelled, or drained: then the steps that it has accepted are answered first.
@@ -120,11 +126,15 @@ class PolicyWorker:
         Raises:
             EngineFailed: inside an exception group; the worker must be started anew.
         """
-        weights = AnnouncedWeights(self._bus, self._subjects, self._load, self._engine.version, self._sources)
+        await self._serving.begin()
+        beside = [self._report, self._serving.follow]
         if self._engine.takes_weights:
+            weights = AnnouncedWeights(self._bus, self._subjects, self._load, self._engine.version, self._sources, self._tell)
             await weights.catch_up()
+            beside.append(weights.follow)
+        else:
+            await self._tell(Following(self._engine.version))
         self._status.state = "waiting"
-        beside = (self._report, weights.follow) if self._engine.takes_weights else (self._report,)
         async with (
             self._bus.offers(self._subjects.wake(self._worker), self._accept),
             companions(*beside),
@@ -135,12 +145,12 @@ class PolicyWorker:
                 group.start_soon(self._serve, source, queue)
 
     def _accept(self, message: AnyMessage) -> bool:
-        """Takes a step of an episode that is cached here, unless this worker is clearly overloaded or leaves."""
+        """Takes a step of an episode that is cached here, unless this worker is clearly overloaded, leaves or is behind."""
         if not isinstance(message, StepWake):
             return False
         if message in self._held:
             return True
-        if self._drain.requested or self._own.num_items >= self._max_backlog:
+        if self._drain.requested or not self._duty.is_on or self._own.num_items >= self._max_backlog:
             return False
         self._held.add(message)
         self._own.put(message)
@@ -155,10 +165,17 @@ class PolicyWorker:
                 await serve_one()
 
     async def _serve(self, source: Source, queue: WorkQueue) -> None:
+        while not self._drain.requested:
+            await self._drain.unless(self._duty.wait_on)
+            await self._serve_on_duty(source, queue)
+
+    async def _serve_on_duty(self, source: Source, queue: WorkQueue) -> None:
+        """Until this worker is drained or left behind. What came then and was not begun is handed back."""
         # Nothing waits here without a seat: it would go to another worker after its short ack wait, and be answered twice.
         async with self._bus.work(queue, prefetch=0) as inbox, anyio.create_task_group() as group:
-            while not self._drain.requested:
-                await self._drain.unless(partial(self._seat_one, source, inbox, self._handle, group))
+            seat_one = partial(self._seat_one, source, inbox, self._handle, group)
+            while self._duty.is_on and not self._drain.requested:
+                await self._drain.unless(partial(self._duty.while_on, seat_one))
 
     async def _seat_one(
         self, source: Source, items: AsyncIterator[T], handle: Callable[[T], Coroutine[None, None, None]], group: TaskGroup
@@ -268,6 +285,14 @@ class PolicyWorker:
         self._tally.load_s = time.monotonic() - begun_at
         _log.info("weights_loaded", worker=self._worker, version=version, seconds=round(self._tally.load_s, 3))
 
+    async def _tell(self, following: Following) -> None:
+        await self._serving.say(following)
+        self._status.note = (
+            f"serves version {following.served} and cannot load {following.wanted.version}: {following.reason}"
+            if following.wanted is not None and following.unable
+            else ""
+        )
+
     @asynccontextmanager
     async def _state(self, state: str) -> AsyncIterator[None]:
         self._status.state, before = state, self._status.state
@@ -290,9 +315,9 @@ class PolicyWorker:
             tokens_per_s = (tally.num_tokens - num_tokens) / max(now - at, 1e-3)
             num_tokens, at = tally.num_tokens, now
             if self._status.state != "loading":
-                self._status.state = "working" if tokens_per_s > 0 else "waiting"
+                at_work = "working" if tokens_per_s > 0 else "waiting"
+                self._status.state = at_work if self._duty.is_on else "behind"
             self._status.metrics = {
-                "version": float(self._engine.version),
                 "tokens_per_s": tokens_per_s,
                 "answered": float(tally.num_answered),
                 "unparsed_share": tally.num_unparsed / max(tally.num_answered, 1),

@@ -50,6 +50,10 @@ class Subjects:
         return self.stream("WEIGHTS")
 
     @property
+    def served(self) -> str:
+        return self.stream("SERVED")
+
+    @property
     def heartbeats(self) -> str:
         return self.stream("HEARTBEATS")
 
@@ -174,6 +178,10 @@ class Subjects:
     def weights_of(self, file_sha256: str) -> str:
         """Filter over everything stored of one file."""
         return f"{self.run}.weights.{file_sha256}.*"
+
+    def served_by(self, worker: WorkerId) -> str:
+        """Where one policy worker says what it serves."""
+        return f"{self.run}.served.{worker}"
 
     def heartbeat(self, role: Role, worker: WorkerId) -> str:
         return f"{self.run}.heartbeat.{role.value}.{worker}"

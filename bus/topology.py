@@ -8,6 +8,7 @@ JUDGED        create-only                                           trainer, fee
 CALLS         create-only: what judges' models answered             judges
 CHECKPOINTS   create-only                                           policy workers
 WEIGHTS       the newest versions' files in chunks, purged by file  policy workers without the trainer's disk
+SERVED        newest word of every policy on what it serves          feeder, policy workers
 HEARTBEATS    newest a worker, 15 s
 POSITIONS     newest position of every named consumer
 LEASES        newest claim of every lease
@@ -15,8 +16,8 @@ BLOCKLIST     newest word on every site that blocked the agent      feeder
 ADVISORIES    dead letters, and the server's notices of exhausted deliveries
 
 Only age removes a record, and from WEIGHTS the trainer. A stream whose limits are reached refuses (`StreamFull`), and its
-writers wait; where the newest of a subject is all that counts (HEARTBEATS, POSITIONS, LEASES, BLOCKLIST) it replaces the one
-before.
+writers wait; where the newest of a subject is all that counts (SERVED, HEARTBEATS, POSITIONS, LEASES, BLOCKLIST) it replaces
+the one before.
 """
 
 from collections.abc import Sequence
@@ -159,6 +160,14 @@ def _newest(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
         discard="old",
         replicas=config.replicas,
     )
+    # Without an age: a policy that serves one version for weeks has said so once.
+    served = StreamSpec(
+        name=subjects.served,
+        subjects=(f"{run}.served.*",),
+        max_msgs_per_subject=1,
+        discard="old",
+        replicas=config.replicas,
+    )
     positions = StreamSpec(
         name=subjects.positions,
         subjects=(f"{run}.position.*",),
@@ -180,7 +189,7 @@ def _newest(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
         discard="old",
         replicas=config.replicas,
     )
-    return heartbeats, positions, leases, blocklist
+    return heartbeats, served, positions, leases, blocklist
 
 
 def _bytes(gigabytes: float) -> int:

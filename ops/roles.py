@@ -186,12 +186,13 @@ def _browser(config: Config) -> "tuple[AbstractAsyncContextManager[Browser], dic
 
 
 async def _answer(post: Post) -> None:
+    from agents.serving import away_outside
     from agents.worker import PolicyWorker
 
     config = post.config
     post.status.state = "loading"
     sources = _weight_sources(post)
-    async with await _engine(post, sources) as engine:
+    async with away_outside(post.bus, post.subjects, post.worker), await _engine(post, sources) as engine:
         worker = PolicyWorker(
             bus=post.bus,
             subjects=post.subjects,
@@ -221,9 +222,10 @@ async def _engine(post: Post, sources: "WeightSources") -> "AbstractAsyncContext
     policy = post.config.policy_config
     match policy.engine:
         case "simulated":
+            from ops.simulation.broken_weights import says_broken
             from ops.simulation.engine import SimulatedEngine
 
-            return SimulatedEngine(post.config.simulation_config)
+            return SimulatedEngine(post.config.simulation_config, says_broken(post.folder.path, post.worker))
         case "openai":
             from agents.openai_engine import OpenAIEngine
 

@@ -65,6 +65,7 @@ def _writes() -> Iterator[Operation]:
     yield _write("a blocked site", "blocked.example_org", _J)
     yield _write("a checkpoint", "checkpoint.1", _T, _R)
     yield _write("a chunk of a checkpoint's file", "weights.abc.0-9", _T)
+    yield _write("what a policy serves", "served.w", _P)
     yield _write("a cancellation", "cancel", _F)
     yield _write("the feeder's lease", "lease.feeder", _F)
     yield _write("the archiver's lease", "lease.archiver", _A)
@@ -92,7 +93,8 @@ _READERS: dict[str, tuple[Access, ...]] = {
     "BLOCKLIST": (_F, _M),
     "WEIGHTS": (_P, _T, _M),
     "CHECKPOINTS": (_F, _P, _T, _M, *_OUTSIDE),
-    "HEARTBEATS": (_F, _M),
+    "SERVED": (_F, _P, _M),
+    "HEARTBEATS": (_F, _P, _M),
     "LEASES": (_F, _M, _A),
     "POSITIONS": (_M, _C, _A),
     "ADVISORIES": (_M,),
@@ -102,7 +104,7 @@ _CONFIRMERS: dict[str, tuple[Access, ...]] = {
     "STEPS": (_B, _P),
     "TRAJECTORIES": (_B,),
     "BLOCKLIST": (_J,),
-    "HEARTBEATS": (_B, _P, _J, _T, _A),
+    "HEARTBEATS": (_B, _J, _T, _A),
     "ADVISORIES": (_B, _P, _J),
 }
 """They write or pull there, and may ask whether the stream exists."""
@@ -177,7 +179,8 @@ def _listening() -> Iterator[Operation]:
     yield _hear("to judgements", "r.judged.train.>", _F, _T, _M, *_OUTSIDE)
     yield _hear("to checkpoints", "r.checkpoint.>", _F, _P, _M, *_OUTSIDE)
     yield _hear("to chunks of checkpoints' files", "r.weights.>", _M)
-    yield _hear("to heartbeats", "r.heartbeat.>", _F, _M)
+    yield _hear("to heartbeats", "r.heartbeat.>", _F, _P, _M)
+    yield _hear("to what policies serve", "r.served.>", _F, _P, _M)
     yield _hear("to the feeder's lease", "r.lease.feeder", _F, _M)
     yield _hear("to positions", "r.position.>", _M, _C, _A)
     yield _hear("to orders to browsers", "r.control.browser.w", _B, _M)

@@ -133,7 +133,7 @@ class Drill:
             bus = await stack.enter_async_context(join(self._folder, self._config, role="monitor", name="drill"))
             proxies = await self._start_workers(stack, supervisor)
             arena = DrillArena(supervisor, servers, proxies)
-            injector = Injector(arena, self._folder.path / "faults.jsonl", lambda _: self._count_fault())
+            injector = Injector(arena, self._folder.path, lambda _: self._count_fault())
             memory = MemoryWatch(lambda: self._pids(supervisor, servers))
             watch = AcknowledgementWatch(bus, self._subjects, self._config.bus_config)
             async with anyio.create_task_group() as group:
@@ -247,6 +247,8 @@ class Drill:
                 found[kind] = tuple(proxies)
             elif kind is FaultKind.KILL_CHROMIUM:
                 found[kind] = [name for name in workers if name.startswith(Role.BROWSER.value)]
+            elif kind is FaultKind.BREAK_WEIGHTS:
+                found[kind] = [name for name in workers if name.startswith(Role.POLICY.value)]
             elif kind is FaultKind.KILL_LEADER:
                 found[kind] = [""]
             else:

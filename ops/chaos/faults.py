@@ -27,6 +27,8 @@ class FaultKind(StrEnum):
     """SIGKILL of the cluster's member that leads a stream of the run at this moment."""
     KILL_CHROMIUM = "kill-chromium"
     """SIGKILL of a browser worker's Chromium."""
+    BREAK_WEIGHTS = "break-weights"
+    """A policy cannot load versions for a while, as if its files were damaged."""
 
     @classmethod
     def named(cls, names: Sequence[str]) -> "tuple[FaultKind, ...]":
@@ -74,21 +76,18 @@ class Durations:
     blackhole: tuple[float, float] = (1.0, 8.0)
     slow_disk: tuple[float, float] = (1.0, 4.0)
     stop_server: tuple[float, float] = (0.3, 3.0)
+    break_weights: tuple[float, float] = (0.3, 10.0)
 
     def of(self, kind: FaultKind) -> tuple[float, float]:
-        match kind:
-            case FaultKind.STOP:
-                return self.stop
-            case FaultKind.EXPIRE:
-                return self.expire
-            case FaultKind.BLACKHOLE:
-                return self.blackhole
-            case FaultKind.SLOW_DISK:
-                return self.slow_disk
-            case FaultKind.STOP_SERVER:
-                return self.stop_server
-            case _:
-                return (0.0, 0.0)
+        ranges = {
+            FaultKind.STOP: self.stop,
+            FaultKind.EXPIRE: self.expire,
+            FaultKind.BLACKHOLE: self.blackhole,
+            FaultKind.SLOW_DISK: self.slow_disk,
+            FaultKind.STOP_SERVER: self.stop_server,
+            FaultKind.BREAK_WEIGHTS: self.break_weights,
+        }
+        return ranges.get(kind, (0.0, 0.0))
 
 
 def faults(

@@ -20,6 +20,7 @@ import structlog
 from ops.chaos.faults import Fault, FaultKind, Injected
 from ops.chaos.proxy import TcpProxy
 from ops.chaos.slow_disk import slow_disk
+from ops.simulation.broken_weights import broken_weights
 
 _log = structlog.get_logger()
 
@@ -45,9 +46,11 @@ class Arena(Protocol):
 class Injector:
     """Every fault goes into `log` as it begins: memory, and a line of JSON in a file."""
 
-    def __init__(self, arena: Arena, file: Path, on_fault: Callable[[Injected], None] = lambda _: None) -> None:
+    def __init__(self, arena: Arena, folder: Path, on_fault: Callable[[Injected], None] = lambda _: None) -> None:
+        """`folder`: the run's."""
         self._arena = arena
-        self._file = file
+        self._folder = folder
+        self._file = folder / "faults.jsonl"
         self._on_fault = on_fault
         self._busy: set[str] = set()
         """Victims whose present fault is not over."""
@@ -102,6 +105,10 @@ class Injector:
                 note()
             case FaultKind.BLACKHOLE:
                 with _silenced(self._arena.proxies[victim]):
+                    note()
+                    await anyio.sleep(fault.duration_s)
+            case FaultKind.BREAK_WEIGHTS:
+                with broken_weights(self._folder, victim):
                     note()
                     await anyio.sleep(fault.duration_s)
             case FaultKind.SLOW_DISK:

@@ -37,7 +37,7 @@ async def _disturb(run_dir: Path, *, kinds: Sequence[FaultKind], seed: int, inte
     victims = _victims(arena, kinds)
     names = sorted({name for some in victims.values() for name in some})
     console.print(f"faults for {duration_s:g} s, one in {interval_s:g} s, into {', '.join(names)}")
-    injector = Injector(arena, folder.path / "faults.jsonl", lambda fault: console.print(f"{fault.kind} {fault.victim}"))
+    injector = Injector(arena, folder.path, lambda fault: console.print(f"{fault.kind} {fault.victim}"))
     planned = faults(seed=seed, mean_interval_s=interval_s, victims=victims, durations=durations(config.bus_config))
     async with join(folder, config, role="monitor", name="chaos") as bus:
         watch = AcknowledgementWatch(bus, subjects_of(config), config.bus_config)

@@ -123,7 +123,7 @@ def _workers(state: MonitorState, now: float) -> list[Json]:
             "silent": state.workers.is_silent(worker, now),
             "heard_at": round(worker.heard_at, 1),
             "skew_s": round(worker.skew_s, 2),
-            "metrics": worker.metrics,
+            "metrics": state.figures_of(worker),
         }
         for worker in state.workers.in_order()
     ]

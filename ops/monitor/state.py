@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bus.ports import Record, StoreStanding, StreamStanding
+from bus.served import ServedVersions
 from ops.monitor.cells import LIVE, Cells
 from ops.monitor.judging import Judging
 from ops.monitor.queues import QueueState
 from ops.monitor.rates import Rate
-from ops.monitor.workers import Workers
+from ops.monitor.workers import Worker, Workers
 from ops.run_watch import RunState
 from schemas.messages import (
     Checkpoint,
@@ -22,6 +23,7 @@ from schemas.messages import (
     Heartbeat,
     Judgement,
     LetterResent,
+    ServedVersion,
     StepPhase,
     Task,
     Trajectory,
@@ -69,6 +71,7 @@ class MonitorState:
         self.run = RunState()
         self.judging = Judging()
         self.workers = Workers(config.worker_silent_s, config.worker_forgotten_s)
+        self.policies = ServedVersions()
         self.cells = Cells(config.ended_cell_s, config.max_cells)
         self.queues: dict[str, QueueState] = {}
         """By name, in the order of an episode's way."""
@@ -103,7 +106,7 @@ class MonitorState:
         self.cells.apply(message, now)
 
     def stored(self, record: Record, now: float) -> None:
-        """One record of JUDGED (one rubric's), CHECKPOINTS, HEARTBEATS or ADVISORIES, in the stream's order."""
+        """One record of JUDGED (one rubric's), CHECKPOINTS, SERVED, HEARTBEATS or ADVISORIES, in the stream's order."""
         message, at = record.message, record.time_s or now
         match message:
             case Judgement():
@@ -118,6 +121,9 @@ class MonitorState:
                     self.version_times.append(at)
             case Heartbeat():
                 self.workers.heard(message, stored_at=record.time_s, now=now)
+                self.policies.apply(message, self.workers.by_name[message.worker].heard_at)
+            case ServedVersion():
+                self.policies.apply(message, now, record.seq)
             case DeadLetter():
                 if record.seq not in self._resent:
                     self.letters[record.seq] = message.stream
@@ -132,6 +138,11 @@ class MonitorState:
         """Call now and then."""
         self.cells.expire(now)
         self.workers.expire(now)
+
+    def figures_of(self, worker: Worker) -> dict[str, float]:
+        """What a worker says of itself; of a policy, also the version that it serves."""
+        said = self.policies.of(worker.name)
+        return worker.metrics if said is None else worker.metrics | {"version": float(said.version)}
 
     @property
     def version(self) -> int:

@@ -46,6 +46,7 @@ class MonitorWatch:
         self._sources = (
             (subjects.judged, subjects.judgements_by(config.bus_config.trained_rubric)),
             (subjects.checkpoints, subjects.everything("checkpoint")),
+            (subjects.served, subjects.everything("served")),
             (subjects.heartbeats, subjects.everything("heartbeat")),
             (subjects.advisories, subjects.everything("dead")),
             (subjects.advisories, subjects.everything("resent")),

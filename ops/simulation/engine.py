@@ -10,6 +10,7 @@ from agents.action_space import GRID
 from agents.engine import Generation, GenerationRequest
 from agents.rendering import render_action
 from ops.simulation.draws import generator, spread
+from schemas.errors import CheckpointCorrupt
 from schemas.ids import PolicyVersion
 from schemas.messages import Action, ActionKind, VersionSpan
 from schemas.simulation_config import SimulationConfig
@@ -23,8 +24,10 @@ class SimulatedEngine:
 
     takes_weights = True
 
-    def __init__(self, config: SimulationConfig) -> None:
+    def __init__(self, config: SimulationConfig, broken: Path | None = None) -> None:
+        """`broken`: while this file is there, no version can be loaded."""
         self._config = config
+        self._broken = broken
         self._version = PolicyVersion(0)
 
     @property
@@ -55,4 +58,6 @@ class SimulatedEngine:
         )
 
     async def load(self, folder: Path, version: PolicyVersion) -> None:
+        if self._broken is not None and self._broken.exists():
+            raise CheckpointCorrupt(f"{folder.name} does not match its hash, as long as {self._broken} is there")
         self._version = version

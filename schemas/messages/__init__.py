@@ -24,7 +24,7 @@ from schemas.messages.step import (
 )
 from schemas.messages.structs import Message, RecordRef, Struct
 from schemas.messages.task import Check, CheckKind, CheckMatch, Fact, Split, Task
-from schemas.messages.version import Checkpoint, FileHash, WeightChunk
+from schemas.messages.version import Checkpoint, FileHash, ServedVersion, Standing, WeightChunk
 from schemas.messages.worker import Heartbeat, Role
 
 __all__ = [
@@ -56,10 +56,12 @@ __all__ = [
     "RecordRef",
     "RewardPart",
     "Role",
+    "ServedVersion",
     "SiteBlock",
     "Split",
     "StageUsage",
     "StageVerdict",
+    "Standing",
     "StepPhase",
     "StepRequest",
     "StepWake",
@@ -86,6 +88,7 @@ AnyMessage = (
     | SiteBlock
     | Checkpoint
     | WeightChunk
+    | ServedVersion
     | Heartbeat
     | EpisodeCancel
     | DeadLetter

@@ -63,7 +63,7 @@ class Task(Message, frozen=True, tag="task/1"):
     index: int
     """Position in the feeder's schedule of this split, from 0; the feeder resumes behind the highest."""
     policy_version: PolicyVersion
-    """Version that was newest when the episode was admitted."""
+    """Version that admission counted from: the oldest that policies served; where none did, the newest announced."""
     instruction: str
     website: str
     """Where the episode starts: a URL, or `suite:page?query` for a page that the browser worker serves itself."""

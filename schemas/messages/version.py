@@ -1,8 +1,10 @@
-"""Weights that policies may load, and their bytes."""
+"""Weights that policies may load, their bytes, and who serves what."""
+
+import enum
 
 import msgspec
 
-from schemas.ids import PolicyVersion, RunName
+from schemas.ids import PolicyVersion, RunName, WorkerId
 from schemas.messages.structs import Message, Struct
 
 
@@ -47,3 +49,34 @@ class WeightChunk(Message, frozen=True, tag="weights/1"):
     data: bytes
     sha256: str
     """Of `data`."""
+
+
+class Standing(enum.Enum):
+    """How a policy worker stands to the versions that are announced."""
+
+    SERVING = "serving"
+    """It answers, and loads what is announced."""
+    UNABLE = "unable"
+    """It cannot load the newest one, and tries again: nobody waits for it as long as others serve."""
+    AWAY = "away"
+    """It answers nothing: it is starting, or has left."""
+
+
+class ServedVersion(Message, frozen=True, tag="served/1"):
+    """What a policy worker samples from: its word until its next one, however long that takes. Admission counts it.
+
+    It is written before the worker answers anything, after each version that it has loaded, and when it cannot load one.
+    """
+
+    worker: WorkerId
+    standing: Standing
+    version: PolicyVersion
+    """Answers that are begun from now on are sampled by it, or by a newer one. Of no meaning for one that is away."""
+    at: float
+    """Unix seconds."""
+    announced_seq: int = 0
+    """Sequence on CHECKPOINTS of the newest announcement that it has looked at."""
+    wanted: PolicyVersion | None = None
+    """The version that it cannot load."""
+    reason: str = ""
+    """Why it cannot."""

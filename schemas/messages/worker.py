@@ -25,7 +25,7 @@ class Heartbeat(Message, frozen=True, tag="heartbeat/1"):
     role: Role
     worker: WorkerId
     state: str
-    """One word for a person: starting, waiting, working, loading, training, draining."""
+    """One word for a person: starting, waiting, working, loading, behind, training, draining."""
     at: float
     """Unix seconds."""
     metrics: dict[str, float] = msgspec.field(default_factory=dict)

@@ -12,6 +12,7 @@ import pytest
 from agents.starting_weights import starting_weights
 from agents.weight_sources import WeightSources
 from agents.weights import AnnouncedWeights
+from bus.companions import companions
 from bus.ports import Bus
 from bus.weight_chunks import chunk_of, put
 from schemas.errors import BusUnavailable, CheckpointCorrupt, WeightsUnavailable
@@ -254,9 +255,11 @@ class Served:
 
     def __init__(self) -> None:
         self.loaded: list[tuple[int, dict[str, bytes]]] = []
+        self.has_loaded = anyio.Event()
 
     async def load(self, folder: Path, version: PolicyVersion) -> None:
         self.loaded.append((version, read(folder)))
+        self.has_loaded.set()
 
 
 class TestServing:
@@ -277,6 +280,42 @@ class TestServing:
         shutil.rmtree(trainer.root)
         await weights.catch_up()
         assert served_by.loaded[1:] == [(2, served(version_files(2)))]
+
+    async def test_a_version_that_is_deleted_while_it_is_loaded_is_loaded_whole(
+        self, trainer: TrainerDisk, cache: Path
+    ) -> None:
+        loaded = []
+
+        async def load(folder: Path, version: PolicyVersion) -> None:
+            shutil.rmtree(trainer.root / "1")
+            loaded.append((version, read(folder)))
+
+        await Announcements(trainer.bus, SUBJECTS).announce(trainer.written(1))
+        weights = AnnouncedWeights(trainer.bus, SUBJECTS, load, PolicyVersion(0), sources(trainer.bus, cache))
+        await weights.catch_up()
+        assert loaded == [(1, served(version_files(1)))]
+        assert read(cache) == {}, "nothing is held any more"
+
+    async def test_a_version_that_is_deleted_before_it_is_loaded_makes_way_for_the_newest(
+        self, trainer: TrainerDisk, cache: Path
+    ) -> None:
+        verified = sources(trainer.bus, cache).folder
+        served_by, here = Served(), sources(trainer.bus, cache)
+
+        async def folder(checkpoint: Checkpoint) -> Path:
+            found = await verified(checkpoint)
+            if checkpoint.version == 1 and found.exists():
+                shutil.rmtree(found)
+                await Announcements(trainer.bus, SUBJECTS).announce(trainer.written(2))
+            return found
+
+        here.folder = folder  # type: ignore[method-assign]
+        weights = AnnouncedWeights(trainer.bus, SUBJECTS, served_by.load, PolicyVersion(0), here)
+        await Announcements(trainer.bus, SUBJECTS).announce(trainer.written(1))
+        async with companions(weights.follow):
+            with anyio.fail_after(20):
+                await served_by.has_loaded.wait()
+        assert served_by.loaded == [(2, served(version_files(2)))]
 
     @pytest.mark.parametrize("same", [True, False])
     async def test_a_base_model_of_this_machine_is_compared(

@@ -28,6 +28,7 @@ _PORTS = {
         "room",
         "evidence",
         "blocklist",
+        "served",
         "backlog",
         "side_by_side",
         "weight_chunks",

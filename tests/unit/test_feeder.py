@@ -19,7 +19,18 @@ from schemas.env_config import EnvConfig
 from schemas.errors import ConfigurationError
 from schemas.feeder_config import FeederConfig
 from schemas.ids import PolicyVersion, TaskId, WorkerId
-from schemas.messages import Checkpoint, EpisodeCancel, Heartbeat, Outcome, Role, Split, Task, Trajectory
+from schemas.messages import (
+    Checkpoint,
+    EpisodeCancel,
+    Heartbeat,
+    Outcome,
+    Role,
+    ServedVersion,
+    Split,
+    Standing,
+    Task,
+    Trajectory,
+)
 from schemas.objective_config import ObjectiveConfig
 from tests.builders import RUBRIC, RUN, WORKER
 from tests.trainer_world import SUBJECTS, judge
@@ -137,7 +148,9 @@ class World:
         await self.serve(version)
 
     async def serve(self, version: int) -> None:
-        beat = Heartbeat(role=Role.POLICY, worker=POLICY, state="working", at=0.0, metrics={"version": float(version)})
+        said = ServedVersion(worker=POLICY, standing=Standing.SERVING, version=PolicyVersion(version), at=0.0)
+        await self.bus.append(SUBJECTS.served, SUBJECTS.served_by(POLICY), said)
+        beat = Heartbeat(role=Role.POLICY, worker=POLICY, state="working", at=0.0)
         await self.bus.tell(SUBJECTS.heartbeat(Role.POLICY, POLICY), beat)
 
     def count(self, split: Split) -> int:

@@ -117,6 +117,7 @@ def test_subjects_are_those_that_the_code_makes() -> None:
         NAMES.weights("00" * 32, 0, 10),
         NAMES.heartbeat(Role.JUDGE, worker),
         NAMES.cancel,
+        NAMES.served_by(worker),
         NAMES.position("mine"),
         NAMES.dead(NAMES.tasks),
         NAMES.resent(4),

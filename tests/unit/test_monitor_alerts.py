@@ -16,7 +16,7 @@ from ops.monitor.alerts.rules import conditions
 from ops.monitor.queues import QueueState
 from ops.monitor.state import Disk, MonitorState
 from schemas.config import Config
-from schemas.ids import WorkerId
+from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import (
     AnyMessage,
     DeadLetter,
@@ -24,6 +24,8 @@ from schemas.messages import (
     Heartbeat,
     LetterResent,
     Role,
+    ServedVersion,
+    Standing,
     Verdict,
 )
 from tests.builders import checkpoint, judgement, task, trajectory
@@ -245,6 +247,50 @@ def test_a_feeder_that_waits_at_the_staleness_bound() -> None:
     assert not found(of, "staleness_bound")
 
 
+def serves(of: MonitorState, worker: str, standing: Standing, number: int, *, wanted: int | None = None) -> None:
+    """A policy that is heard, and says so."""
+    of.stored(Record("s", "x", 1, Heartbeat(role=Role.POLICY, worker=WorkerId(worker), state="working", at=NOW), NOW), NOW)
+    said = ServedVersion(
+        worker=WorkerId(worker),
+        standing=standing,
+        version=PolicyVersion(number),
+        at=NOW,
+        wanted=None if wanted is None else PolicyVersion(wanted),
+        reason="model.safetensors does not match its hash" if wanted is not None else "",
+    )
+    stored(of, said)
+
+
+@pytest.mark.parametrize(("others", "severity"), [(Standing.SERVING, Severity.WARNING), (Standing.UNABLE, Severity.CRITICAL)])
+def test_a_policy_that_cannot_load_a_version_is_named_with_its_reason(others: Standing, severity: Severity) -> None:
+    of = state()
+    serves(of, "policy-1", Standing.UNABLE, 3, wanted=5)
+    serves(of, "policy-2", others, 4, wanted=5 if others is Standing.UNABLE else None)
+    first = found(of, "policy_behind")[0]
+    assert (first.key.subject, first.severity) == ("policy-1", severity)
+    assert first.sentence == ("policy-1 cannot load version 5 and serves 3: model.safetensors does not match its hash")
+
+
+@pytest.mark.parametrize("standing", [Standing.SERVING, Standing.AWAY])
+def test_a_policy_that_follows_or_has_left_is_no_alert(standing: Standing) -> None:
+    of = state()
+    serves(of, "policy-1", standing, 3)
+    assert not found(of, "policy_behind")
+
+
+def test_a_feeder_that_waits_for_policies_does_not_blame_training() -> None:
+    of = state()
+    beat(of, Role.FEEDER)
+    version(of, 4, at=NOW)
+    serves(of, "policy-1", Standing.UNABLE, 3, wanted=4)
+    (condition,) = found(of, "staleness_bound")
+    assert condition.sentence == "nothing is played: version 4 is announced, and policies still serve 3"
+    assert "training" not in condition.remedy
+    serves(of, "policy-1", Standing.SERVING, 4)
+    (condition,) = found(of, "staleness_bound")
+    assert "training is the bottleneck" in condition.remedy
+
+
 # quality --------------------------------------------------------------------------------------------------------------
 
 
@@ -411,5 +457,5 @@ KINDS = sorted(
 def test_every_kind_of_alert_has_a_section_that_its_link_leads_to() -> None:
     page = (ROOT / "docs" / "operations.md").read_text()
     sections = {heading.replace(" ", "-") for heading in re.findall(r"^## (.+)$", page, re.MULTILINE)}
-    assert len(KINDS) == 20
+    assert len(KINDS) == 21
     assert {condition(kind).page.partition("#")[2] for kind in KINDS} == sections

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from agents.engine import Generation, GenerationRequest
+from agents.weight_sources import WeightSources
 from agents.worker import PolicyWorker
 from bus import chain
 from bus.chain import EpisodeChain
@@ -109,6 +110,7 @@ def worker_of(
     seats: int = 4,
     context: ContextConfig = WINDOW,
     status: Status | None = None,
+    sources: WeightSources | None = None,
 ) -> PolicyWorker:
     return PolicyWorker(
         bus=bus,
@@ -120,7 +122,7 @@ def worker_of(
         context_config=context,
         model_config=ModelConfig(),
         engine=engine,
-        sources=local_weights(bus, SUBJECTS),
+        sources=sources or local_weights(bus, SUBJECTS),
     )
 
 

@@ -5,6 +5,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from agents.partial_file import PartialFile
@@ -14,7 +15,9 @@ from bus.weight_chunks import CHUNK_BYTES, Stretch, chunk_bytes, missing, stretc
 from schemas.bus_config import BusConfig
 from schemas.errors import CheckpointCorrupt, ConfigurationError, PolicyError, TrainerError
 from schemas.messages import FileHash
+from tests import builders
 from tests.contract.backends import SUBJECTS
+from tests.local_weights import local_weights
 from tests.weight_world import CONFIG, checkpoint_of, content, served, sha256, version_files, write
 from trainer.versions.announcements import Announcements
 from trainer.versions.weight_publishing import WeightPublisher
@@ -111,3 +114,23 @@ def test_a_hash_that_is_none_never_names_a_file(tmp_path: Path) -> None:
     with pytest.raises(CheckpointCorrupt, match="is no SHA-256"):
         WeightCache(tmp_path / "cache", 2).has(wrong)
     assert checkpoint.policy_files == checkpoint.files
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("uri", "name", "reason"),
+    [
+        ("file:///dev", "zero", "does not match its hash"),
+        ("file:///etc", "passwd", "does not match its hash"),
+        ("file:///tmp", "a\0b", "names no file"),
+        ("file://[", "model.safetensors", r"is not a file:// folder"),
+        ("https://example.org/x", "model.safetensors", r"is not a file:// folder"),
+    ],
+)
+async def test_an_address_that_cannot_be_right_is_refused_by_one_error(uri: str, name: str, reason: str) -> None:
+    """A device is never read: that would not end."""
+    bus = MemoryBus(SUBJECTS)
+    files = (FileHash(path=name, sha256="00" * 32, num_bytes=1),)
+    checkpoint = msgspec.structs.replace(builders.checkpoint(1000), uri=uri, files=files)
+    with pytest.raises(CheckpointCorrupt, match=reason):
+        await local_weights(bus, SUBJECTS).folder(checkpoint)

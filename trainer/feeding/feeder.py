@@ -17,6 +17,7 @@ from bus.blocklist import read_blocklist
 from bus.companions import companions
 from bus.ports import Bus, Lease
 from bus.presence import Status
+from bus.served import served_records
 from bus.subjects import Subjects
 from schemas.env_config import EnvConfig
 from schemas.errors import ConfigurationError
@@ -121,6 +122,7 @@ class Feeder:
             (names.trajectories, names.everything("trajectory", Split.TRAIN.value)),
             (names.judged, names.judgements_by(self._rubric)),
             (names.blocklist, names.everything("blocked")),
+            (names.served, names.everything("served")),
             (names.heartbeats, names.everything("heartbeat", Role.POLICY.value)),
         )
 
@@ -138,6 +140,8 @@ class Feeder:
 
     async def _feed(self) -> None:
         self._state.catch_up(await patiently(lambda: read_blocklist(self._bus, self._subjects)))
+        for record in await patiently(lambda: served_records(self._bus, self._subjects)):
+            self._state.apply(record.message, anyio.current_time(), record.seq)
         await self._audit()
         await self._resume()
         self._rounds = await self._evaluation_rounds()
@@ -244,7 +248,7 @@ class Feeder:
             run=self._subjects.run,
             split=split,
             env=self._env,
-            version=PolicyVersion(self._state.version),
+            version=PolicyVersion(self._state.admitting_version(anyio.current_time())),
             demonstrate=self._config.demonstrate,
         )
 

@@ -1,7 +1,7 @@
 """What the feeder knows, folded from the streams. Every message may come twice and in any order across streams.
 
 Invariant: knowing too little only ever admits too little, so a feeder may act while it is still catching up, once it has read
-the blocklist. Judgements are those of one rubric: the state takes an episode's first.
+the blocklist and what policies serve. Judgements are those of one rubric: the state takes an episode's first.
 """
 
 from collections import deque
@@ -9,13 +9,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from bus.blocklist import Blocklist
-from schemas.ids import EpisodeId, WorkerId
-from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, SiteBlock, Split, Trajectory
+from bus.served import ServedVersions
+from schemas.ids import EpisodeId
+from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, ServedVersion, SiteBlock, Split, Trajectory
 from trainer.feeding.attempts import Attempts
 from trainer.feeding.refill import Refill, Refilled
 from trainer.scores import Score, score
 
-_POLICY_SILENT_S = 15.0
 _WINDOW = 256
 
 
@@ -36,8 +36,7 @@ class FeederState:
     window: deque[Score] = field(default_factory=lambda: deque(maxlen=_WINDOW))
     """The latest training episodes with a verdict."""
     blocklist: Blocklist = field(default_factory=Blocklist)
-    policies: dict[WorkerId, tuple[int, float]] = field(default_factory=dict)
-    """Served version and time of the last heartbeat."""
+    policies: ServedVersions = field(default_factory=ServedVersions)
     attempts: Attempts = field(default_factory=Attempts)
     judged_seqs: dict[int, int] = field(default_factory=dict)
     """By version: sequence on JUDGED up to which everything was consumed for it."""
@@ -45,13 +44,13 @@ class FeederState:
     """None: nothing is admitted in place of groups without variance."""
 
     def apply(self, message: AnyMessage, now: float, seq: int = 0) -> None:
-        """Takes one message in; `now` in seconds of any steady clock, `seq` of a judgement: on JUDGED."""
+        """Takes one message in; `now` in seconds of any steady clock, `seq` of its record."""
         match message:
             case Checkpoint():
                 self.version = max(self.version, message.version)
                 self.judged_seqs[message.version] = message.judged_seq
-            case Heartbeat() if "version" in message.metrics:
-                self.policies[message.worker] = (int(message.metrics["version"]), now)
+            case ServedVersion() | Heartbeat():
+                self.policies.apply(message, now, seq)
             case Judgement():
                 self._judged(message, seq)
             case Trajectory() if self._counts(message):
@@ -67,9 +66,8 @@ class FeederState:
             self.blocklist.entries.setdefault(site, entry)
 
     def served(self, now: float) -> int | None:
-        """The oldest version that a live policy worker serves; None when none has been heard lately."""
-        live = [version for version, heard in self.policies.values() if now - heard < _POLICY_SILENT_S]
-        return min(live, default=None)
+        """The oldest version among the policies that serve (`bus.served`); None when none has been heard lately."""
+        return self.policies.counted(now)
 
     def admitting_version(self, now: float) -> int:
         """The version that admission counts from: what is played now, not what has only been announced."""

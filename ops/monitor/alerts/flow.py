@@ -1,12 +1,11 @@
-"""Alerts about the flow of a run: queues that grow, training that is late, a feeder that waits for it."""
+"""Alerts about the flow of a run: queues that grow, training that is late."""
 
 from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
 
 from ops.monitor.alerts.alert import Condition, Key
-from ops.monitor.alerts.look import Look, note, span, warning
-from ops.monitor.cells import LIVE
+from ops.monitor.alerts.look import Look, span, warning
 from schemas.messages import Role
 
 _LEAST_VERSIONS = 4
@@ -16,7 +15,6 @@ _LEAST_DELAY_S = 60.0
 def conditions(look: Look) -> Iterator[Condition]:
     yield from _growing(look)
     yield from _late_version(look)
-    yield from _waiting_feeder(look)
 
 
 def _growing(look: Look) -> Iterator[Condition]:
@@ -45,16 +43,4 @@ def _late_version(look: Look) -> Iterator[Condition]:
             Key("training_late"),
             f"no version for {span(waited_s)}; those before took {span(usual_s)} each",
             "see which role everything waits for: queues and phases say it, then its log",
-        )
-
-
-def _waiting_feeder(look: Look) -> Iterator[Condition]:
-    live = sum(count for phase, count in look.state.cells.counts().items() if phase in LIVE)
-    bound = look.config.feeder_config.staleness_bound
-    if look.trains and bound is not None and not live and look.state.workers.of(Role.FEEDER, look.now):
-        yield note(
-            Key("staleness_bound"),
-            f"nothing is played: the feeder waits for the next version (staleness bound {bound})",
-            "training is the bottleneck: give it more devices, or raise feeder_config.max_staleness",
-            after_s=look.bounds.staleness_wait_s,
         )

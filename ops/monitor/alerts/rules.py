@@ -2,13 +2,13 @@
 
 from collections.abc import Collection
 
-from ops.monitor.alerts import flow, quality, roles, server
+from ops.monitor.alerts import flow, quality, roles, server, versions
 from ops.monitor.alerts.alert import Condition, Key
 from ops.monitor.alerts.look import Look
 from ops.monitor.state import MonitorState
 from schemas.config import Config
 
-_RULES = (server.conditions, roles.conditions, flow.conditions, quality.conditions)
+_RULES = (server.conditions, roles.conditions, flow.conditions, versions.conditions, quality.conditions)
 _UNREACHABLE = Key("server_unreachable")
 
 
