@@ -6,7 +6,7 @@ late, or for an episode that has moved on costs one read.
 
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from anyio.abc import TaskGroup
 from agents.action_space import ActionSpace
 from agents.context import Round, Windows
 from agents.engine import Engine, Generation, GenerationRequest, Measured
+from agents.held_steps import HeldSteps
 from agents.histories import Histories
 from agents.parsing import parse_response
 from agents.seats import Seats, Source
@@ -34,9 +35,9 @@ from bus.subjects import Subjects
 from bus.topology import step_queue
 from schemas.bus_config import BusConfig
 from schemas.context_config import ContextConfig
-from schemas.errors import ChainConflict, MessageCorrupt, PolicyError
+from schemas.errors import BusError, ChainConflict, Disposition, MessageCorrupt, MillraceError, PolicyError
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import AnyMessage, Observation, Split, StepRequest, StepWake
+from schemas.messages import AnyMessage, Observation, Split, StepHeld, StepRequest, StepWake
 from schemas.model_config import ModelConfig
 from schemas.policy_config import PolicyConfig
 
@@ -45,6 +46,8 @@ _BACKLOG_PER_SEAT = 2
 _OWN_TRIES = 3
 _EPISODES_PER_SEAT = 8
 """Episodes remembered, a seat: between two steps of an episode its seat serves others."""
+_TELL_S = 0.5
+"""While there is no connection."""
 _log = structlog.get_logger()
 T = TypeVar("T")
 
@@ -55,6 +58,7 @@ class _Tally:
 
     num_answered: int = 0
     num_unparsed: int = 0
+    num_refused: int = 0
     num_tokens: int = 0
     load_s: float = 0.0
     num_running: int = 0
@@ -93,8 +97,8 @@ class PolicyWorker:
         self._own = Handoff[StepWake]()
         """Steps that browsers offered because their episodes are cached here. They exist nowhere else: a browser that gets no
         answer asks again."""
-        self._held: set[StepWake] = set()
-        """Offered steps that wait or are being answered: one that is offered again is in good hands."""
+        self._held = HeldSteps()
+        """One that is offered again is in good hands."""
         self._queues: dict[Source, WorkQueue] = {
             Source.TRAIN: step_queue(subjects, bus_config, Split.TRAIN),
             Source.EVAL: step_queue(subjects, bus_config, Split.EVAL),
@@ -134,7 +138,10 @@ class PolicyWorker:
                 group.start_soon(self._serve, source, queue)
 
     def _accept(self, message: AnyMessage) -> bool:
-        """Takes a step of an episode that is cached here, unless this worker is clearly overloaded or leaves."""
+        """Takes a step of an episode that is cached here, unless this worker is clearly overloaded or leaves. Asked whether it
+        has a step, it says so."""
+        if isinstance(message, StepHeld):
+            return message in self._held
         if not isinstance(message, StepWake):
             return False
         if message in self._held:
@@ -173,7 +180,11 @@ class PolicyWorker:
     async def _handle(self, delivery: Delivery) -> None:
         try:
             async with settle(self._bus, delivery, self._worker):
-                await self._answer(delivery.message)
+                if not isinstance(wake := delivery.message, StepWake):
+                    raise MessageCorrupt(f"a {type(wake).__name__} stands in the queue of step wake-ups")
+                with self._held.taken(wake):
+                    await self._tell_held(wake)
+                    await self._answer(wake)
         finally:
             self._seats.give_back()
 
@@ -184,10 +195,30 @@ class PolicyWorker:
             self._held.discard(wake)
             self._seats.give_back()
 
-    async def _answer(self, wake: AnyMessage) -> None:
+    async def _tell_held(self, wake: StepWake) -> None:
+        """Tells the slot that waits who has its step: it asks here from then on."""
+        held = StepHeld(episode=wake.episode, attempt=wake.attempt, step=wake.step, worker=self._worker)
+        # A server whose permissions are older than this message refuses it; the slot then waits for the queue's own lease.
+        with suppress(BusError), anyio.move_on_after(_TELL_S):
+            await self._bus.tell(self._subjects.held(wake.episode, wake.attempt, wake.step), held)
+
+    async def _answer(self, wake: StepWake) -> None:
+        """Answers, or says for good that nobody can: the slot that waits is told either way."""
+        try:
+            await self._generate(wake)
+        except MillraceError as error:
+            if error.disposition is not Disposition.REJECT:
+                raise
+            await self.refuse(wake, str(error))
+
+    async def refuse(self, wake: StepWake, reason: str) -> None:
+        """Ends the episode of a step that is not worth trying again, with the reason."""
+        if await chain.refuse(self._bus, self._subjects, wake, reason, self._worker) is not None:
+            self._tally.num_refused += 1
+            _log.error("step_refused", worker=self._worker, episode=wake.episode, step=wake.step, reason=reason)
+
+    async def _generate(self, wake: StepWake) -> None:
         taken_at = time.monotonic()
-        if not isinstance(wake, StepWake):
-            raise MessageCorrupt(f"a {type(wake).__name__} stands in the queue of step wake-ups")
         observation = await self._open_observation(wake)
         if observation is None:
             return
@@ -293,6 +324,7 @@ class PolicyWorker:
                 "version": float(self._engine.version),
                 "tokens_per_s": tokens_per_s,
                 "answered": float(tally.num_answered),
+                "refused": float(tally.num_refused),
                 "unparsed_share": tally.num_unparsed / max(tally.num_answered, 1),
                 "load_s": tally.load_s,
                 "answer_s": tally.answers_s / max(tally.num_answered, 1),

@@ -121,11 +121,12 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
             ),
             reads=chains,
             works=tuple(task_queue(names, config, split) for split in Split),
+            purges=(names.steps,),
             hears=(f"{run}.live.>", names.cancel),
             answers=asked(Access.BROWSER),
         ),
         Access.POLICY: Duties(
-            writes=(heartbeat(Access.POLICY), acted, names.dead(names.steps)),
+            writes=(heartbeat(Access.POLICY), acted, f"{run}.live.*.*.*.held.*", names.dead(names.steps)),
             reads=(*chains, names.weight_chunks),
             tails=(names.checkpoints,),
             works=tuple(step_queue(names, config, split) for split in Split),

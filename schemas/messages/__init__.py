@@ -16,7 +16,9 @@ from schemas.messages.step import (
     Element,
     Observation,
     Picture,
+    StepHeld,
     StepPhase,
+    StepRefusal,
     StepRequest,
     StepWake,
     TokenUsage,
@@ -60,7 +62,9 @@ __all__ = [
     "Split",
     "StageUsage",
     "StageVerdict",
+    "StepHeld",
     "StepPhase",
+    "StepRefusal",
     "StepRequest",
     "StepWake",
     "Struct",
@@ -78,7 +82,9 @@ AnyMessage = (
     | EpisodeStart
     | Observation
     | StepRequest
+    | StepRefusal
     | StepWake
+    | StepHeld
     | StepPhase
     | Trajectory
     | Judgement
