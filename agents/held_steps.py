@@ -1,4 +1,4 @@
-"""The steps that a policy worker has in hand, waiting or being answered: each once, however often it comes and by which way."""
+"""The steps that a policy worker has in hand, waiting or being answered: each once, however often it comes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

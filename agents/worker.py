@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import anyio
+import anyio.to_thread
 import structlog
 from anyio.abc import TaskGroup
 
@@ -21,7 +22,7 @@ from agents.context import Round, Windows
 from agents.engine import Engine, Generation, GenerationRequest, Measured
 from agents.held_steps import HeldSteps
 from agents.histories import Histories
-from agents.parsing import parse_response
+from agents.parsing import Parsed, parse_response
 from agents.seats import Seats, Source
 from agents.weight_sources import WeightSources
 from agents.weights import AnnouncedWeights
@@ -46,6 +47,8 @@ _BACKLOG_PER_SEAT = 2
 _OWN_TRIES = 3
 _EPISODES_PER_SEAT = 8
 """Episodes remembered, a seat: between two steps of an episode its seat serves others."""
+_LONG_TEXT = 50_000
+"""Characters of an answer that is not read on the event loop: a few milliseconds."""
 _TELL_S = 0.5
 """While there is no connection."""
 _log = structlog.get_logger()
@@ -237,7 +240,9 @@ class PolicyWorker:
         finally:
             self._tally.num_running -= 1
         pictures = windows.without(generation.num_dropped).pictures
-        step = self._step_request(observation, pictures, generation, begun_at - taken_at, time.monotonic() - begun_at)
+        generated_s = time.monotonic() - begun_at
+        parsed = await self._parsed(generation.text)
+        step = self._step_request(observation, pictures, generation, parsed, begun_at - taken_at, generated_s)
         try:
             await chain.answer(self._bus, self._subjects, wake.observation_seq, step)
         except ChainConflict:
@@ -258,15 +263,21 @@ class PolicyWorker:
             return None
         return record.message
 
+    async def _parsed(self, text: str) -> Parsed:
+        """A long text is read in a thread: whoever asks whether this worker is there does not wait for it."""
+        if len(text) < _LONG_TEXT:
+            return parse_response(text, self._space)
+        return await anyio.to_thread.run_sync(parse_response, text, self._space)
+
     def _step_request(
         self,
         observation: Observation,
         pictures: tuple[int, ...],
         generation: Generation,
+        parsed: Parsed,
         queued_s: float,
         generated_s: float,
     ) -> StepRequest:
-        parsed = parse_response(generation.text, self._space)
         return StepRequest(
             episode=observation.episode,
             attempt=observation.attempt,
