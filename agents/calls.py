@@ -10,18 +10,27 @@ from collections.abc import Callable, Mapping
 Call = Mapping[str, object]
 """Arguments of a tool call by name; `action` among them, unless the call is broken."""
 
+
+def _name(*names: str) -> str:
+    """One of these as a word of its own. It begins with plain letters, so that the search skips everything else."""
+    return "(" + "|".join(rf"{name}(?<!\w{name})" for name in names) + ")"
+
+
+# A model says what it likes, so every repetition is possessive, or ends at the next thing that it looks for: no character is
+# looked at again and again.
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
-_NUMBER = r"[+-]?\d+(?:\.\d+)?"
-_FIELD = r"""(?<!\w)["']?%s["']?\s*[:=]\s*"""
-_LOOSE_NAME = re.compile(_FIELD % "action" + r"""["']?([A-Za-z_]+)""")
+_NUMBER = r"[+-]?+\d++(?:\.\d++)?+"
+_IS = r"""["']?+\s*+[:=]\s*+"""
+_LOOSE_NAME = re.compile(_name("action") + _IS + r"""["']?+([A-Za-z_]++)""")
 _LOOSE_POINT = re.compile(
-    _FIELD % r"((?:start_|end_)?coordinate)s?" + rf"[\[(]?\s*({_NUMBER}(?:\s*,\s*{_NUMBER})*)"
+    _name("start_coordinate", "end_coordinate", "coordinate") + "s?+" + _IS
+    + rf"[\[(]?+\s*+({_NUMBER}(?:\s*+,\s*+{_NUMBER})*+)"
 )  # fmt: skip
-_LOOSE_KEYS = re.compile(_FIELD % "(keys)" + r"[\[(]([^\])]*)")
-_LOOSE_KEY = re.compile(r"""[^\s,"'{}]+""")
+_LOOSE_KEYS = re.compile(_name("keys") + _IS + r"[\[(]([^\])]*+)")
+_LOOSE_KEY = re.compile(r"""[^\s,"'{}]++""")
 _LOOSE_TEXT = re.compile(
-    _FIELD % r"(text|url|direction|time|(?:end_)?element_id|pixels|keys|tab|num_lines|enter)"
-    + r"""(?:"((?:[^"\\]|\\.)*)"?|'([^']*)'?|([^\s,}\]]+))"""
+    _name("text", "url", "direction", "time", "end_element_id", "element_id", "pixels", "keys", "tab", "num_lines", "enter")
+    + _IS + r"""(?:"((?:[^"\\]|\\.)*+)"?+|'([^']*+)'?+|([^\s,}\]]++))"""
 )  # fmt: skip
 
 
@@ -62,7 +71,7 @@ def _loose(body: str) -> Call:
     """Fields of a call whose JSON is broken: unquoted, cut off, wrongly bracketed."""
     found: dict[str, object] = {}
     if name := _LOOSE_NAME.search(body):
-        found["action"] = name[1]
+        found["action"] = name[2]
     for field, numbers in _LOOSE_POINT.findall(body):
         found.setdefault(field, numbers)
     for field, keys in _LOOSE_KEYS.findall(body):

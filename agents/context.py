@@ -10,7 +10,6 @@
 A pure function of chain and configuration, so that any worker that reads the same chain builds the same prompt.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -28,7 +27,7 @@ _MAX_LINE = 160
 _MAX_URL = 200
 _MAX_ERROR = 300
 _MAX_CHANGES = 6
-_THOUGHT_BLOCK = re.compile(r"\A(?:(?!<think>).)*?</think>|<think>.*?(?:</think>|\Z)", re.DOTALL)
+_OPENING, _CLOSING = "<think>", "</think>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,9 @@ def build_window(
 
 def without_thinking(response: str) -> str:
     """Removes `<think>` blocks, also one whose opening tag stood in the prompt, or one that was never closed."""
-    return _THOUGHT_BLOCK.sub("", response).strip()
+    head, closed, rest = response.partition(_CLOSING)
+    said, *blocks = (rest if closed and _OPENING not in head else response).split(_OPENING)
+    return "".join((said, *(block.partition(_CLOSING)[2] for block in blocks))).strip()
 
 
 def _opening(task: Task, older: Sequence[Round], following: Sequence[Observation]) -> str:

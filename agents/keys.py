@@ -8,8 +8,8 @@ _MODIFIERS = frozenset(
     {"control", "ctrl", "lctrl", "rctrl", "alt", "option", "opt", "altgr", "altgraph", "shift", "meta", "cmd", "command"}
     | {"super", "win", "windows", "controlormeta"}
 )
-_SPACED_PLUS = re.compile(r"(?<=\w)\s*\+\s*(?=\S)")
-_TWO_WORDS = re.compile(r"\b(page|arrow|caps|num|scroll|print|context)\s+(?=\w)", re.IGNORECASE)
+_SPACED_PLUS = re.compile(r"(?<=\w)\s*+\+\s*+(?=\S)")
+_TWO_WORDS = re.compile(r"\b(page|arrow|caps|num|scroll|print|context)\s++(?=\w)", re.IGNORECASE)
 
 
 def chords(written: str | Sequence[str]) -> tuple[str, ...]:

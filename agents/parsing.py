@@ -14,7 +14,7 @@ from schemas.text import valid
 _MAX_THOUGHT = 300
 _FALLBACK = Action(kind=ActionKind.WAIT, seconds=2.0)
 _STANDARD = ActionSpace()
-_ACTION_LINE = re.compile(r"^\s*Action:[ \t]*(\S.*?)\s*$", re.MULTILINE)
+_ACTION_LINE = re.compile(r"^[^\S\n]*+Action:[ \t]*+(\S.*+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Parsed:
 
 def parse_response(response: str, space: ActionSpace = _STANDARD) -> Parsed:
     """Reads the first tool call of a response that says something the space offers; anything before the end of a `<think>`
-    block is left out. Never raises."""
+    block is left out. Never raises. Time is linear in the response, whatever it says."""
     said = response.rpartition("</think>")[2]
     thought = _thought(said)
     for call in calls(said):
@@ -41,7 +41,7 @@ def parse_response(response: str, space: ActionSpace = _STANDARD) -> Parsed:
 def _thought(said: str) -> str:
     before_call = said.partition("<tool_call>")[0]
     lines = _ACTION_LINE.findall(before_call)
-    return valid(str(lines[-1]), _MAX_THOUGHT) if lines else ""
+    return valid(str(lines[-1]).rstrip(), _MAX_THOUGHT) if lines else ""
 
 
 def _action(call: Call, space: ActionSpace) -> Action | None:

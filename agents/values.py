@@ -7,8 +7,8 @@ from agents.action_space import GRID
 from agents.keys import chords
 from schemas.text import valid
 
-_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
-_BRACKETED = re.compile(r"[\[(#]\s*(\d{1,6})\s*[\])]?")
+_NUMBER = re.compile(r"[+-]?+\d++(?:\.\d++)?+")
+_BRACKETED = re.compile(r"[\[(#]\s*+(\d{1,6}+)\s*+[\])]?+")
 _DIRECTIONS = ("up", "down", "left", "right")
 _FALSE = ("false", "no", "0")
 _MAX_WAIT_S = 60.0

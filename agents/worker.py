@@ -6,13 +6,14 @@ late, or for an episode that has moved on costs one read.
 
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import anyio
+import anyio.to_thread
 import structlog
 from anyio.abc import TaskGroup
 
@@ -21,8 +22,9 @@ from agents.context import Round, Windows
 from agents.duty import Duty
 from agents.engine import Engine, Generation, GenerationRequest, Measured
 from agents.following import Following
+from agents.held_steps import HeldSteps
 from agents.histories import Histories
-from agents.parsing import parse_response
+from agents.parsing import Parsed, parse_response
 from agents.seats import Seats, Source
 from agents.serving import Serving
 from agents.weight_sources import WeightSources
@@ -37,9 +39,9 @@ from bus.subjects import Subjects
 from bus.topology import step_queue
 from schemas.bus_config import BusConfig
 from schemas.context_config import ContextConfig
-from schemas.errors import ChainConflict, MessageCorrupt, PolicyError
+from schemas.errors import BusError, ChainConflict, Disposition, MessageCorrupt, MillraceError, PolicyError
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import AnyMessage, Observation, Split, StepRequest, StepWake
+from schemas.messages import AnyMessage, Observation, Split, StepHeld, StepRequest, StepWake
 from schemas.model_config import ModelConfig
 from schemas.policy_config import PolicyConfig
 from schemas.text import valid
@@ -49,6 +51,10 @@ _BACKLOG_PER_SEAT = 2
 _OWN_TRIES = 3
 _EPISODES_PER_SEAT = 8
 """Episodes remembered, a seat: between two steps of an episode its seat serves others."""
+_LONG_TEXT = 50_000
+"""Characters of an answer that is not read on the event loop: a few milliseconds."""
+_TELL_S = 0.5
+"""While there is no connection."""
 _log = structlog.get_logger()
 T = TypeVar("T")
 
@@ -59,6 +65,7 @@ class _Tally:
 
     num_answered: int = 0
     num_unparsed: int = 0
+    num_refused: int = 0
     num_tokens: int = 0
     load_s: float = 0.0
     num_running: int = 0
@@ -97,8 +104,8 @@ class PolicyWorker:
         self._own = Handoff[StepWake]()
         """Steps that browsers offered because their episodes are cached here. They exist nowhere else: a browser that gets no
         answer asks again."""
-        self._held: set[StepWake] = set()
-        """Offered steps that wait or are being answered: one that is offered again is in good hands."""
+        self._held = HeldSteps()
+        """One that is offered again is in good hands."""
         self._queues: dict[Source, WorkQueue] = {
             Source.TRAIN: step_queue(subjects, bus_config, Split.TRAIN),
             Source.EVAL: step_queue(subjects, bus_config, Split.EVAL),
@@ -145,7 +152,10 @@ class PolicyWorker:
                 group.start_soon(self._serve, source, queue)
 
     def _accept(self, message: AnyMessage) -> bool:
-        """Takes a step of an episode that is cached here, unless this worker is clearly overloaded, leaves or is behind."""
+        """Takes a step of an episode that is cached here, unless this worker is clearly overloaded, leaves or is behind. Asked
+        whether it has a step, it says so."""
+        if isinstance(message, StepHeld):
+            return message in self._held
         if not isinstance(message, StepWake):
             return False
         if message in self._held:
@@ -191,7 +201,11 @@ class PolicyWorker:
     async def _handle(self, delivery: Delivery) -> None:
         try:
             async with settle(self._bus, delivery, self._worker):
-                await self._answer(delivery.message)
+                if not isinstance(wake := delivery.message, StepWake):
+                    raise MessageCorrupt(f"a {type(wake).__name__} stands in the queue of step wake-ups")
+                with self._held.taken(wake):
+                    await self._tell_held(wake)
+                    await self._answer(wake)
         finally:
             self._seats.give_back()
 
@@ -202,10 +216,30 @@ class PolicyWorker:
             self._held.discard(wake)
             self._seats.give_back()
 
-    async def _answer(self, wake: AnyMessage) -> None:
+    async def _tell_held(self, wake: StepWake) -> None:
+        """Tells the slot that waits who has its step: it asks here from then on."""
+        held = StepHeld(episode=wake.episode, attempt=wake.attempt, step=wake.step, worker=self._worker)
+        # A server whose permissions are older than this message refuses it; the slot then waits for the queue's own lease.
+        with suppress(BusError), anyio.move_on_after(_TELL_S):
+            await self._bus.tell(self._subjects.held(wake.episode, wake.attempt, wake.step), held)
+
+    async def _answer(self, wake: StepWake) -> None:
+        """Answers, or says for good that nobody can: the slot that waits is told either way."""
+        try:
+            await self._generate(wake)
+        except MillraceError as error:
+            if error.disposition is not Disposition.REJECT:
+                raise
+            await self.refuse(wake, str(error))
+
+    async def refuse(self, wake: StepWake, reason: str) -> None:
+        """Ends the episode of a step that is not worth trying again, with the reason."""
+        if await chain.refuse(self._bus, self._subjects, wake, reason, self._worker) is not None:
+            self._tally.num_refused += 1
+            _log.error("step_refused", worker=self._worker, episode=wake.episode, step=wake.step, reason=reason)
+
+    async def _generate(self, wake: StepWake) -> None:
         taken_at = time.monotonic()
-        if not isinstance(wake, StepWake):
-            raise MessageCorrupt(f"a {type(wake).__name__} stands in the queue of step wake-ups")
         observation = await self._open_observation(wake)
         if observation is None:
             return
@@ -224,7 +258,10 @@ class PolicyWorker:
         finally:
             self._tally.num_running -= 1
         pictures = windows.without(generation.num_dropped).pictures
-        step = self._step_request(observation, pictures, generation, begun_at - taken_at, time.monotonic() - begun_at)
+        generated_s = time.monotonic() - begun_at
+        response = valid(generation.text)
+        parsed = await self._parsed(response)
+        step = self._step_request(observation, pictures, generation, response, parsed, begun_at - taken_at, generated_s)
         try:
             await chain.answer(self._bus, self._subjects, wake.observation_seq, step)
         except ChainConflict:
@@ -245,16 +282,22 @@ class PolicyWorker:
             return None
         return record.message
 
+    async def _parsed(self, text: str) -> Parsed:
+        """A long text is read in a thread: whoever asks whether this worker is there does not wait for it."""
+        if len(text) < _LONG_TEXT:
+            return parse_response(text, self._space)
+        return await anyio.to_thread.run_sync(parse_response, text, self._space)
+
     def _step_request(
         self,
         observation: Observation,
         pictures: tuple[int, ...],
         generation: Generation,
+        response: str,
+        parsed: Parsed,
         queued_s: float,
         generated_s: float,
     ) -> StepRequest:
-        response = valid(generation.text)
-        parsed = parse_response(response, self._space)
         return StepRequest(
             episode=observation.episode,
             attempt=observation.attempt,
@@ -320,6 +363,7 @@ class PolicyWorker:
             self._status.metrics = {
                 "tokens_per_s": tokens_per_s,
                 "answered": float(tally.num_answered),
+                "refused": float(tally.num_refused),
                 "unparsed_share": tally.num_unparsed / max(tally.num_answered, 1),
                 "load_s": tally.load_s,
                 "answer_s": tally.answers_s / max(tally.num_answered, 1),

@@ -9,7 +9,7 @@ episode ends within its step limit and its time.
 from dataclasses import dataclass, replace
 
 from browser_workers.browser import PageState, Performed, View
-from schemas.messages import Action, ActionEffect, ActionKind, Outcome, Picture, Split, StepRequest, Task
+from schemas.messages import Action, ActionEffect, ActionKind, Outcome, Picture, Split, StepRefusal, StepRequest, Task
 
 _BLANK_RETRIES_S = (0.1, 0.3, 1.0)
 """Pauses before a blank page is looked at again."""
@@ -109,6 +109,12 @@ class Episode:
         if step.action.kind is ActionKind.ANSWER:
             return Finish(Outcome.ANSWERED, answer=step.action.text, reward=self._reward)
         return Act(step.action)
+
+    def refused(self, refusal: StepRefusal) -> Decision:
+        """No policy can answer: there is nothing to wait for."""
+        return Finish(
+            Outcome.FAILED, reward=self._reward, error=f"the policy cannot answer step {refusal.step}: {refusal.reason}"
+        )
 
     def acted(self, performed: Performed, state: PageState, *, now: float) -> Decision:
         self._performed = performed

@@ -23,7 +23,18 @@ from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from schemas.errors import BrowserError, ChainConflict, MessageTooLarge
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import Action, CheckKind, FinalState, Observation, Outcome, StepRequest, Task, Timings, Trajectory
+from schemas.messages import (
+    Action,
+    CheckKind,
+    FinalState,
+    Observation,
+    Outcome,
+    StepRefusal,
+    StepRequest,
+    Task,
+    Timings,
+    Trajectory,
+)
 from schemas.text import valid
 
 
@@ -170,12 +181,14 @@ class Play:
             ChainConflict: it was something else that was appended.
         """
         newest = await chains.last_behind(self._bus, self._subjects, self._task.episode, self._chain.last_seq)
-        message = newest.message
-        if not isinstance(message, StepRequest) or message.attempt != self._chain.attempt:
+        if not chains.is_answer(newest.message, self._chain.attempt):
             raise ChainConflict(f"{self._task.episode} went on without this worker")
-        self._note_answer(newest, message)
+        self._note_answer(newest, newest.message)
 
-    def _note_answer(self, record: Record, step: StepRequest) -> None:
+    def _note_answer(self, record: Record, step: StepRequest | StepRefusal) -> None:
+        if isinstance(step, StepRefusal):
+            self._chain.refused(record.seq)
+            return
         self._chain.answered(record.seq)
         self._asking.policy = step.worker or None
         self._versions.append(min((span.version for span in step.versions), default=self._task.policy_version))
@@ -262,6 +275,8 @@ class Play:
         if patience.cancelled_caught:
             return self._episode.timed_out()
         self._note_answer(record, step)
+        if isinstance(step, StepRefusal):
+            return self._episode.refused(step)
         self._on_step()
         await self._phases.tell("acting", ask.step, self._asking.policy)
         return self._episode.answered(step)

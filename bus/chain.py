@@ -2,6 +2,8 @@
 
     task -> start -> obs 0 -> act 0 -> obs 1 -> act 1 -> ... -> done
 
+An observation that no policy can answer is followed by a refusal in the place of its act, and that by the end.
+
 All appends of one episode are compare-and-set on the last sequence under the episode's prefix. So a new owner that appends
 `start` fences a stalled one, the first answer to an observation wins, and a chain ends in exactly one `done`, whoever died
 meanwhile. So too there is one record at most under each (episode, attempt, kind, step), which therefore names it for good:
@@ -14,6 +16,7 @@ Only a refused append says that there is more.
 import secrets
 from collections.abc import Sequence
 from functools import partial
+from typing import TypeGuard
 
 from bus.ports import Bus, Expect, Record
 from bus.retry import Backoff
@@ -22,11 +25,24 @@ from bus.subjects import Subjects
 from bus.trying import Tries, look
 from schemas.errors import BusUnavailable, ChainConflict
 from schemas.ids import EpisodeId, WorkerId
-from schemas.messages import EpisodeStart, Observation, Outcome, RecordRef, StepRequest, Task, Trajectory
+from schemas.messages import (
+    AnyMessage,
+    EpisodeStart,
+    Observation,
+    Outcome,
+    RecordRef,
+    StepRefusal,
+    StepRequest,
+    StepWake,
+    Task,
+    Trajectory,
+)
 
 _LOOKS_AT_NAMED = 3
 """A record that is named may have aged out as well, with thousands of others: less is spent on each."""
 _CANCELLED_AGAIN = Backoff(0.1, 1.0)
+_MAX_REASON = 2_000
+"""Characters: a refusal always fits into a message."""
 
 
 async def admit(bus: Bus, subjects: Subjects, task: Task) -> int | None:
@@ -56,6 +72,26 @@ async def answer(bus: Bus, subjects: Subjects, observation_seq: int, step: StepR
         step,
         expect=Expect(subjects.chain(step.episode), observation_seq),
     )
+
+
+async def refuse(bus: Bus, subjects: Subjects, wake: StepWake, reason: str, worker: WorkerId) -> int | None:
+    """Ends the episode that waits for an answer which nobody can give: its browser is told at once, and ends it with `reason`.
+
+    Returns the refusal's sequence; None when the observation was answered, or its episode went on, before.
+    """
+    refusal = StepRefusal(
+        episode=wake.episode, attempt=wake.attempt, step=wake.step, reason=reason[:_MAX_REASON], worker=worker
+    )
+    try:
+        return await append_when_room(
+            bus,
+            _stream(subjects, wake.episode),
+            subjects.chain_record(wake.episode, wake.attempt, "act", wake.step),
+            refusal,
+            expect=Expect(subjects.chain(wake.episode), wake.observation_seq),
+        )
+    except ChainConflict:
+        return None
 
 
 async def read(bus: Bus, subjects: Subjects, ref: RecordRef) -> Record | None:
@@ -159,9 +195,22 @@ class EpisodeChain:
         self.num_steps += 1
         self.last_seq = seq
 
-    async def pending_answer(self, step: int) -> Record | None:
-        """The answer to the latest observation, read from the log: the fallback when the live one was missed."""
-        return await self._bus.last(self._stream, self._subjects.chain_record(self.task.episode, self.attempt, "act", step))
+    def refused(self, seq: int) -> None:
+        """Notes the sequence of the policy's refusal, behind which only the end comes."""
+        self.last_seq = seq
+
+    async def pending_answer(self) -> Record | None:
+        """The answer or refusal behind the latest observation, read from the log: for when the live one was missed.
+
+        Raises:
+            ChainConflict: somebody else went on with the episode, or ended it.
+        """
+        newest = await last(self._bus, self._subjects, self.task.episode)
+        if newest is None or newest.seq <= self.last_seq:
+            return None
+        if not is_answer(newest.message, self.attempt):
+            raise ChainConflict(f"{self.task.episode} went on without this worker")
+        return newest
 
     async def finish(self, trajectory: Trajectory) -> None:
         """Ends the chain. Raises `ChainConflict` when the episode has a new owner or has ended."""
@@ -179,9 +228,14 @@ class EpisodeChain:
         self.last_seq = await append_when_room(self._bus, self._stream, subject, message, expect=expect)
 
 
+def is_answer(message: AnyMessage, attempt: int) -> TypeGuard[StepRequest | StepRefusal]:
+    """Whether it is what a policy said in this attempt."""
+    return isinstance(message, StepRequest | StepRefusal) and message.attempt == attempt
+
+
 def _attempt_of(record: Record | None) -> int:
     match record.message if record else None:
-        case EpisodeStart() | Observation() | StepRequest() as message:
+        case EpisodeStart() | Observation() | StepRequest() | StepRefusal() as message:
             return message.attempt
         case _:
             return 0

@@ -123,11 +123,12 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
             ),
             reads=chains,
             works=tuple(task_queue(names, config, split) for split in Split),
+            purges=(names.steps,),
             hears=(f"{run}.live.>", names.cancel),
             answers=asked(Access.BROWSER),
         ),
         Access.POLICY: Duties(
-            writes=(heartbeat(Access.POLICY), f"{run}.served.*", acted, names.dead(names.steps)),
+            writes=(heartbeat(Access.POLICY), f"{run}.served.*", acted, f"{run}.live.*.*.*.held.*", names.dead(names.steps)),
             reads=(*chains, names.weight_chunks),
             tails=(names.checkpoints, names.served, names.heartbeats),
             works=tuple(step_queue(names, config, split) for split in Split),

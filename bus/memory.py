@@ -10,7 +10,18 @@ import structlog
 from bus.codec import decode, encode, record_of
 from bus.handoff import Handoff
 from bus.memory_stream import Consumer, MemoryInbox, MemoryTail, Stream, republished
-from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, StoredBytes, StoreStanding, StreamStanding, WorkQueue
+from bus.ports import (
+    Expect,
+    Inbox,
+    Lease,
+    Offered,
+    QueueDepth,
+    Record,
+    StoredBytes,
+    StoreStanding,
+    StreamStanding,
+    WorkQueue,
+)
 from bus.subjects import Subjects, matches
 from bus.topology import shared_queues, streams
 from schemas.bus_config import BusConfig
@@ -163,10 +174,15 @@ class MemoryBus:
                 self.store(name, subject, data)
         self._publish(subject, data, None)
 
-    async def offer(self, subject: str, message: AnyMessage, *, timeout_s: float) -> bool:
+    async def offer(self, subject: str, message: AnyMessage, *, timeout_s: float) -> Offered:
         await anyio.lowlevel.checkpoint()
         accept = next((accept for accept, wanted in self._offerees.items() if matches(wanted, subject)), None)
-        return accept is not None and accept(message)
+        if accept is None and any(matches(wanted, subject) for wanted in self._listeners.values()):
+            await anyio.sleep(timeout_s)
+            return Offered.SILENT
+        if accept is None:
+            return Offered.ABSENT
+        return Offered.TAKEN if accept(message) else Offered.DECLINED
 
     @asynccontextmanager
     async def offers(self, subject_filter: str, accept: Callable[[AnyMessage], bool]) -> AsyncIterator[None]:

@@ -12,6 +12,7 @@ And one to ask: `offer` puts a message before one worker, who takes it (`offers`
 Workers create nothing: streams and queues exist, made by an administrator's step, or are waited for.
 """
 
+import enum
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -153,6 +154,20 @@ class StoreStanding:
     max_bytes: int
 
 
+class Offered(enum.Enum):
+    """What became of an offer. Only one that was taken is true."""
+
+    TAKEN = "taken"
+    DECLINED = "declined"
+    ABSENT = "absent"
+    """Nobody is there: the server says so at once."""
+    SILENT = "silent"
+    """No answer in time; it may have been taken all the same."""
+
+    def __bool__(self) -> bool:
+        return self is Offered.TAKEN
+
+
 class Lease(Protocol):
     """Held while the context is open and the server is heard; `lost` is set when it may have passed to somebody else."""
 
@@ -246,9 +261,8 @@ class Bus(Protocol):
         """Publishes without storage or confirmation."""
         ...
 
-    async def offer(self, subject: str, message: AnyMessage, *, timeout_s: float) -> bool:
-        """Whether somebody there took the message. False at once when nobody is there, and after `timeout_s` of silence (it
-        may then have been taken all the same)."""
+    async def offer(self, subject: str, message: AnyMessage, *, timeout_s: float) -> Offered:
+        """Whether somebody there took the message; known at once, unless he is silent for `timeout_s`."""
         ...
 
     def offers(self, subject_filter: str, accept: Callable[[AnyMessage], bool]) -> AbstractAsyncContextManager[None]:

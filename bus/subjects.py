@@ -131,8 +131,13 @@ class Subjects:
         return f"{self.run}.ep.{shard}.*.{kind}"
 
     def live(self, episode: EpisodeId, attempt: int) -> str:
-        """Where accepted actions of one attempt are republished to the waiting browser."""
-        return f"{self.run}.live.{self.shard(episode)}.{episode}.{attempt}.act.*"
+        """What the browser that plays an attempt listens to: its accepted answers, which the server republishes, and who has
+        its step in hand."""
+        return f"{self.run}.live.{self.shard(episode)}.{episode}.{attempt}.>"
+
+    def held(self, episode: EpisodeId, attempt: int, step: int) -> str:
+        """Where the policy worker that took a step from the queue says so; stored nowhere."""
+        return f"{self.run}.live.{self.shard(episode)}.{episode}.{attempt}.held.{step}"
 
     # results ----------------------------------------------------------------------------------------------------------
 

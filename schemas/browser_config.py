@@ -91,12 +91,13 @@ class BrowserConfig:
     eval_share: float = 0.1
     """Share of the times that a free slot looks for an evaluation episode first; otherwise it looks for training first."""
     resend_s: float = 3.0
-    """Seconds without an answer after which a slot asks again: the policy worker that took the step whether it still has it,
-    or any other when that one is gone."""
+    """Seconds after which a step that nobody has taken is queued again, and after which a policy worker that took it and has
+    gone silent loses it to any other. (One whose process is gone loses it within a second.)"""
 
     def __post_init__(self) -> None:
         require(self.viewport_width > 0 and self.viewport_height > 0, "browser_config.viewport_* must be above 0")
         require(1 <= self.jpeg_quality <= 100, f"browser_config.jpeg_quality is {self.jpeg_quality}: write 1 to 100")
+        require(self.resend_s > 0, f"browser_config.resend_s is {self.resend_s}: write more than 0")
         _require_hosts("browser_config.allowed_hosts", self.allowed_hosts)
         _require_hosts("browser_config.denied_hosts", self.denied_hosts)
         _require_hosts("browser_config.private_hosts", tuple(host for host in self.private_hosts if not _is_network(host)))

@@ -29,7 +29,7 @@ class SimulationConfig:
     failure_share: float = 0.0
     """Share of the tasks whose page fails at some step."""
     hostile_share: float = 0.0
-    """Share of the tasks whose page means harm: its title is no valid text, reading it raises what nobody expects, or it hangs."""
+    """Share of the tasks whose page means harm: its title is no valid text, it raises what nobody expects, or it hangs."""
     success_share: float = 0.5
     """Share of the tasks that end with the full reward."""
 

@@ -26,7 +26,18 @@ from bus.jetstream.standing import standing_of
 from bus.jetstream.streams import Streams
 from bus.jetstream.tail import tail
 from bus.jetstream.work import hand_back, work
-from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, StoredBytes, StoreStanding, StreamStanding, WorkQueue
+from bus.ports import (
+    Expect,
+    Inbox,
+    Lease,
+    Offered,
+    QueueDepth,
+    Record,
+    StoredBytes,
+    StoreStanding,
+    StreamStanding,
+    WorkQueue,
+)
 from bus.subjects import Subjects
 from bus.topology import StreamSpec, streams
 from schemas.bus_config import BusConfig
@@ -130,7 +141,7 @@ class JetStreamBus:
         except TimeoutError:
             raise BusUnavailable(f"{subject} could not be sent: no connection to the server") from None
 
-    async def offer(self, subject: str, message: AnyMessage, *, timeout_s: float) -> bool:
+    async def offer(self, subject: str, message: AnyMessage, *, timeout_s: float) -> Offered:
         return await offer(self._link, subject, encode(message), timeout_s=timeout_s)
 
     def offers(self, subject_filter: str, accept: Callable[[AnyMessage], bool]) -> AbstractAsyncContextManager[None]:

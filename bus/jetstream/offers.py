@@ -13,6 +13,7 @@ from bus.companions import companions
 from bus.handoff import Handoff
 from bus.jetstream.calls import NoAnswer, NoResponder
 from bus.jetstream.link import Link
+from bus.ports import Offered
 from schemas.errors import MessageCorrupt
 from schemas.messages import AnyMessage
 
@@ -22,13 +23,15 @@ _DECLINED = b"-"
 _CLOSING_S = 1.0
 
 
-async def offer(link: Link, subject: str, data: bytes, *, timeout_s: float) -> bool:
+async def offer(link: Link, subject: str, data: bytes, *, timeout_s: float) -> Offered:
     """See `bus.ports.Bus.offer`."""
     try:
         reply = await link.request(subject, data, timeout_s=timeout_s)
-    except (NoAnswer, NoResponder):
-        return False
-    return reply.data == _TAKEN
+    except NoAnswer:
+        return Offered.SILENT
+    except NoResponder:
+        return Offered.ABSENT
+    return Offered.TAKEN if reply.data == _TAKEN else Offered.DECLINED
 
 
 @asynccontextmanager

@@ -11,8 +11,8 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 _UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_DURATION: Final = re.compile(rf"(?:{_PART.pattern})+")
+_PART: Final = re.compile(r"(?<!\d)(\d++(?:\.\d++)?+)(ms|s|m|h|d)")
+_DURATION: Final = re.compile(rf"\A(?:{_PART.pattern})++")
 
 
 def duration_s(text: str) -> float | None:

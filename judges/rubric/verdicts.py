@@ -14,7 +14,7 @@ from judges.rubric.asking import Finding, MalformedVerdict
 from judges.rubric.untrusted import cleaned, shortened
 
 _THOUGHT = "<think>", "</think>"
-_FENCED = re.compile(r"```json[ \t]*\r?\n(.*)\n[ \t]*```", re.DOTALL)
+_FENCED = re.compile(r"\A```json[ \t]*\r?\n(.*)\n[ \t]*```", re.DOTALL)
 _REASONING_LIMIT = 2_000
 """Characters of a reasoning that are kept, so that a judgement with many stages is still a message."""
 _QUOTED = 80

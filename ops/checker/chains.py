@@ -9,9 +9,10 @@ def chain_fault(links: Sequence[Link]) -> str | None:
     """What is wrong with one episode's records, oldest first; None for a sound chain.
 
     Sound is: task, then for each attempt start, obs 0, act 0, obs 1, ... without a gap, then at most one done, last, which is
-    that of the last attempt and counts its observations and steps.
+    that of the last attempt and counts its observations and steps. An act may be a refusal, which is no step and ends its
+    attempt.
     """
-    attempt, num_observations, num_steps = 0, 0, 0
+    attempt, num_observations, num_steps, is_refused = 0, 0, 0, False
     for position, link in enumerate(links):
         own = link.attempt == attempt
         match link.kind:
@@ -19,13 +20,16 @@ def chain_fault(links: Sequence[Link]) -> str | None:
                 sound = position == 0
             case Kind.START:
                 sound = position > 0 and link.attempt == attempt + 1
-                attempt, num_observations, num_steps = link.attempt, 0, 0
+                attempt, num_observations, num_steps, is_refused = link.attempt, 0, 0, False
             case Kind.OBSERVATION:
                 sound = own and attempt > 0 and num_observations == num_steps and link.step == num_observations
                 num_observations += 1
             case Kind.ANSWER:
-                sound = own and num_observations == num_steps + 1 and link.step == num_steps
+                sound = own and not is_refused and num_observations == num_steps + 1 and link.step == num_steps
                 num_steps += 1
+            case Kind.REFUSAL:
+                sound = own and not is_refused and num_observations == num_steps + 1 and link.step == num_steps
+                is_refused = True
             case Kind.DONE:
                 counted = (link.num_observations, link.num_steps) == (num_observations, num_steps)
                 sound = position > 0 and position == len(links) - 1 and own and counted

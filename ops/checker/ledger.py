@@ -19,6 +19,7 @@ from schemas.messages import (
     Judgement,
     Observation,
     Split,
+    StepRefusal,
     StepRequest,
     Task,
     Trajectory,
@@ -34,6 +35,8 @@ class Kind(Enum):
     START = "start"
     OBSERVATION = "obs"
     ANSWER = "act"
+    REFUSAL = "refusal"
+    """In the place of an answer."""
     DONE = "done"
 
 
@@ -216,6 +219,9 @@ def _place(record: Record) -> tuple[Kind | None, int, int]:
         case StepRequest():
             said = [message.episode, str(message.attempt), "act", str(message.step)]
             place = Kind.ANSWER, message.attempt, message.step
+        case StepRefusal():
+            said = [message.episode, str(message.attempt), "act", str(message.step)]
+            place = Kind.REFUSAL, message.attempt, message.step
         case Trajectory():
             said = [message.episode, "done"]
             place = Kind.DONE, message.attempt, 0

@@ -15,7 +15,7 @@ class Waiting(Enum):
     TAKEOVER = "takeover"
     """The last record of an attempt until the start of the next: the browser worker was dead, or taken for it."""
     ANSWER = "answer"
-    """An observation until its answer."""
+    """An observation until its answer, or its refusal."""
     END = "end"
     """An observation until its episode's end, without an answer: short after the last action, long when nobody answers."""
     JUDGEMENT = "judgement"
@@ -56,7 +56,7 @@ def waits(ledger: Ledger, rubric: str) -> Iterator[Wait]:
             what = None
             if after.kind is Kind.START and after.attempt > 1:
                 what = Waiting.TAKEOVER
-            elif before.kind is Kind.OBSERVATION and after.kind is Kind.ANSWER:
+            elif before.kind is Kind.OBSERVATION and after.kind in (Kind.ANSWER, Kind.REFUSAL):
                 what = Waiting.ANSWER
             elif before.kind is Kind.OBSERVATION and after.kind is Kind.DONE:
                 what = Waiting.END

@@ -16,7 +16,9 @@ from schemas.messages.step import (
     Element,
     Observation,
     Picture,
+    StepHeld,
     StepPhase,
+    StepRefusal,
     StepRequest,
     StepWake,
     TokenUsage,
@@ -62,7 +64,9 @@ __all__ = [
     "StageUsage",
     "StageVerdict",
     "Standing",
+    "StepHeld",
     "StepPhase",
+    "StepRefusal",
     "StepRequest",
     "StepWake",
     "Struct",
@@ -80,7 +84,9 @@ AnyMessage = (
     | EpisodeStart
     | Observation
     | StepRequest
+    | StepRefusal
     | StepWake
+    | StepHeld
     | StepPhase
     | Trajectory
     | Judgement

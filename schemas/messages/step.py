@@ -185,6 +185,17 @@ class StepRequest(Message, frozen=True, tag="act/1"):
         return tuple(RecordRef(self.episode, self.attempt, "obs", step) for step in self.pictures)
 
 
+class StepRefusal(Message, frozen=True, tag="refusal/1"):
+    """Stands where an answer would, on the same subject and by the same rule: the policy cannot answer this observation,
+    however often it is asked, and the episode ends. It holds nothing to train on."""
+
+    episode: EpisodeId
+    attempt: int
+    step: int
+    reason: str
+    worker: WorkerId = WorkerId("")
+
+
 class StepWake(Message, frozen=True, tag="wake/1"):
     """Wakes a policy worker up; names the observation only, and losing it loses nothing."""
 
@@ -193,6 +204,16 @@ class StepWake(Message, frozen=True, tag="wake/1"):
     step: int
     observation_seq: int
     """The observation's sequence in the stream of its shard: the answer is appended behind exactly this."""
+
+
+class StepHeld(Message, frozen=True, tag="held/1"):
+    """This policy worker has this step in hand: told to the slot that waits for it, when it was taken from the queue; and
+    asked of the worker itself, who says whether it is so. Stored nowhere, and losing it loses nothing."""
+
+    episode: EpisodeId
+    attempt: int
+    step: int
+    worker: WorkerId
 
 
 class StepPhase(Message, frozen=True, tag="phase/1"):

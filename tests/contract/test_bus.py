@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from bus.codec import encode
-from bus.ports import Delivery, Expect, Inbox
+from bus.ports import Delivery, Expect, Inbox, Offered
 from bus.room import append_when_room
 from bus.topology import task_queue, trajectory_queue
 from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, MessageTooLarge, StreamFull
@@ -468,20 +468,25 @@ class TestOffers:
             return len(heard) == 1
 
         async with backend.other.offers(self.SUBJECT, accept):
-            assert [await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=5) for _ in range(2)] == [True, False]
+            assert [await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=5) for _ in range(2)] == [
+                Offered.TAKEN,
+                Offered.DECLINED,
+            ]
         assert heard == [self.WAKE, self.WAKE]
 
     async def test_nobody_there_is_known_at_once(self, backend: Backend) -> None:
         began = anyio.current_time()
-        assert not await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=30)
+        assert await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=30) is Offered.ABSENT
         async with backend.other.offers(self.SUBJECT, lambda _: True):
             pass
-        assert not await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=30)
+        assert await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=30) is Offered.ABSENT
         assert anyio.current_time() - began < 10
 
     async def test_silence_is_no(self, backend: Backend) -> None:
         async with backend.other.listen(self.SUBJECT):
-            assert not await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=0.1)
+            offered = await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=0.1)
+            assert offered is Offered.SILENT
+            assert not offered
 
 
 class TestLease:

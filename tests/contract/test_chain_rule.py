@@ -11,7 +11,7 @@ from bus.chain import EpisodeChain
 from bus.ports import Bus
 from schemas.errors import ChainConflict
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import EpisodeStart, Outcome, RecordRef, Task, Trajectory
+from schemas.messages import EpisodeStart, Outcome, RecordRef, StepRefusal, StepWake, Task, Trajectory
 from tests.builders import WORKER, observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS, Backend
 
@@ -68,11 +68,51 @@ async def test_a_whole_episode(backend: Backend) -> None:
     of = await admitted(backend)
     owned, ended = await played(backend, of)
     assert (owned.num_observations, owned.num_steps) == (1, 1)
-    pending = await owned.pending_answer(0)
-    assert pending is not None
-    assert pending.message == step_request(of)
     await owned.finish(ended)
     assert await EpisodeChain.take(backend.other, SUBJECTS, of, SECOND) == ended
+
+
+async def test_an_answer_whose_live_copy_was_missed_is_found(backend: Backend) -> None:
+    of = await admitted(backend)
+    owned = await taken(backend, of)
+    seen = await owned.observe(observation(of))
+    assert await owned.pending_answer() is None
+    await chain.answer(backend.other, SUBJECTS, seen, step_request(of))
+    pending = await owned.pending_answer()
+    assert pending is not None
+    assert pending.message == step_request(of)
+    await taken(backend, of, SECOND)
+    with pytest.raises(ChainConflict):
+        await owned.pending_answer()
+
+
+async def test_a_refusal_stands_in_the_place_of_an_answer(backend: Backend) -> None:
+    of = await admitted(backend)
+    owned = await taken(backend, of)
+    async with backend.bus.listen(SUBJECTS.live(of.episode, owned.attempt)) as live:
+        seen = await owned.observe(observation(of))
+        wake = StepWake(episode=of.episode, attempt=1, step=0, observation_seq=seen)
+        refused = await chain.refuse(backend.other, SUBJECTS, wake, "x" * 9_000_000, WORKER)
+        told = await anext(live)
+    assert isinstance(told.message, StepRefusal)
+    assert (told.seq, told.message.reason) == (refused, "x" * 2_000), "told at once, and short enough for any server"
+    assert await chain.refuse(backend.other, SUBJECTS, wake, "again", WORKER) is None
+    with pytest.raises(ChainConflict):
+        await chain.answer(backend.other, SUBJECTS, seen, step_request(of))
+    assert refused is not None
+    owned.refused(refused)
+    ended = trajectory(of, num_observations=owned.num_observations, num_steps=owned.num_steps)
+    await owned.finish(ended)
+    assert (ended.num_observations, ended.num_steps) == (1, 0), "it is no step"
+
+
+async def test_an_episode_is_ended_behind_a_refusal_too(backend: Backend) -> None:
+    of = await admitted(backend)
+    owned = await taken(backend, of)
+    wake = StepWake(episode=of.episode, attempt=1, step=0, observation_seq=await owned.observe(observation(of)))
+    await chain.refuse(backend.other, SUBJECTS, wake, "no", WORKER)
+    ended = await chain.cancel(backend.bus, SUBJECTS, of, Outcome.CANCELLED, "enough", 5.0)
+    assert (ended.attempt, ended.num_observations, ended.num_steps) == (1, 1, 0)
 
 
 async def test_a_trajectory_names_its_records(backend: Backend) -> None:

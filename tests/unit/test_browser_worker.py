@@ -38,6 +38,7 @@ from schemas.messages import (
     RecordRef,
     Role,
     Split,
+    StepHeld,
     StepPhase,
     StepWake,
     Task,
@@ -52,6 +53,10 @@ WORKER = WorkerId("browser-1")
 POLICY = WorkerId("policy-1")
 CLICK = Action(kind=ActionKind.CLICK, point=(500, 500))
 ORACLE = Action(kind=ActionKind.TYPE, point=(300, 200), text="hello")
+
+
+def held_by(worker: WorkerId, wake: StepWake) -> StepHeld:
+    return StepHeld(episode=wake.episode, attempt=wake.attempt, step=wake.step, worker=worker)
 
 
 @dataclass
@@ -173,7 +178,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(browser: ScriptedBrowser | None = None, *, resend_s: float = 0.0, **env: int) -> AsyncIterator[Stage]:
+async def stage(browser: ScriptedBrowser | None = None, *, resend_s: float = 0.01, **env: int) -> AsyncIterator[Stage]:
     config = BusConfig(run=builders.RUN, task_ack_wait_s=0.3, max_payload_bytes=100_000)
     bus = MemoryBus(SUBJECTS, config)
     browser = browser or ScriptedBrowser()
@@ -334,37 +339,103 @@ async def test_a_later_step_is_offered_to_who_answered_last(takes: bool) -> None
         assert (await on.ended()).outcome is Outcome.DONE
 
 
-async def test_a_policy_that_took_a_step_and_died_is_replaced_by_any() -> None:
+@pytest.mark.parametrize("queued", [False, True], ids=["offered", "queued"])
+async def test_a_step_whose_policy_died_goes_to_another_at_once(queued: bool) -> None:
+    """Long before it would be sent again (an hour), and before the queue's own lease on it ends."""
     taken = anyio.Event()
 
     def accept(_: object) -> bool:
         taken.set()
         return True
 
-    async with stage(ScriptedBrowser(clicks_to_win=2)) as on:
+    async with stage(ScriptedBrowser(clicks_to_win=2), resend_s=3600.0) as on:
         async with on.bus.offers(SUBJECTS.wake(POLICY), accept):
             await on.admit(builders.task())
-            await on.answer((await on.wake())[1])
+            _, wake = await on.wake()
+            if queued:
+                await on.bus.tell(SUBJECTS.held(wake.episode, 1, 0), held_by(POLICY, wake))
+            else:
+                await on.answer(wake)
             await taken.wait()
-        subject, wake = await on.wake()
-        assert ".any." in subject
-        assert wake.step == 1
+        subject, again = await on.wake()
+    assert ".any." in subject
+    assert again.step == (0 if queued else 1)
 
 
-async def test_a_policy_that_holds_a_step_for_ever_does_not_keep_it_from_others() -> None:
-    num_offers = 0
+async def test_a_policy_that_has_a_step_is_asked_for_it_and_nobody_else_is() -> None:
+    asked, enough = list[object](), anyio.Event()
 
-    def accept(_: object) -> bool:
-        nonlocal num_offers
-        num_offers += 1
+    def accept(message: object) -> bool:
+        asked.append(message)
+        if len(asked) == 4:
+            enough.set()
         return True
 
     async with stage(ScriptedBrowser(clicks_to_win=2)) as on, on.bus.offers(SUBJECTS.wake(POLICY), accept):
         await on.admit(builders.task())
         await on.answer((await on.wake())[1])
+        await enough.wait()
+        assert len(await on.bus.subjects(SUBJECTS.steps, SUBJECTS.everything("step"))) == 1, "the first step's, and no other"
+        offered, *questions = asked
+        assert isinstance(offered, StepWake)
+        assert questions == [held_by(POLICY, offered)] * 3
+        await on.answer(offered)
+        assert (await on.ended()).outcome is Outcome.DONE
+
+
+async def test_a_policy_that_holds_a_step_for_ever_does_not_keep_it_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("browser_workers.holder._LONGEST_S", 0.0)
+    async with stage(ScriptedBrowser(clicks_to_win=2)) as on, on.bus.offers(SUBJECTS.wake(POLICY), lambda _: True):
+        await on.admit(builders.task())
+        await on.answer((await on.wake())[1])
         subject, wake = await on.wake()
-        assert ".any." in subject
-        assert (wake.step, num_offers) == (1, 3)
+    assert ".any." in subject
+    assert wake.step == 1
+
+
+async def test_what_was_told_of_another_step_changes_nothing() -> None:
+    async with stage(ScriptedBrowser(clicks_to_win=2), resend_s=3600.0) as on:
+        await on.admit(builders.task())
+        _, wake = await on.wake()
+        await on.bus.tell(SUBJECTS.held(wake.episode, 1, 7), held_by(POLICY, msgspec.structs.replace(wake, step=7)))
+        await on.answer(wake)
+        assert (await on.wake())[1].step == 1
+
+
+async def test_wake_ups_that_age_out_are_queued_again_at_a_steady_pace() -> None:
+    """Of a policy that is away for a hundred ages: pauses that grow would outlast every test."""
+    async with stage() as on:
+        await on.admit(builders.task())
+        for _ in range(100):
+            subject, wake = await on.wake()
+            await on.bus.purge(SUBJECTS.steps, subject)
+        await on.answer(wake)
+        assert (await on.ended()).outcome is Outcome.DONE
+
+
+async def test_a_step_that_no_policy_can_answer_ends_its_episode_at_once() -> None:
+    async with stage(ScriptedBrowser(clicks_to_win=9), resend_s=3600.0) as on:
+        await on.admit(msgspec.structs.replace(builders.task(), timeout_s=18_000.0))
+        await on.answer((await on.wake())[1])
+        _, wake = await on.wake()
+        await chain.refuse(on.bus, SUBJECTS, wake, "the prompt of step 1 has 9000 tokens", POLICY)
+        trajectory = await on.ended()
+        await on.all_acknowledged()
+    assert (trajectory.outcome, trajectory.error) == (
+        Outcome.FAILED,
+        "the policy cannot answer step 1: the prompt of step 1 has 9000 tokens",
+    )
+    assert (trajectory.num_observations, trajectory.num_steps, trajectory.versions) == (2, 1, (7,))
+    assert on.status.metrics["failures"] == 1
+
+
+async def test_a_refusal_whose_live_copy_was_missed_is_found_on_the_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryBus, "_publish", lambda *_: None)
+    async with stage() as on:
+        await on.admit(builders.task())
+        _, wake = await on.wake()
+        await chain.refuse(on.bus, SUBJECTS, wake, "no", POLICY)
+        assert (await on.ended()).outcome is Outcome.FAILED
 
 
 async def test_an_observation_that_is_too_large_ends_the_episode_as_data() -> None:

@@ -6,7 +6,7 @@ from bus.ports import Record
 from bus.subjects import Subjects
 from ops.checker.chains import chain_fault
 from ops.checker.ledger import Link, link_of
-from schemas.messages import AnyMessage, EpisodeStart, Observation, Outcome, StepRequest, Task, Trajectory
+from schemas.messages import AnyMessage, EpisodeStart, Observation, Outcome, StepRefusal, StepRequest, Task, Trajectory
 from tests.builders import RUN, WORKER, observation, step_request, task, trajectory
 
 TASK = task()
@@ -26,7 +26,7 @@ def subject(message: AnyMessage) -> str:
             return SUBJECTS.chain_record(episode, message.attempt, "start", 0)
         case Observation():
             return SUBJECTS.chain_record(episode, message.attempt, "obs", message.step)
-        case StepRequest():
+        case StepRequest() | StepRefusal():
             return SUBJECTS.chain_record(episode, message.attempt, "act", message.step)
         case Trajectory():
             return SUBJECTS.chain_done(episode)
@@ -44,6 +44,8 @@ def links(*messages: AnyMessage) -> list[Link]:
 OBS, ACT = observation(TASK), step_request(TASK)
 OBS_2, ACT_2 = observation(TASK, attempt=2), step_request(TASK, attempt=2)
 DONE = trajectory(TASK, num_observations=1, num_steps=1)
+REFUSED = StepRefusal(episode=TASK.episode, attempt=1, step=0, reason="it does not fit", worker=WORKER)
+FAILED = trajectory(TASK, num_observations=1, num_steps=0, outcome=Outcome.FAILED)
 
 
 @pytest.mark.parametrize(
@@ -54,11 +56,26 @@ DONE = trajectory(TASK, num_observations=1, num_steps=1)
         [TASK, start(1), OBS, ACT, DONE],
         [TASK, start(1), OBS, ACT, observation(TASK, 1), trajectory(TASK, num_observations=2, num_steps=1)],
         [TASK, start(1), OBS, start(2), OBS_2, ACT_2],
+        [TASK, start(1), OBS, REFUSED],
+        [TASK, start(1), OBS, REFUSED, FAILED],
+        [TASK, start(1), OBS, REFUSED, start(2), OBS_2, ACT_2],
         [TASK, start(1), OBS, ACT, start(2), OBS_2, trajectory(TASK, num_observations=1, attempt=2)],
         [TASK, start(1), OBS, ACT, start(2), trajectory(TASK, attempt=2)],
         [TASK, trajectory(TASK, outcome=Outcome.CANCELLED, attempt=0)],
     ],
-    ids=["queued", "waiting", "done", "done unanswered", "taken over", "done by the second", "done unseen", "never taken"],
+    ids=[
+        "queued",
+        "waiting",
+        "done",
+        "done unanswered",
+        "taken over",
+        "refused",
+        "done refused",
+        "taken over behind a refusal",
+        "done by the second",
+        "done unseen",
+        "never taken",
+    ],
 )
 def test_sound_chains_have_no_fault(messages: list[AnyMessage]) -> None:
     assert chain_fault(links(*messages)) is None
@@ -78,6 +95,11 @@ def test_sound_chains_have_no_fault(messages: list[AnyMessage]) -> None:
         [TASK, start(1), OBS, ACT, trajectory(TASK, num_observations=1)],
         [TASK, start(1), OBS, ACT, trajectory(TASK, num_observations=2, num_steps=1)],
         [TASK, start(1), OBS, ACT, start(2), OBS_2, ACT_2, DONE],
+        [TASK, start(1), REFUSED],
+        [TASK, start(1), OBS, REFUSED, ACT],
+        [TASK, start(1), OBS, REFUSED, REFUSED],
+        [TASK, start(1), OBS, REFUSED, observation(TASK, 1)],
+        [TASK, start(1), OBS, REFUSED, DONE],
     ],
     ids=[
         "no task",
@@ -91,6 +113,11 @@ def test_sound_chains_have_no_fault(messages: list[AnyMessage]) -> None:
         "too few steps",
         "too many observations",
         "end of the fenced attempt",
+        "refusal of nothing",
+        "answer behind a refusal",
+        "two refusals",
+        "on behind a refusal",
+        "a refusal counted as a step",
     ],
 )
 def test_broken_chains_are_named(messages: list[AnyMessage]) -> None:

@@ -19,12 +19,12 @@ from agents.worker import PolicyWorker
 from bus import chain
 from bus.chain import EpisodeChain
 from bus.memory import MemoryBus
-from bus.ports import Record
+from bus.ports import Offered, Record
 from bus.presence import Status
 from bus.subjects import Subjects
 from schemas.bus_config import BusConfig
 from schemas.context_config import ContextConfig
-from schemas.errors import EngineFailed
+from schemas.errors import EngineFailed, PolicyError, PromptTooLong
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import (
     Action,
@@ -36,6 +36,8 @@ from schemas.messages import (
     Observation,
     Role,
     Split,
+    StepHeld,
+    StepRefusal,
     StepRequest,
     StepWake,
     Task,
@@ -65,6 +67,7 @@ class ScriptedEngine:
     gate: anyio.Event | None = None
     loading: Callable[[], Awaitable[None]] | None = None
     dead: bool = False
+    refuses: PolicyError | None = None
     num_dropped: int = 0
 
     async def __aenter__(self) -> Self:
@@ -81,6 +84,8 @@ class ScriptedEngine:
             await self.gate.wait()
         if self.dead:
             raise EngineFailed("the engine died")
+        if self.refuses is not None:
+            raise self.refuses
         return Generation(
             text=self.text,
             finish_reason="stop",
@@ -173,7 +178,7 @@ class Browser:
         async with self.bus.listen(SUBJECTS.live(self.task.episode, self.chain.attempt)) as live:
             await self.wake(await self.observe(), worker)
             with anyio.fail_after(5):
-                record = await anext(live)
+                record = await anext(record async for record in live if not isinstance(record.message, StepHeld))
         assert isinstance(record.message, StepRequest)
         self.chain.answered(record.seq)
         return record.message
@@ -347,7 +352,7 @@ async def test_the_first_answer_wins(bus: MemoryBus) -> None:
             await anyio.wait_all_tasks_blocked()
         gate.set()
         await queue_is_empty(bus)
-        record = await browser.chain.pending_answer(0)
+        record = await browser.chain.pending_answer()
         assert record is not None
         assert isinstance(record.message, StepRequest)
         assert record.message.worker == "quick"
@@ -440,9 +445,71 @@ async def test_a_step_that_is_offered_twice_is_answered_once(bus: MemoryBus) -> 
         assert engine.gate is not None
         engine.gate.set()
         with anyio.fail_after(5):
-            while await browser.chain.pending_answer(0) is None:
+            while await browser.chain.pending_answer() is None:
                 await anyio.wait_all_tasks_blocked()
     assert len(engine.requests) == 1
+
+
+async def test_a_step_that_is_in_hand_here_is_not_begun_again_when_it_comes_from_the_queue(bus: MemoryBus) -> None:
+    browser, engine = await an_episode(bus), ScriptedEngine(gate=anyio.Event())
+    async with running(worker_of(bus, engine)):
+        wake = await browser.observe()
+        await browser.wake(wake, "p1")
+        await browser.wake(wake)
+        await anyio.wait_all_tasks_blocked()
+        assert engine.gate is not None
+        engine.gate.set()
+        await queue_is_empty(bus)
+    assert len(engine.requests) == 1
+
+
+@pytest.mark.parametrize("worker", ["p1", None], ids=["offered", "queued"])
+async def test_a_worker_says_whether_it_has_a_step_in_hand(bus: MemoryBus, worker: str | None) -> None:
+    browser, engine = await an_episode(bus), ScriptedEngine(gate=anyio.Event())
+    async with (
+        running(worker_of(bus, engine)),
+        bus.listen(SUBJECTS.live(browser.task.episode, browser.chain.attempt)) as told,
+    ):
+        wake = await browser.observe()
+        held = StepHeld(episode=wake.episode, attempt=wake.attempt, step=wake.step, worker=WorkerId("p1"))
+
+        async def asked() -> Offered:
+            return await bus.offer(SUBJECTS.wake(WorkerId("p1")), held, timeout_s=1)
+
+        assert await asked() is Offered.DECLINED, "a question is no offer"
+        await browser.wake(wake, worker)
+        await anyio.wait_all_tasks_blocked()
+        assert await asked() is Offered.TAKEN
+        assert engine.gate is not None
+        engine.gate.set()
+        with anyio.fail_after(5):
+            heard = [(await anext(told)).message for _ in range(1 if worker else 2)]
+            while await asked():
+                await anyio.wait_all_tasks_blocked()
+    assert heard[:-1] == ([] if worker else [held]), "who takes a step from the queue tells who waits for it"
+    assert len(engine.requests) == 1
+
+
+@pytest.mark.parametrize("worker", ["p1", None], ids=["offered", "queued"])
+async def test_a_prompt_that_cannot_fit_is_refused_at_once_and_for_good(bus: MemoryBus, worker: str | None) -> None:
+    browser, status = await an_episode(bus), Status(Role.POLICY, WorkerId("p1"))
+    engine = ScriptedEngine(refuses=PromptTooLong("the prompt has 9000 tokens, and 8000 fit"))
+    async with running(worker_of(bus, engine, status=status)):
+        wake = await browser.observe()
+        await browser.wake(wake, worker)
+        with anyio.fail_after(5):
+            while (record := await browser.chain.pending_answer()) is None:
+                await anyio.wait_all_tasks_blocked()
+        await browser.wake(wake, worker)
+        await queue_is_empty(bus)
+    assert record.message == StepRefusal(
+        episode=wake.episode, attempt=1, step=0, reason="the prompt has 9000 tokens, and 8000 fit", worker=WorkerId("p1")
+    )
+    assert len(engine.requests) == 1, "what was refused is not asked of the engine again"
+    assert not await bus.subjects(SUBJECTS.advisories, SUBJECTS.everything("dead")), "the chain says it: no letter is needed"
+    browser.chain.refused(record.seq)
+    await browser.take_over()
+    assert browser.chain.attempt == 2, "whoever takes the episode over stands behind the refusal"
 
 
 async def test_an_overloaded_worker_declines_offers(bus: MemoryBus) -> None:
@@ -451,7 +518,7 @@ async def test_an_overloaded_worker_declines_offers(bus: MemoryBus) -> None:
     accepted = 0
     async with running(worker_of(bus, engine, seats=num_seats)):
         for browser in browsers:
-            accepted += await bus.offer(SUBJECTS.wake(WorkerId("p1")), await browser.observe(), timeout_s=1)
+            accepted += bool(await bus.offer(SUBJECTS.wake(WorkerId("p1")), await browser.observe(), timeout_s=1))
             await anyio.wait_all_tasks_blocked()
         assert len(engine.requests) == num_seats
         assert accepted == num_seats + 2 * num_seats, "those begun, and a backlog of two a seat"

@@ -1,0 +1,92 @@
+"""Whatever a model, a page or a judge says, reading it takes work in proportion to its length: counted, not timed."""
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.pattern_steps import steps
+
+_ROOT = Path(__file__).parents[2]
+_SHORT, _LONG = 60, 240
+_MOST = 1.5
+"""Growth of the work, as a multiple of that of the length: twice or four times where it is quadratic or worse."""
+
+
+def _patterns(value: object) -> Iterator[re.Pattern[str]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _patterns(part)
+
+
+def _compiled() -> dict[str, re.Pattern[str]]:
+    """Every regular expression that a module of these packages holds."""
+    found: dict[str, re.Pattern[str]] = {}
+    for package in ("agents", "judges"):
+        for path in sorted((_ROOT / package).rglob("*.py")):
+            if "re.compile(" in path.read_text(encoding="utf-8"):
+                module = import_module(".".join(path.relative_to(_ROOT).with_suffix("").parts))
+                for name, value in vars(module).items():
+                    found |= {f"{module.__name__}.{name} {n}": each for n, each in enumerate(_patterns(value))}
+    return found
+
+
+_COMPILED = _compiled()
+_PIECES = st.sampled_from(
+    [
+        " ", "  ", "\t", "\n", "\r\n", "<tool_call>", "</tool_call>", "<think>", "</think>", "Action:", "Action: a", "a",
+        "action", "coordinate", "start_", "coordinates:", "keys", "text", "enter=", ":", "=", "[", "(", "]", ",", "1", "12",
+        "1.5", "-", "+", "111,", ".", "'", '"', "\\", "\\u0041", "{", "}", "page", "page ", "control +", "```json", "```",
+        "ms", "2s", "can", "n't",
+    ]
+)  # fmt: skip
+_SAID = st.lists(_PIECES, min_size=1, max_size=3).map("".join)
+
+
+def _grown(before: str, again: str, behind: str, length: int) -> str:
+    return before + again * (length // len(again)) + behind
+
+
+@settings(max_examples=15, deadline=None)
+@example("", "\n", "")
+@example("Action: a", " ", "b")
+@example("coordinate:", " ", "")
+@example("keys: [", " ", "x")
+@example("page", " ", "")
+@example("action", " ", "")
+@example("", "Action: ", "")
+@example("", "coordinate:", "")
+@example("", "1", "x")
+@given(_SAID, _SAID, _SAID)
+def test_work_grows_like_the_text(before: str, again: str, behind: str) -> None:
+    short, long = (_grown(before, again, behind, length) for length in (_SHORT, _LONG))
+    for name, pattern in _COMPILED.items():
+        most = _MOST * steps(pattern, short) * len(long) / len(short)
+        assert steps(pattern, long) <= most, f"{name} on {before!r} + {again!r} * n + {behind!r}"
+
+
+@pytest.mark.parametrize(
+    ("quadratic", "before", "again"),
+    [
+        (r"^\s*Action:", "", " \n"),
+        (r"coordinate:\s*\(?\s*\d", "coordinate:", " "),
+        (r"Action:(\S.*?)\s*$", "Action:a", " "),
+        (r"\d+s", "", "1"),
+    ],
+)
+def test_what_is_not_linear_is_found_out(quadratic: str, before: str, again: str) -> None:
+    pattern = re.compile(quadratic, re.MULTILINE)
+    short, long = (_grown(before, again, "x", length) for length in (_SHORT, _LONG))
+    assert steps(pattern, long) > _MOST * steps(pattern, short) * len(long) / len(short)
+
+
+def test_every_expression_is_looked_at() -> None:
+    assert {"agents.calls._LOOSE_TEXT 0", "agents.parsing._ACTION_LINE 0", "judges.rubric.verdicts._FENCED 0"} <= set(
+        _COMPILED
+    )
