@@ -25,6 +25,7 @@ from agents.seats import Seats, Source
 from agents.weight_sources import WeightSources
 from agents.weights import AnnouncedWeights
 from bus import chain
+from bus.bulkhead import Bulkhead
 from bus.companions import companions
 from bus.handoff import Handoff
 from bus.ports import Bus, Delivery, WorkQueue
@@ -85,6 +86,7 @@ class PolicyWorker:
         self._worker = worker
         self._status = status
         self._drain = status.drain
+        self._bulkhead = Bulkhead(bus, subjects, status)
         self._context = context_config
         self._space = ActionSpace.of(context_config)
         self._model = model_config
@@ -172,14 +174,15 @@ class PolicyWorker:
 
     async def _handle(self, delivery: Delivery) -> None:
         try:
-            async with settle(self._bus, delivery, self._worker):
+            async with settle(self._bus, delivery, self._worker, bulkhead=self._bulkhead):
                 await self._answer(delivery.message)
         finally:
             self._seats.give_back()
 
     async def _handle_own(self, wake: StepWake) -> None:
         try:
-            await attempt(partial(self._answer, wake), num_tries=_OWN_TRIES)
+            item = f"{wake.episode}/{wake.attempt}/{wake.step}"  # as in the queue's subjects
+            await attempt(partial(self._answer, wake), num_tries=_OWN_TRIES, item=item, bulkhead=self._bulkhead)
         finally:
             self._held.discard(wake)
             self._seats.give_back()
