@@ -11,6 +11,7 @@ meets it again and again. Cancellation, SystemExit and KeyboardInterrupt are som
 """
 
 import time
+from collections import Counter
 
 import structlog
 
@@ -19,7 +20,7 @@ from bus.ports import Bus, Expect
 from bus.presence import Status
 from bus.subjects import Subjects
 from schemas import messages
-from schemas.errors import ChainConflict, Hopeless, Unforeseen, WorkerFailing
+from schemas.errors import ChainConflict, Hopeless, NotPermitted, Unforeseen, WorkerFailing
 
 _log = structlog.get_logger()
 
@@ -34,6 +35,7 @@ class Bulkhead:
         self._status = status
         self._scope = f"{scope}/" if scope else ""
         self._streak = Streak()
+        self._untold = Counter[str]()
 
     async def met(self, error: Exception, item: str) -> Unforeseen:
         """What becomes of an item at which an error was met, as the error that stands for it from now on.
@@ -78,5 +80,9 @@ class Bulkhead:
                 await self._bus.append(self._subjects.advisories, subject, said, expect=Expect(subject, 0))
             except ChainConflict:
                 continue
+            except NotPermitted:
+                # A server whose permissions are older: the tries of this worker are known at least.
+                self._untold[item] += 1
+                return self._untold[item]
             return number
         return MOST_TRIES

@@ -119,7 +119,7 @@ async def attempt(
 
 
 def item_of(delivery: Delivery) -> str:
-    """What tells a delivery's message from others of its queue, as in `episode/attempt/step`: a copy of it is the same item."""
+    """What tells a delivery's message from others of its queue, as in `episode/attempt/step`; its copies are the same item."""
     subject_filter = next(each for each in delivery.queue.subject_filters if matches(each, delivery.subject))
     num_fixed = next(index for index, token in enumerate(subject_filter.split(".")) if token in ("*", ">"))
     return "/".join(delivery.subject.split(".")[num_fixed:])

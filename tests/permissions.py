@@ -105,7 +105,7 @@ _CONFIRMERS: dict[str, tuple[Access, ...]] = {
     "TRAJECTORIES": (_B,),
     "BLOCKLIST": (_J,),
     "HEARTBEATS": (_B, _P, _J, _T, _A),
-    "ADVISORIES": (_B, _P, _J),
+    "ADVISORIES": (_F, _B, _P, _J, _T, _A),
 }
 """They write or pull there, and may ask whether the stream exists."""
 

@@ -202,9 +202,11 @@ class TestBehindABulkhead:
             return True
 
         bulkhead = Bulkhead(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER))
-        async with one_queued(backend) as inbox:
-            async with settle(backend.bus, await receive(inbox), WORKER, bulkhead=bulkhead, on_reject=end):
-                fail(RecordGone("it has aged out \ud800"))
+        async with (
+            one_queued(backend) as inbox,
+            settle(backend.bus, await receive(inbox), WORKER, bulkhead=bulkhead, on_reject=end),
+        ):
+            fail(RecordGone("it has aged out \ud800"))
         assert reasons == [r"it has aged out \ud800"]
         assert await dead_letter(backend) is None
         assert await is_settled(backend)
