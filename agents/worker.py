@@ -30,6 +30,7 @@ from agents.serving import Serving
 from agents.weight_sources import WeightSources
 from agents.weights import AnnouncedWeights
 from bus import chain
+from bus.bulkhead import Bulkhead
 from bus.companions import companions
 from bus.handoff import Handoff
 from bus.ports import Bus, Delivery, WorkQueue
@@ -39,7 +40,7 @@ from bus.subjects import Subjects
 from bus.topology import step_queue
 from schemas.bus_config import BusConfig
 from schemas.context_config import ContextConfig
-from schemas.errors import BusError, ChainConflict, Disposition, MessageCorrupt, MillraceError, PolicyError
+from schemas.errors import BusError, ChainConflict, MessageCorrupt, PolicyError
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import AnyMessage, Observation, Split, StepHeld, StepRequest, StepWake
 from schemas.model_config import ModelConfig
@@ -96,6 +97,7 @@ class PolicyWorker:
         self._worker = worker
         self._status = status
         self._drain = status.drain
+        self._bulkhead = Bulkhead(bus, subjects, status)
         self._context = context_config
         self._space = ActionSpace.of(context_config)
         self._model = model_config
@@ -200,7 +202,8 @@ class PolicyWorker:
 
     async def _handle(self, delivery: Delivery) -> None:
         try:
-            async with settle(self._bus, delivery, self._worker):
+            refused = partial(self._refuse_delivered, delivery)
+            async with settle(self._bus, delivery, self._worker, bulkhead=self._bulkhead, on_reject=refused):
                 if not isinstance(wake := delivery.message, StepWake):
                     raise MessageCorrupt(f"a {type(wake).__name__} stands in the queue of step wake-ups")
                 with self._held.taken(wake):
@@ -211,7 +214,10 @@ class PolicyWorker:
 
     async def _handle_own(self, wake: StepWake) -> None:
         try:
-            await attempt(partial(self._answer, wake), num_tries=_OWN_TRIES)
+            item = f"{wake.episode}/{wake.attempt}/{wake.step}"  # as in the queue's subjects
+            refused = partial(self._refuse, wake)
+            answer = partial(self._answer, wake)
+            await attempt(answer, num_tries=_OWN_TRIES, item=item, bulkhead=self._bulkhead, on_reject=refused)
         finally:
             self._held.discard(wake)
             self._seats.give_back()
@@ -223,22 +229,17 @@ class PolicyWorker:
         with suppress(BusError), anyio.move_on_after(_TELL_S):
             await self._bus.tell(self._subjects.held(wake.episode, wake.attempt, wake.step), held)
 
-    async def _answer(self, wake: StepWake) -> None:
-        """Answers, or says for good that nobody can: the slot that waits is told either way."""
-        try:
-            await self._generate(wake)
-        except MillraceError as error:
-            if error.disposition is not Disposition.REJECT:
-                raise
-            await self.refuse(wake, str(error))
+    async def _refuse_delivered(self, delivery: Delivery, reason: str) -> bool:
+        return isinstance(wake := delivery.message, StepWake) and await self._refuse(wake, reason)
 
-    async def refuse(self, wake: StepWake, reason: str) -> None:
-        """Ends the episode of a step that is not worth trying again, with the reason."""
+    async def _refuse(self, wake: StepWake, reason: str) -> bool:
+        """Ends the episode of a step that is not worth trying again, with the reason: the slot that waits is told."""
         if await chain.refuse(self._bus, self._subjects, wake, reason, self._worker) is not None:
             self._tally.num_refused += 1
             _log.error("step_refused", worker=self._worker, episode=wake.episode, step=wake.step, reason=reason)
+        return True
 
-    async def _generate(self, wake: StepWake) -> None:
+    async def _answer(self, wake: StepWake) -> None:
         taken_at = time.monotonic()
         observation = await self._open_observation(wake)
         if observation is None:

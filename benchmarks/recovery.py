@@ -201,7 +201,9 @@ def main() -> None:
         name="recovery",
         title="Waits for what is gone",
         rows=rows,
-        notes=("a killed browser worker hands back what it held when it is started again, and its tasks wait for a free slot",),
+        notes=(
+            "a killed browser worker hands back what it held when it is started again, and its tasks wait for a free slot",
+        ),
         draw=partial(_draw, rows),
     ).publish(options.out)
 

@@ -122,6 +122,11 @@ class Play:
         self._episode = Episode(self._task, now=time.monotonic())
         self.clock = Clock()
 
+    @property
+    def may_begin_again(self) -> bool:
+        """Nothing was seen yet, and the episode may be played in another attempt."""
+        return self._retryable and not self._chain.num_observations
+
     async def run(self, browser: Browser, opening: Opening) -> Finish:
         """Plays to the end, and says how it ended.
 
@@ -132,7 +137,7 @@ class Play:
         try:
             return await self._play(browser, opening)
         except BrowserError as error:
-            if self._retryable and not self._chain.num_observations:
+            if self.may_begin_again:
                 raise
             return Finish(Outcome.FAILED, error=str(error))
         except MessageTooLarge as error:
@@ -169,21 +174,26 @@ class Play:
         try:
             await self._chain.finish(trajectory)
         except ChainConflict:
-            await self._note_late_answer()
+            await self._catch_up()
             trajectory = self.trajectory(finish)
             await self._chain.finish(trajectory)
         return trajectory
 
-    async def _note_late_answer(self) -> None:
-        """An answer may come after its episode was given up; the chain then ends behind it: a step that was not carried out.
+    async def _catch_up(self) -> None:
+        """Notes what came as the episode was given up, and the chain then ends behind: an answer, a step that was not carried
+        out; or its own observation, whose append was cancelled after it was sent.
 
         Raises:
             ChainConflict: it was something else that was appended.
         """
         newest = await chains.last_behind(self._bus, self._subjects, self._task.episode, self._chain.last_seq)
-        if not chains.is_answer(newest.message, self._chain.attempt):
+        message = newest.message
+        if isinstance(message, Observation) and message.attempt == self._chain.attempt:
+            self._chain.observed(newest.seq)
+        elif chains.is_answer(message, self._chain.attempt):
+            self._note_answer(newest, message)
+        else:
             raise ChainConflict(f"{self._task.episode} went on without this worker")
-        self._note_answer(newest, newest.message)
 
     def _note_answer(self, record: Record, step: StepRequest | StepRefusal) -> None:
         if isinstance(step, StepRefusal):

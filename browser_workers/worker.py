@@ -3,6 +3,7 @@
 Invariant: a task is acknowledged only after its trajectory stands on the chain and on TRAJECTORIES.
 """
 
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -15,17 +16,20 @@ from browser_workers.episode import Finish
 from browser_workers.intake import Intake
 from browser_workers.play import Play
 from browser_workers.suites.suite import Suite, UnknownWebsite, resolve
+from bus import chain as chains
+from bus.bulkhead import Bulkhead
 from bus.chain import EpisodeChain, publish_trajectory
 from bus.companions import companions
+from bus.fault import unforeseen
 from bus.ports import Bus, Delivery, Record
 from bus.presence import Status
-from bus.settlement import settle
+from bus.settlement import item_of, settle
 from bus.subjects import Subjects
 from bus.topology import task_queue
 from schemas.browser_config import BrowserConfig
 from schemas.bus_config import BusConfig
 from schemas.env_config import EnvConfig
-from schemas.errors import MessageCorrupt
+from schemas.errors import Disposition, MessageCorrupt
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import EpisodeCancel, Outcome, Split, Task, Trajectory
 
@@ -58,6 +62,7 @@ class BrowserWorker:
         self._eval_share = browser_config.eval_share
         self._browser = browser
         self._suites = suites
+        self._bulkhead = Bulkhead(bus, subjects, status)
         self._playing: dict[EpisodeId, tuple[anyio.CancelScope, list[str]]] = {}
         """What cancels each episode under way, and where the reason is put."""
 
@@ -79,7 +84,8 @@ class BrowserWorker:
     async def _serve(self, intake: Intake) -> None:
         while (delivery := await self._status.drain.unless(intake.next)) is not None:
             with self._active():
-                async with settle(self._bus, delivery, self._worker):
+                on_reject = partial(self._give_up, delivery)
+                async with settle(self._bus, delivery, self._worker, bulkhead=self._bulkhead, on_reject=on_reject):
                     await self._handle(delivery)
 
     async def _handle(self, delivery: Delivery) -> None:
@@ -91,11 +97,24 @@ class BrowserWorker:
             await publish_trajectory(self._bus, self._subjects, chain)
             return
         with structlog.contextvars.bound_contextvars(episode=task.episode, attempt=chain.attempt):
-            trajectory = await self._play(chain)
+            trajectory = await self._play(chain, item_of(delivery))
             await publish_trajectory(self._bus, self._subjects, trajectory)
             self._count(trajectory)
 
-    async def _play(self, chain: EpisodeChain) -> Trajectory:
+    async def _give_up(self, delivery: Delivery, reason: str) -> bool:
+        """Ends an episode that cannot be played here or anywhere, with the steps it has."""
+        try:
+            task = delivery.message
+        except MessageCorrupt:
+            return False
+        if not isinstance(task, Task):
+            return False
+        ended = await chains.cancel(self._bus, self._subjects, task, Outcome.FAILED, reason, time.time())
+        await publish_trajectory(self._bus, self._subjects, ended)
+        self._count(ended)
+        return True
+
+    async def _play(self, chain: EpisodeChain, item: str) -> Trajectory:
         """How the attempt ended; a task that cannot be played ends as failed, with the reason."""
         max_attempts = self._env_config.max_retries + 1
         play = Play(
@@ -109,15 +128,26 @@ class BrowserWorker:
         )
         if chain.attempt > max_attempts:
             return await play.end(Finish(Outcome.FAILED, error=f"begun {max_attempts} times and never ended"))
-        try:
-            opening = resolve(chain.task.website, self._suites)
-        except UnknownWebsite as error:
-            return await play.end(Finish(Outcome.FAILED, error=str(error)))
         with self._cancellable(chain.task.episode) as (scope, reasons):
-            finish = await play.run(self._browser, opening)
+            finish = await self._run(play, chain.task.website, item)
         if scope.cancelled_caught:
             finish = Finish(Outcome.CANCELLED, error="; ".join(reasons))
         return await play.end(finish)
+
+    async def _run(self, play: Play, website: str, item: str) -> Finish:
+        """How the play ended; what nobody foresaw, as in a suite of the user's own, ends it as a browser that fails does."""
+        try:
+            return await play.run(self._browser, resolve(website, self._suites))
+        except UnknownWebsite as error:
+            return Finish(Outcome.FAILED, error=str(error))
+        except Exception as error:
+            surprise = unforeseen(error)
+            if surprise is None or play.may_begin_again:
+                raise
+            failure = await self._bulkhead.met(surprise, item)
+            if failure.disposition is Disposition.FATAL:
+                raise failure from error
+            return Finish(Outcome.FAILED, error=str(failure))
 
     # cancellation -----------------------------------------------------------------------------------------------------
 

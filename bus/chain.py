@@ -187,8 +187,13 @@ class EpisodeChain:
     async def observe(self, observation: Observation) -> int:
         """Appends what is seen at the next step, and returns the sequence that its answer has to follow."""
         await self._append("obs", observation.step, observation)
-        self.num_observations += 1
+        self.observed(self.last_seq)
         return self.last_seq
+
+    def observed(self, seq: int) -> None:
+        """Notes the sequence of an observation that stands, which the next append follows."""
+        self.num_observations += 1
+        self.last_seq = seq
 
     def answered(self, seq: int) -> None:
         """Notes the sequence of the policy's accepted answer, which the next append follows."""
@@ -254,17 +259,16 @@ async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, rea
     """Ends an episode from outside, keeping the steps it has; fences its owner. Returns how the chain ends."""
     stream = _stream(subjects, task.episode)
     async for _ in Tries(_CANCELLED_AGAIN):
-        records = await bus.history(stream, subjects.chain(task.episode))
-        newest = records[-1] if records else None
+        newest = await last(bus, subjects, task.episode)
         if newest is not None and isinstance(newest.message, Trajectory):
             return newest.message
-        attempt = _attempt_of(newest)
+        num_observations, num_steps = _counts(newest)
         trajectory = Trajectory(
             task=task,
-            attempt=attempt,
+            attempt=_attempt_of(newest),
             outcome=outcome,
-            num_observations=_count(records, Observation, attempt),
-            num_steps=_count(records, StepRequest, attempt),
+            num_observations=num_observations,
+            num_steps=num_steps,
             error=reason,
             ended_at=now,
         )
@@ -277,5 +281,12 @@ async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, rea
     raise AssertionError("the rounds never end")
 
 
-def _count(records: Sequence[Record], kind: type[Observation] | type[StepRequest], attempt: int) -> int:
-    return sum(isinstance(record.message, kind) and record.message.attempt == attempt for record in records)
+def _counts(newest: Record | None) -> tuple[int, int]:
+    """Observations and answers of an attempt, by its newest record: they take turns, numbered from 0."""
+    match newest.message if newest else None:
+        case Observation(step=step) | StepRefusal(step=step):
+            return step + 1, step
+        case StepRequest(step=step):
+            return step + 1, step + 1
+        case _:
+            return 0, 0

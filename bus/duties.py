@@ -87,8 +87,9 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
     start, observed, acted = (f"{run}.ep.*.*.*.{kind}.*" for kind in ("start", "obs", "act"))
     position, checkpoint = f"{run}.position.*", f"{run}.checkpoint.*"
 
-    def heartbeat(role: Access) -> str:
-        return f"{run}.heartbeat.{role}.*"
+    def presence(role: Access) -> tuple[str, ...]:
+        """Of a worker, whatever it does: how it stands, and the errors it met that nobody foresaw."""
+        return f"{run}.heartbeat.{role}.*", f"{run}.fault.{role}.*.*"
 
     def asked(role: Access) -> tuple[str, ...]:
         return (f"{run}.control.{role}.*", *discovery(service_name(role), "*"))
@@ -96,7 +97,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
     return {
         Access.FEEDER: Duties(
             writes=(
-                heartbeat(Access.FEEDER),
+                *presence(Access.FEEDER),
                 admitted,
                 done,
                 f"{run}.task.*.*",
@@ -111,7 +112,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
         ),
         Access.BROWSER: Duties(
             writes=(
-                heartbeat(Access.BROWSER),
+                *presence(Access.BROWSER),
                 start,
                 observed,
                 done,
@@ -128,7 +129,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
             answers=asked(Access.BROWSER),
         ),
         Access.POLICY: Duties(
-            writes=(heartbeat(Access.POLICY), f"{run}.served.*", acted, f"{run}.live.*.*.*.held.*", names.dead(names.steps)),
+            writes=(*presence(Access.POLICY), f"{run}.served.*", acted, f"{run}.live.*.*.*.held.*", names.dead(names.steps)),
             reads=(*chains, names.weight_chunks),
             tails=(names.checkpoints, names.served, names.heartbeats),
             works=tuple(step_queue(names, config, split) for split in Split),
@@ -136,7 +137,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
         ),
         Access.JUDGE: Duties(
             writes=(
-                heartbeat(Access.JUDGE),
+                *presence(Access.JUDGE),
                 *(f"{run}.judged.*.{rubric}.*" for rubric in rubrics),
                 *(f"{run}.call.{rubric}.*.*.*" for rubric in rubrics),
                 f"{run}.blocked.*",
@@ -148,7 +149,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
             answers=asked(Access.JUDGE),
         ),
         Access.TRAINER: Duties(
-            writes=(heartbeat(Access.TRAINER), checkpoint, f"{run}.weights.*.*"),
+            writes=(*presence(Access.TRAINER), checkpoint, f"{run}.weights.*.*"),
             reads=(*chains, names.checkpoints, names.weight_chunks),
             tails=(names.judged,),
             decides_by=(names.checkpoints,),
@@ -163,7 +164,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
         ),
         Access.CONSUMER: Duties(writes=(position,), tails=(*chains, *results, names.calls, names.positions)),
         Access.ARCHIVER: Duties(
-            writes=(heartbeat(Access.ARCHIVER), position, names.lease("archiver")),
+            writes=(*presence(Access.ARCHIVER), position, names.lease("archiver")),
             reads=(names.leases,),
             tails=(*chains, *results, names.positions),
             hears=(names.lease("archiver"),),

@@ -38,6 +38,8 @@ class Status:
     metrics: dict[str, float] = field(default_factory=dict)
     awaited: Counter[str] = field(default_factory=Counter)
     """Writers that wait for room, by stream; `bus.room` counts them."""
+    num_unexpected: int = 0
+    """Errors that nobody foresaw; `bus.bulkhead` counts them."""
     drain: Drain = field(default_factory=Drain)
     """Where the worker is told to leave, and reads it."""
 
@@ -45,7 +47,8 @@ class Status:
         full = sorted(stream for stream, num_writers in self.awaited.items() if num_writers)
         note = f"waits for room in {', '.join(full)}" if full else self.note
         state = "draining" if self.drain.requested else self.state
-        return Heartbeat(role=self.role, worker=self.worker, state=state, at=now, metrics=dict(self.metrics), note=note)
+        metrics = self.metrics | ({"unexpected": float(self.num_unexpected)} if self.num_unexpected else {})
+        return Heartbeat(role=self.role, worker=self.worker, state=state, at=now, metrics=metrics, note=note)
 
 
 @asynccontextmanager

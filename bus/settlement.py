@@ -5,8 +5,11 @@
     Disposition.REJECT          -> dead letter, then terminated
     Disposition.LEAVE           -> nothing: somebody else owns the work, and it comes again if he dies
     Disposition.FATAL, cancel   -> handed back at once, and the error goes on
+    what nobody foresaw         -> as `bus.bulkhead` says: tried again, at the third time rejected
 
-While the handler runs, the server is told every third of the ack wait that the work is in progress.
+What is rejected may be brought to an end in terms of its own (`on_reject`), as an episode by a trajectory that says why; then
+it needs no dead letter. While an input is handled or settled, the server is told every third of the ack wait that the work is
+in progress.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -16,16 +19,22 @@ from functools import partial
 import anyio
 import structlog
 
+from bus.bulkhead import Bulkhead
 from bus.companions import companions
+from bus.fault import LONGEST, leaves, unforeseen
 from bus.ports import Bus, Delivery
 from bus.retry import REDELIVERED
+from bus.subjects import matches
 from schemas.errors import BusError, Disposition, MillraceError
 from schemas.ids import WorkerId
 from schemas.messages import DeadLetter
+from schemas.text import valid
 
 _log = structlog.get_logger()
 _CLOSING_S = 2.0
 _GRAVEST_FIRST = (Disposition.FATAL, Disposition.REJECT, Disposition.RETRY, Disposition.LEAVE)
+OnReject = Callable[[str], Awaitable[bool]]
+"""Hears why an input is not handled again, perhaps several times; True: it has brought it to an end that says so."""
 
 
 def retry_delay_s(num_delivered: int) -> float:
@@ -33,52 +42,105 @@ def retry_delay_s(num_delivered: int) -> float:
 
 
 @asynccontextmanager
-async def settle(bus: Bus, delivery: Delivery, worker: WorkerId) -> AsyncIterator[None]:
+async def settle(
+    bus: Bus,
+    delivery: Delivery,
+    worker: WorkerId,
+    *,
+    bulkhead: Bulkhead | None = None,
+    on_reject: OnReject | None = None,
+) -> AsyncIterator[None]:
     """Runs the body as the handling of `delivery`. Errors that are not fatal end here, logged once.
+
+    Without a `bulkhead`, as in scripts, what nobody foresaw hands the delivery back and goes on.
 
     Raises:
         MillraceError: with `Disposition.FATAL`, after the delivery was handed back.
     """
-    failure: MillraceError | None = None
+    contained = MillraceError if bulkhead is None else Exception
+    raised: Exception | None = None
     try:
         async with companions(partial(_keep_alive, delivery)):
             try:
                 yield
-            except* MillraceError as errors:
-                failure = _worst(errors)
+            except* contained as errors:
+                raised = errors
+            try:
+                failure = await _failure(raised, item_of(delivery), bulkhead)
+                await _conclude(bus, delivery, worker, failure, on_reject)
+            except MillraceError as error:
+                if error.disposition is Disposition.FATAL:
+                    raise
+                # What was handled stays handled: the message comes again after its ack wait, and is then found to be done.
+                _log.warning("settlement_unconfirmed", stream=delivery.stream, seq=delivery.seq, reason=str(error))
     except BaseException:
         await hand_back(delivery)
         raise
-    if failure is not None and failure.disposition is Disposition.FATAL:
-        await hand_back(delivery)
-        raise failure
-    try:
-        await _conclude(bus, delivery, worker, failure)
-    except BusError as error:
-        # What was handled stays handled: the message comes again after its ack wait, and is then found to be done.
-        _log.warning("settlement_unconfirmed", stream=delivery.stream, seq=delivery.seq, reason=str(error))
 
 
-async def attempt(handle: Callable[[], Awaitable[None]], *, num_tries: int) -> None:
+async def attempt(
+    handle: Callable[[], Awaitable[None]],
+    *,
+    num_tries: int,
+    item: str = "",
+    bulkhead: Bulkhead | None = None,
+    on_reject: OnReject | None = None,
+) -> None:
     """Handles an input that nobody delivers again, with the same policy: what is worth retrying is tried `num_tries` times.
 
     Whoever sent the input must have a fallback. Errors that are not fatal end here, logged.
 
+    Args:
+        item: what a `bulkhead` knows the input by.
+
     Raises:
         MillraceError: with `Disposition.FATAL`.
     """
+    contained = MillraceError if bulkhead is None else Exception
     for num_tried in range(1, num_tries + 1):
+        raised: Exception | None = None
         try:
             await handle()
-        except MillraceError as error:
-            if error.disposition is Disposition.FATAL:
-                raise
-            if error.disposition is not Disposition.RETRY or num_tried == num_tries:
-                _log.warning("input_given_up", reason=str(error), tried=num_tried)
-                return
-            await anyio.sleep(retry_delay_s(num_tried))
-        else:
+        except contained as error:
+            raised = error
+        try:
+            failure = await _failure(raised, item, bulkhead)
+        except BusError as error:
+            failure = error
+        if failure is None:
             return
+        if failure.disposition is Disposition.FATAL:
+            raise failure
+        if failure.disposition is not Disposition.RETRY or num_tried == num_tries:
+            _log.warning("input_given_up", reason=str(failure), tried=num_tried)
+            if failure.disposition is Disposition.REJECT:
+                await _ended(on_reject, valid(str(failure), LONGEST))
+            return
+        await anyio.sleep(retry_delay_s(num_tried))
+
+
+def item_of(delivery: Delivery) -> str:
+    """What tells a delivery's message from others of its queue, as in `episode/attempt/step`; its copies are the same item."""
+    subject_filter = next(each for each in delivery.queue.subject_filters if matches(each, delivery.subject))
+    num_fixed = next(index for index, token in enumerate(subject_filter.split(".")) if token in ("*", ">"))
+    return "/".join(delivery.subject.split(".")[num_fixed:])
+
+
+async def _failure(raised: Exception | None, item: str, bulkhead: Bulkhead | None) -> MillraceError | None:
+    """The error that decides about an input; None: it was handled.
+
+    Raises:
+        BusError: nobody could be told of what nobody foresaw.
+    """
+    if raised is None:
+        if bulkhead is not None:
+            bulkhead.succeeded(item)
+        return None
+    failures = [leaf for leaf in leaves(raised) if isinstance(leaf, MillraceError)]
+    surprise = unforeseen(raised)
+    if surprise is not None and bulkhead is not None and not any(each.disposition is Disposition.FATAL for each in failures):
+        failures.append(await bulkhead.met(surprise, item))
+    return min(failures, key=lambda failure: _GRAVEST_FIRST.index(failure.disposition))
 
 
 async def hand_back(delivery: Delivery) -> None:
@@ -96,29 +158,43 @@ async def _keep_alive(delivery: Delivery) -> None:
             _log.warning("in_progress_unsent", stream=delivery.stream, seq=delivery.seq, error=str(error))
 
 
-def _worst(errors: BaseExceptionGroup[MillraceError]) -> MillraceError:
-    """The error that decides: the first of the gravest disposition (a body may run tasks of its own)."""
-    leaves: list[MillraceError] = []
-    for error in errors.exceptions:
-        leaves += [_worst(error)] if isinstance(error, BaseExceptionGroup) else [error]
-    return min(leaves, key=lambda error: _GRAVEST_FIRST.index(error.disposition))
-
-
-async def _conclude(bus: Bus, delivery: Delivery, worker: WorkerId, failure: MillraceError | None) -> None:
+async def _conclude(
+    bus: Bus, delivery: Delivery, worker: WorkerId, failure: MillraceError | None, on_reject: OnReject | None
+) -> None:
+    """Raises `failure` when it is fatal."""
     if failure is None:
         await delivery.ack()
         return
     log = _log.bind(stream=delivery.stream, seq=delivery.seq, worker=worker, reason=str(failure))
     match failure.disposition:
+        case Disposition.FATAL:
+            raise failure
         case Disposition.LEAVE:
             log.info("work_left_to_its_owner")
         case Disposition.REJECT:
             log.error("work_rejected")
-            await reject(bus, delivery, worker, str(failure))
+            reason = valid(str(failure), LONGEST)
+            if await _ended(on_reject, reason):
+                await delivery.ack()
+            else:
+                await reject(bus, delivery, worker, reason)
         case _:
             delay_s = retry_delay_s(delivery.num_delivered)
             log.warning("work_retried", delivered=delivery.num_delivered, delay_s=delay_s)
             await delivery.nak(delay_s)
+
+
+async def _ended(on_reject: OnReject | None, reason: str) -> bool:
+    try:
+        return on_reject is not None and await on_reject(reason)
+    except MillraceError as error:
+        if error.disposition is not Disposition.REJECT:
+            raise
+        _log.error("rejection_failed", reason=reason, why=str(error))
+        return False
+    except Exception:  # noqa: BLE001 - what gives an item up must not end the next worker too: the dead letter remains
+        _log.exception("rejection_failed", reason=reason)
+        return False
 
 
 async def reject(bus: Bus, delivery: Delivery, worker: WorkerId, reason: str) -> None:

@@ -209,6 +209,10 @@ class Subjects:
     def dead(self, stream: str) -> str:
         return f"{self.run}.dead.{stream}"
 
+    def fault(self, role: Role, item: str, number: int) -> str:
+        """Where an item's error with this number, from 1, is told that nobody foresaw. An item is one token."""
+        return f"{self.run}.fault.{role.value}.{item}.{number}"
+
     def resent(self, letter_seq: int) -> str:
         return f"{self.run}.resent.{letter_seq}"
 

@@ -13,7 +13,7 @@ HEARTBEATS    newest a worker, 15 s
 POSITIONS     newest position of every named consumer
 LEASES        newest claim of every lease
 BLOCKLIST     newest word on every site that blocked the agent      feeder
-ADVISORIES    dead letters, and the server's notices of exhausted deliveries
+ADVISORIES    dead letters, errors that nobody foresaw, and the server's notices of exhausted deliveries
 
 Only age removes a record, and from WEIGHTS the trainer. A stream whose limits are reached refuses (`StreamFull`), and its
 writers wait; where the newest of a subject is all that counts (SERVED, HEARTBEATS, POSITIONS, LEASES, BLOCKLIST) it replaces
@@ -142,7 +142,7 @@ def _results(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
         ),
         StreamSpec(
             name=subjects.advisories,
-            subjects=(f"{run}.dead.*", f"{run}.resent.*", *_notices(subjects)),
+            subjects=(f"{run}.dead.*", f"{run}.resent.*", f"{run}.fault.*.*.*", *_notices(subjects)),
             max_age_s=7 * 86400.0,
             replicas=replicas,
         ),

@@ -1,6 +1,5 @@
 """Asks a judge until it rules: what becomes of a judge's errors, whatever the judge is and whoever wrote it."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import anyio
@@ -8,6 +7,7 @@ import structlog
 from msgspec import structs
 from structlog.typing import FilteringBoundLogger
 
+from bus.fault import Fault, leaves
 from bus.settlement import retry_delay_s
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, undecided
@@ -56,7 +56,7 @@ async def ask_once(judge: Judge, episode: JudgedEpisode) -> Ruling:
     try:
         ruling: object = await judge.judge(episode)
     except Exception as raised:  # noqa: BLE001 - the boundary to whatever judge there is; it is logged or goes on
-        return _without_verdict(raised, _log.bind(episode=episode.trajectory.episode, judge=judge.name))
+        return _without_verdict(raised, episode, _log.bind(episode=episode.trajectory.episode, judge=judge.name))
     if not isinstance(ruling, Ruling):
         return undecided(f"{judge.name} returned {type(ruling).__name__} where a Ruling belongs", curable=True)
     return _worded(ruling)
@@ -77,12 +77,13 @@ def _text(written: str) -> str:
     return valid(written, _LONGEST) if isinstance(written, str) else written
 
 
-def _without_verdict(raised: Exception, log: FilteringBoundLogger) -> Ruling:
+def _without_verdict(raised: Exception, episode: JudgedEpisode, log: FilteringBoundLogger) -> Ruling:
     """Raises `MillraceError` when it is no failure of the judge."""
     failure = _gravest(raised)
     if not isinstance(failure, MillraceError):
         log.error("judge_raised", exc_info=failure)
-        return undecided(valid(f"{type(failure).__name__}: {failure}", _LONGEST), curable=True)
+        episode.surprises.append(failure)
+        return undecided(Fault.of(failure).error, curable=True)
     if isinstance(failure, NoVerdict) or failure.disposition is Disposition.REJECT:
         log.warning("no_verdict", reason=str(failure))
         return undecided(str(failure))
@@ -93,15 +94,7 @@ def _without_verdict(raised: Exception, log: FilteringBoundLogger) -> Ruling:
 
 def _gravest(raised: Exception) -> Exception:
     """Of several that a judge's own tasks raised together, the one that decides."""
-    return min(_leaves(raised), key=_gravity)
-
-
-def _leaves(raised: Exception) -> Iterator[Exception]:
-    if not isinstance(raised, ExceptionGroup):
-        yield raised
-        return
-    for error in raised.exceptions:
-        yield from _leaves(error)
+    return min(leaves(raised), key=_gravity)
 
 
 def _gravity(error: Exception) -> int:

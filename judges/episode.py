@@ -17,6 +17,8 @@ class JudgedEpisode:
 
     def __init__(self, trajectory: Trajectory, evidence: Evidence) -> None:
         self.trajectory = trajectory
+        self.surprises: list[Exception] = []
+        """What its judges raised that nobody foresaw; each became a missing verdict."""
         self._evidence = evidence
         self._reading = anyio.Lock()
         self._observations: tuple[Observation, ...] | None = None

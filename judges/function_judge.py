@@ -8,7 +8,7 @@ import anyio.to_thread
 
 from judges.episode import JudgedEpisode
 from judges.judge import Ruling, scored
-from schemas.errors import JudgeError, MillraceError, NoVerdict
+from schemas.errors import JudgeError, NoVerdict
 from schemas.ids import subject_token
 from schemas.messages import Verdict
 
@@ -20,7 +20,7 @@ JudgingFunction = Callable[[JudgedEpisode], Found | Awaitable[Found]]
 
 
 class FunctionJudge:
-    """Rules as its function says. What the function raises is a judge error, and so is what it may not return.
+    """Rules as its function says. What the function raises goes on; what it may not return is a judge error.
 
     A plain function runs in a thread, where it holds nobody up; one that reads the chain is `async`. Neither is waited for
     longer than ten minutes.
@@ -32,13 +32,8 @@ class FunctionJudge:
         self._function = function
 
     async def judge(self, episode: JudgedEpisode) -> Ruling:
-        try:
-            with anyio.move_on_after(_LIMIT_S) as scope:
-                found = await self._call(episode)
-        except MillraceError:
-            raise
-        except Exception as error:
-            raise JudgeError(f"{self.name} failed: {type(error).__name__}: {error}") from error
+        with anyio.move_on_after(_LIMIT_S) as scope:
+            found = await self._call(episode)
         if scope.cancelled_caught:
             raise JudgeError(f"{self.name} came to no end within {_LIMIT_S:g} s")
         return self._ruling(found)

@@ -1,7 +1,8 @@
 """The judge worker: every trajectory gets exactly one judgement, whatever the trajectory or the judge came to."""
 
+import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -11,11 +12,13 @@ import structlog
 from msgspec import MsgspecError, msgpack
 
 from bus.blocklist import block, site_of
+from bus.bulkhead import Bulkhead
 from bus.evidence import Evidence
+from bus.fault import Fault
 from bus.ports import Bus, Delivery, Expect, Inbox
 from bus.presence import Status
 from bus.room import append_when_room
-from bus.settlement import settle
+from bus.settlement import item_of, retry_delay_s, settle
 from bus.subjects import Subjects
 from bus.topology import trajectory_queue
 from judges.attempts import rule
@@ -24,7 +27,7 @@ from judges.judge import Judge, Ruling, excluded, undecided
 from judges.shaping import shape
 from schemas.bus_config import BusConfig
 from schemas.env_config import EnvConfig
-from schemas.errors import ChainConflict, MessageCorrupt, MessageTooLarge
+from schemas.errors import BusUnavailable, ChainConflict, Disposition, MessageCorrupt, MessageTooLarge
 from schemas.ids import WorkerId
 from schemas.judge_config import JudgeConfig
 from schemas.messages import Judgement, Outcome, Trajectory, Verdict
@@ -64,6 +67,7 @@ class JudgeWorker:
         self._config = judge_config
         self._rubric = judge_config.rubric
         self._judge = judge
+        self._bulkhead = Bulkhead(bus, subjects, status, scope=self._rubric)
         self._queue = trajectory_queue(subjects, bus_config, self._rubric)
         self._counts = dict.fromkeys((verdict.value for verdict in Verdict), 0)
 
@@ -82,8 +86,9 @@ class JudgeWorker:
     async def _serve(self, inbox: Inbox) -> None:
         while (delivery := await self._status.drain.unless(partial(anext, inbox))) is not None:
             with self._busy():
-                async with settle(self._bus, delivery, self._worker):
-                    await self._handle(delivery)
+                on_reject = partial(self._give_up, delivery)
+                async with settle(self._bus, delivery, self._worker, bulkhead=self._bulkhead, on_reject=on_reject):
+                    await self._outlast(delivery)
 
     @contextmanager
     def _busy(self) -> Iterator[None]:
@@ -99,6 +104,29 @@ class JudgeWorker:
             if status.state == "working" and not status.metrics["busy"]:
                 status.state = "waiting"
 
+    async def _outlast(self, delivery: Delivery) -> None:
+        """Handles a delivery once the bus is there. To have it delivered again meanwhile would only make it look like one that
+        ends its workers."""
+        for num_tried in itertools.count(1):
+            try:
+                await self._handle(delivery)
+                break
+            except BusUnavailable as error:
+                delay_s = retry_delay_s(num_tried)
+                _log.warning("judging_waits_for_bus", seq=delivery.seq, reason=str(error), delay_s=delay_s)
+            await anyio.sleep(delay_s)
+
+    async def _give_up(self, delivery: Delivery, reason: str) -> bool:
+        """What cannot be judged here or anywhere is an error without a reward."""
+        try:
+            trajectory = delivery.message
+        except MessageCorrupt:
+            return False
+        if not isinstance(trajectory, Trajectory):
+            return False
+        await self._publish(trajectory, undecided(reason), 0.0)
+        return True
+
     async def _handle(self, delivery: Delivery) -> None:
         trajectory = delivery.message
         if not isinstance(trajectory, Trajectory):
@@ -107,7 +135,8 @@ class JudgeWorker:
             _log.info("judged_before", episode=trajectory.episode)
             return
         started = time.monotonic()
-        ruling = await self._rule(trajectory, delivery.num_delivered)
+        episode = JudgedEpisode(trajectory, Evidence(self._bus, self._subjects))
+        ruling = await self._rule(episode, delivery.num_delivered)
         if ruling.blocked:
             await self._block(trajectory)
         seconds = time.monotonic() - started
@@ -120,15 +149,27 @@ class JudgeWorker:
                 await self._publish(trajectory, replace(plain, usage=ruling.usage), seconds)
             except (MessageTooLarge, MessageCorrupt):
                 await self._publish(trajectory, plain, seconds)
+        await self._tell(episode.surprises, item_of(delivery))
 
-    async def _rule(self, trajectory: Trajectory, num_delivered: int) -> Ruling:
+    async def _tell(self, surprises: Sequence[Exception], item: str) -> None:
+        """What a judge raised is told once a trajectory, however often it was asked.
+
+        Raises:
+            WorkerFailing: one trajectory after the other met the same; this one is judged.
+        """
+        for surprise in {Fault.of(error): error for error in surprises}.values():
+            failure = await self._bulkhead.met(surprise, item)
+            if failure.disposition is Disposition.FATAL:
+                raise failure
+
+    async def _rule(self, episode: JudgedEpisode, num_delivered: int) -> Ruling:
+        trajectory = episode.trajectory
         if not trajectory.outcome.finished:
             reason = f"{trajectory.outcome.value}: {trajectory.error}"
             return replace(excluded(reason), blocked=trajectory.outcome is Outcome.BLOCKED)
         if num_delivered >= _MOST_DELIVERIES:
             _log.error("judging_ends_workers", episode=trajectory.episode, delivered=num_delivered)
             return undecided(f"delivered {num_delivered} times and never judged: it seems to end the workers that judge it")
-        episode = JudgedEpisode(trajectory, Evidence(self._bus, self._subjects))
         ruling = await rule(self._judge, episode, max_attempts=self._config.max_attempts)
         return await shape(ruling, episode, self._config.shaping)
 

@@ -80,7 +80,7 @@ async def read_letters(bus: Bus, subjects: Subjects) -> list[Letter]:
             mark = decode(stored.data)
             assert isinstance(mark, LetterResent)
             resent[mark.letter_seq] = mark.at
-        else:
+        elif not matches(subjects.everything("fault"), stored.subject):
             notices.append((stored, msgspec.json.decode(stored.data, type=_Notice)))
     known = {(letter.stream, letter.seq) for letter in letters}
     for stored, notice in notices:

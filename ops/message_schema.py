@@ -19,6 +19,7 @@ from schemas.messages import (
     DeadLetter,
     EpisodeCancel,
     EpisodeStart,
+    Fault,
     Heartbeat,
     JudgeCall,
     Judgement,
@@ -85,6 +86,7 @@ SUBJECTS = (
     SubjectPattern("position.<name>", Position, "POSITIONS"),
     SubjectPattern("dead.<stream>", DeadLetter, "ADVISORIES"),
     SubjectPattern("resent.<letter>", LetterResent, "ADVISORIES"),
+    SubjectPattern("fault.<role>.<item>.<number>", Fault, "ADVISORIES"),
 )
 
 

@@ -25,9 +25,12 @@
     │   ├── CheckpointCorrupt   a file does not match its hash                        (fatal)
     │   ├── MismatchExceeded    sampler and trainer disagree on log-probabilities     (fatal)
     │   └── TrainingCollapsed   what is trained became far worse, again and again     (fatal)
-    └── ArchiveError
-        ├── ArchiveDamaged      a part or picture does not match its hash             (fatal)
-        └── ImportConflict      the run holds something else under the same identity  (fatal)
+    ├── ArchiveError
+    │   ├── ArchiveDamaged      a part or picture does not match its hash             (fatal)
+    │   └── ImportConflict      the run holds something else under the same identity  (fatal)
+    └── Unforeseen              what is no MillraceError, met at one item             (retry)
+        ├── Hopeless            it was met at every try                               (reject)
+        └── WorkerFailing       item after item meets the same one                    (fatal)
 
 `Disposition` is read by `bus.settlement` alone; handlers raise and never acknowledge.
 """
@@ -187,3 +190,19 @@ class ArchiveDamaged(ArchiveError):
 
 class ImportConflict(ArchiveError):
     """The target run holds another record under an identity that is to be imported."""
+
+
+class Unforeseen(MillraceError):
+    """A defect of a worker's code, or of a judge, suite or sampler of the user's own, was met; `bus.bulkhead` names it."""
+
+
+class Hopeless(Unforeseen):
+    """So many tries at an item met what nobody foresaw that it is not tried again."""
+
+    disposition = Disposition.REJECT
+
+
+class WorkerFailing(Unforeseen):
+    """The same is met at item after item: it seems to be the worker rather than what it is given."""
+
+    disposition = Disposition.FATAL

@@ -43,6 +43,8 @@ class MonitorConfig:
     """A version is late when it takes so many times the median of those before."""
     most_clock_skew_s: float = 2.0
     """Seconds that a worker's clock may differ from the server's: leases and ages are compared across machines."""
+    unexpected_shown_s: float = 900.0
+    """An error that nobody foresaw is told for so long after a worker met it."""
     raise_after_s: float = 5.0
     """An alert is raised when its condition has held for so long."""
     clear_after_s: float = 30.0

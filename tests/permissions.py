@@ -73,6 +73,8 @@ def _writes() -> Iterator[Operation]:
     yield _write("a dead letter of TASKS", "dead.r_TASKS", _B)
     yield _write("a dead letter of STEPS", "dead.r_STEPS", _P)
     yield _write("a dead letter of TRAJECTORIES", "dead.r_TRAJECTORIES", _J)
+    yield _write("an error of a browser worker that nobody foresaw", "fault.browser.e.1", _B)
+    yield _write("an error of a judge that nobody foresaw", "fault.judge.e.1", _J)
     for role in (_F, _B, _P, _J, _T, _A):
         yield _write(f"a heartbeat as {role}", f"heartbeat.{role}.w", role)
     yield _write("a heartbeat as server", "heartbeat.server.w")
@@ -105,7 +107,7 @@ _CONFIRMERS: dict[str, tuple[Access, ...]] = {
     "TRAJECTORIES": (_B,),
     "BLOCKLIST": (_J,),
     "HEARTBEATS": (_B, _J, _T, _A),
-    "ADVISORIES": (_B, _P, _J),
+    "ADVISORIES": (_F, _B, _P, _J, _T, _A),
 }
 """They write or pull there, and may ask whether the stream exists."""
 

@@ -20,6 +20,7 @@ from schemas.messages import (
     Checkpoint,
     DeadLetter,
     EpisodeStart,
+    Fault,
     Heartbeat,
     Judgement,
     LetterResent,
@@ -29,6 +30,7 @@ from schemas.messages import (
     Trajectory,
 )
 from schemas.monitor_config import MonitorConfig
+from schemas.text import visible
 
 _RATE_S = 60.0
 _ANSWERS = 15
@@ -65,6 +67,17 @@ class Disk:
     free_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Surprise:
+    """The newest error that nobody foresaw at one worker."""
+
+    error: str
+    item: str
+    at: float
+    number: int = 1
+    """How many there are, with those before it."""
+
+
 class MonitorState:
     def __init__(self, config: MonitorConfig, *, began_at: float) -> None:
         self.began_at = began_at
@@ -82,6 +95,11 @@ class MonitorState:
         self.letters: dict[int, str] = {}
         """The streams of dead letters that nobody has sent again, by sequence."""
         self._resent: set[int] = set()
+        self.surprises: dict[str, Surprise] = {}
+        """By worker; forgotten after `monitor_config.unexpected_shown_s`."""
+        self.num_passed_over = 0
+        """Records that this monitor could not take in."""
+        self._unexpected_shown_s = config.unexpected_shown_s
         self.version_times: deque[float] = deque(maxlen=64)
         """When the latest versions were announced."""
         self.ended = Rate(_RATE_S, began_at)
@@ -131,13 +149,23 @@ class MonitorState:
                 # The two are read beside each other: either may come first.
                 self._resent.add(message.letter_seq)
                 self.letters.pop(message.letter_seq, None)
+            case Fault():
+                self._surprised(message, at)
             case _:
                 pass
+
+    def _surprised(self, fault: Fault, at: float) -> None:
+        worker = visible(fault.worker)
+        before = self.surprises.get(worker)
+        error = visible(f"{fault.error} ({fault.place})")
+        self.surprises[worker] = Surprise(error, visible(fault.item), at, 1 + (before.number if before else 0))
 
     def expire(self, now: float) -> None:
         """Call now and then."""
         self.cells.expire(now)
         self.workers.expire(now)
+        for worker in [name for name, met in self.surprises.items() if now - met.at > self._unexpected_shown_s]:
+            del self.surprises[worker]
 
     def figures_of(self, worker: Worker) -> dict[str, float]:
         """What a worker says of itself; of a policy, also the version that it serves."""

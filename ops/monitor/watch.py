@@ -50,6 +50,7 @@ class MonitorWatch:
             (subjects.heartbeats, subjects.everything("heartbeat")),
             (subjects.advisories, subjects.everything("dead")),
             (subjects.advisories, subjects.everything("resent")),
+            (subjects.advisories, subjects.everything("fault")),
         )
         self._read = {subject: anyio.Event() for _, subject in self._sources}
         """Set when all that was stored is folded in."""
@@ -96,8 +97,7 @@ class MonitorWatch:
 
     async def _hear(self, heard: AsyncIterator[Record]) -> None:
         async for record in heard:
-            self.state.heard(record, time.time())
-            self._note_change()
+            self._take(self.state.heard, record)
 
     async def _follow(self, stream: str, subject: str) -> None:
         after_seq = 0
@@ -105,19 +105,23 @@ class MonitorWatch:
             try:
                 async for record in backlog(self._bus, stream, subject, after_seq=after_seq):
                     after_seq = record.seq
-                    self._fold(record)
+                    self._take(self.state.stored, record)
                 self._read[subject].set()
                 async with self._bus.tail(stream, subject, after_seq=after_seq) as records:
                     async for record in records:
                         after_seq = record.seq
-                        self._fold(record)
+                        self._take(self.state.stored, record)
             except BusError as error:
                 # The server may be away for long; this monitor says so, and goes on when it is back.
                 _log.info("monitor_waits", stream=stream, reason=str(error))
                 await anyio.sleep(_AGAIN_S)
 
-    def _fold(self, record: Record) -> None:
-        self.state.stored(record, time.time())
+    def _take(self, fold: Callable[[Record, float], None], record: Record) -> None:
+        try:
+            fold(record, time.time())
+        except Exception:  # noqa: BLE001 - one record ends no watch over all others
+            self.state.num_passed_over += 1
+            _log.exception("record_passed_over", stream=record.stream, subject=record.subject, seq=record.seq)
         self._note_change()
 
     def _note_change(self) -> None:

@@ -5,7 +5,7 @@ a change that an old reader could misread gets a new tag (`name/2`). `tests/fixt
 every released version, and a test reads them all.
 """
 
-from schemas.messages.delivery import DeadLetter, LetterResent, Position
+from schemas.messages.delivery import DeadLetter, Fault, LetterResent, Position
 from schemas.messages.episode import EpisodeCancel, EpisodeStart, FinalState, Outcome, Timings, Trajectory
 from schemas.messages.judgement import JudgeCall, Judgement, RewardPart, SiteBlock, StageUsage, StageVerdict, Verdict
 from schemas.messages.step import (
@@ -44,6 +44,7 @@ __all__ = [
     "EpisodeCancel",
     "EpisodeStart",
     "Fact",
+    "Fault",
     "FileHash",
     "FinalState",
     "Heartbeat",
@@ -99,5 +100,6 @@ AnyMessage = (
     | EpisodeCancel
     | DeadLetter
     | LetterResent
+    | Fault
     | Position
 )

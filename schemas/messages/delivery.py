@@ -2,6 +2,7 @@
 
 from schemas.ids import WorkerId
 from schemas.messages.structs import Message
+from schemas.messages.worker import Role
 
 
 class DeadLetter(Message, frozen=True, tag="dead/1"):
@@ -24,6 +25,23 @@ class LetterResent(Message, frozen=True, tag="resent/1"):
     stream: str
     seq: int
     """Sequence of the copy."""
+    at: float
+    """Unix seconds."""
+
+
+class Fault(Message, frozen=True, tag="fault/1"):
+    """An error that nobody foresaw, as a worker met it at one item."""
+
+    role: Role
+    worker: WorkerId
+    item: str
+    """What was being handled, as in `episode/attempt/step`; one token of a subject."""
+    number: int
+    """Which of the item's errors it is, from 1, whoever met the earlier ones."""
+    error: str
+    """As in `KeyError: 'price'`."""
+    place: str
+    """Where it was raised, as in `judges/mine.py:12 in right_price`."""
     at: float
     """Unix seconds."""
 

@@ -6,11 +6,23 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
+from bus.bulkhead import Bulkhead
+from bus.fault import MOST_IN_A_ROW
 from bus.ports import Delivery, Inbox
+from bus.presence import Status
 from bus.settlement import settle
 from bus.topology import task_queue
-from schemas.errors import ChainConflict, ConfigurationError, MessageCorrupt, PageFailed
-from schemas.messages import DeadLetter, Split
+from schemas.errors import (
+    BusUnavailable,
+    ChainConflict,
+    ConfigurationError,
+    MessageCorrupt,
+    PageFailed,
+    RecordGone,
+    WorkerFailing,
+)
+from schemas.ids import WorkerId
+from schemas.messages import DeadLetter, Fault, Role, Split
 from tests.builders import WORKER, task
 from tests.contract.backends import CONFIG, SUBJECTS, Backend
 
@@ -133,3 +145,101 @@ async def test_errors_inside_a_group_count_by_the_gravest(backend: Backend) -> N
     letter = await dead_letter(backend)
     assert letter is not None
     assert letter.reason == "broken"
+
+
+class TestBehindABulkhead:
+    """What nobody foresaw, met at a delivery."""
+
+    @pytest.fixture(autouse=True)
+    def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What failed comes again at once."""
+        monkeypatch.setattr("bus.settlement.retry_delay_s", lambda _: 0.0)
+
+    async def test_it_comes_again_and_is_a_dead_letter_at_the_third_try_whoever_tries(self, backend: Backend) -> None:
+        error = KeyError("price")
+        async with one_queued(backend) as inbox:
+            for number in (1, 2, 3):
+                status = Status(Role.BROWSER, WorkerId(f"browser-{number}"))
+                bulkhead = Bulkhead(backend.bus, SUBJECTS, status)
+                assert await dead_letter(backend) is None
+                async with settle(backend.bus, await receive(inbox), status.worker, bulkhead=bulkhead):
+                    fail(error)
+                assert status.heartbeat(0.0).metrics == {"unexpected": 1.0}
+        letter = await dead_letter(backend)
+        assert letter is not None
+        assert letter.reason.startswith("unexpected at 3 tries: KeyError: 'price' (contract/test_settlement.py:")
+        assert await is_settled(backend)
+        told = [record.message for record in await backend.bus.history(SUBJECTS.advisories, SUBJECTS.everything("fault"))]
+        assert [fault.worker for fault in told if isinstance(fault, Fault)] == ["browser-1", "browser-2", "browser-3"]
+
+    async def test_neither_outages_nor_stops_are_tries(self, backend: Backend) -> None:
+        bulkhead = Bulkhead(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER))
+        async with one_queued(backend) as inbox:
+            for _ in range(5):
+                await (await receive(inbox)).nak()
+            for error in (BusUnavailable("away"), KeyError("price"), BusUnavailable("away"), KeyError("price")):
+                async with settle(backend.bus, await receive(inbox), WORKER, bulkhead=bulkhead):
+                    fail(error)
+            async with settle(backend.bus, await receive(inbox), WORKER, bulkhead=bulkhead):
+                pass
+        assert await dead_letter(backend) is None
+        assert await is_settled(backend)
+
+    async def test_what_cannot_be_told_is_no_try_and_comes_again(self, backend: Backend) -> None:
+        bulkhead = Bulkhead(Untold(), SUBJECTS, Status(Role.BROWSER, WORKER))  # type: ignore[arg-type]
+        async with one_queued(backend) as inbox:
+            for _ in range(4):
+                async with settle(backend.bus, await receive(inbox), WORKER, bulkhead=bulkhead):
+                    fail(KeyError("price"))
+            assert await dead_letter(backend) is None
+            await (await receive(inbox)).ack()
+
+    async def test_what_is_ended_in_terms_of_its_own_needs_no_letter(self, backend: Backend) -> None:
+        reasons: list[str] = []
+
+        async def end(reason: str) -> bool:
+            reasons.append(reason)
+            return True
+
+        bulkhead = Bulkhead(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER))
+        async with (
+            one_queued(backend) as inbox,
+            settle(backend.bus, await receive(inbox), WORKER, bulkhead=bulkhead, on_reject=end),
+        ):
+            fail(RecordGone("it has aged out \ud800"))
+        assert reasons == [r"it has aged out \ud800"]
+        assert await dead_letter(backend) is None
+        assert await is_settled(backend)
+
+    async def test_a_hook_that_fails_leaves_a_letter(self, backend: Backend) -> None:
+        async def end(reason: str) -> bool:
+            raise KeyError(reason)
+
+        async with one_queued(backend) as inbox, settle(backend.bus, await receive(inbox), WORKER, on_reject=end):
+            fail(RecordGone("it has aged out"))
+        letter = await dead_letter(backend)
+        assert letter is not None
+        assert letter.reason == "it has aged out"
+
+    async def test_the_same_at_item_after_item_ends_the_worker_and_hands_back(self, backend: Backend) -> None:
+        bulkhead = Bulkhead(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER))
+        queued = [task(f"t{number}") for number in range(MOST_IN_A_ROW)]
+        for each in queued:
+            await backend.bus.append(SUBJECTS.tasks, SUBJECTS.task(each.split, each.episode), each)
+        async with backend.bus.work(QUEUE, prefetch=0) as inbox:
+            deliveries = [await receive(inbox) for _ in queued]
+            for delivery in deliveries[:-1]:
+                async with settle(backend.bus, delivery, WORKER, bulkhead=bulkhead):
+                    fail(KeyError("price"))
+            with pytest.raises(WorkerFailing, match="KeyError: 'price'"):
+                async with settle(backend.bus, deliveries[-1], WORKER, bulkhead=bulkhead):
+                    fail(KeyError("price"))
+        told = await backend.bus.history(SUBJECTS.advisories, SUBJECTS.everything("fault"))
+        assert len(told) == MOST_IN_A_ROW - 1
+
+
+class Untold:
+    """A bus on which nothing can be told now."""
+
+    async def append(self, *_: object, **__: object) -> int:
+        raise BusUnavailable("away")

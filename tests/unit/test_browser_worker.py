@@ -15,15 +15,16 @@ from browser_workers.browser import EnvironmentState, Opening, PageState, Perfor
 from browser_workers.suites.demo import DemoSuite
 from browser_workers.worker import BrowserWorker
 from bus import chain
+from bus.fault import MOST_IN_A_ROW
 from bus.memory import MemoryBus
-from bus.ports import Record
+from bus.ports import Expect, Record
 from bus.presence import Status
 from bus.subjects import Subjects
 from schemas.browser_config import BrowserConfig
 from schemas.bus_config import BusConfig
 from schemas.env_config import EnvConfig
-from schemas.errors import BrowserError, BrowserLost, ChainConflict, NotPermitted, PageFailed
-from schemas.ids import EpisodeId, WorkerId
+from schemas.errors import BrowserError, BrowserLost, ChainConflict, NotPermitted, PageFailed, WorkerFailing
+from schemas.ids import EpisodeId, TaskId, WorkerId
 from schemas.messages import (
     Action,
     ActionKind,
@@ -76,6 +77,8 @@ class ScriptedSession:
 
     async def perform(self, action: Action) -> Performed:
         self.clicks += 1
+        if self.clicks in self.browser.raises:
+            raise self.browser.raises[self.clicks]
         if self.clicks == self.browser.crash_at:
             self.crashed.set()
             raise PageFailed("the page crashed")
@@ -110,6 +113,8 @@ class ScriptedBrowser:
     hang_at: int = 0
     """The click that never returns."""
     picture_bytes: int = 0
+    raises: dict[int, Exception] = field(default_factory=dict)
+    """By click, the first is 1: what nobody foresaw."""
     never_tells: bool = False
     """What checks ask the page for."""
     navigation_error: str = ""
@@ -126,6 +131,13 @@ class ScriptedBrowser:
             yield self.sessions[-1]
         finally:
             self.num_open -= 1
+
+
+class BrokenSuite:
+    """Of a user's own, with a mistake."""
+
+    def resolve(self, page: str, query: str) -> Opening:
+        return {"shop": Opening("http://shop/")}[page]
 
 
 @dataclass
@@ -192,7 +204,7 @@ async def stage(browser: ScriptedBrowser | None = None, *, resend_s: float = 0.0
         env_config=EnvConfig(**{"server_size": 2, **env}),  # type: ignore[arg-type]
         browser_config=BrowserConfig(resend_s=resend_s, eval_share=0.25),
         browser=browser,
-        suites={"demo": DemoSuite()},
+        suites={"demo": DemoSuite(), "broken": BrokenSuite()},
     )
     async with (
         bus.tail(SUBJECTS.trajectories, SUBJECTS.everything("trajectory")) as trajectories,
@@ -651,3 +663,80 @@ async def test_the_cause_that_comes_behind_its_consequence_is_recorded() -> None
         session.failed.set()
         trajectory = await run.ended()
     assert (trajectory.outcome, trajectory.error) == (Outcome.FAILED, "the browser ended while it was in use")
+
+
+def broken(name: str) -> Task:
+    return msgspec.structs.replace(builders.task(name), website="broken:lamps")
+
+
+async def test_a_suite_that_raises_ends_its_episode_by_name_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bus.settlement.retry_delay_s", lambda _: 0.0)
+    with structlog.testing.capture_logs() as logs:
+        async with stage() as on:
+            await on.admit(broken("bad"), builders.task("good"))
+            await on.answer((await on.wake())[1])
+            ended = {trajectory.task.task: trajectory for trajectory in [await on.ended(), await on.ended()]}
+            await on.all_acknowledged()
+            beat = on.status.heartbeat(0.0)
+            told = await on.bus.history(SUBJECTS.advisories, SUBJECTS.everything("fault"))
+            letters = await on.bus.subjects(SUBJECTS.advisories, SUBJECTS.everything("dead"))
+    bad = ended[TaskId("bad")]
+    assert bad.outcome is Outcome.FAILED
+    assert "KeyError: 'lamps' (unit/test_browser_worker.py:" in bad.error
+    assert ended[TaskId("good")].outcome is Outcome.DONE
+    assert beat.metrics["unexpected"] == len(told) == 3
+    assert not letters, "the trajectory says it"
+    lines = [line for line in logs if line["event"] == "unexpected_error"]
+    assert [isinstance(line["exc_info"], KeyError) for line in lines] == [True] * 3
+
+
+async def test_a_session_that_raises_ends_its_episode_with_the_steps_it_had() -> None:
+    async with stage(ScriptedBrowser(clicks_to_win=9, raises={2: TypeError("no such method")})) as on:
+        await on.admit(builders.task())
+        await on.answer((await on.wake())[1])
+        await on.answer((await on.wake())[1])
+        trajectory = await on.ended()
+        await on.all_acknowledged()
+    assert (trajectory.outcome, trajectory.num_steps, trajectory.versions) == (Outcome.FAILED, 2, (7, 7))
+    assert trajectory.error.startswith("unexpected TypeError: no such method")
+
+
+async def test_one_that_may_not_begin_again_says_what_it_met() -> None:
+    async with stage(max_retries=0) as on:
+        await on.admit(broken("bad"))
+        assert "KeyError: 'lamps'" in (await on.ended()).error
+
+
+async def test_episode_after_episode_ends_the_worker_and_leaves_no_task_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bus.settlement.retry_delay_s", lambda _: 60.0)
+    tasks = [broken(f"bad{number}") for number in range(MOST_IN_A_ROW)]
+    with anyio.fail_after(10), pytest.RaisesGroup(pytest.RaisesExc(WorkerFailing, match="lamps"), flatten_subgroups=True):
+        async with stage() as on:
+            await on.admit(*tasks)
+            await anyio.sleep_forever()
+    assert len(await on.bus.subjects(SUBJECTS.tasks, SUBJECTS.everything("task"))) == len(tasks)
+
+
+async def test_a_cancel_that_comes_as_an_observation_is_appended_ends_the_chain_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The server has stored the observation, and its answer does not come through any more."""
+    append, stored = MemoryBus.append_bytes, anyio.Event()
+
+    async def append_unheard(self: MemoryBus, stream: str, subject: str, data: bytes, *, expect: Expect | None = None) -> int:
+        seq = await append(self, stream, subject, data, expect=expect)
+        if ".obs." in subject:
+            stored.set()
+            await anyio.sleep_forever()
+        return seq
+
+    monkeypatch.setattr(MemoryBus, "append_bytes", append_unheard)
+    async with stage() as on:
+        task = builders.task()
+        await on.admit(task)
+        await stored.wait()
+        await on.bus.tell(SUBJECTS.cancel, EpisodeCancel(episodes=(task.episode,), reason="late"))
+        with anyio.fail_after(5):
+            trajectory = await on.ended()
+        await on.all_acknowledged()
+    assert (trajectory.outcome, trajectory.attempt, trajectory.num_observations) == (Outcome.CANCELLED, 1, 1)

@@ -20,6 +20,8 @@ _PORTS = {
         "subjects",
         "chain",
         "settlement",
+        "bulkhead",
+        "fault",
         "presence",
         "topology",
         "handoff",

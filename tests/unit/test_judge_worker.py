@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -15,8 +15,10 @@ from msgspec import structs
 
 from bus.blocklist import read_blocklist
 from bus.chain import publish_trajectory
+from bus.companions import first_of
+from bus.fault import MOST_IN_A_ROW
 from bus.memory import MemoryBus
-from bus.ports import Delivery, Expect, Inbox, WorkQueue
+from bus.ports import Delivery, Expect, Inbox, Record, WorkQueue
 from bus.presence import Status
 from bus.subjects import Subjects
 from bus.topology import trajectory_queue
@@ -27,11 +29,11 @@ from judges.rubric.interview import RecordingInterviewer
 from judges.worker import JudgeWorker
 from schemas.bus_config import BusConfig
 from schemas.env_config import EnvConfig
-from schemas.errors import BusUnavailable, ConfigurationError, JudgeError, MessageCorrupt, NoVerdict
-from schemas.ids import WorkerId
+from schemas.errors import BusUnavailable, ConfigurationError, JudgeError, MessageCorrupt, NoVerdict, WorkerFailing
+from schemas.ids import TaskId, WorkerId
 from schemas.judge_config import JudgeConfig, ShapingConfig
-from schemas.messages import Judgement, Outcome, RewardPart, Role, Split, StageUsage, StageVerdict, Trajectory, Verdict
-from tests.builders import RUN, WORKER, judgement, task, trajectory
+from schemas.messages import Fault, Judgement, Outcome, RewardPart, Role, Split, StageUsage, StageVerdict, Trajectory, Verdict
+from tests.builders import RUN, WORKER, judgement, observation, task, trajectory
 from tests.interviews import RUBRIC, YES, Model, inquiry, interviewing, recorded
 
 pytestmark = pytest.mark.anyio
@@ -252,6 +254,92 @@ async def test_a_bus_that_is_away_is_no_failure_of_the_judge() -> None:
     judge = FailingJudge(1, BusUnavailable("no server"))
     given = await judged_by(judge, trajectory(task()), config=JudgeConfig(max_attempts=1))
     assert (given.verdict, judge.num_calls) == (Verdict.SUCCESS, 2)
+
+
+class ReadingJudge:
+    """Looks at the pictures."""
+
+    name = "ruling_v1"
+
+    async def judge(self, episode: JudgedEpisode) -> Ruling:
+        await episode.observations()
+        return scored(passed=True)
+
+
+async def test_an_outage_of_the_chains_of_any_length_uses_up_no_delivery(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("bus.settlement", "judges.worker"):
+        monkeypatch.setattr(f"{module}.retry_delay_s", lambda _: 0.0)
+    away, history = [BusUnavailable("no leader")] * 40, MemoryBus.history
+
+    async def history_if_there(self: MemoryBus, stream: str, subject_filter: str) -> Sequence[Record]:
+        if stream == SUBJECTS.episodes(0) and away:
+            raise away.pop()
+        return await history(self, stream, subject_filter)
+
+    monkeypatch.setattr(MemoryBus, "history", history_if_there)
+    bus = MemoryBus(SUBJECTS, BusConfig(), RUBRICS)
+    played = trajectory(task(), num_observations=1)
+    await bus.append(SUBJECTS.episodes(0), SUBJECTS.chain_record(played.episode, 1, "obs", 0), observation(task()))
+    async with judging(bus, ReadingJudge()):
+        await publish_trajectory(bus, SUBJECTS, played)
+        given = await first_judgement(bus)
+    assert (given.verdict, away) == (Verdict.SUCCESS, [])
+
+
+class PickyJudge:
+    """Of a user's own, with a mistake that concerns some tasks."""
+
+    name = "failing_v1"
+
+    async def judge(self, episode: JudgedEpisode) -> Ruling:
+        if episode.trajectory.task.task.startswith("bad"):
+            raise KeyError("price")
+        return scored(passed=True)
+
+
+async def test_what_a_judge_raises_ends_one_trajectory_as_an_error_told_by_name() -> None:
+    bus, status = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), Status(Role.JUDGE, WORKER)
+    with structlog.testing.capture_logs() as logs:
+        async with judging(bus, PickyJudge(), config=JudgeConfig(max_attempts=3), status=status):
+            for name in ("bad", "good"):
+                await publish_trajectory(bus, SUBJECTS, trajectory(task(name)))
+            await all_acknowledged(bus, PickyJudge.name)
+    judged = await bus.history(SUBJECTS.judged, SUBJECTS.judgements(None))
+    given = {record.message.trajectory.task.task: record.message for record in judged if isinstance(record.message, Judgement)}
+    assert (given[TaskId("bad")].verdict, given[TaskId("bad")].reward) == (Verdict.ERROR, None)
+    assert given[TaskId("bad")].error == "asked 3 times, the judge failed: KeyError: 'price'"
+    assert given[TaskId("good")].verdict is Verdict.SUCCESS
+    assert status.heartbeat(0.0).metrics["unexpected"] == 1.0
+    [told] = await bus.history(SUBJECTS.advisories, SUBJECTS.everything("fault"))
+    assert isinstance(told.message, Fault)
+    assert (told.message.error, told.message.place.split(":")[0]) == ("KeyError: 'price'", "unit/test_judge_worker.py")
+    assert [line["event"] for line in logs if "exc_info" in line] == ["judge_raised"] * 3 + ["unexpected_error"]
+
+
+async def test_a_judge_that_raises_at_everything_ends_its_worker_and_leaves_no_trajectory_unjudged() -> None:
+    bus = MemoryBus(SUBJECTS, BusConfig(), RUBRICS)
+    names = [f"bad{number}" for number in range(MOST_IN_A_ROW + 2)]
+    for name in names:
+        await publish_trajectory(bus, SUBJECTS, trajectory(task(name)))
+    ends, judged = list[str](), 0
+    with anyio.fail_after(10):
+        while judged < len(names):
+            try:
+                async with judging(bus, PickyJudge(), config=JudgeConfig(max_attempts=1)):
+                    await all_acknowledged(bus, PickyJudge.name)
+            except* WorkerFailing as failures:
+                ends.append(str(first_of(failures)))
+            judged = len(await bus.subjects(SUBJECTS.judged, SUBJECTS.judgements(None)))
+    assert all(said.startswith("one item after the other meets KeyError: 'price'") for said in ends)
+    assert ends
+
+
+async def test_what_nobody_foresaw_beside_the_judge_is_an_error_at_the_third_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bus.settlement.retry_delay_s", lambda _: 0.0)
+    monkeypatch.setattr("judges.worker.shape", lambda *_: dict[str, Ruling]()["shape"])
+    given = await judged_by(RulingJudge(scored(passed=True)), trajectory(task()))
+    assert (given.verdict, given.reward) == (Verdict.ERROR, None)
+    assert given.error.startswith("unexpected at 3 tries: KeyError: 'shape'")
 
 
 async def test_what_is_judged_is_not_judged_again() -> None:

@@ -121,6 +121,7 @@ def test_subjects_are_those_that_the_code_makes() -> None:
         NAMES.position("mine"),
         NAMES.dead(NAMES.tasks),
         NAMES.resent(4),
+        NAMES.fault(Role.POLICY, "e/1/2", 1),
     ]
     for pattern, subject in zip(SUBJECTS, made, strict=True):
         assert matches(filter_of(pattern.of_run("millrace")), subject), (pattern, subject)

@@ -21,6 +21,7 @@ from schemas.messages import (
     AnyMessage,
     DeadLetter,
     EpisodeStart,
+    Fault,
     Heartbeat,
     LetterResent,
     Role,
@@ -340,6 +341,42 @@ def test_dead_letters_until_they_are_sent_again() -> None:
     assert condition.sentence == "messages of test_TASKS that no worker could handle: 1"
     stored(of, LetterResent(letter_seq=3, stream="test_TASKS", seq=9, at=NOW), seq=6)
     assert not found(of, "dead_letters")
+
+
+def surprise(of: MonitorState, *, at: float, number: int = 1) -> None:
+    met = Fault(
+        role=Role.JUDGE,
+        worker=WorkerId("judge-1"),
+        item="rubric_v1/train/e1",
+        number=number,
+        error="KeyError: 'price'",
+        place="judges/mine.py:12 in right_price",
+        at=at,
+    )
+    stored(of, met, at=at, seq=number)
+
+
+def test_what_nobody_foresaw_is_told_with_error_place_and_worker_for_a_while() -> None:
+    of = state()
+    surprise(of, at=NOW - 1, number=1)
+    surprise(of, at=NOW, number=2)
+    (condition,) = found(of, "unexpected_error")
+    assert condition.key.subject == "judge-1"
+    assert condition.sentence == (
+        "judge-1 met what nobody foresaw at rubric_v1/train/e1: KeyError: 'price' (judges/mine.py:12 in right_price); "
+        "it is the latest of 2"
+    )
+    of.expire(NOW + BOUNDS.unexpected_shown_s)
+    assert found(of, "unexpected_error")
+    of.expire(NOW + BOUNDS.unexpected_shown_s + 1)
+    assert not found(of, "unexpected_error")
+
+
+def test_what_a_monitor_could_not_take_in_is_told() -> None:
+    of = state()
+    of.num_passed_over = 2
+    (condition,) = found(of, "unexpected_error")
+    assert "passed over records that it could not take in: 2" in condition.sentence
 
 
 # server ---------------------------------------------------------------------------------------------------------------

@@ -18,13 +18,14 @@ from agents.weight_sources import WeightSources
 from agents.worker import PolicyWorker
 from bus import chain
 from bus.chain import EpisodeChain
+from bus.fault import MOST_IN_A_ROW
 from bus.memory import MemoryBus
 from bus.ports import Offered, Record
 from bus.presence import Status
 from bus.subjects import Subjects
 from schemas.bus_config import BusConfig
 from schemas.context_config import ContextConfig
-from schemas.errors import EngineFailed, PolicyError, PromptTooLong
+from schemas.errors import EngineFailed, PolicyError, PromptTooLong, WorkerFailing
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import (
     Action,
@@ -32,6 +33,7 @@ from schemas.messages import (
     Checkpoint,
     DeadLetter,
     Element,
+    Fault,
     FileHash,
     Observation,
     Role,
@@ -68,6 +70,8 @@ class ScriptedEngine:
     loading: Callable[[], Awaitable[None]] | None = None
     dead: bool = False
     refuses: PolicyError | None = None
+    hates: str = ""
+    """An episode at whose steps it meets what nobody foresaw."""
     num_dropped: int = 0
 
     async def __aenter__(self) -> Self:
@@ -82,6 +86,8 @@ class ScriptedEngine:
         self.requests.append(request)
         if self.gate is not None:
             await self.gate.wait()
+        if request.observation.episode == self.hates:
+            raise IndexError("picture index out of range")
         if self.dead:
             raise EngineFailed("the engine died")
         if self.refuses is not None:
@@ -171,7 +177,8 @@ class Browser:
         if worker:
             assert await self.bus.offer(SUBJECTS.wake(WorkerId(worker)), wake, timeout_s=1)
             return
-        await self.bus.append(SUBJECTS.steps, SUBJECTS.step_any(self.task.split, self.task.episode), wake)
+        subject = SUBJECTS.step_any(self.task.split, self.task.episode, wake.attempt, wake.step)
+        await self.bus.append(SUBJECTS.steps, subject, wake)
 
     async def step(self, worker: str | None = None) -> StepRequest:
         """Observes, wakes a policy worker, and waits for the answer."""
@@ -549,6 +556,45 @@ async def test_an_offered_step_that_is_not_seen_yet_is_tried_again(bus: MemoryBu
     async with running(worker_of(bus, engine)):
         assert (await browser.step("p1")).worker == "p1"
     assert not hidden
+
+
+@pytest.mark.parametrize("offered", [False, True], ids=["from the queue", "offered"])
+async def test_what_nobody_foresaw_ends_one_step_and_the_others_are_answered(
+    bus: MemoryBus, offered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bus.settlement.retry_delay_s", lambda _: 0.0)
+    bad, good = await an_episode(bus, "bad"), await an_episode(bus, "good")
+    engine, status = ScriptedEngine(), Status(Role.POLICY, WorkerId("p1"))
+    async with running(worker_of(bus, engine, status=status)):
+        for browser in (bad, good):
+            await browser.step()
+        engine.hates = bad.task.episode
+        await bad.wake(await bad.observe(), "p1" if offered else None)
+        await good.step("p1")
+        with anyio.fail_after(5):
+            while status.num_unexpected < 3:
+                await anyio.lowlevel.checkpoint()
+        await queue_is_empty(bus)
+        await good.step("p1")
+    told = await bus.history(SUBJECTS.advisories, SUBJECTS.everything("fault"))
+    faults = [record.message for record in told if isinstance(record.message, Fault)]
+    assert [(fault.number, fault.item) for fault in faults] == [(n, f"{bad.task.episode}/1/1") for n in (1, 2, 3)]
+    assert {fault.error for fault in faults} == {"IndexError: picture index out of range"}
+    letters = await bus.subjects(SUBJECTS.advisories, SUBJECTS.everything("dead"))
+    assert bool(letters) is not offered, "a browser that offered its step asks again"
+
+
+async def test_a_worker_that_meets_the_same_at_step_after_step_ends_and_hands_back(
+    bus: MemoryBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bus.settlement.retry_delay_s", lambda _: 60.0)
+    monkeypatch.setattr("agents.worker.parse_response", lambda *_: dict[str, object]()["grammar"])
+    for number in range(MOST_IN_A_ROW):
+        browser = await an_episode(bus, f"t{number}")
+        await browser.wake(await browser.observe())
+    with anyio.fail_after(10), pytest.RaisesGroup(pytest.RaisesExc(WorkerFailing, match="grammar"), flatten_subgroups=True):
+        await worker_of(bus, ScriptedEngine(), seats=MOST_IN_A_ROW).run()
+    assert len(await bus.subjects(SUBJECTS.steps, SUBJECTS.everything("step"))) == MOST_IN_A_ROW
 
 
 async def test_a_dead_engine_ends_the_worker_and_hands_back(bus: MemoryBus) -> None:

@@ -94,11 +94,11 @@ async def test_what_a_function_may_not_say_is_no_verdict(value: object) -> None:
 @pytest.mark.parametrize(
     ("raised", "expected", "says"),
     [
-        (KeyError("price"), JudgeError, r"own_v1 failed: KeyError: 'price'"),
+        (KeyError("price"), KeyError, "price"),
         (NoVerdict("there is none"), NoVerdict, "there is none"),
     ],
 )
-async def test_what_a_function_raises_is_a_judge_error(raised: Exception, expected: type[JudgeError], says: str) -> None:
+async def test_what_a_function_raises_goes_on(raised: Exception, expected: type[Exception], says: str) -> None:
     @judge("own_v1")
     def own(episode: JudgedEpisode) -> bool:
         raise raised

@@ -1,4 +1,4 @@
-"""Alerts about what a run makes: mismatch, parse rate, judgements without verdict, dead letters."""
+"""Alerts about what a run makes: mismatch, parse rate, judgements without verdict, dead letters, errors that nobody foresaw."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ def conditions(look: Look) -> Iterator[Condition]:
     yield from _parse_rate(look)
     yield from _judge_errors(look)
     yield from _letters(look)
+    yield from _surprises(look)
 
 
 def _mismatch(look: Look) -> Iterator[Condition]:
@@ -56,4 +57,20 @@ def _letters(look: Look) -> Iterator[Condition]:
             Key("dead_letters", stream),
             f"messages of {stream} that no worker could handle: {count:,}",
             "read them: millrace dead-letters list; put them back when the cause is gone: millrace dead-letters resend --all",
+        )
+
+
+def _surprises(look: Look) -> Iterator[Condition]:
+    for worker, met in look.state.surprises.items():
+        times = "" if met.number == 1 else f"; it is the latest of {met.number:,}"
+        yield warning(
+            Key("unexpected_error", worker),
+            f"{worker} met what nobody foresaw at {met.item}: {met.error}{times}",
+            "its log has the traceback (unexpected_error): mend the judge, suite or sampler that it names, or report it",
+        )
+    if look.state.num_passed_over:
+        yield warning(
+            Key("unexpected_error", "monitor"),
+            f"this monitor passed over records that it could not take in: {look.state.num_passed_over:,}",
+            "its log has the traceback (record_passed_over): report it",
         )

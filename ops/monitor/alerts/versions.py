@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from ops.monitor.alerts.alert import Condition, Key
 from ops.monitor.alerts.look import Look, critical, note, warning
 from ops.monitor.cells import LIVE
-from ops.monitor.visible import visible
 from schemas.messages import Role, Standing
+from schemas.text import visible
 
 
 def conditions(look: Look) -> Iterator[Condition]:

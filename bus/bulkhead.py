@@ -1,0 +1,88 @@
+"""The bulkhead: an error that nobody foresaw ends the handling of one item, and nothing else sinks with it.
+
+It is logged with its traceback, counted in the worker's heartbeat (`unexpected`) and told on ADVISORIES, where the tries at
+an item are numbered: they are counted over all workers, and neither outages nor stops nor kills are among them. At the third
+the item is given up. A worker at which several items in a row meet the same error ends, without a further try being counted,
+and whoever keeps it running starts it anew.
+
+What is met is any `Exception` that is no `MillraceError`; these say themselves what becomes of their input. MemoryError is
+one: it is mostly the item that asks for too much, what it was given is free again, and a process that has no memory left
+meets it again and again. Cancellation, SystemExit and KeyboardInterrupt are somebody's will and pass.
+"""
+
+import time
+from collections import Counter
+
+import structlog
+
+from bus.fault import MOST_TRIES, Fault, Streak
+from bus.ports import Bus, Expect
+from bus.presence import Status
+from bus.subjects import Subjects
+from schemas import messages
+from schemas.errors import ChainConflict, Hopeless, NotPermitted, Unforeseen, WorkerFailing
+
+_log = structlog.get_logger()
+
+
+class Bulkhead:
+    """One a worker, for all its slots."""
+
+    def __init__(self, bus: Bus, subjects: Subjects, status: Status, *, scope: str = "") -> None:
+        """`scope`: a token that tells the items of workers of one role apart which do different work with them."""
+        self._bus = bus
+        self._subjects = subjects
+        self._status = status
+        self._scope = f"{scope}/" if scope else ""
+        self._streak = Streak()
+        self._untold = Counter[str]()
+
+    async def met(self, error: Exception, item: str) -> Unforeseen:
+        """What becomes of an item at which an error was met, as the error that stands for it from now on.
+
+        Raises:
+            BusError: it cannot be told: this was no try.
+        """
+        fault = self.note(error, item)
+        if self._streak.failed(fault, item):
+            failing = WorkerFailing(f"one item after the other meets {fault}: this worker ends")
+            failing.__cause__ = error
+            return failing
+        number = await self._tell(fault, item)
+        if number < MOST_TRIES:
+            return Unforeseen(f"unexpected {fault}")
+        return Hopeless(f"unexpected at {number} tries: {fault}")
+
+    def note(self, error: Exception, item: str) -> Fault:
+        """Logs and counts an error, here alone."""
+        fault, status = Fault.of(error), self._status
+        status.num_unexpected += 1
+        _log.error("unexpected_error", item=item, worker=status.worker, error=fault.error, place=fault.place, exc_info=error)
+        return fault
+
+    def succeeded(self, item: str) -> None:
+        self._streak.succeeded(item)
+
+    async def _tell(self, fault: Fault, item: str) -> int:
+        """Which try it was: the first number under which nothing stands, which two workers never both find."""
+        for number in range(1, MOST_TRIES + 1):
+            subject = self._subjects.fault(self._status.role, self._scope + item, number)
+            said = messages.Fault(
+                role=self._status.role,
+                worker=self._status.worker,
+                item=item,
+                number=number,
+                error=fault.error,
+                place=fault.place,
+                at=time.time(),
+            )
+            try:
+                await self._bus.append(self._subjects.advisories, subject, said, expect=Expect(subject, 0))
+            except ChainConflict:
+                continue
+            except NotPermitted:
+                # A server whose permissions are older: the tries of this worker are known at least.
+                self._untold[item] += 1
+                return self._untold[item]
+            return number
+        return MOST_TRIES
