@@ -67,6 +67,7 @@ def _writes() -> Iterator[Operation]:
     yield _write("a chunk of a checkpoint's file", "weights.abc.0-9", _T)
     yield _write("a cancellation", "cancel", _F)
     yield _write("the feeder's lease", "lease.feeder", _F)
+    yield _write("what the feeder knows", "feeding.state", _F)
     yield _write("the archiver's lease", "lease.archiver", _A)
     yield _write("a consumer's position", "position.mine", _C, _A)
     yield _write("a dead letter of TASKS", "dead.r_TASKS", _B)
@@ -93,6 +94,7 @@ _READERS: dict[str, tuple[Access, ...]] = {
     "WEIGHTS": (_P, _T, _M),
     "CHECKPOINTS": (_F, _P, _T, _M, *_OUTSIDE),
     "HEARTBEATS": (_F, _M),
+    "FEEDING": (_F, _M),
     "LEASES": (_F, _M, _A),
     "POSITIONS": (_M, _C, _A),
     "ADVISORIES": (_M,),

@@ -7,6 +7,16 @@ every released version, and a test reads them all.
 
 from schemas.messages.delivery import DeadLetter, LetterResent, Position
 from schemas.messages.episode import EpisodeCancel, EpisodeStart, FinalState, Outcome, Timings, Trajectory
+from schemas.messages.feeding import (
+    EvaluationRound,
+    FedEpisode,
+    FeederMemory,
+    GroupResult,
+    OpenGroup,
+    RefillMemory,
+    SchedulePlace,
+    TaskResults,
+)
 from schemas.messages.judgement import JudgeCall, Judgement, RewardPart, SiteBlock, StageUsage, StageVerdict, Verdict
 from schemas.messages.step import (
     Action,
@@ -41,21 +51,28 @@ __all__ = [
     "Element",
     "EpisodeCancel",
     "EpisodeStart",
+    "EvaluationRound",
     "Fact",
+    "FedEpisode",
+    "FeederMemory",
     "FileHash",
     "FinalState",
+    "GroupResult",
     "Heartbeat",
     "JudgeCall",
     "Judgement",
     "LetterResent",
     "Message",
     "Observation",
+    "OpenGroup",
     "Outcome",
     "Picture",
     "Position",
     "RecordRef",
+    "RefillMemory",
     "RewardPart",
     "Role",
+    "SchedulePlace",
     "SiteBlock",
     "Split",
     "StageUsage",
@@ -65,6 +82,7 @@ __all__ = [
     "StepWake",
     "Struct",
     "Task",
+    "TaskResults",
     "Timings",
     "TokenUsage",
     "Trajectory",
@@ -91,4 +109,6 @@ AnyMessage = (
     | DeadLetter
     | LetterResent
     | Position
+    | FeederMemory
+    | TaskResults
 )
