@@ -66,7 +66,7 @@ class Stream:
         return (held for held in self.records.values() if matches(subject_filter, held.subject))
 
     def newest(self, subject_filter: str) -> StoredBytes | None:
-        return max(self.under(subject_filter), key=lambda held: held.seq, default=None)
+        return next((held for held in reversed(self.records.values()) if matches(subject_filter, held.subject)), None)
 
     def store(self, subject: str, data: bytes, expect: Expect | None) -> int:
         self.expire()
@@ -209,7 +209,7 @@ class MemoryTail:
         await anyio.lowlevel.checkpoint()
         while True:
             self._stream.expire()
-            found = next((held for held in self._stream.under(self._filter) if self._is_next(held)), None)
+            found = next((held for held in self._stream.records.values() if self._is_next(held)), None)
             if found is None:
                 await self._stream.wait_changed()
                 continue
@@ -220,7 +220,7 @@ class MemoryTail:
                 _log.error("record_skipped", stream=self._stream.spec.name, seq=self._after_seq, reason=str(error))
 
     def _is_next(self, held: StoredBytes) -> bool:
-        return held.seq > self._after_seq and held.time_s >= self._since_s
+        return held.seq > self._after_seq and held.time_s >= self._since_s and matches(self._filter, held.subject)
 
 
 def republished(spec: StreamSpec, subject: str) -> str | None:
