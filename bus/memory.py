@@ -1,5 +1,6 @@
-"""The bus inside one process: what `bus.jetstream` does with a server, for unit tests. Nothing ages out, nothing restarts."""
+"""The bus inside one process: what `bus.jetstream` does with a server, for unit tests. Records age out, nothing restarts."""
 
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -42,11 +43,19 @@ class MemoryBus:
     Its streams and shared queues exist from the beginning, those of the judges of `rubrics` too.
     """
 
-    def __init__(self, subjects: Subjects, config: BusConfig | None = None, rubrics: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        subjects: Subjects,
+        config: BusConfig | None = None,
+        rubrics: Sequence[str] = (),
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`clock`: unix seconds, by which records are stored and age out."""
         config = config or BusConfig()
         self._subjects = subjects
         self._max_payload_bytes = config.max_payload_bytes
-        self._streams = {spec.name: Stream(spec) for spec in streams(subjects, config)}
+        self._streams = {spec.name: Stream(spec, clock) for spec in streams(subjects, config)}
         for queue in shared_queues(subjects, config, rubrics):
             self._streams[queue.stream].consumers[queue.name] = Consumer(queue)
         self._listeners: dict[Handoff[Record], str] = {}
@@ -56,6 +65,7 @@ class MemoryBus:
     def _stream(self, name: str) -> Stream:
         if name not in self._streams:
             raise BusUnavailable(f"stream {name} does not exist")
+        self._streams[name].expire()
         return self._streams[name]
 
     def store(self, stream: str, subject: str, data: bytes, *, expect: Expect | None = None) -> int:
@@ -214,6 +224,7 @@ class MemoryBus:
             stream=stream,
             num_messages=len(held),
             num_bytes=sum(len(record.data) for record in held),
+            first_seq=min(owner.records, default=owner.last_seq + 1),
             last_seq=owner.last_seq,
             oldest_s=min((record.time_s for record in held), default=0.0),
             max_messages=max(0, owner.spec.max_msgs),

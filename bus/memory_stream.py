@@ -1,8 +1,9 @@
 """One stream of the in-memory bus: its records under its limits, its queues, and whoever reads along."""
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 import anyio
 import anyio.lowlevel
@@ -37,12 +38,21 @@ class Consumer:
 
 
 class Stream:
-    def __init__(self, spec: StreamSpec) -> None:
+    def __init__(self, spec: StreamSpec, clock: Callable[[], float] = time.time) -> None:
         self.spec = spec
+        self._clock = clock
         self.last_seq = 0
         self.records: dict[int, StoredBytes] = {}
         self.consumers: dict[str, Consumer] = {}
         self._changed = anyio.Event()
+
+    def expire(self) -> None:
+        """Removes what is older than the stream keeps."""
+        if self.spec.max_age_s <= 0:
+            return
+        oldest_s = self._clock() - self.spec.max_age_s
+        for seq in list(takewhile(lambda seq: self.records[seq].time_s < oldest_s, self.records)):
+            del self.records[seq]
 
     def changed(self) -> None:
         self._changed.set()
@@ -56,9 +66,10 @@ class Stream:
         return (held for held in self.records.values() if matches(subject_filter, held.subject))
 
     def newest(self, subject_filter: str) -> StoredBytes | None:
-        return max(self.under(subject_filter), key=lambda held: held.seq, default=None)
+        return next((held for held in reversed(self.records.values()) if matches(subject_filter, held.subject)), None)
 
     def store(self, subject: str, data: bytes, expect: Expect | None) -> int:
+        self.expire()
         if expect is not None and not self._holds(expect):
             standing = self.newest(subject)
             if standing is not None and standing.data == data:
@@ -66,7 +77,7 @@ class Stream:
             raise ChainConflict(f"{expect.subject_filter} is not at sequence {expect.last_seq}")
         self._make_room(subject, data)
         self.last_seq += 1
-        self.records[self.last_seq] = StoredBytes(self.spec.name, subject, self.last_seq, time.time(), data)
+        self.records[self.last_seq] = StoredBytes(self.spec.name, subject, self.last_seq, self._clock(), data)
         self.changed()
         return self.last_seq
 
@@ -160,6 +171,7 @@ class MemoryInbox:
         return delivery
 
     def _next(self) -> Delivery | None:
+        self._stream.expire()
         consumer, now = self._consumer, time.monotonic()
         for seq, pending in list(consumer.pending.items()):
             if seq not in self._stream.records:
@@ -201,7 +213,8 @@ class MemoryTail:
     async def __anext__(self) -> Record:
         await anyio.lowlevel.checkpoint()
         while True:
-            found = next((held for held in self._stream.under(self._filter) if self._is_next(held)), None)
+            self._stream.expire()
+            found = next((held for held in self._stream.records.values() if self._is_next(held)), None)
             if found is None:
                 await self._stream.wait_changed()
                 continue
@@ -212,7 +225,7 @@ class MemoryTail:
                 _log.error("record_skipped", stream=self._stream.spec.name, seq=self._after_seq, reason=str(error))
 
     def _is_next(self, held: StoredBytes) -> bool:
-        return held.seq > self._after_seq and held.time_s >= self._since_s
+        return held.seq > self._after_seq and held.time_s >= self._since_s and matches(self._filter, held.subject)
 
 
 def republished(spec: StreamSpec, subject: str) -> str | None:

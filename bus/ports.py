@@ -141,6 +141,8 @@ class StreamStanding:
     """Unix seconds of the oldest record; 0: it is empty."""
     max_messages: int
     max_bytes: int
+    first_seq: int = 1
+    """Of the oldest record; behind `last_seq`: it is empty."""
     leader: str | None = None
     """None: a server without a cluster; empty: no leader is elected."""
     replicas: tuple[ReplicaStanding, ...] = ()

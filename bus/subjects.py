@@ -74,6 +74,10 @@ class Subjects:
         return self.stream("CALLS")
 
     @property
+    def feeding(self) -> str:
+        return self.stream("FEEDING")
+
+    @property
     def blocklist(self) -> str:
         return self.stream("BLOCKLIST")
 
@@ -202,6 +206,15 @@ class Subjects:
     def position(self, name: str) -> str:
         """How far a named consumer has read."""
         return f"{self.run}.position.{name}"
+
+    @property
+    def feeder_memory(self) -> str:
+        """What the feeder knows."""
+        return f"{self.run}.feeding.state"
+
+    def task_results(self, part: int) -> str:
+        """What sampling by results knows of a part of the tasks."""
+        return f"{self.run}.feeding.results.{part}"
 
     def lease(self, name: str) -> str:
         return f"{self.run}.lease.{name}"

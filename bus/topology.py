@@ -6,18 +6,22 @@ STEPS         work queue of wake-ups, short age                     policy worke
 TRAJECTORIES  one record an episode: judges share a consumer, anyone may read along
 JUDGED        create-only                                           trainer, feeder, monitor
 CALLS         create-only: what judges' models answered             judges
-CHECKPOINTS   create-only                                           policy workers
+CHECKPOINTS   create-only, for ever                                 policy workers, trainer
 WEIGHTS       the newest versions' files in chunks, purged by file  policy workers without the trainer's disk
 SERVED        newest word of every policy on what it serves          feeder, policy workers
 HEARTBEATS    newest a worker, 15 s
 POSITIONS     newest position of every named consumer
 LEASES        newest claim of every lease
 BLOCKLIST     newest word on every site that blocked the agent      feeder
+FEEDING       newest word on what was admitted, and what came of it feeder
 ADVISORIES    dead letters, errors that nobody foresaw, and the server's notices of exhausted deliveries
 
 Only age removes a record, and from WEIGHTS the trainer. A stream whose limits are reached refuses (`StreamFull`), and its
-writers wait; where the newest of a subject is all that counts (SERVED, HEARTBEATS, POSITIONS, LEASES, BLOCKLIST) it replaces
-the one before.
+writers wait; where the newest of a subject is all that counts (SERVED, HEARTBEATS, POSITIONS, LEASES, BLOCKLIST, FEEDING) it
+replaces the one before.
+
+What a role needs to go on stands where nothing ages: CHECKPOINTS, SERVED, POSITIONS, BLOCKLIST, FEEDING. Chains and results
+may be gone before anybody comes back.
 """
 
 from collections.abc import Sequence
@@ -118,7 +122,6 @@ def _results(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
         (subjects.trajectories, f"{run}.trajectory.*.*"),
         (subjects.judged, f"{run}.judged.*.*.*"),
         (subjects.calls, f"{run}.call.*.*.*.*"),
-        (subjects.checkpoints, f"{run}.checkpoint.*"),
     )
     return (
         *(
@@ -132,6 +135,7 @@ def _results(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
             )
             for name, subject in kept
         ),
+        StreamSpec(name=subjects.checkpoints, subjects=(f"{run}.checkpoint.*",), deny_delete=True, replicas=replicas),
         StreamSpec(
             name=subjects.weight_chunks,
             subjects=(f"{run}.weights.*.*",),
@@ -189,7 +193,14 @@ def _newest(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
         discard="old",
         replicas=config.replicas,
     )
-    return heartbeats, served, positions, leases, blocklist
+    feeding = StreamSpec(
+        name=subjects.feeding,
+        subjects=(f"{run}.feeding.>",),
+        max_msgs_per_subject=1,
+        discard="old",
+        replicas=config.replicas,
+    )
+    return heartbeats, served, positions, leases, blocklist, feeding
 
 
 def _bytes(gigabytes: float) -> int:

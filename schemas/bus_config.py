@@ -34,12 +34,12 @@ class BusConfig:
     episodes_max_age_s: float = 7 * 86400.0
     """Seconds that chains and their pictures are kept; 0: for ever."""
     results_max_age_s: float = 30 * 86400.0
-    """Seconds that trajectories, judgements and checkpoints are kept; 0: for ever."""
+    """Seconds that trajectories, judgements and judges' calls are kept; 0: for ever. Announced versions are kept for ever."""
     episodes_max_gb: float = 0.0
     """Gigabytes (1e9 bytes) that each EPISODES stream may hold; 0: as much as the server has. A full stream drops nothing:
     its writers wait until age makes room."""
     results_max_gb: float = 0.0
-    """Gigabytes that TRAJECTORIES, JUDGED and CHECKPOINTS may hold each; 0: as much as the server has."""
+    """Gigabytes that TRAJECTORIES, JUDGED and CALLS may hold each; 0: as much as the server has."""
     weights: Literal["path", "bus"] = "path"
     """How policies get new weights: from the folder that the trainer announces, or, where that is not their disk, `bus`: the
     trainer also stores the files that policies load on the bus. A policy that can read the folder always takes it."""

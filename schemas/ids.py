@@ -22,8 +22,6 @@ PolicyVersion = NewType("PolicyVersion", int)
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,128}\Z")
 
-_ROUND = re.compile(r"[a-z]+-r(\d+)-")
-
 
 def subject_token(text: str, *, what: str) -> str:
     """Returns `text` if it can stand as one token of a NATS subject.
@@ -40,10 +38,9 @@ def group_id(split: str, round_index: int, task: TaskId) -> GroupId:
     return GroupId(f"{split}-r{round_index:04d}-{task}")
 
 
-def round_of(episode: EpisodeId) -> int | None:
-    """The round in the name of an episode; None: no feeder gave it."""
-    found = _ROUND.match(episode)
-    return int(found[1]) if found else None
+def group_in(episode: EpisodeId) -> GroupId:
+    """The group in the name of an episode."""
+    return GroupId(episode.rpartition("-m")[0])
 
 
 def episode_id(group: GroupId, member: int) -> EpisodeId:

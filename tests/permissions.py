@@ -68,6 +68,7 @@ def _writes() -> Iterator[Operation]:
     yield _write("what a policy serves", "served.w", _P)
     yield _write("a cancellation", "cancel", _F)
     yield _write("the feeder's lease", "lease.feeder", _F)
+    yield _write("what the feeder knows", "feeding.state", _F)
     yield _write("the archiver's lease", "lease.archiver", _A)
     yield _write("a consumer's position", "position.mine", _C, _A)
     yield _write("a dead letter of TASKS", "dead.r_TASKS", _B)
@@ -97,6 +98,7 @@ _READERS: dict[str, tuple[Access, ...]] = {
     "CHECKPOINTS": (_F, _P, _T, _M, *_OUTSIDE),
     "SERVED": (_F, _P, _M),
     "HEARTBEATS": (_F, _P, _M),
+    "FEEDING": (_F, _M),
     "LEASES": (_F, _M, _A),
     "POSITIONS": (_M, _C, _A),
     "ADVISORIES": (_M,),

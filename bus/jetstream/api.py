@@ -37,6 +37,7 @@ class Response(msgspec.Struct, frozen=True):
 class StreamState(msgspec.Struct, frozen=True):
     messages: int = 0
     bytes: int = 0
+    first_seq: int = 1
     first_ts: str = ""
     last_seq: int = 0
     subjects: dict[str, int] | None = None

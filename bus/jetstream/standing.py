@@ -12,6 +12,7 @@ def standing_of(stream: str, info: StreamInfo) -> StreamStanding:
         stream=stream,
         num_messages=state.messages,
         num_bytes=state.bytes,
+        first_seq=max(1, state.first_seq),
         last_seq=state.last_seq,
         # The server writes the year 1 for an empty stream.
         oldest_s=unix_seconds(state.first_ts) if state.messages else 0.0,

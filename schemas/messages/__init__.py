@@ -7,6 +7,16 @@ every released version, and a test reads them all.
 
 from schemas.messages.delivery import DeadLetter, Fault, LetterResent, Position
 from schemas.messages.episode import EpisodeCancel, EpisodeStart, FinalState, Outcome, Timings, Trajectory
+from schemas.messages.feeding import (
+    EvaluationRound,
+    FedEpisode,
+    FeederMemory,
+    GroupResult,
+    OpenGroup,
+    RefillMemory,
+    SchedulePlace,
+    TaskResults,
+)
 from schemas.messages.judgement import JudgeCall, Judgement, RewardPart, SiteBlock, StageUsage, StageVerdict, Verdict
 from schemas.messages.step import (
     Action,
@@ -43,22 +53,29 @@ __all__ = [
     "Element",
     "EpisodeCancel",
     "EpisodeStart",
+    "EvaluationRound",
     "Fact",
     "Fault",
+    "FedEpisode",
+    "FeederMemory",
     "FileHash",
     "FinalState",
+    "GroupResult",
     "Heartbeat",
     "JudgeCall",
     "Judgement",
     "LetterResent",
     "Message",
     "Observation",
+    "OpenGroup",
     "Outcome",
     "Picture",
     "Position",
     "RecordRef",
+    "RefillMemory",
     "RewardPart",
     "Role",
+    "SchedulePlace",
     "ServedVersion",
     "SiteBlock",
     "Split",
@@ -72,6 +89,7 @@ __all__ = [
     "StepWake",
     "Struct",
     "Task",
+    "TaskResults",
     "Timings",
     "TokenUsage",
     "Trajectory",
@@ -102,4 +120,6 @@ AnyMessage = (
     | LetterResent
     | Fault
     | Position
+    | FeederMemory
+    | TaskResults
 )

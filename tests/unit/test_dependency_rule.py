@@ -34,6 +34,7 @@ _PORTS = {
         "backlog",
         "side_by_side",
         "weight_chunks",
+        "stored",
     )
 }
 """What the domain packages may know of the bus: never an adapter, a server or an encoding."""

@@ -128,11 +128,11 @@ class World:
 
     async def train(self, num_versions: int) -> None:
         async with self.bus.tail(SUBJECTS.judged, SUBJECTS.judgements(Split.TRAIN)) as records:
-            async for _ in records:
+            async for record in records:
                 self.judged_train += 1
                 if self.judged_train % self.batch == 0 and self.version < num_versions:
                     self.version += 1
-                    await self.publish(self.version)
+                    await self.publish(self.version, record.seq)
 
     async def publish(self, version: int, judged_seq: int = 0) -> None:
         announced = Checkpoint(

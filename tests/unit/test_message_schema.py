@@ -113,6 +113,8 @@ def test_subjects_are_those_that_the_code_makes() -> None:
         NAMES.judgement(Split.TRAIN, "rubric", episode),
         NAMES.call("rubric_v1", EpisodeId("e"), "q", 0),
         NAMES.blocked("www.example.org"),
+        NAMES.feeder_memory,
+        NAMES.task_results(9),
         NAMES.checkpoint(PolicyVersion(3)),
         NAMES.weights("00" * 32, 0, 10),
         NAMES.heartbeat(Role.JUDGE, worker),

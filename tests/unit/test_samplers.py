@@ -151,10 +151,12 @@ def judged(name: str, reward: float | None, *, group: str = "", seq: int = 0) ->
 def test_attempt_levels_count_failures_and_end_with_a_success() -> None:
     attempts = Attempts()
     results = [("t0", 0.0), ("t1", 0.0), ("t0", 0.0), ("t2", None), ("t0", 1.0), *[("t1", 0.0)] * 9]
+    tasks = (*SEVEN[:3], replace(SEVEN[3], attempt_level=2), replace(SEVEN[4], attempt_level=7))
+    levels = [list(attempts.levels(tasks).values())]
     for seq, (name, reward) in enumerate(results, start=1):
         attempts.add(seq, judged(name, reward, group=f"g{seq}"))
-    tasks = (*SEVEN[:3], replace(SEVEN[3], attempt_level=2), replace(SEVEN[4], attempt_level=7))
-    assert [list(attempts.levels(tasks, seq).values()) for seq in (0, 3, 4, 5, 14)] == [
+        levels.append(list(attempts.levels(tasks).values()))
+    assert [levels[seq] for seq in (0, 3, 4, 5, 14)] == [
         [0, 0, 0, 2, 5],
         [2, 1, 0, 2, 5],
         [2, 1, 0, 2, 5],
@@ -165,11 +167,28 @@ def test_attempt_levels_count_failures_and_end_with_a_success() -> None:
 
 
 def test_a_group_is_one_attempt_and_solved_when_all_of_it_succeeded() -> None:
-    attempts = Attempts()
-    for seq, reward in enumerate([1.0, 1.0, 0.0, 0.0], start=1):
+    attempts = Attempts(num_members=5)
+    levels = []
+    for seq, reward in enumerate([1.0, 1.0, 0.0, 0.0, None], start=1):
         attempts.add(seq, judged("t0", reward, group="g"))
-    attempts.add(5, judged("t0", None, group="g"))
-    assert [attempts.levels(SEVEN[:1], seq)[TaskId("t0")] for seq in (1, 2, 3, 5)] == [5, 5, 1, 1]
+        levels.append(attempts.levels(SEVEN[:1])[TaskId("t0")])
+    assert levels == [5, 5, 1, 1, 1]
+
+
+@pytest.mark.parametrize("written_after", range(9))
+def test_attempts_are_the_same_whenever_their_memory_was_written_and_read(written_after: int) -> None:
+    """Whoever restored them reads some judgements a second time."""
+    results = [("t0", 0.0), ("t1", 0.0), ("t0", 1.0), ("t1", None), ("t2", None), ("t2", None), ("t1", 0.0), ("t3", 1.0)]
+    ours, restored = Attempts(num_members=2), Attempts(num_members=2)
+    every = [(seq, judged(name, reward, group=f"g-{name}-{seq // 4}")) for seq, (name, reward) in enumerate(results, start=1)]
+    for seq, judgement in every:
+        ours.add(seq, judgement)
+        if seq == written_after:
+            for part in ours.changed():
+                restored.restore(part)
+    for seq, judgement in every:
+        restored.add(seq, judgement)
+    assert restored.levels(SEVEN) == ours.levels(SEVEN)
 
 
 @pytest.mark.parametrize(
@@ -192,3 +211,26 @@ def test_refill_counts_complete_groups_by_the_version_that_used_them_up() -> Non
         Refilled(4, 2),
         Refilled(6, 0),
     ]
+
+
+def test_refill_forgets_what_no_version_asks_about_and_counts_on() -> None:
+    every, less = Refill(num_members=2), Refill(num_members=2)
+    for seq in range(1, 41):
+        given = judged(f"t{seq}", float(seq % 3 == 0), group=f"g{(seq - 1) // 2}")
+        every.add(seq, given)
+        less.add(seq, given)
+        less.forget(seq // 4 * 4)
+        less = Refill.of(less.memory(), 2)
+        assert less.after(seq) == every.after(seq)
+        assert less.after(seq // 4 * 4) == every.after(seq // 4 * 4)
+    assert len(less.memory().complete) <= 2
+    assert less.after(3).used_up == 0, "of a version that is forgotten it is known too little"
+
+
+def test_a_group_whose_member_will_never_be_judged_is_in_vain() -> None:
+    refill = Refill(num_members=3)
+    for seq, reward in enumerate([0.0, 1.0], start=1):
+        refill.add(seq, judged("t0", reward, group="g"))
+    refill.give_up(2, GroupId("g"))
+    assert refill.after(0) == Refilled(used_up=0, in_vain=3)
+    assert refill.after(2) == Refilled(used_up=3, in_vain=0)

@@ -92,7 +92,14 @@ def test_every_stream_says_how_many_shards_there_are() -> None:
 
 def test_only_the_newest_of_a_subject_is_ever_replaced() -> None:
     replaced = {spec.name for spec in streams(SUBJECTS, CONFIG) if spec.discard == "old"}
-    assert replaced == {SUBJECTS.served, SUBJECTS.heartbeats, SUBJECTS.positions, SUBJECTS.leases, SUBJECTS.blocklist}
+    assert replaced == {
+        SUBJECTS.served,
+        SUBJECTS.heartbeats,
+        SUBJECTS.positions,
+        SUBJECTS.leases,
+        SUBJECTS.blocklist,
+        SUBJECTS.feeding,
+    }
 
 
 def test_limits_are_the_configured_ones() -> None:

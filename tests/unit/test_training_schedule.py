@@ -32,7 +32,7 @@ def schedule(
 
 
 def everything(count: int, num_members: int = 1) -> list[Slot]:
-    return schedule(num_members=num_members).take(count, admitted=(), blocked=NONE)
+    return schedule(num_members=num_members).take(count, blocked=NONE)
 
 
 def episodes(slots: list[Slot]) -> set[EpisodeId]:
@@ -41,7 +41,7 @@ def episodes(slots: list[Slot]) -> set[EpisodeId]:
 
 def test_without_blocks_it_is_the_samplers_order() -> None:
     ours = schedule()
-    taken = ours.take(4, admitted=(), blocked=NONE) + ours.take(16, admitted=(), blocked=NONE)
+    taken = ours.take(4, blocked=NONE) + ours.take(16, blocked=NONE)
     assert [slot.index for slot in taken] == list(range(20))
     assert [slot.spec for slot in taken] == [spec for index in range(3) for spec in SAMPLER.round(index, {})][:20]
     assert [slot.round for slot in taken] == [0] * 9 + [1] * 9 + [2] * 2
@@ -49,45 +49,46 @@ def test_without_blocks_it_is_the_samplers_order() -> None:
 
 def test_a_blocked_slot_is_skipped_and_the_others_stay_where_they_were() -> None:
     ours = schedule()
-    taken = ours.take(6, admitted=(), blocked={"site-1.org"})
+    taken = ours.take(6, blocked={"site-1.org"})
     every = everything(30)
     free = [slot for slot in every if "site-1" not in slot.spec.website]
     assert taken == free[:6]
-    later = ours.take(9, admitted=(), blocked=NONE)
+    later = ours.take(9, blocked=NONE)
     assert later == every[taken[-1].index + 1 :][:9], "what was skipped comes in the next round, not in a flood"
-
-
-def test_what_is_admitted_is_passed_over() -> None:
-    first = schedule().take(5, admitted=(), blocked=NONE)
-    assert schedule().take(3, admitted=episodes(first), blocked=NONE) == everything(8)[5:]
 
 
 def test_a_call_looks_at_a_bounded_number_of_slots() -> None:
     ours = schedule()
-    assert ours.take(1, admitted=(), blocked=set(SITES.by_task.values())) == []
-    [slot] = ours.take(1, admitted=(), blocked=NONE)
+    assert ours.take(1, blocked=set(SITES.by_task.values())) == []
+    [slot] = ours.take(1, blocked=NONE)
     assert slot.index == 10_000
 
 
 @pytest.mark.parametrize("num_admitted", [0, 3, 257, 1000])
-def test_whoever_takes_over_goes_on_near_the_last_admission(num_admitted: int) -> None:
-    """A site was blocked for the first half; three of the last sixty-four admissions did not happen."""
+@pytest.mark.parametrize("num_members", [1, 4])
+def test_whoever_takes_over_goes_on_behind_the_last_admission(num_admitted: int, num_members: int) -> None:
+    """A site was blocked for the first half."""
+    before, after = schedule(num_members=num_members), schedule(num_members=num_members)
+    before.take(num_admitted // 2, blocked={"site-2.org"})
+    before.take(num_admitted - num_admitted // 2, blocked=NONE)
+    after.resume(before.memory())
+    blocked = {"site-0.org"}
+    assert after.take(40, blocked=blocked) == before.take(40, blocked=blocked), "a group that was begun is finished"
+
+
+def test_another_order_begins_with_a_round_that_nobody_has_begun() -> None:
     before = schedule()
-    taken = before.take(num_admitted // 2, admitted=(), blocked={"site-2.org"})
-    taken += before.take(num_admitted - len(taken), admitted=(), blocked=NONE)
-    lost = taken[-40::15]
-    admitted = episodes([slot for slot in taken if slot not in lost])
-    after = schedule()
-    after.resume(admitted)
-    again = after.take(400, admitted=admitted, blocked=NONE)
-    assert not episodes(again) & admitted
-    assert [slot for slot in lost if slot not in again] == []
-    if num_admitted == 1000:
-        assert min(slot.index for slot in again) == lost[0].index, "nothing that was skipped long ago"
+    taken = before.take(13, blocked=NONE)
+    after = TrainingSchedule(UniformSampler(SPECS[::-1], seed=6), SPECS, SITES.by_task, Attempts(), order="another")
+    after.resume(before.memory())
+    later = after.take(20, blocked=NONE)
+    assert {slot.round for slot in taken} == {0, 1}
+    assert {slot.round for slot in later} == {2, 3, 4}
+    assert later[0].index == taken[-1].index + 1
 
 
 def test_the_members_of_a_group_follow_each_other() -> None:
-    taken = schedule(num_members=3, greedy_last=True).take(30, admitted=(), blocked=NONE)
+    taken = schedule(num_members=3, greedy_last=True).take(30, blocked=NONE)
     assert [slot.spec for slot in taken[::3]] == [slot.spec for slot in everything(10)]
     assert [slot.member for slot in taken] == [0, 1, 2] * 10
     assert [slot.greedy for slot in taken] == [False, False, True] * 10
@@ -95,35 +96,12 @@ def test_the_members_of_a_group_follow_each_other() -> None:
     assert len(episodes(taken)) == 30
 
 
-@pytest.mark.parametrize("num_admitted", [1, 4, 5, 7, 260, 301])
-@pytest.mark.parametrize("lost", [(), (1, 2, 4)])
-def test_whoever_takes_over_finishes_the_group(num_admitted: int, lost: tuple[int, ...]) -> None:
-    """Also when its site is blocked meanwhile; some of the latest admissions did not happen."""
-    every = everything(num_admitted + 40, num_members=4)
-    before = schedule(num_members=4)
-    admitted = episodes(before.take(num_admitted, admitted=(), blocked=NONE)) - episodes(
-        [every[num_admitted - back] for back in lost if back < num_admitted]
-    )
-    after = schedule(num_members=4)
-    after.resume(admitted)
-    blocked = set(SITES.by_task.values())
-    due = [slot for slot in every[: -(-num_admitted // 4) * 4] if episodes([slot]).isdisjoint(admitted)]
-    begun = [slot for slot in due if any(name.startswith(f"train-r{slot.round:04d}-{slot.spec.task}-") for name in admitted)]
-    assert after.take(20, admitted=admitted, blocked=blocked) == begun
-    again = schedule(num_members=4)
-    again.resume(admitted)
-    assert (
-        again.take(20, admitted=admitted, blocked=NONE)
-        == [slot for slot in every if episodes([slot]).isdisjoint(admitted)][:20]
-    )
-
-
 def test_a_group_is_not_begun_in_its_middle_nor_left_there() -> None:
     """Its site is freed behind its first member, or blocked."""
     ours = schedule(num_members=4)
-    first = ours.take(2, admitted=(), blocked=NONE)
+    first = ours.take(2, blocked=NONE)
     site = SITES.by_task[first[0].spec.task]
-    taken = first + ours.take(6, admitted=episodes(first), blocked={site})
+    taken = first + ours.take(6, blocked={site})
     assert [slot.member for slot in taken] == [0, 1, 2, 3] * 2
     assert taken[2].spec == first[0].spec, "what was begun is finished"
     assert SITES.by_task[taken[4].spec.task] != site
@@ -131,8 +109,8 @@ def test_a_group_is_not_begun_in_its_middle_nor_left_there() -> None:
 
 def test_a_site_that_is_freed_between_two_calls_frees_no_rest_of_a_group() -> None:
     ours = schedule(num_members=3)
-    assert ours.take(1, admitted=(), blocked=set(SITES.by_task.values())) == []
-    taken = ours.take(3, admitted=(), blocked=NONE)
+    assert ours.take(1, blocked=set(SITES.by_task.values())) == []
+    taken = ours.take(3, blocked=NONE)
     assert [(slot.index, slot.member) for slot in taken] == [(10_002, 0), (10_003, 1), (10_004, 2)]
 
 
@@ -142,27 +120,27 @@ class TestAdaptive:
     def test_a_round_is_drawn_by_the_results_of_the_moment_it_is_begun(self) -> None:
         attempts = Attempts()
         ours = schedule(self.SAMPLER, attempts=attempts)
-        first = ours.take(2, admitted=(), blocked=NONE)
+        first = ours.take(2, blocked=NONE)
         attempts.add(7, judgement(first[0], success=True))
-        rest = ours.take(2, admitted=(), blocked=NONE)
-        assert [slot.spec for slot in first + rest] == list(self.SAMPLER.round(0, Attempts().levels(SPECS, 0)))
-        second = ours.take(4, admitted=(), blocked=NONE)
-        assert [slot.spec for slot in second] == list(self.SAMPLER.round(1, attempts.levels(SPECS, 7)))
+        rest = ours.take(2, blocked=NONE)
+        assert [slot.spec for slot in first + rest] == list(self.SAMPLER.round(0, Attempts().levels(SPECS)))
+        second = ours.take(4, blocked=NONE)
+        assert [slot.spec for slot in second] == list(self.SAMPLER.round(1, attempts.levels(SPECS)))
         assert [slot.results_seq for slot in first + rest + second] == [0] * 4 + [7] * 4
 
-    def test_whoever_takes_over_draws_the_round_that_was_begun(self) -> None:
+    def test_whoever_takes_over_plays_the_round_that_was_drawn(self) -> None:
         """Though it knows of more results by then."""
         attempts = Attempts()
         before = schedule(self.SAMPLER, attempts=attempts)
-        taken = before.take(4, admitted=(), blocked=NONE)
+        taken = before.take(4, blocked=NONE)
         for seq, slot in enumerate(taken, start=1):
             attempts.add(seq, judgement(slot, success=seq % 2 == 0))
-        taken += before.take(2, admitted=(), blocked=NONE)
+        taken += before.take(2, blocked=NONE)
         attempts.add(5, judgement(taken[4], success=True))
         after = schedule(self.SAMPLER, attempts=attempts)
-        after.resume(episodes(taken), {slot.round: slot.results_seq for slot in taken})
-        rest = after.take(6, admitted=episodes(taken), blocked=NONE)
-        assert rest[:2] == before.take(2, admitted=(), blocked=NONE)
+        after.resume(before.memory())
+        rest = after.take(6, blocked=NONE)
+        assert rest[:2] == before.take(2, blocked=NONE)
         assert [slot.results_seq for slot in rest] == [4, 4, 5, 5, 5, 5]
         assert len(episodes(taken + rest)) == 12
 
@@ -180,12 +158,6 @@ def judgement(slot: Slot, *, success: bool) -> Judgement:
         reward=float(success),
         trajectory=played,
     )
-
-
-def test_episodes_of_another_file_do_not_hold_it_up() -> None:
-    ours = schedule()
-    ours.resume({EpisodeId(f"train-r0000-gone{index}-m0") for index in range(300)})
-    assert ours.take(1, admitted=(), blocked=NONE)[0].index == 0
 
 
 def blocklist(**until: float) -> Blocklist:

@@ -1,15 +1,13 @@
 """Putting episodes on the bus, and finding what a dead worker left half done there."""
 
 import time
-from collections.abc import Iterable
-from functools import partial
 
 from bus import chain
 from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.errors import StreamFull
-from schemas.ids import EpisodeId, round_of
-from schemas.messages import Outcome, Task, Trajectory
+from schemas.ids import EpisodeId
+from schemas.messages import Outcome, Split, Task, Trajectory
 from trainer.patience import patiently
 
 
@@ -25,54 +23,55 @@ class Admitter:
         await patiently(lambda: chain.admit(self._bus, self._subjects, task))
         await patiently(lambda: self._queue(task))
 
-    async def end(self, episode: EpisodeId, outcome: Outcome, reason: str) -> None:
-        """Ends an episode from outside, unless it has ended, and sees to it that judges hear of it."""
+    async def end(self, episode: EpisodeId, outcome: Outcome, reason: str) -> bool:
+        """Ends an episode from outside, unless it has ended, and has judges hear of it; False: its chain is gone."""
+        task = await self._task(episode)
+        if task is None:
+            return False
+        trajectory = await chain.cancel(self._bus, self._subjects, task, outcome, reason, time.time())
+        await chain.publish_trajectory(self._bus, self._subjects, trajectory)
+        return True
+
+    async def finish(self, task: Task, behind_seq: int) -> bool:
+        """Admits an episode of which nobody knows whether it was, if that can still be told; else False.
+
+        It is played again under no circumstances: had it ended, its end would stand behind `behind_seq` on TRAJECTORIES, so
+        where nothing has aged out from there, an end that is not to be seen has not been.
+        """
+        if await self._is_queued(task.episode, task.split) or await self._is_published(task.episode, task.split):
+            return True
+        standing = await self._bus.standing(self._subjects.trajectories)
+        if standing.first_seq > behind_seq + 1 and await self._task(task.episode) is None:
+            return False
+        await self.admit(task)
+        return True
+
+    async def repair(self, episode: EpisodeId, split: Split) -> bool:
+        """Queues an admitted episode that is not, and publishes an end that is not; False: nothing of it is left."""
+        if await self._is_published(episode, split):
+            return True
+        names = self._subjects
+        end = await self._bus.last(names.episodes(names.shard(episode)), names.chain_done(episode))
+        if end is not None and isinstance(end.message, Trajectory):
+            await chain.publish_trajectory(self._bus, names, end.message)
+            return True
+        # Whoever plays it publishes before it leaves the queue: what is in neither place is played by nobody.
+        if await self._is_queued(episode, split):
+            return True
         task = await self._task(episode)
         if task is not None:
-            trajectory = await chain.cancel(self._bus, self._subjects, task, outcome, reason, time.time())
-            await chain.publish_trajectory(self._bus, self._subjects, trajectory)
+            await self._queue(task)
+        return task is not None or await self._is_published(episode, split)
 
-    async def repair(self) -> set[EpisodeId]:
-        """Queues what is admitted, not done and not queued; publishes ends that were not. Returns all admitted episodes."""
-        names = self._subjects
-        # In this order, an episode that ends meanwhile looks queued or done, never lost.
-        queued = await self._episodes(names.tasks, names.everything("task"), 3)
-        published = await self._episodes(names.trajectories, names.everything("trajectory"), 3)
-        admitted: set[EpisodeId] = set()
-        done: set[EpisodeId] = set()
-        for shard in range(names.num_shards):
-            admitted |= await self._episodes(names.episodes(shard), names.chains(shard, "task"), 3)
-            done |= await self._episodes(names.episodes(shard), names.chains(shard, "done"), 3)
-        for episode in sorted(done - published):
-            await self._publish(episode)
-        for episode in sorted(admitted - done - queued):
-            task = await self._task(episode)
-            if task is not None:
-                await self._queue(task)
-        return admitted
+    async def _is_queued(self, episode: EpisodeId, split: Split) -> bool:
+        return await self._bus.last(self._subjects.tasks, self._subjects.task(split, episode)) is not None
 
-    async def results_seqs(self, admitted: Iterable[EpisodeId]) -> dict[int, int]:
-        """By round: `Task.results_seq` of its tasks, which all have the same; rounds whose chains are gone are left out."""
-        seqs: dict[int, int] = {}
-        for episode in sorted(admitted):
-            drawn = round_of(episode)
-            if drawn is not None and drawn not in seqs and (task := await patiently(partial(self._task, episode))) is not None:
-                seqs[drawn] = task.results_seq
-        return seqs
-
-    async def _episodes(self, stream: str, subject_filter: str, position: int) -> set[EpisodeId]:
-        """Episodes named by the subjects under a filter, at one token of each."""
-        subjects = await self._bus.subjects(stream, subject_filter)
-        return {EpisodeId(subject.split(".")[position]) for subject in subjects}
+    async def _is_published(self, episode: EpisodeId, split: Split) -> bool:
+        return await self._bus.last(self._subjects.trajectories, self._subjects.trajectory(split, episode)) is not None
 
     async def _task(self, episode: EpisodeId) -> Task | None:
         record = await chain.read_task(self._bus, self._subjects, episode)
         return record.message if record is not None and isinstance(record.message, Task) else None
-
-    async def _publish(self, episode: EpisodeId) -> None:
-        record = await chain.read_end(self._bus, self._subjects, episode)
-        if record is not None and isinstance(record.message, Trajectory):
-            await chain.publish_trajectory(self._bus, self._subjects, record.message)
 
     async def _queue(self, task: Task) -> None:
         subject = self._subjects.task(task.split, task.episode)

@@ -1,52 +1,105 @@
 """How often training tasks were tried and solved, as the judgements say. Pure.
 
-Invariant: the levels as of a sequence on JUDGED are a function of the judgements up to it, whoever computes them and whenever.
+Invariant: the levels are a function of the judgements that were added, whoever adds them and however often the memory was
+written and read in between. Tasks are divided into parts, so that what changes can be written without the rest.
 """
 
+import zlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from schemas.ids import GroupId, TaskId
-from schemas.messages import Judgement
+from schemas.messages import GroupResult, Judgement, TaskResults
 from trainer.feeding.task_files import TaskSpec
 from trainer.scores import score
 
 HIGHEST_LEVEL = 5
+NUM_PARTS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
-    seq: int
-    task: TaskId
-    group: GroupId
-    success: bool
+@dataclass
+class _Part:
+    seq: int = 0
+    changed: bool = False
+    solved: set[TaskId] = field(default_factory=set)
+    failures: Counter[TaskId] = field(default_factory=Counter)
+    open: dict[GroupId, GroupResult] = field(default_factory=dict)
+
+    def close(self, result: GroupResult) -> None:
+        if result.success:
+            self.solved.add(result.task)
+            self.failures.pop(result.task, None)
+        elif result.task not in self.solved:
+            self.failures[result.task] += 1
 
 
 @dataclass
 class Attempts:
     """A group is one attempt: solved when all of its episodes that have a verdict succeeded, else failed."""
 
+    num_members: int = 1
     last_seq: int = 0
     """Of everything that was added."""
-    _results: list[_Result] = field(default_factory=list)
+    _parts: dict[int, _Part] = field(default_factory=dict)
 
     def add(self, seq: int, judgement: Judgement) -> None:
-        """Takes a training judgement in, each once and in the order of the stream."""
+        """Takes a training judgement in, in the order of the stream; what is known already is passed over."""
         self.last_seq = max(self.last_seq, seq)
-        if (scored := score(judgement)) is not None:
-            self._results.append(_Result(seq, judgement.trajectory.task.task, judgement.group, scored.success))
+        task, group = judgement.trajectory.task.task, judgement.group
+        part = self._parts.setdefault(_part_of(task), _Part())
+        if seq <= part.seq:
+            return
+        part.seq, part.changed = seq, True
+        scored = score(judgement)
+        before = part.open.pop(group, GroupResult(group, task, True, 0, 0))
+        success = before.success and (scored is None or scored.success)
+        result = GroupResult(group, task, success, before.num_judged + 1, before.num_scored + (scored is not None))
+        if result.num_judged < self.num_members:
+            part.open[group] = result
+        elif result.num_scored:
+            part.close(result)
 
-    def levels(self, specs: Iterable[TaskSpec], through_seq: int) -> dict[TaskId, int]:
+    def levels(self, specs: Iterable[TaskSpec]) -> dict[TaskId, int]:
         """Of every task: its file's `attempt_level` and the failed attempts since, at most 5; 5 when it was solved."""
-        groups: dict[tuple[TaskId, GroupId], bool] = {}
-        for result in self._results:
-            if result.seq <= through_seq:
-                key = (result.task, result.group)
-                groups[key] = groups.get(key, True) and result.success
-        solved = {task for (task, _), success in groups.items() if success}
-        failures = Counter(task for (task, _), success in groups.items() if not success)
+        under_way = [result for part in self._parts.values() for result in part.open.values() if result.num_scored]
+        solved = {result.task for result in under_way if result.success}
+        failures = Counter(result.task for result in under_way if not result.success)
+        for part in self._parts.values():
+            solved |= part.solved
+            failures += part.failures
         return {
             spec.task: HIGHEST_LEVEL if spec.task in solved else min(HIGHEST_LEVEL, spec.attempt_level + failures[spec.task])
             for spec in specs
         }
+
+    def changed(self) -> list[TaskResults]:
+        """The parts that were not taken out since they last changed."""
+        taken = [_memory(number, part) for number, part in self._parts.items() if part.changed]
+        for part in self._parts.values():
+            part.changed = False
+        return taken
+
+    def restore(self, results: TaskResults) -> None:
+        """Takes in what was written before."""
+        self._parts[results.part] = _Part(
+            seq=results.seq,
+            solved=set(results.solved),
+            failures=Counter(results.failures),
+            open={result.group: result for result in results.open},
+        )
+        self.last_seq = max(self.last_seq, results.seq)
+
+
+def _part_of(task: TaskId) -> int:
+    return zlib.crc32(task.encode()) % NUM_PARTS
+
+
+def _memory(number: int, part: _Part) -> TaskResults:
+    return TaskResults(
+        part=number,
+        seq=part.seq,
+        solved=tuple(sorted(part.solved)),
+        failures=dict(sorted(part.failures.items())),
+        open=tuple(part.open.values()),
+    )

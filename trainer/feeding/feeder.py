@@ -2,28 +2,36 @@
 
 Training tasks whose site is on the blocklist are not admitted; what was queued before is played, and evaluation goes on.
 
-One feeder is active (lease in the bus), any number stand by. Whoever takes over rebuilds everything from the streams: an
-episode is admitted by the first record of its chain, so nothing is admitted twice and nothing admitted is forgotten.
+One feeder is active (lease in the bus), any number stand by. What the active one is about to admit it remembers first, on a
+stream where nothing ages. Whoever takes over reads that, and of the other streams what came behind it: so nothing is begun
+twice and nothing admitted is forgotten, however long ago it was, and a takeover costs the same on every day of a run.
 """
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import anyio
 import structlog
 
-from bus.blocklist import read_blocklist
 from bus.companions import companions
 from bus.ports import Bus, Lease
 from bus.presence import Status
-from bus.served import served_records
 from bus.subjects import Subjects
 from schemas.env_config import EnvConfig
 from schemas.errors import ConfigurationError
 from schemas.feeder_config import FeederConfig
-from schemas.ids import EpisodeId, PolicyVersion, WorkerId
-from schemas.messages import Checkpoint, EpisodeCancel, Outcome, Role, Split, Task
+from schemas.ids import PolicyVersion, WorkerId
+from schemas.messages import (
+    Checkpoint,
+    EpisodeCancel,
+    EvaluationRound,
+    FeederMemory,
+    Outcome,
+    Role,
+    Split,
+    Task,
+)
 from schemas.objective_config import ObjectiveConfig
 from trainer.feeding.admission import Admitter
 from trainer.feeding.blocked_sites import TrainingSites
@@ -34,11 +42,13 @@ from trainer.feeding.curriculum import (
     task_of,
 )
 from trainer.feeding.evaluation_rounds import EvaluationRounds
+from trainer.feeding.recollection import Recollection
 from trainer.feeding.stragglers import StragglerClock
 from trainer.feeding.task_files import TaskSpec
 from trainer.feeding.training_plan import TrainingPlan
+from trainer.feeding.upkeep import Upkeep
 from trainer.patience import patiently
-from trainer.scores import Score, mean_reward, success_share
+from trainer.scores import mean_reward, success_share
 
 _TICK_S = 0.5
 _AUDIT_S = 60.0
@@ -83,11 +93,8 @@ class Feeder:
         self._sites = TrainingSites(train_tasks)
         self._admitter = Admitter(bus, subjects)
         self._plan = TrainingPlan(feeder, env, objective, train_tasks, self._sites.by_task)
-        self._state = self._plan.begin()
-        self._changed = anyio.Event()
-        self._known: set[EpisodeId] = set()
-        self._rounds = EvaluationRounds(())
-        self._stragglers = StragglerClock(env)
+        self._scope = anyio.CancelScope()
+        self._begin()
 
     async def run(self) -> None:
         finished = False
@@ -96,24 +103,27 @@ class Feeder:
             async with self._bus.lease("feeder", ttl_s=self._config.lease_s) as lease:
                 finished = await self._lead(lease)
         self._status.state = "finished"
-        _log.info("feeding_finished", worker=self._worker, admitted=len(self._state.admitted))
+        _log.info("feeding_finished", worker=self._worker, admitted=self._state.num_admitted)
 
     async def _lead(self, lease: Lease) -> bool:
         """Feeds while the lease is held; True when the run's work is complete."""
         self._status.state = "working"
         self._begin()
         finished = False
-        followers = [partial(self._follow, stream, subject) for stream, subject in self._sources()]
-        with anyio.CancelScope() as scope:
-            async with companions(partial(self._leave_when_lost, lease, scope), *followers):
-                await self._feed()
-                finished = True
+        with anyio.CancelScope() as self._scope:
+            async with companions(partial(self._leave_when_lost, lease)):
+                await self._resume()
+                async with companions(*(partial(self._follow, *source) for source in self._sources())):
+                    await self._feed()
+                    finished = True
         return finished
 
     def _begin(self) -> None:
         self._state = self._plan.begin()
         self._changed = anyio.Event()
         self._stragglers = StragglerClock(self._env)
+        self._recollection = Recollection(self._bus, self._subjects, self._plan, self._state, self._sources())
+        self._upkeep = Upkeep(self._bus, self._subjects, self._admitter, self._state)
 
     def _sources(self) -> tuple[tuple[str, str], ...]:
         names = self._subjects
@@ -126,93 +136,106 @@ class Feeder:
             (names.heartbeats, names.everything("heartbeat", Role.POLICY.value)),
         )
 
-    @staticmethod
-    async def _leave_when_lost(lease: Lease, scope: anyio.CancelScope) -> None:
+    async def _leave_when_lost(self, lease: Lease) -> None:
         await lease.wait_lost()
         _log.warning("lease_lost", lease="feeder")
-        scope.cancel()
+        self._scope.cancel()
 
     async def _follow(self, stream: str, subject: str) -> None:
-        async with self._bus.tail(stream, subject) as records:
+        async with self._bus.tail(stream, subject, after_seq=self._state.sequences.get(stream, 0)) as records:
             async for record in records:
                 self._state.apply(record.message, anyio.current_time(), record.seq)
+                if self._recollection.lasts(stream):
+                    self._state.sequences[stream] = record.seq
                 self._changed.set()
 
+    async def _resume(self) -> None:
+        """Knows what the last feeder knew and what came since, and finishes what it was about to admit."""
+        began = anyio.current_time()
+        memory = await self._recollection.take_over()
+        self._state.rounds = await self._evaluation_rounds(memory)
+        num_records = await self._recollection.catch_up()
+        if memory is not None:
+            await self._upkeep.finish(memory)
+        await self._upkeep.audit()
+        seconds = anyio.current_time() - began
+        self._status.metrics.update(resume_records=num_records, resume_s=seconds)
+        _log.info("feeding_resumed", admitted=self._state.num_admitted, records=num_records, seconds=round(seconds, 3))
+
+    async def _remember(self, tasks: Sequence[Task] | None = None) -> None:
+        """Writes down what is known, and what is intended now; where another feeder leads, nothing happens behind this."""
+        known = self._recollection
+        if not await (known.write() if tasks is None else known.intend(tasks)):
+            _log.warning("lease_lost", lease="feeder")
+            self._scope.cancel()
+            await anyio.sleep_forever()
+
+    # feeding ----------------------------------------------------------------------------------------------------------
+
     async def _feed(self) -> None:
-        self._state.catch_up(await patiently(lambda: read_blocklist(self._bus, self._subjects)))
-        for record in await patiently(lambda: served_records(self._bus, self._subjects)):
-            self._state.apply(record.message, anyio.current_time(), record.seq)
-        await self._audit()
-        await self._resume()
-        self._rounds = await self._evaluation_rounds()
         audited_at, judged = anyio.current_time(), 0
         while not await self._advance():
             self._report()
             with anyio.move_on_after(_TICK_S):
                 await self._changed.wait()
             self._changed = anyio.Event()
-            now, progress = anyio.current_time(), len(self._state.accepted) + len(self._state.evaluated)
+            now, progress = anyio.current_time(), self._state.num_accepted + self._state.num_evaluated
+            if self._recollection.is_due:
+                await self._remember()
             if progress != judged:
                 audited_at, judged = now, progress
             elif now - audited_at > _AUDIT_S:
                 # Nothing has ended for a while: make sure that everything admitted is really queued.
-                await self._audit()
+                await self._upkeep.audit()
                 audited_at = now
+        await self._remember()
         self._report()
-
-    async def _resume(self) -> None:
-        """Goes to where the last feeder stood; where results decide, with all results that it may have known."""
-        seqs: dict[int, int] = {}
-        if self._plan.adapts:
-            names = self._subjects
-            judged = names.judgements_by(self._rubric, Split.TRAIN)
-            for record in await patiently(lambda: self._bus.history(names.judged, judged)):
-                self._state.apply(record.message, anyio.current_time(), record.seq)
-            seqs = await self._admitter.results_seqs(self._state.admitted)
-        self._plan.resume(seqs)
-
-    async def _audit(self) -> None:
-        self._known = await patiently(self._admitter.repair)
-        own = "demo-" if self._config.demonstrate else "train-"
-        self._state.admitted.update(episode for episode in self._known if episode.startswith(own))
 
     async def _advance(self) -> bool:
         """Does what can be done now; True when nothing is left to do."""
         await self._evaluate()
         mode = self._config.mode
         if mode == "eval":
-            return self._rounds.all_complete
-        waits = self._config.evaluate_first and mode != "rollout" and not self._rounds.is_complete(PolicyVersion(0))
+            return self._state.rounds.all_complete
+        waits = self._config.evaluate_first and mode != "rollout" and not self._state.rounds.is_complete(PolicyVersion(0))
         if not waits:
             await self._train()
         if mode == "sync":
             await self._cancel_stragglers()
         if mode == "rollout":
-            return len(self._state.accepted) >= self._plan.total
-        return self._rounds.all_complete and self._state.version >= self._config.num_iterations
+            return self._state.num_accepted >= self._plan.total
+        return self._state.rounds.all_complete and self._state.version >= self._config.num_iterations
 
     # evaluation -------------------------------------------------------------------------------------------------------
 
-    async def _evaluation_rounds(self) -> EvaluationRounds:
+    async def _evaluation_rounds(self, memory: FeederMemory | None) -> EvaluationRounds:
+        through, begun = (memory.rounds_through, memory.rounds) if memory is not None else (-1, ())
+        rounds = partial(EvaluationRounds, through=through, open_rounds=begun)
         match self._config.mode:
             case "rollout":
-                return EvaluationRounds(())
+                return EvaluationRounds()
             case "eval":
                 names = self._subjects
                 newest = await patiently(lambda: self._bus.last(names.checkpoints, names.everything("checkpoint")))
                 version = newest.message.version if newest and isinstance(newest.message, Checkpoint) else PolicyVersion(0)
-                return EvaluationRounds((version,), waits=False)
+                return rounds((version,), waits=False)
             case _:
-                return EvaluationRounds(evaluation_versions(self._config))
+                return rounds(evaluation_versions(self._config))
 
     async def _evaluate(self) -> None:
         """Begins the rounds that are due, and reports those that have become complete."""
-        for version in self._rounds.due(self._state.served(anyio.current_time())):
-            slots = evaluation_slots(self._test_tasks, self._env, version)
-            self._rounds.begin(version, await self._admit(slots, Split.EVAL))
-            _log.info("evaluation_began", version=version, episodes=len(slots))
-        for version, episodes in self._rounds.complete(self._state.unfinished).items():
-            self._report_round(version, episodes)
+        rounds = self._state.rounds
+        for version in rounds.due(self._state.served(anyio.current_time())):
+            rounds.begin(version, len(evaluation_slots(self._test_tasks, self._env, version)))
+            _log.info("evaluation_began", version=version)
+        for begun in rounds.to_admit():
+            slots = evaluation_slots(self._test_tasks, self._env, begun.version)
+            for first in range(begun.num_admitted, begun.num_episodes, _ADMIT_AT_ONCE):
+                tasks = [self._task(slot, Split.EVAL) for slot in slots[first : first + _ADMIT_AT_ONCE]]
+                rounds.admit(begun.version, [task.episode for task in tasks])
+                await self._admit(tasks)
+        for complete in rounds.complete():
+            self._report_round(complete)
 
     # training ---------------------------------------------------------------------------------------------------------
 
@@ -227,20 +250,19 @@ class Feeder:
             slots = self._plan.take(count, blocked=left_out.blocks)
             if not slots:
                 break
-            self._state.admitted.update(await self._admit(slots, Split.TRAIN))
+            tasks = [self._task(slot, Split.TRAIN) for slot in slots]
+            self._state.admit(task.episode for task in tasks)
+            await self._admit(tasks)
         note = left_out.sentence() if allowed > 0 and left_out.everything else self._plan.note(version)
         self._status.state, self._status.note = "waiting" if note else "working", note
         self._status.metrics["blocked_sites"] = len(left_out.blocks)
 
-    async def _admit(self, slots: Sequence[Slot], split: Split) -> list[EpisodeId]:
-        tasks = [self._task(slot, split) for slot in slots]
-        fresh = [task for task in tasks if task.episode not in self._known]
-        for first in range(0, len(fresh), _ADMIT_AT_ONCE):
-            async with anyio.create_task_group() as group:
-                for task in fresh[first : first + _ADMIT_AT_ONCE]:
-                    group.start_soon(self._admitter.admit, task)
-        self._known.update(task.episode for task in fresh)
-        return [task.episode for task in tasks]
+    async def _admit(self, tasks: Sequence[Task]) -> None:
+        """Remembers them first: whoever finds that they were intended can tell what became of each."""
+        await self._remember(tasks)
+        async with anyio.create_task_group() as group:
+            for task in tasks:
+                group.start_soon(self._admitter.admit, task)
 
     def _task(self, slot: Slot, split: Split) -> Task:
         return task_of(
@@ -254,40 +276,44 @@ class Feeder:
 
     async def _cancel_stragglers(self) -> None:
         version, batch = self._state.version, self._env.train_tasks_rollout_size
-        missing = self._plan.limit(version) - len(self._state.ended)
+        missing = self._plan.limit(version) - self._state.num_ended
         ended = batch - missing
         if not self._stragglers.due(ended, anyio.current_time()):
             return
-        late = tuple(sorted(self._state.admitted - self._state.ended))
+        late = tuple(sorted(self._state.under_way))
         if not late:
             return  # the rest of the batch is not admitted yet: its sites are blocked
         _log.info("stragglers_cancelled", episodes=len(late))
         reason = "its batch was complete and the grace period is over"
         await patiently(lambda: self._bus.tell(self._subjects.cancel, EpisodeCancel(episodes=late, reason=reason)))
         for episode in late:
-            await patiently(partial(self._admitter.end, episode, Outcome.CANCELLED, reason))
-            self._state.ended.add(episode)
+            if await patiently(partial(self._admitter.end, episode, Outcome.CANCELLED, reason)):
+                self._state.end(episode, self._state.sequences.get(self._subjects.trajectories, 0))
+            else:
+                self._upkeep.give_up([episode], "its chain has aged out")
 
     def _report(self) -> None:
         state, now = self._state, anyio.current_time()
         limit = self._plan.limit(state.admitting_version(now))
         self._status.metrics.update(
-            admitted=len(state.admitted),
+            admitted=state.num_admitted,
             running=state.running,
-            accepted=len(state.accepted),
+            accepted=state.num_accepted,
             version=state.version,
             limit=limit,
         )
-        self._note_scores(state.window, "success", "reward")
+        self._note_scores("success", success_share(state.window), "reward", mean_reward(state.window))
 
-    def _report_round(self, version: PolicyVersion, episodes: Collection[EpisodeId]) -> None:
-        scores = self._state.scores(episodes)
-        self._note_scores(scores, f"eval_success_v{version}", f"eval_reward_v{version}")
-        figures = {"success": success_share(scores), "reward": mean_reward(scores)}
-        _log.info("evaluation_finished", version=version, episodes=len(episodes), **figures)
+    def _report_round(self, complete: EvaluationRound) -> None:
+        count = complete.num_scored
+        success = complete.num_successes / count if count else None
+        reward = complete.total_reward / count if count else None
+        version = complete.version
+        self._note_scores(f"eval_success_v{version}", success, f"eval_reward_v{version}", reward)
+        _log.info("evaluation_finished", version=version, episodes=complete.num_episodes, success=success, reward=reward)
 
-    def _note_scores(self, scores: Collection[Score], success: str, reward: str) -> None:
+    def _note_scores(self, success: str, share: float | None, reward: str, mean: float | None) -> None:
         """Under these names; nothing when there is no score."""
-        for name, value in ((success, success_share(scores)), (reward, mean_reward(scores))):
+        for name, value in ((success, share), (reward, mean)):
             if value is not None:
                 self._status.metrics[name] = value

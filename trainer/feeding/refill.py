@@ -8,7 +8,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from schemas.ids import GroupId
-from schemas.messages import Judgement
+from schemas.messages import Judgement, OpenGroup, RefillMemory
 from trainer.group_variance import lacks_variance
 from trainer.scores import score
 
@@ -25,10 +25,12 @@ class Refilled:
 
 @dataclass
 class Refill:
-    """All groups so far; `num_members` episodes each."""
+    """All groups so far; `num_members` episodes each. Those that old versions used up are remembered by their number alone."""
 
     num_members: int
     _open: dict[GroupId, list[float | None]] = field(default_factory=dict)
+    _num_before: int = 0
+    _before_seq: int = 0
     _complete: list[int] = field(default_factory=list)
     """Sequences on JUDGED, ascending."""
     _in_vain: list[int] = field(default_factory=list)
@@ -37,16 +39,53 @@ class Refill:
     def add(self, seq: int, judgement: Judgement) -> None:
         """Takes a training judgement in, each once and in the order of the stream."""
         scored = score(judgement)
-        rewards = self._open.setdefault(judgement.group, [])
-        rewards.append(None if scored is None else scored.reward)
+        self._add(seq, judgement.group, None if scored is None else scored.reward, useful=True)
+
+    def give_up(self, seq: int, group: GroupId) -> None:
+        """A member will never be judged: its group is complete without it, and in vain. `seq`: of the newest judgement."""
+        self._add(seq, group, None, useful=False)
+
+    def _add(self, seq: int, group: GroupId, reward: float | None, *, useful: bool) -> None:
+        rewards = self._open.setdefault(group, [])
+        if not useful:
+            rewards[:] = [None] * len(rewards)
+        rewards.append(reward)
         if len(rewards) == self.num_members:
-            del self._open[judgement.group]
+            del self._open[group]
             self._complete.append(seq)
             if lacks_variance(rewards):
                 self._in_vain.append(seq)
 
     def after(self, seq: int) -> Refilled:
-        """As seen from the version that the judgements up to `seq` were consumed for."""
-        num_used = bisect_right(self._complete, seq)
+        """As seen from the version that the judgements up to `seq` were consumed for; of a forgotten one, too little."""
+        num_used = bisect_right(self._complete, seq) + (self._num_before if seq >= self._before_seq else 0)
         num_in_vain = len(self._in_vain) - bisect_right(self._in_vain, seq)
         return Refilled(num_used * self.num_members, num_in_vain * self.num_members)
+
+    def forget(self, seq: int) -> None:
+        """No version is asked about any more that consumed less than up to `seq`."""
+        if seq > self._before_seq:
+            num_forgotten = bisect_right(self._complete, seq)
+            self._num_before, self._before_seq = self._num_before + num_forgotten, seq
+            del self._complete[:num_forgotten]
+            del self._in_vain[: bisect_right(self._in_vain, seq)]
+
+    def memory(self) -> RefillMemory:
+        return RefillMemory(
+            open=tuple(OpenGroup(group, tuple(rewards)) for group, rewards in self._open.items()),
+            num_before=self._num_before,
+            before_seq=self._before_seq,
+            complete=tuple(self._complete),
+            in_vain=tuple(self._in_vain),
+        )
+
+    @classmethod
+    def of(cls, memory: RefillMemory, num_members: int) -> "Refill":
+        return cls(
+            num_members,
+            {group.group: list(group.rewards) for group in memory.open},
+            memory.num_before,
+            memory.before_seq,
+            list(memory.complete),
+            list(memory.in_vain),
+        )

@@ -1,17 +1,23 @@
 """What training plays and how much of it now: sampler, schedule, admission and refill of one configuration. Pure."""
 
+import hashlib
 from collections.abc import Container, Mapping, Sequence
 
 from schemas.env_config import EnvConfig
 from schemas.feeder_config import FeederConfig
 from schemas.ids import TaskId
+from schemas.messages import SchedulePlace
 from schemas.objective_config import ObjectiveConfig
+from trainer.feeding.attempts import Attempts
 from trainer.feeding.curriculum import Admission, Slot
 from trainer.feeding.feeder_state import FeederState
 from trainer.feeding.refill import Refill
 from trainer.feeding.samplers.choosing import sampler_of
 from trainer.feeding.task_files import TaskSpec
 from trainer.feeding.training_schedule import TrainingSchedule
+
+_MOST_KNOWN = 20_000
+"""Episodes that wait for a judgement, or to be trained on, before admission waits for judges: what judges hold at once."""
 
 
 class TrainingPlan:
@@ -41,13 +47,17 @@ class TrainingPlan:
             num_members=self._num_members,
             max_refill=objective.max_refill,
         )
+        self._trains = feeder.mode != "rollout" and not feeder.demonstrate
+        self._order = _order(feeder, env, self._num_members, tasks)
         self._sampler = sampler_of(env, tasks, num_members=self._num_members, seed=feeder.seed) if tasks else None
         self._state = self.begin()
 
     def begin(self) -> FeederState:
         """A state that knows nothing, and a schedule at its beginning."""
         refill = Refill(self._num_members) if self._refills else None
-        self._state = FeederState(demonstrate=self._demonstrate, refill=refill)
+        self._state = FeederState(
+            demonstrate=self._demonstrate, trains=self._trains, refill=refill, attempts=Attempts(self._num_members)
+        )
         self._schedule = self._new_schedule()
         return self._state
 
@@ -61,10 +71,15 @@ class TrainingPlan:
         """Episodes of the whole run, refilled ones left out."""
         return self._admission.total
 
-    def resume(self, seqs: Mapping[int, int]) -> None:
+    def resume(self, place: SchedulePlace) -> None:
         """See `TrainingSchedule.resume`."""
         if self._schedule is not None:
-            self._schedule.resume(self._state.admitted, seqs)
+            self._schedule.resume(place)
+
+    @property
+    def place(self) -> SchedulePlace:
+        """Where the schedule stands."""
+        return SchedulePlace() if self._schedule is None else self._schedule.memory()
 
     def limit(self, version: int) -> int:
         """Episodes that may have been admitted in all while `version` is served."""
@@ -73,14 +88,15 @@ class TrainingPlan:
     def allowed(self, version: int) -> int:
         """Episodes that may be admitted now."""
         state = self._state
-        return self._admission.allowed(
-            version=version, admitted=len(state.admitted), running=state.running, refilled=state.refilled(version)
+        allowed = self._admission.allowed(
+            version=version, admitted=state.num_admitted, running=state.running, refilled=state.refilled(version)
         )
+        return max(0, min(allowed, _MOST_KNOWN - len(state.episodes)))
 
     def take(self, count: int, *, blocked: Container[str]) -> list[Slot]:
         """See `TrainingSchedule.take`."""
         assert self._schedule is not None, "all modes but eval have training tasks"
-        return self._schedule.take(count, admitted=self._state.admitted, blocked=blocked)
+        return self._schedule.take(count, blocked=blocked)
 
     def note(self, version: int) -> str:
         """What a feeder says that admits nothing more in place of groups without variance; empty as long as it does."""
@@ -103,4 +119,13 @@ class TrainingPlan:
             num_members=self._num_members,
             greedy_last=self._greedy_last,
             demonstrate=self._demonstrate,
+            order=self._order,
         )
+
+
+def _order(feeder: FeederConfig, env: EnvConfig, num_members: int, tasks: Sequence[TaskSpec]) -> str:
+    """Differs when another order is drawn."""
+    drawn_by = (env.train_tasks_sampler, env.deduplicate_across_iterations, env.train_tasks_rollout_size, feeder.seed)
+    shares = sorted((name, share.range, share.weight) for name, share in env.difficulty_ratio.items())
+    names = [(spec.task, spec.difficulty) for spec in tasks]
+    return hashlib.sha256(repr((*drawn_by, shares, num_members, names)).encode()).hexdigest()[:16]

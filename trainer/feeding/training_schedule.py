@@ -1,28 +1,24 @@
 """Which training slots come next, those of blocked sites left out. Pure.
 
 Rounds follow each other; in a round every task stands once, all members of its group one after the other. What a round holds
-depends on the seed alone or, where the sampler adapts, on the results up to a sequence on JUDGED that is fixed when the
-round is begun: every task of it carries that number, so a feeder that takes over draws the same round.
+depends on the seed alone or, where the sampler adapts, on the results that are known when the round is begun: it is remembered
+as drawn, so a feeder that takes over goes on with the same round.
 
 Whether a site is blocked is asked when the turn of a group comes. A group that was begun is finished; one that is skipped is
 skipped for good: its task comes again in a later round, and a site that is free again gets no flood of what it missed.
 """
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
-from schemas.ids import EpisodeId, GroupId, TaskId
-from schemas.messages import Split
+from schemas.ids import GroupId, TaskId
+from schemas.messages import SchedulePlace, Split
 from trainer.feeding.attempts import Attempts
-from trainer.feeding.curriculum import Slot, episode_of, group_of
+from trainer.feeding.curriculum import Slot, group_of
 from trainer.feeding.samplers import Levels, Sampler
 from trainer.feeding.task_files import TaskSpec
 
-_NO_SEQS: Mapping[int, int] = MappingProxyType({})
 _LOOK_AT_ONCE = 10_000
-_LOOKED_AT_AGAIN = 256
-"""Admissions before the newest among which a feeder that was killed may have left out some: it admits several at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +28,14 @@ class _Place:
     position: int = 0
     """Of the task in the round."""
     member: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    round: int = -1
+    specs: tuple[TaskSpec, ...] = ()
+    results_seq: int = 0
+    """On JUDGED: what decided on the round, where the sampler adapts."""
 
 
 class TrainingSchedule:
@@ -47,6 +51,7 @@ class TrainingSchedule:
         num_members: int = 1,
         greedy_last: bool = False,
         demonstrate: bool = False,
+        order: str = "the only one",
     ) -> None:
         """
         Args:
@@ -54,6 +59,7 @@ class TrainingSchedule:
             attempts: what is known of results at any moment; looked at when a round is begun.
             num_members: episodes of a group.
             greedy_last: the last of them is decoded greedily.
+            order: names what the order is drawn of.
         """
         self._sampler = sampler
         self._specs = specs
@@ -64,9 +70,8 @@ class TrainingSchedule:
         self._demonstrate = demonstrate
         self._place = _Place()
         self._begun: GroupId | None = None
-        self._seqs: dict[int, int] = {}
-        """By round: the sequence that its levels are as of."""
-        self._drawn: tuple[int, tuple[TaskSpec, ...]] = (-1, ())
+        self._order = order
+        self._drawn = _Drawn()
         """The latest round that was looked at."""
 
     @property
@@ -74,30 +79,41 @@ class TrainingSchedule:
         """Whether results decide what is drawn."""
         return self._sampler.adapts
 
-    def resume(self, admitted: Collection[EpisodeId], seqs: Mapping[int, int] = _NO_SEQS) -> None:
-        """Goes to where a feeder stood that had admitted these, short of its last admissions.
+    def resume(self, memory: SchedulePlace) -> None:
+        """Goes to where a feeder stood. Where the order was drawn of something else, the next round begins: no name of a group
+        comes again."""
+        if memory.order == self._order:
+            self._place = _Place(memory.index, memory.round, memory.position, memory.member)
+            self._begun = memory.begun or None
+        elif memory.order:
+            self._place = _Place(index=memory.index, round=memory.round + 1)
+        if memory.order == self._order and memory.drawn:
+            by_name = {spec.task: spec for spec in self._specs}
+            self._drawn = _Drawn(memory.round, tuple(by_name[task] for task in memory.drawn), memory.results_seq)
 
-        `seqs`: `Task.results_seq` by round, of the rounds that have an admitted episode; only where the sampler adapts.
-        """
-        self._seqs = dict(seqs)
-        found: list[_Place] = []
-        place, patience = _Place(), 2 * len(self._specs) * self._num_members
-        while len(found) < len(admitted) and place.index - (found[-1].index if found else 0) <= patience:
-            if self._episode(self._slot(place)) in admitted:
-                found.append(place)
-            place = self._after(place)
-        # What was drawn on the way for rounds of which nothing is admitted binds nobody.
-        self._seqs, self._drawn = dict(seqs), (-1, ())
-        self._place = self._after(found[-_LOOKED_AT_AGAIN - 1]) if len(found) > _LOOKED_AT_AGAIN else _Place()
+    def memory(self) -> SchedulePlace:
+        """Where it stands, for whoever takes over."""
+        place, drawn = self._place, self._drawn
+        kept = drawn if self._sampler.adapts and drawn.round == place.round else _Drawn()
+        return SchedulePlace(
+            order=self._order,
+            index=place.index,
+            round=place.round,
+            position=place.position,
+            member=place.member,
+            begun=self._begun or GroupId(""),
+            drawn=tuple(spec.task for spec in kept.specs),
+            results_seq=kept.results_seq,
+        )
 
-    def take(self, count: int, *, admitted: Container[EpisodeId], blocked: Container[str]) -> list[Slot]:
+    def take(self, count: int, *, blocked: Container[str]) -> list[Slot]:
         """At most `count` slots; fewer, or none, when many in a row are of blocked sites: the rest comes the next time."""
         slots: list[Slot] = []
         for _ in range(_LOOK_AT_ONCE):
             if len(slots) == count:
                 break
             slot = self._slot(self._place)
-            if self._episode(slot) not in admitted and self._is_due(slot, admitted, blocked):
+            if self._is_due(slot, blocked):
                 slots.append(slot)
                 self._begun = self._group(slot)
             self._place = self._after(self._place)
@@ -106,7 +122,7 @@ class TrainingSchedule:
     def _slot(self, place: _Place) -> Slot:
         spec = self._round(place.round)[place.position]
         greedy = self._greedy_last and place.member == self._num_members - 1
-        return Slot(spec, place.index, place.round, place.member, greedy=greedy, results_seq=self._seqs.get(place.round, 0))
+        return Slot(spec, place.index, place.round, place.member, greedy=greedy, results_seq=self._drawn.results_seq)
 
     def _after(self, place: _Place) -> _Place:
         if place.member + 1 < self._num_members:
@@ -116,25 +132,15 @@ class TrainingSchedule:
         return _Place(index=place.index + 1, round=place.round + 1)
 
     def _round(self, index: int) -> tuple[TaskSpec, ...]:
-        if self._drawn[0] != index:
-            levels: Levels = {}
-            if self._sampler.adapts:
-                seq = self._seqs.setdefault(index, self._attempts.last_seq)
-                levels = self._attempts.levels(self._specs, seq)
-            self._drawn = (index, self._sampler.round(index, levels))
-        return self._drawn[1]
+        if self._drawn.round != index:
+            levels: Levels = self._attempts.levels(self._specs) if self._sampler.adapts else {}
+            seq = self._attempts.last_seq if self._sampler.adapts else 0
+            self._drawn = _Drawn(index, self._sampler.round(index, levels), seq)
+        return self._drawn.specs
 
-    def _is_due(self, slot: Slot, admitted: Container[EpisodeId], blocked: Container[str]) -> bool:
+    def _is_due(self, slot: Slot, blocked: Container[str]) -> bool:
         is_free = slot.member == 0 and self._sites[slot.spec.task] not in blocked
-        return is_free or self._is_begun(slot, admitted)
-
-    def _is_begun(self, slot: Slot, admitted: Container[EpisodeId]) -> bool:
-        """Whether any member of the slot's group has been taken, by this feeder or one before it."""
-        members = (replace(slot, member=member) for member in range(self._num_members))
-        return self._group(slot) == self._begun or any(self._episode(member) in admitted for member in members)
+        return is_free or self._group(slot) == self._begun
 
     def _group(self, slot: Slot) -> GroupId:
         return group_of(slot, Split.TRAIN, demonstrate=self._demonstrate)
-
-    def _episode(self, slot: Slot) -> EpisodeId:
-        return episode_of(slot, Split.TRAIN, demonstrate=self._demonstrate)

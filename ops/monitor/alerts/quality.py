@@ -1,4 +1,4 @@
-"""Alerts about what a run makes: mismatch, parse rate, judgements without verdict, dead letters, errors that nobody foresaw."""
+"""Alerts about what a run makes: mismatch, parse rate, judgements without verdict, dead letters, unforeseen errors."""
 
 from collections import Counter
 from collections.abc import Iterator
