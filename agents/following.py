@@ -19,6 +19,10 @@ def pause_s(num_failures: int, chance: float) -> float:
     return longest * (1.0 - 0.5 * chance)
 
 
+State = tuple[int, int | None, str]
+"""What is served, what could not be loaded, and why."""
+
+
 @dataclass
 class Following:
     """The newest announcement counts, by its place on CHECKPOINTS: one that is in vain is forgotten at the next one."""
@@ -42,9 +46,11 @@ class Following:
         return self.wanted is not None and self.reason != ""
 
     @property
-    def state(self) -> tuple[object, ...]:
+    def state(self) -> State:
         """What has to be told when it changes. The words of a reason may differ at every try."""
-        return (self.served, self.wanted.version, self.fault) if self.wanted is not None and self.unable else (self.served,)
+        if self.wanted is None or not self.unable:
+            return (self.served, None, "")
+        return (self.served, self.wanted.version, self.fault)
 
     def is_served(self, checkpoint: Checkpoint) -> bool:
         """Or older than what is."""

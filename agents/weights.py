@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import structlog
 
-from agents.following import Following
+from agents.following import Following, State
 from agents.pinned_weights import pinned
 from agents.weight_sources import WeightSources
 from bus.companions import companions
@@ -42,7 +42,7 @@ class AnnouncedWeights:
         self._sources = sources
         self._tell = tell
         self._following = Following(version, compared=version != 0 or sources.base is None)
-        self._told: tuple[object, ...] = ()
+        self._told: State | None = None
         self._news = anyio.Event()
 
     async def catch_up(self) -> None:

@@ -19,6 +19,7 @@ from benchmarks.report import RESULTS, Report
 from benchmarks.simulated_run import SimulatedRun, simulated_run
 from ops.logs import quiet_logs
 from ops.simulation.broken_weights import broken_weights
+from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint, Judgement, Role, ServedVersion, Standing
 
 _BROKEN = "policy-2"
@@ -75,7 +76,7 @@ async def _row(run: SimulatedRun, policies: str) -> Row:
         episodes_per_s=len(judged) / run.seconds,
         versions=len(versions) - 1,
         stale=stale,
-        answers_by_version=", ".join(str(answers[version]) for version in range(_VERSIONS)),
+        answers_by_version=", ".join(str(answers[PolicyVersion(version)]) for version in range(_VERSIONS)),
         broken_node_says=_shown(said.message) if said is not None and isinstance(said.message, ServedVersion) else "",
     )
 

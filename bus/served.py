@@ -53,6 +53,13 @@ class ServedVersions:
         serving = [said.version for said in live if said.standing is Standing.SERVING]
         return min(serving) if serving else max((said.version for said in live), default=None)
 
+    def counted_or_last(self, now: float) -> int | None:
+        """As `counted`; where nobody is heard, the oldest that anybody served last: whoever comes back answers by it."""
+        counted = self.counted(now)
+        if counted is not None:
+            return counted
+        return min((said.version for _, said in self._said.values() if said.standing is not Standing.AWAY), default=None)
+
     def is_left_behind(self, worker: WorkerId, now: float) -> bool:
         """Whether a worker has to leave steps to others: it cannot follow, and what it serves is older than what counts."""
         said, counted = self.of(worker), self.counted(now)

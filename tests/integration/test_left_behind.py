@@ -46,12 +46,11 @@ def is_unable(said: ServedVersion) -> bool:
 
 
 async def require_fresh(run: SimulatedRun, mode: str) -> None:
-    """Every version was made, of episodes within the bound, and none was played in vain."""
+    """Every version was made, of episodes within the bound."""
     found = await run.bus.history(run.subjects.checkpoints, run.subjects.everything("checkpoint"))
     versions = [record.message for record in found if isinstance(record.message, Checkpoint)]
     assert [version.version for version in versions] == list(range(_NUM_VERSIONS + 1))
     assert max(version.metrics["staleness_max"] for version in versions[1:]) <= _BOUND[mode]
-    assert sum(version.metrics["discarded_stale"] for version in versions[1:]) == 0
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])

@@ -16,6 +16,7 @@ from agents.weight_sources import WeightSources
 from agents.weights import AnnouncedWeights
 from bus.companions import companions
 from bus.memory import MemoryBus
+from bus.ports import Record
 from bus.presence import presence
 from schemas.bus_config import BusConfig
 from schemas.errors import CheckpointCorrupt
@@ -154,7 +155,7 @@ async def test_a_version_is_said_before_anything_is_answered_and_after_it_was_lo
     """As long as the word is not confirmed, nobody counts the version."""
     await announce(bus, a_checkpoint(tmp_path, 1))
     engine = ScriptedEngine()
-    said_before = []
+    said_before = list[Record]()
 
     async def load() -> None:
         said_before.extend(await bus.history(SUBJECTS.served, SUBJECTS.everything("served")))

@@ -71,6 +71,13 @@ def test_a_word_does_not_age_and_a_silent_worker_does() -> None:
     assert found.counted(weeks + SILENT_S) is None
 
 
+def test_where_nobody_is_heard_the_oldest_word_bounds_what_is_admitted() -> None:
+    """Whoever was stopped for a while goes on with the version that it had."""
+    found = known(said("a", SERVING, 3), said("b", UNABLE, 2), said("c", AWAY, 1))
+    assert [found.counted_or_last(at) for at in (1.0, SILENT_S + 1.0)] == [3, 2]
+    assert known(said("c", AWAY, 1)).counted_or_last(1.0) is None
+
+
 def test_a_worker_that_is_heard_and_has_said_nothing_serves_nothing() -> None:
     found = known(said("a", SERVING, 3))
     found.apply(beat("b"), 0.0)

@@ -90,7 +90,7 @@ class FeederState:
 
     def admitting_version(self, now: float) -> int:
         """The version that admission counts from: what is played now, not what has only been announced."""
-        served = self.served(now)
+        served = self.policies.counted_or_last(now)
         return self.version if served is None else min(self.version, served)
 
     def refilled(self, version: int) -> Refilled | None:
