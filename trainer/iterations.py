@@ -20,7 +20,7 @@ from trainer.collapse import CollapseGuard, Health
 from trainer.episodes.consumption import BatchPlan, plan_batch
 from trainer.episodes.episode_steps import StepStore
 from trainer.episodes.intake import Judged
-from trainer.episodes.passes import Passes
+from trainer.episodes.passes import NUM_REMEMBERED, Consumed, Passes
 from trainer.figures import PhaseClock
 from trainer.gate import MismatchGate
 from trainer.learners import Learner
@@ -90,9 +90,12 @@ class Iterations:
         plan = plan_batch(judgements, version=state.version, bound=self._bound, plays_for=state.guard.plays_for)
         self._say(plan)
         guard = self._guard.judge(state.guard, Health.of(judgements, state.guard), state.version)
+        position = self._passes.after(state.position, seq=batch[-1].seq, count=len(batch))
+        consumed = (*state.consumed, *(Consumed(item.seq, item.judgement.episode) for item in batch))
         behind = TrainerState(
             version=state.version + 1,
-            position=self._passes.after(state.position, seq=batch[-1].seq, count=len(batch)),
+            position=position,
+            consumed=consumed[-NUM_REMEMBERED:] if position.num_passes == state.position.num_passes else (),
             num_trajectories=state.num_trajectories + len(batch),
             num_updates=engine.num_updates,
             guard=guard,

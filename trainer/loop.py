@@ -99,6 +99,7 @@ class Trainer:
         self._batch_size = env.train_tasks_rollout_size
         self._truncation = Truncation(top_k=max(0, policy.top_k), top_p=policy.top_p, min_p=policy.min_p)
         self._base = base.resolve()
+        self._checkpoints = checkpoints.resolve()
         self._open_engine = open_engine
         self._open_builder = open_builder
         self._tracking = tracking
@@ -107,7 +108,7 @@ class Trainer:
             run=subjects.run,
             config=trainer,
             base=self._base,
-            root=checkpoints.resolve(),
+            root=self._checkpoints,
             announcements=self._announcements,
             tracking=tracking,
             status=status,
@@ -116,7 +117,7 @@ class Trainer:
 
     async def run(self) -> None:
         self._status.state = "loading"
-        newest = await self._announcements.begin(self._base)
+        newest = await self._announcements.begin(self._base, self._checkpoints)
         self._tracking.resume(await self._announcements.all())
         while newest.version < self._feeder.num_iterations and not self._status.drain.requested:
             async with self._resumed(newest) as iterations:
@@ -215,6 +216,7 @@ class Trainer:
             learner.wants,
             rubric=self._rubric,
             after_seq=begun.seq,
+            consumed=iterations.state.consumed,
             ahead=2 * size,
             limit=self._passes.remaining(begun),
         ) as intake:

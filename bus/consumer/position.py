@@ -40,7 +40,10 @@ class DurablePlace:
     _holder: str = field(default_factory=lambda: secrets.token_hex(8))
     _seq: int = 0
     _sequences: dict[str, int] = field(default_factory=dict)
+    _stored_at: dict[str, float] = field(default_factory=dict)
     _since_s: float | None = None
+    _lost: set[str] = field(default_factory=set)
+    """Streams whose record at our place is gone or another one."""
     _num_unwritten: int = 0
     _due: anyio.Event = field(default_factory=anyio.Event)
 
@@ -55,12 +58,13 @@ class DurablePlace:
             self._seq = record.seq if record is not None else 0
             begin = tail_start(start)
             self._sequences = dict(known.sequences) if known else {}
+            self._stored_at = dict(known.stored_at) if known else {}
             self._since_s = known.since_s if known else begin.since_s
             for stream in streams:
                 last_seq = await self.bus.last_seq(stream)
-                if self._sequences.get(stream, 0) > last_seq:
-                    self._sequences[stream] = 0  # the stream is another one, begun again under its name
-                elif stream not in self._sequences and self._since_s is None:
+                if stream in self._sequences:
+                    await self._check(stream, last_seq)
+                elif self._since_s is None:
                     self._sequences[stream] = last_seq if begin.only_new else begin.after_seq
             try:
                 await self._append()
@@ -69,9 +73,9 @@ class DurablePlace:
             return {stream: self._begin(stream) for stream in streams}
         raise AssertionError("the rounds never end")
 
-    def passed(self, stream: str, seq: int) -> None:
-        """Everything up to `seq` is handled, or was not asked for."""
-        self._sequences[stream] = seq
+    def passed(self, record: Record) -> None:
+        """Everything up to the record is handled, or was not asked for."""
+        self._sequences[record.stream], self._stored_at[record.stream] = record.seq, record.time_s
         self._num_unwritten += 1
         if self._num_unwritten >= _WRITE_EVERY:
             self._due.set()
@@ -128,14 +132,32 @@ class DurablePlace:
     def _subject(self) -> str:
         return self.subjects.position(self.name)
 
+    async def _check(self, stream: str, last_seq: int) -> None:
+        """A stream whose record at our place is another one lost its end or was begun again: what was stored since counts."""
+        seq, stored_at = self._sequences[stream], self._stored_at.get(stream)
+        record = await self.bus.get(stream, seq) if 0 < seq <= last_seq and stored_at is not None else None
+        if seq <= last_seq and (record is None or record.time_s == stored_at):
+            self._lost.discard(stream)
+        else:
+            _log.warning("stream_lost_its_end", durable=self.name, stream=stream, after_seq=seq, last_seq=last_seq)
+            self._sequences[stream] = min(seq, last_seq)
+            self._lost.add(stream)
+
     def _begin(self, stream: str) -> TailStart:
+        if stream in self._lost and stream in self._stored_at:
+            return TailStart(since_s=self._stored_at[stream])
         if stream in self._sequences:
             return TailStart(after_seq=self._sequences[stream])
         return TailStart(since_s=self._since_s)
 
     async def _append(self) -> None:
         place = Position(
-            name=self.name, holder=self._holder, sequences=dict(self._sequences), since_s=self._since_s, at=time.time()
+            name=self.name,
+            holder=self._holder,
+            sequences=dict(self._sequences),
+            stored_at=dict(self._stored_at),
+            since_s=self._since_s,
+            at=time.time(),
         )
         self._seq = await self.bus.append(
             self.subjects.positions, self._subject, place, expect=Expect(self._subject, self._seq)

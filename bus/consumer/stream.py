@@ -138,7 +138,7 @@ class Stream(Generic[M]):
 
     def _leave(self, record: Record | None) -> None:
         if record is not None and self._place is not None:
-            self._place.passed(record.stream, record.seq)
+            self._place.passed(record)
 
     async def _pictures(self, message: M) -> tuple[Picture, ...] | None:
         if not self._with_pictures:

@@ -38,6 +38,8 @@ class Tail:
         self._poll_s = poll_s
         self._after_seq = 0
         self._since_s: float | None = None
+        self._read_s: float | None = None
+        """When the record at `_after_seq` was stored, once one was read."""
         self._page: deque[StoredBytes] = deque()
         self._reconnected = False
         self._woken = anyio.Event()
@@ -49,7 +51,7 @@ class Tail:
         last_seq = await self._reader.last_seq(self._stream)
         self._after_seq = last_seq if only_new else after_seq
         self._since_s = None if only_new or after_seq else since_s
-        await self._check_not_begun_again(last_seq)
+        await self._check_place(last_seq)
 
     def wake(self) -> None:
         self._looks = 1
@@ -80,12 +82,12 @@ class Tail:
         if self._reconnected:
             last_seq = await self._reader.last_seq(self._stream)
             self._reconnected = False
-            await self._check_not_begun_again(last_seq)
+            await self._check_place(last_seq)
         page = await self._reader.page(self._stream, self._filter, after_seq=self._after_seq, since_s=self._since_s)
         if not page:
             return False
         self._page.extend(page)
-        self._after_seq, self._since_s, self._looks = page[-1].seq, None, 0
+        self._after_seq, self._read_s, self._since_s, self._looks = page[-1].seq, page[-1].time_s, None, 0
         return True
 
     async def _wait(self) -> None:
@@ -96,18 +98,29 @@ class Tail:
         with anyio.move_on_after(self._poll_s):
             await self._woken.wait()
 
-    async def _check_not_begun_again(self, last_seq: int) -> None:
-        """A stream that ends before our place is another one under its name, unless a new leader is still catching up: that
-        is seen by looking again, and reading everything twice is worse than waiting.
+    async def _check_place(self, last_seq: int) -> None:
+        """A server that lost power may have lost the end of a stream and gives its sequences to other records; or it is
+        another one under its name. Either way what was stored since the last record that was read is still to be read, and
+        nothing before it is read again. A new leader that is still catching up is seen by looking again.
         """
+        if self._since_s is not None:
+            return
         for _ in range(_LOOKS):
             if last_seq >= self._after_seq:
-                return
+                break
             await anyio.sleep(_LOOK_AGAIN_S)
             last_seq = await self._reader.last_seq(self._stream)
-        if last_seq < self._after_seq:
-            _log.warning("stream_began_again", stream=self._stream, after_seq=self._after_seq, last_seq=last_seq)
-            self._after_seq = 0
+        if last_seq >= self._after_seq and await self._is_where_it_was():
+            return
+        _log.warning("stream_lost_its_end", stream=self._stream, after_seq=self._after_seq, last_seq=last_seq)
+        self._after_seq, self._since_s = min(self._after_seq, last_seq), self._read_s
+
+    async def _is_where_it_was(self) -> bool:
+        """Whether the last record that was read has its sequence still, or has been removed."""
+        if self._read_s is None:
+            return True
+        record = await self._reader.by_seq(self._stream, self._after_seq)
+        return record is None or record.time_s == self._read_s
 
 
 @asynccontextmanager

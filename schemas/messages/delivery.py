@@ -1,5 +1,7 @@
 """What became of deliveries, and how far readers have come."""
 
+import msgspec
+
 from schemas.ids import WorkerId
 from schemas.messages.structs import Message
 from schemas.messages.worker import Role
@@ -54,6 +56,8 @@ class Position(Message, frozen=True, tag="position/1"):
     """A random token of the reading process."""
     sequences: dict[str, int]
     """By stream: everything up to this sequence is handled."""
+    stored_at: dict[str, float] = msgspec.field(default_factory=dict)
+    """By stream: Unix seconds at which the server stored the record with that sequence."""
     since_s: float | None = None
     """Unix seconds at which the streams without a sequence begin."""
     at: float = 0.0

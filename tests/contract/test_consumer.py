@@ -235,20 +235,36 @@ class TestDurable:
         claim = await backend.bus.last(SUBJECTS.positions, SUBJECTS.position("mine"))
         assert claim is not None
         await backend.bus.append(SUBJECTS.positions, claim.subject, claim.message)
-        place.passed(SUBJECTS.trajectories, 2)
+        second = await backend.bus.get(SUBJECTS.trajectories, 2)
+        assert second is not None
+        place.passed(second)
         await place.write()
         kept = await backend.bus.last(SUBJECTS.positions, SUBJECTS.position("mine"))
         assert kept is not None
         assert isinstance(kept.message, Position)
         assert kept.message.sequences == {SUBJECTS.trajectories: 2}
 
-    async def test_a_stream_that_began_again_is_read_from_its_beginning(self, backend: Backend) -> None:
-        await several(backend, "a")
-        subject = SUBJECTS.position("mine")
-        before = Position(name="mine", holder="gone", sequences={SUBJECTS.trajectories: 500})
-        await backend.bus.append(SUBJECTS.positions, subject, before)
+    @pytest.mark.parametrize("seq", [1, 2, 500])
+    async def test_of_a_stream_that_lost_its_end_what_was_stored_since_is_read(self, backend: Backend, seq: int) -> None:
+        """Its sequences stand for other records now. That it was stored in the same moment, or later, tells what is new."""
+        await several(backend, "a", "b", "c")
+        second = await backend.bus.get(SUBJECTS.trajectories, 2)
+        assert second is not None
+        stored_at = {SUBJECTS.trajectories: second.time_s - 1e-6 if seq != 2 else second.time_s}
+        place = Position(name="mine", holder="gone", sequences={SUBJECTS.trajectories: seq}, stored_at=stored_at)
+        await backend.bus.append(SUBJECTS.positions, SUBJECTS.position("mine"), place)
         async with opened(backend.bus) as run:
-            assert await names(run.trajectories(durable="mine", follow=False)) == ["a"]
+            expected = ["c"] if seq == 2 else ["b", "c"]
+            assert await names(run.trajectories(durable="mine", follow=False)) == expected
+
+    async def test_a_place_behind_the_end_of_which_nothing_is_known_stays_at_the_end(self, backend: Backend) -> None:
+        await several(backend, "a")
+        before = Position(name="mine", holder="gone", sequences={SUBJECTS.trajectories: 500})
+        await backend.bus.append(SUBJECTS.positions, SUBJECTS.position("mine"), before)
+        async with opened(backend.bus) as run:
+            assert await names(run.trajectories(durable="mine", follow=False)) == []
+            await several(backend, "b")
+            assert await names(run.trajectories(durable="mine", follow=False)) == ["b"]
 
     async def test_a_name_that_cannot_be_a_subject_is_refused(self, run: Run) -> None:
         with pytest.raises(ConfigurationError, match="durable name"):

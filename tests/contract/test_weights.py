@@ -103,7 +103,7 @@ class TestPublishing:
     async def test_a_trainer_that_begins_again_makes_its_newest_version_whole(self, trainer: TrainerDisk, cache: Path) -> None:
         checkpoint = trainer.written(1)
         await Announcements(trainer.bus, SUBJECTS).announce(checkpoint)
-        assert await trainer.announcements.begin(trainer.root) == checkpoint
+        assert await trainer.announcements.begin(trainer.root, trainer.root / "none") == checkpoint
         shutil.rmtree(trainer.root)
         assert read(await sources(trainer.bus, cache).folder(checkpoint)) == served(version_files(1))
 
@@ -276,7 +276,7 @@ class TestServing:
         await weights.catch_up()
         assert [version for version, _ in served_by.loaded] == [1]
         write(trainer.root / "2", version_files(2))
-        await trainer.announcements.begin(trainer.root)
+        await trainer.announcements.begin(trainer.root, trainer.root / "none")
         shutil.rmtree(trainer.root)
         await weights.catch_up()
         assert served_by.loaded[1:] == [(2, served(version_files(2)))]

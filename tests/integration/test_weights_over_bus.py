@@ -147,7 +147,7 @@ async def test_a_policy_elsewhere_serves_the_new_version_and_no_request_fails(tm
             anyio.create_task_group() as group,
         ):
             announcements = Announcements(own, SUBJECTS, WeightPublisher(own, SUBJECTS, CONFIG))
-            await announcements.begin(trainer / "0")
+            await announcements.begin(trainer / "0", trainer / "none")
             shutil.rmtree(trainer / "0")
             for _ in range(NUM_BROWSERS):
                 group.start_soon(browsers.browse)

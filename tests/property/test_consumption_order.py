@@ -115,10 +115,10 @@ def _history() -> list[AnyMessage]:
 @given(st.permutations(_history()), st.lists(st.integers(0, 19), max_size=20))
 def test_the_feeder_knows_the_same_in_any_order(messages: list[AnyMessage], repeats: list[int]) -> None:
     state = FeederState()
-    for message in [*messages, *(messages[index % len(messages)] for index in repeats)]:
-        state.apply(message, 0.0)
-    assert len(state.accepted) == 8
-    assert len(state.ended) == 9
+    state.admit([ended(index).episode for index in (*range(8), 50)])
+    for seq, message in enumerate([*messages, *(messages[index % len(messages)] for index in repeats)], start=1):
+        state.apply(message, 0.0, seq)
+    assert (state.num_admitted, state.num_accepted, state.num_ended) == (9, 8, 9)
     assert state.version == 2
     assert sorted(scored.reward for scored in state.window) == [0.0] * 4 + [1.0] * 4
     assert all(scored.success == (scored.reward > 0) for scored in state.window)

@@ -188,7 +188,8 @@ async def test_a_repair_publishes_and_queues_what_is_not_shown_yet() -> None:
         await chain.admit(bus, SUBJECTS, of)
     await chain.cancel(bus, SUBJECTS, unpublished, Outcome.CANCELLED, "nobody published it", 5.0)
     bus.show_nothing(2)
-    await Admitter(bus, SUBJECTS).repair()
+    for of in (unpublished, unqueued):
+        assert await Admitter(bus, SUBJECTS).repair(of.episode, of.split)
     assert list(await bus.subjects(SUBJECTS.trajectories, SUBJECTS.everything("trajectory"))) == [
         SUBJECTS.trajectory(unpublished.split, unpublished.episode)
     ]

@@ -75,11 +75,12 @@ async def test_somebody_elses_record_is_a_conflict_all_the_same() -> None:
         await appender(Lagging()).append_bytes("S", "s", b"another", Expect("s", 6))
 
 
-@pytest.mark.parametrize(("ends", "begun_again"), [((5, 3, 4, 5), False), ((5, 3), True)])
-async def test_a_leader_that_catches_up_is_not_a_stream_that_began_again(ends: tuple[int, ...], begun_again: bool) -> None:
+@pytest.mark.parametrize(("ends", "lost"), [((5, 3, 4, 5), False), ((5, 3), True)])
+async def test_a_leader_that_catches_up_is_not_a_stream_that_lost_its_end(ends: tuple[int, ...], lost: bool) -> None:
+    """And of one that did, nothing is read again."""
     tail = Tail(cast("Link", Refusing()), cast("Reader", Lagging(ends=ends)), "S", "s", poll_s=0.01)
     await tail.open(after_seq=5, since_s=None, only_new=False)
     tail.lost()
     with structlog.testing.capture_logs() as entries:
-        assert await tail._turn_page() is begun_again
-    assert ("stream_began_again" in [entry["event"] for entry in entries]) is begun_again
+        assert not await tail._turn_page()
+    assert ("stream_lost_its_end" in [entry["event"] for entry in entries]) is lost

@@ -1,26 +1,32 @@
 """Training episodes as one rubric judged them, in the stream's order, those to train on fetched ahead of their turn.
 
 Invariant: what comes out is a function of JUDGED, of the rubric and of the position it starts from, however often and wherever
-a trainer was stopped before. What other rubrics say of the same episodes is passed over.
+a trainer was stopped before; no episode comes out twice, though a server that lost power may have it judged again. What other
+rubrics say of the same episodes is passed over.
 """
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import anyio
+import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from bus.companions import companions
 from bus.ports import Bus
 from bus.subjects import Subjects
+from schemas.ids import EpisodeId
 from schemas.messages import Judgement, Split, Trajectory
 from trainer.episodes.episode_steps import EpisodeSteps
+from trainer.episodes.passes import NUM_REMEMBERED, Consumed
+from trainer.patience import patiently
 
 _FETCH_AT_ONCE = 8
+_log = structlog.get_logger()
 Fetch = Callable[[Trajectory], Coroutine[Any, Any, EpisodeSteps]]
 IsLast = Callable[[Judgement], bool]
 """Hears every judgement of an iteration once, in order, and says whether the iteration is complete with it."""
@@ -60,6 +66,35 @@ class Intake:
         return batch
 
 
+class RecentEpisodes:
+    """The latest episodes that were read, as many as are remembered."""
+
+    def __init__(self, episodes: Iterable[EpisodeId] = ()) -> None:
+        self._known: dict[EpisodeId, None] = dict.fromkeys(episodes)
+
+    def add(self, episode: EpisodeId) -> bool:
+        """False: it is known."""
+        if episode in self._known:
+            return False
+        self._known[episode] = None
+        if len(self._known) > NUM_REMEMBERED:
+            del self._known[next(iter(self._known))]
+        return True
+
+
+async def _place(bus: Bus, stream: str, after_seq: int, consumed: Sequence[Consumed]) -> int:
+    """Where reading goes on. A server that lost power may have lost the stream's end, and given its sequences to others: then
+    everything is looked at from the oldest judgement that is known again, or what comes from now on, where it has lost more.
+    """
+    last_seq = await bus.last_seq(stream)
+    if last_seq >= after_seq:
+        record = await bus.get(stream, after_seq) if consumed else None
+        if record is None or (isinstance(record.message, Judgement) and record.message.episode == consumed[-1].episode):
+            return after_seq
+    _log.warning("stream_lost_its_end", stream=stream, after_seq=after_seq, last_seq=last_seq)
+    return min(last_seq, consumed[0].seq - 1) if consumed else last_seq
+
+
 @asynccontextmanager
 async def open_intake(
     bus: Bus,
@@ -69,16 +104,21 @@ async def open_intake(
     *,
     rubric: str,
     after_seq: int,
+    consumed: Sequence[Consumed] = (),
     ahead: int,
     limit: int | None = None,
 ) -> AsyncIterator[Intake]:
     """Reads from behind `after_seq`, at most `ahead` judgements before their turn; fetches the steps of those it `wants`.
 
+    `consumed`: the latest up to `after_seq`. They are passed over wherever they stand.
+
     With a `limit` it ends after so many, whoever played them; without, demonstrations are passed over.
     """
     send, receive = anyio.create_memory_object_stream[Judged](ahead)
     to_fetch, fetching = anyio.create_memory_object_stream[Judged](ahead)
-    reader = partial(_read, bus, subjects, wants, rubric, after_seq, limit, send, to_fetch)
+    recent = RecentEpisodes(each.episode for each in consumed)
+    begin = await patiently(partial(_place, bus, subjects.judged, after_seq, consumed))
+    reader = partial(_read, bus, subjects, wants, rubric, begin, recent, limit, send, to_fetch)
     fetchers = [partial(_fetch, fetch, fetching)] * _FETCH_AT_ONCE
     async with send, receive, to_fetch, fetching, companions(reader, *fetchers):
         yield Intake(receive)
@@ -90,6 +130,7 @@ async def _read(
     wants: Callable[[Judgement], bool],
     rubric: str,
     after_seq: int,
+    recent: RecentEpisodes,
     limit: int | None,
     send: MemoryObjectSendStream[Judged],
     to_fetch: MemoryObjectSendStream[Judged],
@@ -101,6 +142,11 @@ async def _read(
             record = await anext(records)
             judgement = record.message
             if not isinstance(judgement, Judgement) or (limit is None and judgement.trajectory.task.demonstrate):
+                continue
+            if not recent.add(judgement.episode):
+                _log.warning(
+                    "judgement_passed_over", episode=judgement.episode, seq=record.seq, reason="it was consumed before"
+                )
                 continue
             item = Judged(record.seq, judgement)
             if wants(judgement):

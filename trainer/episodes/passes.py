@@ -10,6 +10,7 @@ import msgspec
 
 from schemas.errors import ConfigurationError
 from schemas.feeder_config import FeederConfig
+from schemas.ids import EpisodeId
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +22,17 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     """Complete passes; always 0 online."""
     num_in_pass: int = 0
     """Judgements consumed in this pass."""
+
+
+class Consumed(msgspec.Struct, frozen=True, array_like=True):
+    """One judgement that a trainer has consumed."""
+
+    seq: int
+    episode: EpisodeId
+
+
+NUM_REMEMBERED = 4096
+"""Judgements that are known again: more than come between two moments at which a server forces its files to disk."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import time
 
 from bus import chain
-from bus.ports import Bus
+from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from schemas.errors import StreamFull
 from schemas.ids import EpisodeId
@@ -51,17 +51,21 @@ class Admitter:
         if await self._is_published(episode, split):
             return True
         names = self._subjects
-        end = await self._bus.last(names.episodes(names.shard(episode)), names.chain_done(episode))
-        if end is not None and isinstance(end.message, Trajectory):
-            await chain.publish_trajectory(self._bus, names, end.message)
+        if await self._publish(await self._bus.last(names.episodes(names.shard(episode)), names.chain_done(episode))):
             return True
         # Whoever plays it publishes before it leaves the queue: what is in neither place is played by nobody.
-        if await self._is_queued(episode, split):
+        if await self._is_queued(episode, split) or await self._publish(await chain.read_end(self._bus, names, episode)):
             return True
         task = await self._task(episode)
         if task is not None:
             await self._queue(task)
         return task is not None or await self._is_published(episode, split)
+
+    async def _publish(self, end: Record | None) -> bool:
+        if end is None or not isinstance(end.message, Trajectory):
+            return False
+        await chain.publish_trajectory(self._bus, self._subjects, end.message)
+        return True
 
     async def _is_queued(self, episode: EpisodeId, split: Split) -> bool:
         return await self._bus.last(self._subjects.tasks, self._subjects.task(split, episode)) is not None

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
+import structlog
 
 from bus.ports import Bus, Expect
 from bus.subjects import Subjects
@@ -12,8 +13,10 @@ from schemas.errors import ChainConflict, CheckpointCorrupt, TrainerError
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
 from trainer.patience import patiently
-from trainer.versions.checkpoints import folder_of, hash_files
+from trainer.versions.checkpoints import folder_of, hash_files, require_no_versions
 from trainer.versions.weight_publishing import WeightPublisher
+
+_log = structlog.get_logger()
 
 
 class Announcements:
@@ -25,10 +28,15 @@ class Announcements:
         self._subjects = subjects
         self._publisher = publisher
 
-    async def begin(self, base: Path) -> Checkpoint:
-        """The version that training goes on from: the newest announced one, or `base`, announced as version 0."""
+    async def begin(self, base: Path, root: Path) -> Checkpoint:
+        """The version that training goes on from: the newest announced one, or `base`, announced as version 0.
+
+        Raises:
+            TrainerError: nothing is announced, though `root`, where versions are written, holds some.
+        """
         newest = await self.newest()
         if newest is None:
+            require_no_versions(root, self._subjects.run)
             return await self.announce_base(base)
         for version in (*await self._bases([newest]), newest):
             await self._send(version)
@@ -85,7 +93,12 @@ class Announcements:
             ) from error
         if self._publisher is not None:
             kept = [checkpoint, *await self._before(checkpoint.version)]
-            await self._publisher.keep([*kept, *await self._bases(kept)])
+            bases = await self._bases(kept)
+            if {base.version for base in bases} == {each.base for each in kept if each.base is not None}:
+                await self._publisher.keep([*kept, *bases])
+            else:
+                # A replica that lags does not show it: whose files it has is not known, so none are removed.
+                _log.warning("weights_not_removed", version=checkpoint.version, reason="its base is not to be seen")
 
     async def _send(self, checkpoint: Checkpoint) -> None:
         if self._publisher is not None:

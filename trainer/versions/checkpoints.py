@@ -24,7 +24,7 @@ from schemas.errors import CheckpointCorrupt, ConfigurationError, TrainerError
 from schemas.messages import FileHash
 from trainer.collapse import GuardMemory
 from trainer.episodes.groups import Member
-from trainer.episodes.passes import Position
+from trainer.episodes.passes import Consumed, Position
 from trainer.episodes.replay import ReplayEntry
 from trainer.ports import EngineFiles
 from trainer.versions.retention import Retention
@@ -40,6 +40,8 @@ class TrainerState(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     position: Position = Position()
     """Up to where everything on JUDGED was consumed."""
+    consumed: tuple[Consumed, ...] = ()
+    """The latest judgements up to the position, in their order: known again wherever they stand after a server lost power."""
     num_trajectories: int
     """Training episodes consumed, trained on or not; once a pass."""
     num_updates: int
@@ -187,6 +189,16 @@ def prune(root: Path, *, newest: int, retention: Retention) -> None:
     for folder in root.glob(".writing-*"):
         if time.time() - folder.stat().st_mtime > _ABANDONED_S:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def require_no_versions(root: Path, run: str) -> None:
+    """Raises `TrainerError` when versions stand in the folder of a run that has announced none: its stream was lost."""
+    versions = sorted(version_of(folder) for folder in root.glob("v[0-9]*-*"))
+    if versions:
+        raise TrainerError(
+            f"{root} holds versions up to {versions[-1]} and CHECKPOINTS of run {run} announces none: give the run its "
+            "streams back, or begin a new run in another folder"
+        )
 
 
 def version_of(folder: Path) -> int:

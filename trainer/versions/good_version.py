@@ -67,6 +67,7 @@ class GoodVersion:
             self.learnt,
             version=present.version,
             position=present.position,
+            consumed=present.consumed,
             num_trajectories=present.num_trajectories,
             guard=present.guard,
             # Groups follow the judgements: the feeder counts on theirs, and members that must not be trained on are left out.
