@@ -22,6 +22,7 @@ from bus.jetstream.streams import Streams
 from bus.ports import Delivery, Inbox, WorkQueue
 from schemas.errors import BusError, BusUnavailable
 from schemas.messages import AnyMessage
+from schemas.text import visible
 
 _log = structlog.get_logger()
 _ACK_S = 5.0
@@ -101,7 +102,7 @@ class JetStreamDelivery:
         await self._send(b"+WPI")
 
     async def term(self, reason: str) -> None:
-        await self._send(b"+TERM " + reason.replace("\n", " ")[:200].encode())
+        await self._send(b"+TERM " + visible(reason, 200).encode())
 
     async def _send(self, verb: bytes) -> None:
         try:
