@@ -77,13 +77,17 @@ async def _list(found: Blocklist, options: argparse.Namespace) -> None:
             for entry in shown:
                 await lines.write(_fields(entry, now_s))
         return
+    Console().print(blocklist_table(shown, now_s) if shown else "no site is blocked")
+
+
+def blocklist_table(entries: list[SiteBlock], now_s: float) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("site", "until (UTC)", "in", "reason", "episode"):
         table.add_column(heading, overflow="fold", no_wrap=heading in ("until (UTC)", "in"))
-    for entry in shown:
-        cells = (entry.site, f"{end_of(entry):%Y-%m-%d %H:%M}", time_left(entry, now_s), visible(entry.reason), entry.episode)
-        table.add_row(*map(Text, cells))
-    Console().print(table if shown else "no site is blocked")
+    for entry in entries:
+        cells = (entry.site, f"{end_of(entry):%Y-%m-%d %H:%M}", time_left(entry, now_s), entry.reason, entry.episode)
+        table.add_row(*(Text(visible(cell)) for cell in cells))
+    return table
 
 
 def _fields(entry: SiteBlock, now_s: float) -> dict[str, Any]:

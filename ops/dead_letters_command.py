@@ -47,6 +47,10 @@ async def _list(letters: list[Letter], *, as_json: bool) -> None:
             for letter in letters:
                 await lines.write(_fields(letter))
         return
+    Console().print(letters_table(letters) if letters else "no dead letters")
+
+
+def letters_table(letters: list[Letter]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("number", "time", "stream", "message", "subject", "reason", "worker", "sent again"):
         table.add_column(heading, overflow="fold")
@@ -56,8 +60,8 @@ async def _list(letters: list[Letter], *, as_json: bool) -> None:
             str(letter.number), f"{letter.time:%Y-%m-%d %H:%M:%S}", letter.stream, letter.kind, letter.subject,
             visible(letter.reason, _REASON_SHOWN), letter.worker, resent,
         )  # fmt: skip
-        table.add_row(*map(Text, cells))
-    Console().print(table if letters else "no dead letters")
+        table.add_row(*(Text(visible(cell)) for cell in cells))
+    return table
 
 
 async def _show(letter: Letter, *, as_json: bool) -> None:

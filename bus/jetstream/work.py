@@ -23,6 +23,7 @@ from bus.jetstream.streams import Streams
 from bus.ports import Delivery, Inbox, WorkQueue
 from schemas.errors import BusError, BusUnavailable
 from schemas.messages import AnyMessage
+from schemas.text import visible
 
 _log = structlog.get_logger()
 _ACK_S = 5.0
@@ -108,7 +109,7 @@ class JetStreamDelivery:
         self._holdings.renewed()
 
     async def term(self, reason: str) -> None:
-        await self._settle(b"+TERM " + reason.replace("\n", " ")[:200].encode())
+        await self._settle(b"+TERM " + visible(reason, 200).encode())
 
     async def _settle(self, verb: bytes) -> None:
         try:

@@ -11,6 +11,7 @@ from ops.calibration.report import Calibration
 from ops.judge_spending import spending_rows
 from ops.shares import Share
 from schemas.messages import Verdict
+from schemas.text import visible
 
 _WORDS = (*(verdict.value for verdict in Verdict), UNJUDGED, UNLABELLED)
 _NAMED = 5
@@ -71,7 +72,7 @@ def _matrix(calibration: Calibration) -> Table:
 
 
 def _told(one: Disagreement) -> Text:
-    return Text("\n".join(("", *_lines(one))))
+    return Text("\n".join(("", *map(visible, _lines(one)))))
 
 
 def _lines(one: Disagreement) -> Iterator[str]:

@@ -15,7 +15,6 @@ from schemas.feeder_config import FeederConfig
 from schemas.messages import Split
 from tests.trainer_world import SUBJECTS
 from tests.unit.test_feeder import World, feeder, until
-import anyio.lowlevel
 
 pytestmark = pytest.mark.anyio
 DAY_S = 86_400.0
