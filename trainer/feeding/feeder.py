@@ -14,6 +14,7 @@ import anyio
 import structlog
 
 from bus.blocklist import read_blocklist
+from bus.bulkhead import Bulkhead
 from bus.companions import companions
 from bus.ports import Bus, Lease
 from bus.presence import Status
@@ -76,6 +77,7 @@ class Feeder:
         self._clock = clock
         self._worker = worker
         self._status = status
+        self._bulkhead = Bulkhead(bus, subjects, status)
         self._config = feeder
         self._env = env
         self._test_tasks = tuple(test_tasks)
@@ -133,7 +135,10 @@ class Feeder:
     async def _follow(self, stream: str, subject: str) -> None:
         async with self._bus.tail(stream, subject) as records:
             async for record in records:
-                self._state.apply(record.message, anyio.current_time(), record.seq)
+                try:
+                    self._state.apply(record.message, anyio.current_time(), record.seq)
+                except Exception as error:  # noqa: BLE001 - the boundary around one record: to end would only meet it again
+                    await self._bulkhead.left_out(error, f"{stream}/{record.seq}")
                 self._changed.set()
 
     async def _feed(self) -> None:

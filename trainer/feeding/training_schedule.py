@@ -12,6 +12,8 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from bus.fault import Fault
+from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId, GroupId, TaskId
 from schemas.messages import Split
 from trainer.feeding.attempts import Attempts
@@ -121,8 +123,25 @@ class TrainingSchedule:
             if self._sampler.adapts:
                 seq = self._seqs.setdefault(index, self._attempts.last_seq)
                 levels = self._attempts.levels(self._specs, seq)
-            self._drawn = (index, self._sampler.round(index, levels))
+            self._drawn = (index, self._draw(index, levels))
         return self._drawn[1]
+
+    def _draw(self, index: int, levels: Levels) -> tuple[TaskSpec, ...]:
+        """Raises `ConfigurationError` for a sampler that cannot do it: it would not do it at the next start either."""
+        try:
+            drawn = tuple(self._sampler.round(index, levels))
+        except Exception as error:
+            raise ConfigurationError(
+                f"{type(self._sampler).__name__}, the sampler of training tasks, could not draw round {index}: "
+                f"{Fault.of(error)}; mend it, or choose another with env_config.train_tasks_sampler"
+            ) from error
+        names = [spec.task for spec in drawn]
+        if not names or len(set(names)) < len(names) or not self._sites.keys() >= set(names):
+            raise ConfigurationError(
+                f"{type(self._sampler).__name__}, the sampler of training tasks, drew {len(names)} tasks for round {index}: "
+                "write at least one, each once, of those it was given"
+            )
+        return drawn
 
     def _is_due(self, slot: Slot, admitted: Container[EpisodeId], blocked: Container[str]) -> bool:
         is_free = slot.member == 0 and self._sites[slot.spec.task] not in blocked
