@@ -20,7 +20,7 @@ from bus.ports import Bus, Expect
 from bus.presence import Status
 from bus.subjects import Subjects
 from schemas import messages
-from schemas.errors import ChainConflict, Hopeless, NotPermitted, Unforeseen, WorkerFailing
+from schemas.errors import BusError, ChainConflict, Hopeless, NotPermitted, Unforeseen, WorkerFailing
 
 _log = structlog.get_logger()
 
@@ -52,6 +52,15 @@ class Bulkhead:
         if number < MOST_TRIES:
             return Unforeseen(f"unexpected {fault}")
         return Hopeless(f"unexpected at {number} tries: {fault}")
+
+    async def left_out(self, error: Exception, item: str) -> Fault:
+        """For a role that reads records in order: it leaves the item out, since to end would only have it met again."""
+        fault = self.note(error, item)
+        try:
+            await self._tell(fault, item)
+        except BusError as failure:
+            _log.warning("unexpected_error_untold", item=item, reason=str(failure))
+        return fault
 
     def note(self, error: Exception, item: str) -> Fault:
         """Logs and counts an error, here alone."""

@@ -13,6 +13,7 @@ from pathlib import Path
 import anyio.to_thread
 import structlog
 
+from bus.bulkhead import Bulkhead
 from bus.ports import Bus
 from bus.presence import Status
 from bus.subjects import Subjects
@@ -175,6 +176,7 @@ class Trainer:
             await self._in_thread(lambda: self._open_builder(self._base)),
             cache_bytes=self._trainer.picture_cache_mb * 2**20,
             rules=StepRules.of(self._algorithm, self._objective),
+            on_surprise=Bulkhead(self._bus, self._subjects, self._status).left_out,
         )
         updates = Updates(
             engine,

@@ -26,6 +26,8 @@ class LeftOut(enum.Enum):
     TOO_LONG = "too_long"
     UNUSABLE = "unusable"
     """No completion tokens, or one that the sampler must not produce."""
+    FAILED = "failed"
+    """It met an error that nobody foresaw."""
     MISSING = "missing"
     """A record of the chain has aged out."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio.to_thread
 from rich.table import Table
 
+from bus.bulkhead import Bulkhead
 from ops.archive.archiver import Archived, Archiver
 from ops.archive.folder import ArchiveFolder
 from ops.archive.progress import progress_line
@@ -55,6 +56,7 @@ async def follow(post: Post) -> None:
             config=post.config.archive_config,
             bus_config=post.config.bus_config,
             progress=report,
+            bulkhead=Bulkhead(post.bus, post.subjects, post.status),
         )
         await archiver.run()
 

@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 import structlog
 
+from bus.bulkhead import Bulkhead
 from bus.ports import Bus, Lease
 from bus.subjects import Subjects
 from ops.archive.folder import ArchiveFolder
@@ -53,6 +54,8 @@ class Archiver:
     config: ArchiveConfig
     bus_config: BusConfig
     progress: Callable[[Archived], None] = lambda _: None
+    bulkhead: Bulkhead | None = None
+    """Of a worker; without one, what nobody foresaw goes on."""
     clock: Callable[[], float] = time.monotonic
     wall_clock: Callable[[], float] = time.time
 
@@ -88,6 +91,7 @@ class Archiver:
             folder=self.folder,
             config=self.config,
             report=lambda: self.progress(self._archived(followers)),
+            bulkhead=self.bulkhead,
             clock=self.clock,
             wall_clock=self.wall_clock,
         )

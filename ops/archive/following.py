@@ -7,6 +7,8 @@ import anyio
 import structlog
 from anyio.streams.memory import MemoryObjectSendStream
 
+from bus.bulkhead import Bulkhead
+from bus.fault import unforeseen
 from bus.ports import Bus, Record
 from ops.archive.disk_room import when_disk_has_room
 from ops.archive.folder import ArchiveFolder, Gap, PartFolder
@@ -37,6 +39,8 @@ class Follower:
     clock: Callable[[], float]
     """Monotonic seconds."""
     wall_clock: Callable[[], float]
+    bulkhead: Bulkhead | None = None
+    """Of a worker; without one, what nobody foresaw goes on."""
     num_rows: int = 0
     num_parts: int = 0
     num_gaps: int = 0
@@ -93,6 +97,12 @@ class Follower:
             kept = await self.keeper.keep(record)
         except MessageCorrupt as error:
             self._miss(record.seq, record.seq, f"{record.subject}: {error}")
+        except Exception as error:
+            surprise = unforeseen(error)
+            if surprise is None or self.bulkhead is None or isinstance(surprise, OSError):
+                raise  # what the disk cannot do now is no fault of the record
+            fault = await self.bulkhead.left_out(surprise, f"{self.stream}/{record.seq}")
+            self._miss(record.seq, record.seq, f"{record.subject}: {fault}")
         else:
             if kept.fault:
                 self._miss(record.seq, record.seq, kept.fault, kept.episode)

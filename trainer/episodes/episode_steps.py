@@ -1,21 +1,24 @@
 """From the chain to samples: fetches an episode's steps and pictures, decides which steps count, and keeps what was built.
 
 Invariant: what a sample holds is a function of the chain's records alone, so a sample that was dropped from memory comes back
-the same.
+the same. What meets an error that nobody foresaw is left out and told; the others are built as if it was not there.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 import anyio.to_thread
 
 from bus import chain
+from bus.fault import unforeseen
 from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.algorithm_config import AlgorithmConfig
+from schemas.errors import MillraceError
+from schemas.ids import EpisodeId
 from schemas.messages import AnyMessage, Observation, RecordRef, StepRequest
 from schemas.objective_config import ObjectiveConfig
 from trainer.patience import patiently
@@ -23,10 +26,15 @@ from trainer.ports import Builder
 from trainer.samples import LeftOut, Sample
 
 _FETCH_AT_ONCE = 32
+OnSurprise = Callable[[Exception, str], Coroutine[Any, Any, object]]
+"""Hears what nobody foresaw, and what met it."""
 
 
 class Played(Protocol):
     """Names the records of an episode, as a trajectory does."""
+
+    @property
+    def episode(self) -> EpisodeId: ...
 
     @property
     def steps(self) -> Sequence[RecordRef]: ...
@@ -73,11 +81,24 @@ class EpisodeSteps:
 class StepStore:
     """Samples by the record of their step; the latest `cache_bytes` of them stay in memory."""
 
-    def __init__(self, bus: Bus, subjects: Subjects, builder: Builder, *, cache_bytes: int, rules: StepRules) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        subjects: Subjects,
+        builder: Builder,
+        *,
+        cache_bytes: int,
+        rules: StepRules,
+        on_surprise: OnSurprise | None = None,
+    ) -> None:
+        """Without `on_surprise`, what nobody foresaw goes on."""
         self._bus = bus
         self._subjects = subjects
         self._builder = builder
         self._rules = rules
+        self._on_surprise = on_surprise
+        self._failed: set[RecordRef] = set()
+        """Steps that met what nobody foresaw: they are not tried again."""
         self._cache_bytes = cache_bytes
         self._cached: OrderedDict[RecordRef, Sample] = OrderedDict()
         self._cached_bytes = 0
@@ -86,6 +107,16 @@ class StepStore:
 
     async def episode(self, played: Played) -> EpisodeSteps:
         """Fetches an episode whole and builds its samples."""
+        try:
+            return await self._fetched(played)
+        except Exception as error:
+            surprise = unforeseen(error)
+            if surprise is None or self._on_surprise is None:
+                raise
+            await self._on_surprise(surprise, played.episode)
+            return EpisodeSteps(left_out=Counter({LeftOut.FAILED: 1}))
+
+    async def _fetched(self, played: Played) -> EpisodeSteps:
         found = EpisodeSteps()
         steps, observations = played.steps, played.observations
         records = await self._records((*steps, *observations))
@@ -102,7 +133,7 @@ class StepStore:
         built = await self._build(chosen, records)
         found.usable.extend(ref for ref in chosen if ref in built)
         found.lengths.extend(built[ref].num_completion for ref in found.usable)
-        found.left_out[LeftOut.MISSING] += len(chosen) - len(found.usable)
+        found.left_out.update(LeftOut.FAILED if ref in self._failed else LeftOut.MISSING for ref in chosen if ref not in built)
         return found
 
     async def samples(self, refs: Sequence[RecordRef]) -> list[Sample]:
@@ -159,17 +190,45 @@ class StepStore:
     ) -> dict[RecordRef, Sample]:
         """Builds and keeps the samples whose pictures are all there."""
         encoded = {ref: record.picture.data for ref, record in records.items() if isinstance(record, Observation)}
-        complete = {ref: step for ref, step in steps.items() if all(picture in encoded for picture in step.picture_refs)}
+        complete = {
+            ref: step
+            for ref, step in steps.items()
+            if ref not in self._failed and all(picture in encoded for picture in step.picture_refs)
+        }
         if not complete:
             return {}
-        needed = {picture: encoded[picture] for step in complete.values() for picture in step.picture_refs}
-        built = await anyio.to_thread.run_sync(self._build_now, complete, needed, limiter=self._building)
+        built, failed = await anyio.to_thread.run_sync(self._build_now, complete, encoded, limiter=self._building)
+        for ref, error in failed.items():
+            if self._on_surprise is None:
+                raise error
+            self._failed.add(ref)
+            await self._on_surprise(error, f"{ref.episode}/{ref.attempt}/{ref.step}")
         for ref, sample in built.items():
             self._keep(ref, sample)
         return built
 
-    def _build_now(self, steps: dict[RecordRef, StepRequest], encoded: dict[RecordRef, bytes]) -> dict[RecordRef, Sample]:
-        patches = dict(zip(encoded, self._builder.patches(list(encoded.values())), strict=True))
+    def _build_now(
+        self, steps: dict[RecordRef, StepRequest], encoded: dict[RecordRef, bytes]
+    ) -> tuple[dict[RecordRef, Sample], dict[RecordRef, Exception]]:
+        """All at once; where nobody foresaw what that meets, one by one, with the errors of those that meet it alone too."""
+        try:
+            return self._built(steps, encoded), {}
+        except MillraceError:
+            raise
+        except Exception:  # noqa: BLE001 - it comes again, at the step that it belongs to
+            built, failed = dict[RecordRef, Sample](), dict[RecordRef, Exception]()
+        for ref, step in steps.items():
+            try:
+                built |= self._built({ref: step}, encoded)
+            except MillraceError:
+                raise
+            except Exception as error:  # noqa: BLE001 - the boundary around one step: it is left out by name
+                failed[ref] = error
+        return built, failed
+
+    def _built(self, steps: dict[RecordRef, StepRequest], encoded: dict[RecordRef, bytes]) -> dict[RecordRef, Sample]:
+        needed = {picture: encoded[picture] for step in steps.values() for picture in step.picture_refs}
+        patches = dict(zip(needed, self._builder.patches(list(needed.values())), strict=True))
         return {
             ref: self._builder.build(ref, step, [patches[picture] for picture in step.picture_refs])
             for ref, step in steps.items()

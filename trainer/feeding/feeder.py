@@ -14,6 +14,7 @@ from functools import partial
 import anyio
 import structlog
 
+from bus.bulkhead import Bulkhead
 from bus.companions import companions
 from bus.ports import Bus, Lease
 from bus.presence import Status
@@ -87,6 +88,7 @@ class Feeder:
         self._clock = clock
         self._worker = worker
         self._status = status
+        self._bulkhead = Bulkhead(bus, subjects, status)
         self._config = feeder
         self._env = env
         self._test_tasks = tuple(test_tasks)
@@ -122,7 +124,7 @@ class Feeder:
         self._state = self._plan.begin()
         self._changed = anyio.Event()
         self._stragglers = StragglerClock(self._env)
-        self._recollection = Recollection(self._bus, self._subjects, self._plan, self._state, self._sources())
+        self._recollection = Recollection(self._bus, self._subjects, self._plan, self._state, self._sources(), self._bulkhead)
         self._upkeep = Upkeep(self._bus, self._subjects, self._admitter, self._state)
 
     def _sources(self) -> tuple[tuple[str, str], ...]:
@@ -144,7 +146,10 @@ class Feeder:
     async def _follow(self, stream: str, subject: str) -> None:
         async with self._bus.tail(stream, subject, after_seq=self._state.sequences.get(stream, 0)) as records:
             async for record in records:
-                self._state.apply(record.message, anyio.current_time(), record.seq)
+                try:
+                    self._state.apply(record.message, anyio.current_time(), record.seq)
+                except Exception as error:  # noqa: BLE001 - the boundary around one record: to end would only meet it again
+                    await self._bulkhead.left_out(error, f"{stream}/{record.seq}")
                 if self._recollection.lasts(stream):
                     self._state.sequences[stream] = record.seq
                 self._changed.set()

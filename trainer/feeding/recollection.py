@@ -6,6 +6,7 @@ from functools import partial
 import anyio
 import msgspec
 
+from bus.bulkhead import Bulkhead
 from bus.ports import Bus, Record
 from bus.stored import page_behind
 from bus.subjects import Subjects
@@ -25,7 +26,13 @@ class Recollection:
     """Of one feeder, while it leads."""
 
     def __init__(
-        self, bus: Bus, subjects: Subjects, plan: TrainingPlan, state: FeederState, sources: Sequence[tuple[str, str]]
+        self,
+        bus: Bus,
+        subjects: Subjects,
+        plan: TrainingPlan,
+        state: FeederState,
+        sources: Sequence[tuple[str, str]],
+        bulkhead: Bulkhead,
     ) -> None:
         """`sources`: streams that the state is folded from, each with a filter."""
         self._bus = bus
@@ -33,6 +40,7 @@ class Recollection:
         self._plan = plan
         self._state = state
         self._sources = sources
+        self._bulkhead = bulkhead
         self._records = FeederRecords(bus, subjects)
         self._intended: tuple[Sequence[Task], int] = ((), 0)
         self._written_at = self._results_at = float("-inf")
@@ -58,7 +66,7 @@ class Recollection:
             through = min(known, self._results_seq) if stream == self._subjects.judged and self._plan.adapts else known
             while page := await patiently(partial(page_behind, self._bus, stream, subject, through)):
                 for record in page.records:
-                    self._take(record, only_results=record.seq <= known)
+                    await self._take(record, only_results=record.seq <= known)
                 num_records, through = num_records + len(page.records), page.last_seq
             if self.lasts(stream):
                 state.sequences[stream] = max(known, through)
@@ -94,8 +102,11 @@ class Recollection:
             await self._records.write_results(parts)
             self._results_at, self._results_seq = anyio.current_time(), through
 
-    def _take(self, record: Record, *, only_results: bool) -> None:
-        if not only_results:
-            self._state.apply(record.message, anyio.current_time(), record.seq)
-        elif isinstance(record.message, Judgement) and record.message.split is Split.TRAIN:
-            self._state.attempts.add(record.seq, record.message)
+    async def _take(self, record: Record, *, only_results: bool) -> None:
+        try:
+            if not only_results:
+                self._state.apply(record.message, anyio.current_time(), record.seq)
+            elif isinstance(record.message, Judgement) and record.message.split is Split.TRAIN:
+                self._state.attempts.add(record.seq, record.message)
+        except Exception as error:  # noqa: BLE001 - the boundary around one record: to end would only meet it again
+            await self._bulkhead.left_out(error, f"{record.stream}/{record.seq}")

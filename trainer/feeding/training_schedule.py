@@ -11,6 +11,8 @@ skipped for good: its task comes again in a later round, and a site that is free
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bus.fault import Fault
+from schemas.errors import ConfigurationError
 from schemas.ids import GroupId, TaskId
 from schemas.messages import SchedulePlace, Split
 from trainer.feeding.attempts import Attempts
@@ -135,8 +137,25 @@ class TrainingSchedule:
         if self._drawn.round != index:
             levels: Levels = self._attempts.levels(self._specs) if self._sampler.adapts else {}
             seq = self._attempts.last_seq if self._sampler.adapts else 0
-            self._drawn = _Drawn(index, self._sampler.round(index, levels), seq)
+            self._drawn = _Drawn(index, self._draw(index, levels), seq)
         return self._drawn.specs
+
+    def _draw(self, index: int, levels: Levels) -> tuple[TaskSpec, ...]:
+        """Raises `ConfigurationError` for a sampler that cannot do it: it would not do it at the next start either."""
+        try:
+            drawn = tuple(self._sampler.round(index, levels))
+        except Exception as error:
+            raise ConfigurationError(
+                f"{type(self._sampler).__name__}, the sampler of training tasks, could not draw round {index}: "
+                f"{Fault.of(error)}; mend it, or choose another with env_config.train_tasks_sampler"
+            ) from error
+        names = [spec.task for spec in drawn]
+        if not names or len(set(names)) < len(names) or not self._sites.keys() >= set(names):
+            raise ConfigurationError(
+                f"{type(self._sampler).__name__}, the sampler of training tasks, drew {len(names)} tasks for round {index}: "
+                "write at least one, each once, of those it was given"
+            )
+        return drawn
 
     def _is_due(self, slot: Slot, blocked: Container[str]) -> bool:
         is_free = slot.member == 0 and self._sites[slot.spec.task] not in blocked
