@@ -5,6 +5,7 @@ Episode, attempt and number of rounds are enough to know it by: a chain accepts 
 nothing is remembered that was not accepted or read.
 """
 
+import sys
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from schemas.errors import PolicyError
 from schemas.ids import EpisodeId
 from schemas.messages import Observation, Picture, StepRequest, Task
 
+_FLAT_BYTES = 3_000
+"""Of one round's objects."""
+
 
 @dataclass(frozen=True, slots=True)
 class History:
@@ -28,17 +32,23 @@ class History:
     attempt: int
     rounds: tuple[Round, ...]
 
+    @property
+    def num_bytes(self) -> int:
+        """In memory, nearly."""
+        return sum(_num_bytes(round_) for round_ in self.rounds)
+
 
 class Histories:
-    """The most recently answered episodes; pictures that have left the window, and what is said of a current observation
-    only, are let go of."""
+    """The most recently answered episodes, in at most `max_bytes`. What was sampled is let go of but for its words, and of a
+    round that has left the window its answer and picture too: what no prompt shows."""
 
-    def __init__(self, bus: Bus, subjects: Subjects, *, num_pictures: int, capacity: int) -> None:
+    def __init__(self, bus: Bus, subjects: Subjects, *, num_pictures: int, max_bytes: int) -> None:
         self._bus = bus
         self._subjects = subjects
         self._num_pictures = num_pictures
-        self._capacity = capacity
+        self._max_bytes = max_bytes
         self._kept: OrderedDict[EpisodeId, History] = OrderedDict()
+        self.num_bytes = 0
 
     async def before(self, observation: Observation) -> History:
         """The history that `observation` continues: from memory, or read anew from the chain.
@@ -54,10 +64,14 @@ class Histories:
     def add(self, history: History, round_: Round) -> None:
         """Remembers an answer of this worker's own, once the chain has accepted it."""
         rounds = self._light((*history.rounds, round_))
-        self._kept[round_.observation.episode] = History(task=history.task, attempt=history.attempt, rounds=rounds)
-        self._kept.move_to_end(round_.observation.episode)
-        while len(self._kept) > self._capacity:
-            self._kept.popitem(last=False)
+        grown = History(task=history.task, attempt=history.attempt, rounds=rounds)
+        if (before := self._kept.pop(round_.observation.episode, None)) is not None:
+            self.num_bytes -= before.num_bytes
+        self._kept[round_.observation.episode] = grown
+        self.num_bytes += grown.num_bytes
+        while self.num_bytes > self._max_bytes:
+            _, oldest = self._kept.popitem(last=False)
+            self.num_bytes -= oldest.num_bytes
 
     async def _rebuild(self, observation: Observation) -> History:
         episode, attempt = observation.episode, observation.attempt
@@ -72,7 +86,7 @@ class Histories:
     def _light(self, rounds: tuple[Round, ...]) -> tuple[Round, ...]:
         last = len(rounds) - self._num_pictures
         answered = map(_answered, rounds)
-        return tuple(_without_picture(round_) if index < last else round_ for index, round_ in enumerate(answered))
+        return tuple(_left_the_window(round_) if index < last else round_ for index, round_ in enumerate(answered))
 
 
 def _rounds_before(observation: Observation, records: Sequence[Record]) -> tuple[Round, ...]:
@@ -96,16 +110,27 @@ def _rounds_before(observation: Observation, records: Sequence[Record]) -> tuple
 
 
 def _answered(round_: Round) -> Round:
-    """Without what a prompt says of its current observation only."""
-    observation = round_.observation
-    if not (observation.elements or observation.accessibility_tree or observation.tabs):
-        return round_
-    return Round(msgspec.structs.replace(observation, elements=(), accessibility_tree="", tabs=()), round_.step)
+    """Without what a prompt says of its current observation only, and without what is there to train on."""
+    observation, step = round_.observation, round_.step
+    if observation.elements or observation.accessibility_tree or observation.tabs:
+        observation = msgspec.structs.replace(observation, elements=(), accessibility_tree="", tabs=())
+    if step.prompt_tokens or step.completion_tokens or step.logprobs:
+        step = msgspec.structs.replace(step, prompt_tokens=(), completion_tokens=(), logprobs=())
+    return Round(observation, step)
 
 
-def _without_picture(round_: Round) -> Round:
-    observation = round_.observation
-    if not observation.picture.data:
+def _left_the_window(round_: Round) -> Round:
+    """A line says what was done; picture and answer are no longer shown."""
+    observation, step = round_.observation, round_.step
+    if not observation.picture.data and not step.response:
         return round_
     picture = Picture(data=b"", media_type=observation.picture.media_type, width=0, height=0)
-    return Round(msgspec.structs.replace(observation, picture=picture, page_text=""), round_.step)
+    seen = msgspec.structs.replace(observation, picture=picture, page_text="")
+    return Round(seen, msgspec.structs.replace(step, response=""))
+
+
+def _num_bytes(round_: Round) -> int:
+    """What can be large, and a flat rate for the rest."""
+    seen, step = round_.observation, round_.step
+    texts = (seen.url, seen.title, seen.error, seen.hit, *seen.changes, seen.page_text, step.response, step.action.text)
+    return _FLAT_BYTES + len(seen.picture.data) + sum(map(sys.getsizeof, texts))

@@ -50,8 +50,6 @@ from schemas.text import valid
 _BACKLOG_PER_SEAT = 2
 """Steps offered by sticky browsers that wait here, a seat; above it any other worker is quicker."""
 _OWN_TRIES = 3
-_EPISODES_PER_SEAT = 8
-"""Episodes remembered, a seat: between two steps of an episode its seat serves others."""
 _LONG_TEXT = 50_000
 """Characters of an answer that is not read on the event loop: a few milliseconds."""
 _TELL_S = 0.5
@@ -120,7 +118,7 @@ class PolicyWorker:
             bus,
             subjects,
             num_pictures=context_config.num_rounds,
-            capacity=policy_config.max_num_seqs * _EPISODES_PER_SEAT,
+            max_bytes=policy_config.history_mb * 2**20,
         )
         self._tally = _Tally()
         self._duty = Duty()
@@ -371,6 +369,7 @@ class PolicyWorker:
                 "slots": float(self._max_running),
                 "running": float(tally.num_running),
                 "backlog": float(self._own.num_items),
+                "history_mb": self._histories.num_bytes / 2**20,
                 **(self._engine.gauges() if isinstance(self._engine, Measured) else {}),
             }
             await anyio.sleep(HEARTBEAT_S)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bus.ports import Offered
 from schemas.ids import WorkerId
 
-_ASK_S = 0.5
+_ASK_S = 0.4
 _CONFIRM_S = 0.3
 """Until a worker that nobody could reach is asked again: longer than it takes to come back to a server that was restarted."""
 _NUM_ABSENT = 2

@@ -40,9 +40,13 @@ class PolicyConfig:
     """Environment variable that holds the key for `base_url`."""
     vllm_timeout: float = 240.0
     """Seconds one answer may take."""
+    history_mb: int = 1024
+    """Memory (units of 2**20 bytes) for the episodes that a worker answered last: the pictures of their last rounds, the words
+    of all. One that is let go of is read again from its chain when it goes on."""
 
     def __post_init__(self) -> None:
         require(self.max_new_tokens > 0, f"policy_config.max_new_tokens is {self.max_new_tokens}: write a number above 0")
+        require(self.history_mb > 0, f"policy_config.history_mb is {self.history_mb}: write a number above 0")
         require(self.temperature >= 0, f"policy_config.temperature is {self.temperature}: write 0 or more")
         require(0 < self.top_p <= 1, f"policy_config.top_p is {self.top_p}: write a number above 0 and at most 1")
         require(self.max_num_seqs > 0, f"policy_config.max_num_seqs is {self.max_num_seqs}: write a number above 0")

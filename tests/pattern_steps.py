@@ -123,13 +123,13 @@ class _Matcher:
         if op is ops.IN:
             negated = value[0][0] is ops.NEGATE
             return any(self._in(kind, part, letter) for kind, part in value if kind is not ops.NEGATE) is not negated
-        return self._same(value, letter) is (op is ops.LITERAL)
+        return self._same(value, letter) is bool(op is ops.LITERAL)
 
     def _in(self, kind: Any, part: Any, letter: str) -> bool:
         if kind is ops.LITERAL:
             return self._same(part, letter)
         if kind is ops.RANGE:
-            return part[0] <= ord(letter) <= part[1]
+            return bool(part[0] <= ord(letter) <= part[1])
         return re.match(_CATEGORIES[part], letter) is not None
 
     def _same(self, code: int, letter: str) -> bool:
@@ -145,5 +145,5 @@ class _Matcher:
         if place is ops.AT_END:
             return at == len(text) or (text[at] == "\n" and (is_lines or at == len(text) - 1))
         before, behind = (bool(re.match(r"\w", text[i])) if 0 <= i < len(text) else False for i in (at - 1, at))
-        is_boundary: bool = place is ops.AT_BOUNDARY
+        is_boundary = bool(place is ops.AT_BOUNDARY)
         return (before is not behind) is is_boundary

@@ -56,6 +56,7 @@ def _writes() -> Iterator[Operation]:
     yield _write("a wake-up for any policy worker", "step.train.any.e.1.0", _B)
     yield _write("an offer to one policy worker", "wake.w", _B)
     yield _write("the phase of a step", "phase.w", _B)
+    yield _write("who has a step in hand", "live.1.e.1.held.0", _P)
     yield _write("an accepted action, past the chain", "live.1.e.1.act.0")
     yield _write("a trajectory", "trajectory.train.e", _F, _B, _R)
     yield _write("a judgement by the run's rubric", "judged.train.environment_v1.e", _J, _R)
@@ -154,6 +155,7 @@ def _administration() -> Iterator[Operation]:
     for verb in ("CREATE", "UPDATE", "DELETE", "PURGE", "SNAPSHOT", "RESTORE", "LEADER.STEPDOWN", "MSG.DELETE"):
         yield _ask("administer", f"STREAM.{verb}", f"{_API}.STREAM.{verb}.r_JUDGED")
     yield _ask("administer", "STREAM.PURGE of WEIGHTS", f"{_API}.STREAM.PURGE.r_WEIGHTS", _T)
+    yield _ask("administer", "STREAM.PURGE of STEPS", f"{_API}.STREAM.PURGE.r_STEPS", _B)
     yield _ask("administer", "STREAM.LIST", f"{_API}.STREAM.LIST")
     yield _ask("administer", "STREAM.NAMES", f"{_API}.STREAM.NAMES")
     for stream in ("EPISODES1", "TASKS"):

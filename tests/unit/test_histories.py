@@ -1,0 +1,91 @@
+"""What a policy worker remembers: what prompts show, within a number of bytes."""
+
+import msgspec
+import pytest
+
+from agents.context import Round
+from agents.histories import Histories, History
+from bus import chain
+from bus.chain import EpisodeChain
+from bus.memory import MemoryBus
+from bus.subjects import Subjects
+from schemas.errors import PolicyError
+from schemas.ids import WorkerId
+from schemas.messages import Observation, StepRequest, Task
+from tests import builders
+
+pytestmark = pytest.mark.anyio
+SUBJECTS = Subjects(builders.RUN)
+_PICTURE = 100_000
+_TOKENS = 20_000
+_NUM_PICTURES = 2
+
+
+def seen_at(of: Task, step: int) -> Observation:
+    return builders.observation(of, step, data=bytes(_PICTURE))
+
+
+def answered(of: Task, step: int) -> StepRequest:
+    return msgspec.structs.replace(
+        builders.step_request(of, step),
+        prompt_tokens=tuple(range(_TOKENS)),
+        completion_tokens=tuple(range(_TOKENS)),
+        logprobs=(-0.5,) * _TOKENS,
+        response="because",
+    )
+
+
+async def remembered(histories: Histories, of: Task, num_steps: int) -> History:
+    """After so many answers."""
+    history = History(task=of, attempt=1, rounds=())
+    for step in range(num_steps):
+        histories.add(history, Round(seen_at(of, step), answered(of, step)))
+        history = await histories.before(seen_at(of, step + 1))
+    return history
+
+
+def assert_light(history: History) -> None:
+    shown = [index >= len(history.rounds) - _NUM_PICTURES for index in range(len(history.rounds))]
+    steps = [round_.step for round_ in history.rounds]
+    assert not any(step.prompt_tokens or step.completion_tokens or step.logprobs for step in steps)
+    assert [bool(round_.observation.picture.data) for round_ in history.rounds] == shown
+    assert [bool(step.response) for step in steps] == shown
+
+
+async def test_it_holds_what_prompts_show_and_nothing_else() -> None:
+    histories = Histories(MemoryBus(SUBJECTS), SUBJECTS, num_pictures=_NUM_PICTURES, max_bytes=2**30)
+    assert_light(await remembered(histories, builders.task(), 10))
+    assert _NUM_PICTURES * _PICTURE < histories.num_bytes < (_NUM_PICTURES + 1) * _PICTURE
+
+
+async def test_what_is_read_again_from_the_chain_is_as_light() -> None:
+    bus, of = MemoryBus(SUBJECTS), builders.task()
+    await chain.admit(bus, SUBJECTS, of)
+    owned = await EpisodeChain.take(bus, SUBJECTS, of, WorkerId("b1"))
+    assert isinstance(owned, EpisodeChain)
+    for step in range(5):
+        seq = await owned.observe(seen_at(of, step))
+        owned.answered(await chain.answer(bus, SUBJECTS, seq, answered(of, step)))
+    histories = Histories(bus, SUBJECTS, num_pictures=_NUM_PICTURES, max_bytes=2**30)
+    assert_light(await histories.before(seen_at(of, 5)))
+
+
+async def test_the_longest_unused_are_let_go_of() -> None:
+    bus = MemoryBus(SUBJECTS)
+    histories = Histories(bus, SUBJECTS, num_pictures=_NUM_PICTURES, max_bytes=int(4.5 * _PICTURE))
+    tasks = [builders.task(name) for name in ("t1", "t2", "t3")]
+    for of in tasks:
+        await chain.admit(bus, SUBJECTS, of)
+        await remembered(histories, of, _NUM_PICTURES)
+        assert histories.num_bytes <= 4.5 * _PICTURE
+    for of in tasks[1:]:
+        assert (await histories.before(seen_at(of, _NUM_PICTURES))).rounds
+    with pytest.raises(PolicyError):
+        await histories.before(seen_at(tasks[0], _NUM_PICTURES))
+
+
+async def test_an_episode_that_alone_is_too_much_is_not_remembered() -> None:
+    histories = Histories(MemoryBus(SUBJECTS), SUBJECTS, num_pictures=_NUM_PICTURES, max_bytes=_PICTURE // 2)
+    of = builders.task()
+    histories.add(History(task=of, attempt=1, rounds=()), Round(seen_at(of, 0), answered(of, 0)))
+    assert histories.num_bytes == 0
