@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import anyio
@@ -170,8 +171,9 @@ def _waited(ledger: Ledger, config: Config, what: Waiting, at: float) -> Iterabl
 
 
 def _stall(ledger: Ledger, at: float) -> Iterable[float]:
-    """How long no chain grew."""
-    return (min(link.time_s for chain in ledger.chains.values() for link in chain if link.time_s > at) - at,)
+    """The longest time in which no chain grew, from then on."""
+    later = sorted(link.time_s for chain in ledger.chains.values() for link in chain if link.time_s > at)
+    return (max(after - before for before, after in pairwise([at, *later])),)
 
 
 def _draw(rows: Sequence[Row], axes: Axes) -> None:

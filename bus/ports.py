@@ -182,12 +182,12 @@ class Bus(Protocol):
     async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
         """Stores one record and returns its sequence. It ends in one of three ways: stored, refused, or unknown.
 
-        Unknown is settled by the same call again, whenever and from whichever process: where `expect` does not hold because this
-        very record stands on the subject, byte for byte, it is stored. So what only one may write says who writes it: a start
-        its draw, a claim or a position its holder, an answer, a judgement or a model's answer its worker. Of what says the same
-        whoever writes it (a task, an end, a base model, an archived record) it is all one who did. Without `expect` a repeat
-        may be stored twice, which is harmless to a queue of wake-ups, to what replaces the record before it, and to nothing else:
-        `dead_letter` names its record.
+        Unknown is settled by the same call again, whenever and from whichever process: where `expect` does not hold because
+        this very record stands on the subject, byte for byte, it is stored. So what only one may write says who writes it: a
+        start its draw, a claim or a position its holder, an answer, a judgement or a model's answer its worker. Of what says
+        the same whoever writes it (a task, an end, a base model, an archived record) it is all one who did. Without `expect` a
+        repeat may be stored twice, which does no harm in a queue of wake-ups or where the newest replaces the one before it,
+        and nowhere else: `dead_letter` names its record.
 
         Raises:
             ChainConflict: refused: `expect` does not hold, and something else stands there.

@@ -1,5 +1,6 @@
-"""Trying again, and looking again: the one loop of either, whatever is tried. How long it pauses says `bus.retry`, which errors
-are worth another try says whoever calls.
+"""Trying again, and looking again: the one loop of either, whatever is tried.
+
+How long it pauses says `bus.retry`; which errors are worth another try says whoever calls.
 """
 
 from collections.abc import Awaitable, Callable

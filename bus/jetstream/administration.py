@@ -1,13 +1,23 @@
 """The administrator's step: makes a server's streams and shared consumers match `bus.topology`. Safe to repeat."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import msgspec
 import structlog
 
-from bus.jetstream.api import CONSUMER_NOT_FOUND, NS, STREAM_NAME_EXISTS, STREAM_NOT_FOUND, ApiError, Response, ask
+from bus.jetstream.api import (
+    CONSUMER_NOT_FOUND,
+    NS,
+    STREAM_NAME_EXISTS,
+    STREAM_NOT_FOUND,
+    ApiError,
+    Cluster,
+    Response,
+    StreamInfo,
+    ask,
+)
 from bus.jetstream.link import Link
 from bus.jetstream.patience import Patience, persevere
 from bus.ports import WorkQueue
@@ -52,7 +62,9 @@ class Administration:
         Raises:
             ApiError: the server refuses a change (a work queue's filters overlap, say, or a stream's storage is to change).
         """
+        specs = tuple(specs)
         made = [await self._stream(spec) for spec in specs]
+        await self._spread([spec.name for spec in specs if spec.republish is not None and spec.replicas > 1])
         return (*made, *[await self._queue(queue) for queue in queues])
 
     async def _stream(self, spec: StreamSpec) -> Applied:
@@ -83,6 +95,24 @@ class Administration:
 
         outcome = await persevere(self.link, f"creating queue {queue.name} of {queue.stream}", self.patience, attempt)
         return _reported(Applied(queue.stream, queue.name, outcome))
+
+    async def _spread(self, shards: Sequence[str]) -> None:
+        """Each shard of the episodes is to be led by another server: the loss of one stalls the episodes of its own shards."""
+        for number, stream in enumerate(shards if len(shards) > 1 else ()):
+
+            async def attempt(_: float, number: int = number, stream: str = stream) -> None:
+                cluster = (await self._ask(f"STREAM.INFO.{stream}", None, StreamInfo)).cluster or Cluster()
+                members = sorted((cluster.leader, *(replica.name for replica in cluster.replicas or ())))
+                wanted = members[number % len(members)]
+                if cluster.leader and wanted != cluster.leader:
+                    await self._ask(f"STREAM.LEADER.STEPDOWN.{stream}", {"placement": {"preferred": wanted}}, Response)
+                    _log.debug("leader_placed", stream=stream, leader=wanted)
+
+            try:
+                await persevere(self.link, f"placing the leader of {stream}", self.patience, attempt)
+            except ApiError as error:
+                # That server is away, or behind: the streams are there all the same.
+                _log.info("leader_not_placed", stream=stream, reason=str(error))
 
     async def _create(self, name: str, wanted: Config) -> bool:
         """False: another process has just created it, with another configuration."""

@@ -33,7 +33,7 @@ class Appender:
 
     An answer that is lost leaves it open whether the record is stored. Nothing remembers that: whenever a compare-and-set is
     refused, it is looked whether what stands there is this very record. So it does not matter when it was sent before, in
-    which call, or over which connection. What has no condition carries an id, by which the server knows it when it comes again.
+    which call, or over which connection. What has no condition carries an id, by which the server knows it again.
     """
 
     link: Link

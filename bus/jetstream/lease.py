@@ -130,7 +130,7 @@ class Leasing:
         It is one claim all the while: it may be stored since the first try, whose answer was lost.
         """
 
-        def failed(error: StreamFull | BusUnavailable) -> None:
+        def failed(error: BusError) -> None:
             _log.info("lease_not_renewed_yet", subject=self.subject, reason=str(error))
 
         claim = self._claim()

@@ -33,8 +33,11 @@ class Patience:
     """Seconds for all attempts together: enough for a server to be restarted."""
 
     def waits(self) -> Backoff:
-        """Seconds for the first small answer, for the second, ...: what was on its way to a server that died is never answered,
-        so the first is short; each later one is longer, since it may be that the server has much to do."""
+        """Seconds for the first small answer, for the second, ...
+
+        What was on its way to a server that died is never answered, so the first is short; each later one is longer, since it
+        may be that the server has much to do.
+        """
         return Backoff(min(_FIRST_S, self.attempt_s), self.attempt_s)
 
 

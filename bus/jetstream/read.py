@@ -51,7 +51,7 @@ class Reader:
                 if error.failure.err_code != MESSAGE_NOT_FOUND:
                     raise
                 return None
-            return got and StoredBytes(stream, got.subject, got.seq, unix_seconds(got.time), got.data)
+            return StoredBytes(stream, got.subject, got.seq, unix_seconds(got.time), got.data) if got is not None else None
 
         return await persevere(self.link, f"asking the leader of {stream}", self.patience, attempt)
 

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 import structlog
 
-from bus.codec import encode
+from bus.codec import decode, encode
 from bus.ports import Delivery, Expect, Inbox, Offered
 from bus.room import append_when_room
 from bus.topology import task_queue, trajectory_queue
 from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, MessageTooLarge, StreamFull
-from schemas.ids import PolicyVersion
-from schemas.messages import Split, StepWake, Task
+from schemas.ids import PolicyVersion, WorkerId
+from schemas.messages import DeadLetter, Split, StepWake, Task
 from tests.builders import WORKER, checkpoint, observation, step_request, task
 from tests.contract.backends import CONFIG, RUBRIC, SUBJECTS, Backend
 
@@ -123,6 +123,25 @@ class TestAppend:
         with pytest.raises(ChainConflict):
             await backend.bus.append(SUBJECTS.checkpoints, subject, checkpoint(2), expect=Expect(subject, 0))
         assert await backend.bus.last_seq(SUBJECTS.checkpoints) == seq
+
+    async def test_the_newest_record_is_confirmed(self, backend: Backend) -> None:
+        everything = SUBJECTS.everything("checkpoint")
+        assert await backend.bus.confirmed_last(SUBJECTS.checkpoints, everything) is None
+        for version in (1, 2):
+            await backend.bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(version)), checkpoint(version))
+        newest = await backend.other.confirmed_last(SUBJECTS.checkpoints, everything)
+        assert newest is not None
+        assert (newest, newest.data) == (await backend.bus.last(SUBJECTS.checkpoints, everything), encode(checkpoint(2)))
+
+    async def test_a_dead_letter_that_is_written_again_is_one(self, backend: Backend) -> None:
+        letter = DeadLetter(
+            stream=SUBJECTS.tasks, consumer="c", seq=7, subject="s", reason="unreadable", data=b"?", worker=WorkerId("w")
+        )
+        for bus in (backend.bus, backend.other, backend.bus):
+            await bus.dead_letter(letter)
+        await backend.bus.dead_letter(msgspec.structs.replace(letter, seq=8))
+        stored = await backend.bus.read_bytes(SUBJECTS.advisories, SUBJECTS.dead(SUBJECTS.tasks))
+        assert [decode(one.data) for one in stored] == [letter, msgspec.structs.replace(letter, seq=8)]
 
     async def test_a_full_stream_refuses_until_there_is_room(self, backend: Backend) -> None:
         for index in range(CONFIG.max_queued_tasks):

@@ -133,6 +133,34 @@ async def test_a_cluster_loses_its_leader_and_nothing_else(cluster: LocalCluster
     assert {item.outcome for item in await create_streams(cluster.address(), CONFIG)} == {"unchanged"}
 
 
+async def test_the_newest_version_is_asked_of_the_leader_by_whoever_decides(cluster: LocalCluster) -> None:
+    """By the trainer's own key; while there is no leader, none of the others answers for it."""
+    await write(cluster, 0)
+    async with connect(cluster.address(role="trainer"), SUBJECTS, CONFIG, name="trainer") as bus:
+        leader = await cluster.leader_of(SUBJECTS.checkpoints)
+        assert leader is not None
+        await leader.kill()
+        newest = await bus.confirmed_last(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))
+        assert newest is not None
+        assert newest.message == checkpoint(0)
+        successor = await cluster.leader_of(SUBJECTS.checkpoints)
+        assert successor not in (None, leader)
+        assert await bus.confirmed_last(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(7))) is None
+
+
+async def test_every_shard_is_led_by_another_server(tmp_path: Path) -> None:
+    sharded = replace(CONFIG, num_shards=3)
+    names = Subjects(CONFIG.run, sharded.num_shards)
+    async with local_cluster(tmp_path / "cluster", (sharded,)) as cluster:
+        with anyio.fail_after(60):
+            while True:
+                # Where leaders are being elected it comes to be so when the step is repeated.
+                await create_streams(cluster.address(), sharded)
+                leaders = [await cluster.leader_of(names.episodes(shard)) for shard in range(3)]
+                if set(leaders) == set(cluster.servers):
+                    break
+
+
 async def test_the_command_creates_streams_changes_them_and_leaves_them_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

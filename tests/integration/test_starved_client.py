@@ -36,7 +36,7 @@ async def test_time_in_which_nothing_could_be_tried_counts_for_nothing(tmp_path:
 
 
 async def test_a_connection_that_died_without_a_word_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some middle box forgot it, with bytes of ours still unsent: whoever waited for them to go would wait for a quarter hour."""
+    """Some middle box forgot it, with bytes of ours unsent: whoever waits for them to go waits for a quarter of an hour."""
     monkeypatch.setattr(link, "_PING_S", 0.1)
     subject = SUBJECTS.checkpoint(PolicyVersion(1))
     async with nats_server(tmp_path) as address, tcp_proxy(int(address.url.rpartition(":")[2])) as proxy:

@@ -2,19 +2,22 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
 import pytest
 import structlog
+from structlog.typing import EventDict, WrappedLogger
 
 from bus.address import ServerAddress
 from bus.jetstream import JetStreamBus, connect, create_topology
+from bus.retry import Backoff
 from bus.server import ServerProcess, server_process
 from bus.topology import streams
+from bus.trying import Tries
 from ops.chaos.proxy import TcpProxy, tcp_proxy
 from tests.builders import checkpoint
 from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
@@ -24,7 +27,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(12
 IMPATIENT = replace(CONFIG, request_timeout_s=0.1)
 """An operation gives up after 0.3 seconds: what takes half a minute, in less time."""
 NUM_GIVEN_UP = 4
-LOOK_S = 0.02
 
 
 @dataclass
@@ -65,34 +67,57 @@ async def world(folder: Path) -> AsyncIterator[World]:
         await on.running.aclose()
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    with anyio.fail_after(60):
-        while not holds():
-            await anyio.sleep(LOOK_S)
+class Heard:
+    """Counts the log's events of one name, and lets them be waited for."""
+
+    def __init__(self, event: str) -> None:
+        self._event = event
+        self._more = anyio.Event()
+        self.count = 0
+
+    def __call__(self, logger: WrappedLogger, method: str, entry: EventDict) -> EventDict:
+        if entry["event"] == self._event:
+            self.count += 1
+            self._more.set()
+        raise structlog.DropEvent
+
+    async def reaches(self, count: int) -> None:
+        with anyio.fail_after(60):
+            while self.count < count:
+                self._more = anyio.Event()
+                await self._more.wait()
 
 
-async def grows(bus: JetStreamBus, stream: str, *, behind: int) -> int:
+@contextmanager
+def heard(event: str) -> Iterator[Heard]:
+    before, found = structlog.get_config()["processors"], Heard(event)
+    structlog.configure(processors=[found])
+    try:
+        yield found
+    finally:
+        structlog.configure(processors=before)
+
+
+async def grows(bus: JetStreamBus, stream: str, subject_filter: str, *, behind: int) -> int:
+    """The sequence of the next record there."""
     with anyio.fail_after(60):
-        while (seq := await bus.last_seq(stream)) <= behind:
-            await anyio.sleep(LOOK_S)
-    return seq
+        async for _ in Tries(Backoff(0.02, 0.02)):
+            # A claim is no message, so that no tail hears of it.
+            if found := await bus.read_bytes(stream, subject_filter, after_seq=behind):
+                return found[0].seq
+    raise AssertionError("the rounds never end")
 
 
 async def test_an_announcement_outlives_a_server_that_is_away_between_store_and_answer(tmp_path: Path) -> None:
     """The operation gives up several times meanwhile, so the announcement is another call when the server is back."""
-    async with world(tmp_path) as on, anyio.create_task_group() as group:
-        with structlog.testing.capture_logs() as entries:
-
-            def num_given_up() -> int:
-                return sum(entry["event"] == "bus_awaited" for entry in entries)
-
+    with heard("bus_awaited") as given_up:
+        async with world(tmp_path) as on, anyio.create_task_group() as group:
             on.proxy.is_deaf = True
             group.start_soon(Announcements(on.bus, SUBJECTS).announce, checkpoint(1))
-            await grows(on.witness, SUBJECTS.checkpoints, behind=0)
+            await grows(on.witness, SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"), behind=0)
             await on.proxy.refuse()
             await on.kill()
-            before = num_given_up()
-            await until(lambda: num_given_up() >= before + NUM_GIVEN_UP)
+            await given_up.reaches(given_up.count + NUM_GIVEN_UP)
             on.proxy.is_deaf = False
             await on.start()
             await on.proxy.listen()
@@ -101,29 +126,20 @@ async def test_an_announcement_outlives_a_server_that_is_away_between_store_and_
 
 async def test_a_lease_is_not_lost_over_an_answer(tmp_path: Path) -> None:
     """A renewal that was stored is the holder's own, whichever try finds that out."""
-    lost = False
-    async with world(tmp_path) as on, on.bus.lease("feeder", ttl_s=12.0) as lease, anyio.create_task_group() as group:
+    with heard("lease_not_renewed_yet") as given_up:
+        async with world(tmp_path) as on, on.bus.lease("feeder", ttl_s=12.0) as lease, anyio.create_task_group() as group:
 
-        async def watch() -> None:
-            nonlocal lost
-            await lease.wait_lost()
-            lost = True
+            async def watch() -> None:
+                await lease.wait_lost()
+                pytest.fail("the lease is lost over its own renewal")
 
-        group.start_soon(watch)
-        with structlog.testing.capture_logs() as entries:
+            group.start_soon(watch)
+            subject = SUBJECTS.lease("feeder")
             claimed = await on.witness.last_seq(SUBJECTS.leases)
             on.proxy.is_deaf = True
-            renewed = await grows(on.witness, SUBJECTS.leases, behind=claimed)
-            await until(lambda: lost or any(entry["event"] == "lease_not_renewed_yet" for entry in entries))
+            renewed = await grows(on.witness, SUBJECTS.leases, subject, behind=claimed)
+            await given_up.reaches(1)
             on.proxy.is_deaf = False
             on.proxy.cut()
-            await until_either(on, renewed, lambda: lost)
-        assert not lost
-        group.cancel_scope.cancel()
-
-
-async def until_either(on: World, renewed: int, lost: Callable[[], bool]) -> None:
-    """The next renewal is there, or there will be none."""
-    with anyio.fail_after(60):
-        while not lost() and await on.witness.last_seq(SUBJECTS.leases) <= renewed:
-            await anyio.sleep(LOOK_S)
+            await grows(on.witness, SUBJECTS.leases, subject, behind=renewed)
+            group.cancel_scope.cancel()

@@ -84,8 +84,10 @@ def write_checkpoint(
 
 
 def _put(written: Path, final: Path) -> None:
-    """Gives what is written its name. A folder that has it already holds the same bytes and may be announced, and being loaded:
-    it stays as it is, unless its bytes are not those that its name was made of.
+    """Gives what is written its name.
+
+    A folder that has the name already holds the same bytes, and may be announced, and being loaded: it stays as it is, unless
+    its bytes are not those that the name was made of.
     """
     try:
         if final.exists():
