@@ -76,7 +76,7 @@ def _unlike(tokens: list[str], said: list[str]) -> str:
 
 
 _NAMED: Mapping[str, tuple[type[Any], Callable[[Any], list[str]]]] = {
-    "task": (Task, lambda task: [task.split.value, task.episode]),
+    "task": (Task, lambda _: []),
     "step": (StepWake, lambda _: []),
     "wake": (StepWake, lambda _: []),
     "phase": (StepPhase, lambda phase: [phase.worker]),
