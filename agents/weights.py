@@ -11,7 +11,8 @@ from agents.following import Following, State
 from agents.pinned_weights import pinned
 from agents.weight_sources import WeightSources
 from bus.companions import companions
-from bus.ports import Bus, Record
+from bus.lineage import Lineage, catch_up
+from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.errors import BusError, CheckpointCorrupt, EngineFailed, PolicyError
 from schemas.ids import PolicyVersion
@@ -41,19 +42,20 @@ class AnnouncedWeights:
         self._load = load
         self._sources = sources
         self._tell = tell
+        self._lineage = Lineage()
         self._following = Following(version, compared=version != 0 or sources.base is None)
         self._told: State | None = None
         self._news = anyio.Event()
 
     async def catch_up(self) -> None:
-        """Tries the newest checkpoint announced so far, then older ones, if they are newer than what is served."""
-        record = await self._bus.last(self._subjects.checkpoints, self._filter)
-        if record is not None:
-            self._hear(record)
+        """Tries the newest version announced so far, then older ones, if they are newer than what is served."""
+        lineage = await catch_up(self._lineage, self._bus, self._subjects)
+        if lineage.newest is not None:
+            self._hear(lineage.newest)
         wanted = self._following.wanted
         if wanted is not None and not await self._try(wanted):
-            announced = [_checkpoint(record) for record in await self._bus.history(self._subjects.checkpoints, self._filter)]
-            for older in sorted(announced, key=lambda each: each.version, reverse=True):
+            for version in sorted(lineage.known, reverse=True):
+                older = lineage.known[version]
                 if self._following.is_served(older) or (older.version != wanted.version and await self._try(older)):
                     break
         await self._say()
@@ -66,13 +68,14 @@ class AnnouncedWeights:
                 await self._catch_up_patiently()
 
     async def _listen(self) -> None:
-        after_seq = self._following.announced_seq
-        async with self._bus.tail(self._subjects.checkpoints, self._filter, after_seq=after_seq) as records:
+        everything, after_seq = self._subjects.everything("checkpoint"), self._lineage.seq
+        async with self._bus.tail(self._subjects.checkpoints, everything, after_seq=after_seq) as records:
             async for record in records:
-                self._hear(record)
+                if self._lineage.takes(record) and self._lineage.newest is not None:
+                    self._hear(self._lineage.newest)
 
-    def _hear(self, record: Record) -> None:
-        self._following.announced(record.seq, _checkpoint(record), anyio.current_time())
+    def _hear(self, newest: Checkpoint) -> None:
+        self._following.announced(self._lineage.seq, newest, anyio.current_time())
         self._news.set()
 
     async def _until_due(self) -> None:
@@ -89,10 +92,6 @@ class AnnouncedWeights:
             except BusError as error:
                 _log.warning("checkpoints_unseen", reason=str(error))
                 await anyio.sleep(_RETRY_S)
-
-    @property
-    def _filter(self) -> str:
-        return self._subjects.everything("checkpoint")
 
     async def _try(self, checkpoint: Checkpoint) -> bool:
         """Whether this is served now."""
@@ -119,8 +118,3 @@ class AnnouncedWeights:
             _log.error("checkpoint_refused", version=version, served=served, reason=following.reason)
         await self._tell(following)
         self._told = following.state
-
-
-def _checkpoint(record: Record) -> Checkpoint:
-    assert isinstance(record.message, Checkpoint)
-    return record.message

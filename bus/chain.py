@@ -11,19 +11,24 @@ sequences serve the compare-and-set only.
 
 Reads may be answered by a replica that lags: what they show may be old, and what they do not show may be there all the same.
 Only a refused append says that there is more.
+
+A record that no reader takes has a place in the chain and no meaning: what comes next is appended behind it.
 """
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeGuard
 
+from bus.creation import create
 from bus.ports import Bus, Expect, Record
 from bus.retry import Backoff
 from bus.room import append_when_room
+from bus.skipping import skip
 from bus.subjects import Subjects
 from bus.trying import Tries, look
-from schemas.errors import BusUnavailable, ChainConflict
+from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import (
     AnyMessage,
@@ -43,6 +48,8 @@ _LOOKS_AT_NAMED = 3
 _CANCELLED_AGAIN = Backoff(0.1, 1.0)
 _MAX_REASON = 2_000
 """Characters: a refusal always fits into a message."""
+_ATTEMPT_TOKENS = 7
+"""Of `<run>.ep.<shard>.<episode>.<attempt>.<kind>.<step>`."""
 
 
 async def admit(bus: Bus, subjects: Subjects, task: Task) -> int | None:
@@ -119,10 +126,16 @@ async def last_behind(bus: Bus, subjects: Subjects, episode: EpisodeId, seq: int
 
     Raises:
         BusUnavailable: a lagging replica does not show it.
+        MessageCorrupt: no reader takes it.
     """
 
     async def behind() -> Record | None:
-        record = await last(bus, subjects, episode)
+        try:
+            record = await last(bus, subjects, episode)
+        except MessageCorrupt as error:
+            if error.seq > seq:
+                raise
+            return None
         return record if record is not None and record.seq > seq else None
 
     record = await look(behind)
@@ -166,23 +179,22 @@ class EpisodeChain:
         Raises:
             ChainConflict: another worker took it at the same moment.
         """
-        record = await last(bus, subjects, task.episode)
-        while True:
-            if record is not None and isinstance(record.message, Trajectory):
-                return record.message
-            attempt, seq = 1 + _attempt_of(record), record.seq if record else 0
-            chain = cls(bus, subjects, task, attempt, seq)
+        standing = await _standing(bus, subjects, task.episode)
+        while standing.end is None:
+            attempt = 1 + standing.attempt
+            chain = cls(bus, subjects, task, attempt, standing.seq)
             try:
                 await chain._append(
                     "start", 0, EpisodeStart(episode=task.episode, attempt=attempt, worker=worker, draw=secrets.token_hex(8))
                 )
             except ChainConflict:
                 # Either somebody has begun this attempt, or the earlier one went on behind what we were shown.
-                record = await last_behind(bus, subjects, task.episode, seq)
-                if _attempt_of(record) >= attempt:
+                standing = await _standing(bus, subjects, task.episode, behind=standing.seq)
+                if standing.end is None and standing.attempt >= attempt:
                     raise
             else:
                 return chain
+        return standing.end
 
     async def observe(self, observation: Observation) -> int:
         """Appends what is seen at the next step, and returns the sequence that its answer has to follow."""
@@ -204,11 +216,23 @@ class EpisodeChain:
         """Notes the sequence of the policy's refusal, behind which only the end comes."""
         self.last_seq = seq
 
+    def pass_over(self, unreadable: MessageCorrupt) -> None:
+        """Goes on behind a record that stands where the answer belongs, and that no reader takes.
+
+        Raises:
+            ChainConflict: it stands elsewhere: somebody else has gone on with the episode.
+        """
+        attempt, kind = _place(unreadable.subject)
+        if (attempt, kind) != (self.attempt, "act"):
+            raise ChainConflict(f"{self.task.episode} went on without this worker") from unreadable
+        self.last_seq = unreadable.seq
+
     async def pending_answer(self) -> Record | None:
         """The answer or refusal behind the latest observation, read from the log: for when the live one was missed.
 
         Raises:
             ChainConflict: somebody else went on with the episode, or ended it.
+            MessageCorrupt: no reader takes what stands there.
         """
         newest = await last(self._bus, self._subjects, self.task.episode)
         if newest is None or newest.seq <= self.last_seq:
@@ -238,41 +262,72 @@ def is_answer(message: AnyMessage, attempt: int) -> TypeGuard[StepRequest | Step
     return isinstance(message, StepRequest | StepRefusal) and message.attempt == attempt
 
 
-def _attempt_of(record: Record | None) -> int:
-    match record.message if record else None:
-        case EpisodeStart() | Observation() | StepRequest() | StepRefusal() as message:
-            return message.attempt
-        case _:
-            return 0
+@dataclass(frozen=True)
+class _Standing:
+    """How far a chain is."""
+
+    seq: int = 0
+    """Of its newest record, readable or not."""
+    attempt: int = 0
+    """The newest; 0: none has begun."""
+    newest: AnyMessage | None = None
+    """The newest that can be read."""
+
+    @property
+    def end(self) -> Trajectory | None:
+        return self.newest if isinstance(self.newest, Trajectory) else None
+
+
+async def _standing(bus: Bus, subjects: Subjects, episode: EpisodeId, *, behind: int | None = None) -> _Standing:
+    """`behind`: a sequence behind which the chain is known to go on. Raises `BusUnavailable` when that cannot be seen yet."""
+    try:
+        record = await (last(bus, subjects, episode) if behind is None else last_behind(bus, subjects, episode, behind))
+    except MessageCorrupt as error:
+        skip(error.subject, error.seq, str(error))
+        return await _standing_before(bus, subjects, episode, error)
+    if record is None:
+        return _Standing()
+    return _Standing(seq=record.seq, attempt=_place(record.subject)[0], newest=record.message)
+
+
+async def _standing_before(bus: Bus, subjects: Subjects, episode: EpisodeId, newest: MessageCorrupt) -> _Standing:
+    """Of a chain whose newest record no reader takes."""
+    records = await bus.history(_stream(subjects, episode), subjects.chain(episode))
+    end = next((record.message for record in records if isinstance(record.message, Trajectory)), None)
+    attempt = max(_place(subject)[0] for subject in (newest.subject, *(record.subject for record in records)))
+    of_attempt = [record.message for record in records if _place(record.subject)[0] == attempt]
+    return _Standing(seq=newest.seq, attempt=attempt, newest=end or (of_attempt[-1] if of_attempt else None))
+
+
+def _place(subject: str) -> tuple[int, str]:
+    """Attempt and kind of a chain's record; attempt 0 of what belongs to none."""
+    tokens = subject.split(".")
+    return (int(tokens[4]), tokens[5]) if len(tokens) == _ATTEMPT_TOKENS and tokens[4].isdecimal() else (0, tokens[-1])
 
 
 async def publish_trajectory(bus: Bus, subjects: Subjects, trajectory: Trajectory) -> None:
     """Puts a finished episode before judges and consumers; doing it twice stores it once."""
-    subject = subjects.trajectory(trajectory.task.split, trajectory.episode)
-    try:
-        await append_when_room(bus, subjects.trajectories, subject, trajectory, expect=Expect(subject, 0))
-    except ChainConflict:
-        return
+    await create(bus, subjects.trajectories, subjects.trajectory(trajectory.task.split, trajectory.episode), trajectory)
 
 
 async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, reason: str, now: float) -> Trajectory:
     """Ends an episode from outside, keeping the steps it has; fences its owner. Returns how the chain ends."""
     stream = _stream(subjects, task.episode)
     async for _ in Tries(_CANCELLED_AGAIN):
-        newest = await last(bus, subjects, task.episode)
-        if newest is not None and isinstance(newest.message, Trajectory):
-            return newest.message
-        num_observations, num_steps = _counts(newest)
+        standing = await _standing(bus, subjects, task.episode)
+        if standing.end is not None:
+            return standing.end
+        num_observations, num_steps = _counts(standing.newest)
         trajectory = Trajectory(
             task=task,
-            attempt=_attempt_of(newest),
+            attempt=standing.attempt,
             outcome=outcome,
             num_observations=num_observations,
             num_steps=num_steps,
             error=reason,
             ended_at=now,
         )
-        expect = Expect(subjects.chain(task.episode), newest.seq if newest else 0)
+        expect = Expect(subjects.chain(task.episode), standing.seq)
         try:
             await append_when_room(bus, stream, subjects.chain_done(task.episode), trajectory, expect=expect)
         except ChainConflict:
@@ -281,9 +336,9 @@ async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, rea
     raise AssertionError("the rounds never end")
 
 
-def _counts(newest: Record | None) -> tuple[int, int]:
+def _counts(newest: AnyMessage | None) -> tuple[int, int]:
     """Observations and answers of an attempt, by its newest record: they take turns, numbered from 0."""
-    match newest.message if newest else None:
+    match newest:
         case Observation(step=step) | StepRefusal(step=step):
             return step + 1, step
         case StepRequest(step=step):

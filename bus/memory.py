@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import structlog
 
-from bus.codec import decode, encode, record_of
+from bus.codec import decode_under, encode, record_of
 from bus.handoff import Handoff
 from bus.memory_stream import Consumer, MemoryInbox, MemoryTail, Stream, republished
 from bus.ports import (
@@ -23,6 +23,7 @@ from bus.ports import (
     StreamStanding,
     WorkQueue,
 )
+from bus.skipping import readable
 from bus.subjects import Subjects, matches
 from bus.topology import shared_queues, streams
 from schemas.bus_config import BusConfig
@@ -85,7 +86,7 @@ class MemoryBus:
     def _publish(self, subject: str, data: bytes, stored: StoredBytes | None) -> None:
         feeds = [feed for feed, subject_filter in self._listeners.items() if matches(subject_filter, subject)]
         try:
-            message = decode(data)
+            message = decode_under(subject, data)
         except MessageCorrupt as error:
             _log.error("message_skipped", subject=subject, reason=str(error))
             return
@@ -119,7 +120,8 @@ class MemoryBus:
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
         await anyio.lowlevel.checkpoint()
         newest = {held.subject: held for held in self._stream(stream).under(subject_filter)}
-        return [record_of(held) for held in sorted(newest.values(), key=lambda held: held.seq)]
+        in_order = sorted(newest.values(), key=lambda held: held.seq)
+        return [record for held in in_order if (record := readable(held)) is not None]
 
     async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:
         await anyio.lowlevel.checkpoint()
@@ -237,7 +239,7 @@ class MemoryBus:
 
     async def dead_letter(self, letter: DeadLetter) -> None:
         known = await self.read_bytes(self._subjects.advisories, self._subjects.dead(letter.stream))
-        if not any(_names_the_same(decode(stored.data), letter) for stored in known):
+        if not any(_names_the_same(decode_under(stored.subject, stored.data), letter) for stored in known):
             await self.append(self._subjects.advisories, self._subjects.dead(letter.stream), letter)
 
 

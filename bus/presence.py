@@ -1,5 +1,6 @@
 """Presence: a worker says every two seconds what it is doing; a worker that stops saying so ages out by itself."""
 
+import math
 import resource
 import time
 from collections import Counter
@@ -16,6 +17,7 @@ from bus.companions import companions
 from bus.draining import Drain
 from bus.ports import Bus
 from bus.room import counted
+from bus.skipping import skipped
 from bus.subjects import Subjects
 from schemas.errors import BusError
 from schemas.ids import WorkerId
@@ -43,12 +45,20 @@ class Status:
     drain: Drain = field(default_factory=Drain)
     """Where the worker is told to leave, and reads it."""
 
+    @property
+    def _told(self) -> dict[str, float]:
+        """Without what is no number, as a loss that diverged: a worker is told of all the same."""
+        counted = {"unexpected": self.num_unexpected, "records_skipped": skipped.count}
+        told = {name: value for name, value in self.metrics.items() if math.isfinite(value)}
+        return told | {name: float(number) for name, number in counted.items() if number}
+
     def heartbeat(self, now: float) -> Heartbeat:
         full = sorted(stream for stream, num_writers in self.awaited.items() if num_writers)
         note = f"waits for room in {', '.join(full)}" if full else self.note
         state = "draining" if self.drain.requested else self.state
-        metrics = self.metrics | ({"unexpected": float(self.num_unexpected)} if self.num_unexpected else {})
-        return Heartbeat(role=self.role, worker=self.worker, state=state, at=now, metrics=metrics, note=note)
+        return Heartbeat(
+            role=self.role, worker=self.worker, state=state, at=now, metrics=self._told, note=note, skipped=skipped.newest
+        )
 
 
 @asynccontextmanager

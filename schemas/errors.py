@@ -22,6 +22,7 @@
     ├── JudgeError              a judge failed: never a reward of zero                (retry)
     │   └── NoVerdict           none can be had, every retry included                 (retry)
     ├── TrainerError
+    │   ├── UnusableRecord      a record that nothing can be made of                  (reject)
     │   ├── CheckpointCorrupt   a file does not match its hash                        (fatal)
     │   ├── MismatchExceeded    sampler and trainer disagree on log-probabilities     (fatal)
     │   └── TrainingCollapsed   what is trained became far worse, again and again     (fatal)
@@ -115,9 +116,15 @@ class PositionTaken(BusError):
 
 
 class MessageCorrupt(BusError):
-    """Bytes that are not a message, or one of a newer major version."""
+    """Bytes that are not a message, one of a newer major version, or one whose content cannot be."""
 
     disposition = Disposition.REJECT
+
+    def __init__(self, reason: str, *, subject: str = "", seq: int = 0) -> None:
+        super().__init__(reason)
+        self.subject = subject
+        """Under which it is stored; empty: nowhere."""
+        self.seq = seq
 
 
 class BrowserError(MillraceError):
@@ -164,6 +171,12 @@ class TrainerError(MillraceError):
     """Training cannot go on as asked."""
 
     disposition = Disposition.FATAL
+
+
+class UnusableRecord(TrainerError):
+    """A record is a message, and no sample can be made of what it says."""
+
+    disposition = Disposition.REJECT
 
 
 class CheckpointCorrupt(TrainerError):

@@ -9,7 +9,7 @@ import structlog
 from nats.aio.msg import Msg
 
 from bus.address import ServerAddress
-from bus.codec import decode, encode, record_of
+from bus.codec import decode_under, encode, record_of
 from bus.handoff import Handoff
 from bus.jetstream.administration import Administration, Applied
 from bus.jetstream.api import RETRYABLE, ApiError, StreamInfo, ask
@@ -38,6 +38,7 @@ from bus.ports import (
     StreamStanding,
     WorkQueue,
 )
+from bus.skipping import readable
 from bus.subjects import Subjects
 from bus.topology import StreamSpec, streams
 from schemas.bus_config import BusConfig
@@ -75,7 +76,9 @@ class JetStreamBus:
         return record_of(stored) if stored else None
 
     async def last(self, stream: str, subject_filter: str) -> Record | None:
-        stored = await self._reader.newest(stream, subject_filter)
+        # Under one subject also writers may look who may read nothing else: the subject is in the request.
+        newest = self._reader.newest if _WILDCARDS.intersection(subject_filter) else self._reader.newest_on
+        stored = await newest(stream, subject_filter)
         return record_of(stored) if stored else None
 
     async def confirmed_last(self, stream: str, subject_filter: str) -> Record | None:
@@ -83,7 +86,8 @@ class JetStreamBus:
         return record_of(stored) if stored else None
 
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
-        return [record_of(stored) for stored in await self._reader.newest_of_each(stream, subject_filter)]
+        newest = await self._reader.newest_of_each(stream, subject_filter)
+        return [record for stored in newest if (record := readable(stored)) is not None]
 
     async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:
         return await self._reader.page(stream, subject_filter, after_seq=after_seq)
@@ -192,10 +196,13 @@ class JetStreamBus:
         return await Administration(self._link, self._patience).apply(specs, queues)
 
 
+_WILDCARDS = frozenset("*>")
+
+
 def _hear(heard: Handoff[Record], message: Msg) -> None:
     headers = message.headers or {}
     try:
-        content = decode(message.data)
+        content = decode_under(message.subject, message.data)
     except MessageCorrupt as error:
         _log.error("message_skipped", subject=message.subject, reason=str(error))
         return

@@ -166,7 +166,11 @@ class _Drawn:
 
 
 def _claim(stored: StoredBytes | None) -> Claim | None:
-    return msgspec.json.decode(stored.data, type=Claim) if stored else None
+    """None: there is none, or none that can be read, which nobody holds."""
+    try:
+        return msgspec.json.decode(stored.data, type=Claim) if stored else None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 @asynccontextmanager

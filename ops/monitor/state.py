@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bus.lineage import Lineage
 from bus.ports import Record, StoreStanding, StreamStanding
 from bus.served import ServedVersions
 from ops.monitor.cells import LIVE, Cells
@@ -100,6 +101,7 @@ class MonitorState:
         self.num_passed_over = 0
         """Records that this monitor could not take in."""
         self._unexpected_shown_s = config.unexpected_shown_s
+        self._lineage = Lineage()
         self.version_times: deque[float] = deque(maxlen=64)
         """When the latest versions were announced."""
         self.ended = Rate(_RATE_S, began_at)
@@ -133,7 +135,7 @@ class MonitorState:
                 self.run.apply(message, at)
                 # One that was judged long ago, and not acknowledged since, leaves at once.
                 self.cells.apply(message, min(at, now))
-            case Checkpoint():
+            case Checkpoint() if self._lineage.takes(record):
                 self.run.apply(message, at)
                 if message.version > 0:
                     self.version_times.append(at)

@@ -5,6 +5,7 @@ import msgspec
 from schemas.ids import WorkerId
 from schemas.messages.structs import Message
 from schemas.messages.worker import Role
+from schemas.ranges import Count, Moment, Worker
 
 
 class DeadLetter(Message, frozen=True, tag="dead/1"):
@@ -12,22 +13,22 @@ class DeadLetter(Message, frozen=True, tag="dead/1"):
 
     stream: str
     consumer: str
-    seq: int
+    seq: Count
     subject: str
     reason: str
     data: bytes = b""
-    worker: WorkerId = WorkerId("")
+    worker: Worker = WorkerId("")
 
 
 class LetterResent(Message, frozen=True, tag="resent/1"):
     """A dead letter was put back where it came from."""
 
-    letter_seq: int
+    letter_seq: Count
     """Sequence of the letter on ADVISORIES."""
     stream: str
-    seq: int
+    seq: Count
     """Sequence of the copy."""
-    at: float
+    at: Moment
     """Unix seconds."""
 
 
@@ -35,16 +36,16 @@ class Fault(Message, frozen=True, tag="fault/1"):
     """An error that nobody foresaw, as a worker met it at one item."""
 
     role: Role
-    worker: WorkerId
+    worker: Worker
     item: str
     """What was being handled, as in `episode/attempt/step`; one token of a subject."""
-    number: int
+    number: Count
     """Which of the item's errors it is, from 1, whoever met the earlier ones."""
     error: str
     """As in `KeyError: 'price'`."""
     place: str
     """Where it was raised, as in `judges/mine.py:12 in right_price`."""
-    at: float
+    at: Moment
     """Unix seconds."""
 
 
@@ -54,11 +55,11 @@ class Position(Message, frozen=True, tag="position/1"):
     name: str
     holder: str
     """A random token of the reading process."""
-    sequences: dict[str, int]
+    sequences: dict[str, Count]
     """By stream: everything up to this sequence is handled."""
-    stored_at: dict[str, float] = msgspec.field(default_factory=dict)
+    stored_at: dict[str, Moment] = msgspec.field(default_factory=dict)
     """By stream: Unix seconds at which the server stored the record with that sequence."""
-    since_s: float | None = None
+    since_s: Moment | None = None
     """Unix seconds at which the streams without a sequence begin."""
-    at: float = 0.0
+    at: Moment = 0.0
     """Unix seconds."""

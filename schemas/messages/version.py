@@ -4,35 +4,44 @@ import enum
 
 import msgspec
 
-from schemas.ids import PolicyVersion, RunName, WorkerId
+from schemas.ids import RunName
 from schemas.messages.structs import Message, Struct
+from schemas.ranges import Count, Moment, Sha256, Version, Worker
 
 
 class FileHash(Struct, frozen=True):
     path: str
     """Relative to the checkpoint's folder."""
-    sha256: str
-    num_bytes: int
+    sha256: Sha256
+    num_bytes: Count
 
 
 class Checkpoint(Message, frozen=True, tag="checkpoint/1"):
     """A set of weights that policies may load."""
 
     run: RunName
-    version: PolicyVersion
+    version: Version
     uri: str
     """A `file://` folder that transformers and vLLM load."""
     files: tuple[FileHash, ...]
-    parent: PolicyVersion | None
-    trainer_step: int
+    parent: Version | None
+    trainer_step: Count
     """Optimizer steps so far."""
-    judged_seq: int
+    judged_seq: Count
     """Sequence on JUDGED up to which everything was consumed for this version."""
-    num_trajectories: int = 0
+    num_trajectories: Count = 0
     """Training trajectories consumed so far; the feeder admits by it."""
     metrics: dict[str, float] = msgspec.field(default_factory=dict)
-    base: PolicyVersion | None = None
+    base: Version | None = None
     """The version whose weights `files` are adapters of; None: `files` are complete."""
+    root: str = ""
+    """Of version 0: the `file://` folder in which the folders of all later versions will stand."""
+
+    def contradiction(self) -> str:
+        for name, other in (("parent", self.parent), ("base", self.base)):
+            if other is not None and other >= self.version:
+                return f"{name} {other} of version {self.version}"
+        return ""
 
     @property
     def policy_files(self) -> tuple[FileHash, ...]:
@@ -43,11 +52,11 @@ class Checkpoint(Message, frozen=True, tag="checkpoint/1"):
 class WeightChunk(Message, frozen=True, tag="weights/1"):
     """One stretch of a checkpoint's file. It is the same wherever a file with this hash occurs."""
 
-    file_sha256: str
-    begin: int
+    file_sha256: Sha256
+    begin: Count
     """Bytes before it in the file."""
     data: bytes
-    sha256: str
+    sha256: Sha256
     """Of `data`."""
 
 
@@ -68,15 +77,15 @@ class ServedVersion(Message, frozen=True, tag="served/1"):
     It is written before the worker answers anything, after each version that it has loaded, and when it cannot load one.
     """
 
-    worker: WorkerId
+    worker: Worker
     standing: Standing
-    version: PolicyVersion
+    version: Version
     """Answers that are begun from now on are sampled by it, or by a newer one. Of no meaning for one that is away."""
-    at: float
+    at: Moment
     """Unix seconds."""
-    announced_seq: int = 0
+    announced_seq: Count = 0
     """Sequence on CHECKPOINTS of the newest announcement that it has looked at."""
-    wanted: PolicyVersion | None = None
+    wanted: Version | None = None
     """The version that it cannot load."""
     reason: str = ""
     """Why it cannot."""

@@ -4,8 +4,9 @@ import time
 
 from bus import chain
 from bus.ports import Bus, Record
+from bus.skipping import skip
 from bus.subjects import Subjects
-from schemas.errors import StreamFull
+from schemas.errors import MessageCorrupt, StreamFull
 from schemas.ids import EpisodeId
 from schemas.messages import Outcome, Split, Task, Trajectory
 from trainer.patience import patiently
@@ -51,8 +52,11 @@ class Admitter:
         if await self._is_published(episode, split):
             return True
         names = self._subjects
-        if await self._publish(await self._bus.last(names.episodes(names.shard(episode)), names.chain_done(episode))):
-            return True
+        try:
+            if await self._publish(await self._bus.last(names.episodes(names.shard(episode)), names.chain_done(episode))):
+                return True
+        except MessageCorrupt as error:
+            return await self.end(episode, Outcome.FAILED, f"how it ended cannot be read: {error}")
         # Whoever plays it publishes before it leaves the queue: what is in neither place is played by nobody.
         if await self._is_queued(episode, split) or await self._publish(await chain.read_end(self._bus, names, episode)):
             return True
@@ -74,7 +78,11 @@ class Admitter:
         return await self._bus.last(self._subjects.trajectories, self._subjects.trajectory(split, episode)) is not None
 
     async def _task(self, episode: EpisodeId) -> Task | None:
-        record = await chain.read_task(self._bus, self._subjects, episode)
+        try:
+            record = await chain.read_task(self._bus, self._subjects, episode)
+        except MessageCorrupt as error:
+            skip(error.subject, error.seq, str(error))
+            return None
         return record.message if record is not None and isinstance(record.message, Task) else None
 
     async def _queue(self, task: Task) -> None:

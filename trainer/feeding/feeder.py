@@ -16,6 +16,7 @@ import structlog
 
 from bus.bulkhead import Bulkhead
 from bus.companions import companions
+from bus.lineage import Lineage, catch_up
 from bus.ports import Bus, Lease
 from bus.presence import Status
 from bus.subjects import Subjects
@@ -24,7 +25,6 @@ from schemas.errors import ConfigurationError
 from schemas.feeder_config import FeederConfig
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import (
-    Checkpoint,
     EpisodeCancel,
     EvaluationRound,
     FeederMemory,
@@ -121,10 +121,12 @@ class Feeder:
         return finished
 
     def _begin(self) -> None:
-        self._state = self._plan.begin()
+        self._state, self._lineage = self._plan.begin(), Lineage()
         self._changed = anyio.Event()
         self._stragglers = StragglerClock(self._env)
-        self._recollection = Recollection(self._bus, self._subjects, self._plan, self._state, self._sources(), self._bulkhead)
+        self._recollection = Recollection(
+            self._bus, self._subjects, self._plan, self._state, self._sources(), self._bulkhead, self._lineage
+        )
         self._upkeep = Upkeep(self._bus, self._subjects, self._admitter, self._state)
 
     def _sources(self) -> tuple[tuple[str, str], ...]:
@@ -146,12 +148,7 @@ class Feeder:
     async def _follow(self, stream: str, subject: str) -> None:
         async with self._bus.tail(stream, subject, after_seq=self._state.sequences.get(stream, 0)) as records:
             async for record in records:
-                try:
-                    self._state.apply(record.message, anyio.current_time(), record.seq)
-                except Exception as error:  # noqa: BLE001 - the boundary around one record: to end would only meet it again
-                    await self._bulkhead.left_out(error, f"{stream}/{record.seq}")
-                if self._recollection.lasts(stream):
-                    self._state.sequences[stream] = record.seq
+                await self._recollection.take(record)
                 self._changed.set()
 
     async def _resume(self) -> None:
@@ -159,6 +156,7 @@ class Feeder:
         began = anyio.current_time()
         memory = await self._recollection.take_over()
         self._state.rounds = await self._evaluation_rounds(memory)
+        await patiently(lambda: catch_up(self._lineage, self._bus, self._subjects))
         num_records = await self._recollection.catch_up()
         if memory is not None:
             await self._upkeep.finish(memory)
@@ -220,9 +218,8 @@ class Feeder:
             case "rollout":
                 return EvaluationRounds()
             case "eval":
-                names = self._subjects
-                newest = await patiently(lambda: self._bus.last(names.checkpoints, names.everything("checkpoint")))
-                version = newest.message.version if newest and isinstance(newest.message, Checkpoint) else PolicyVersion(0)
+                newest = (await patiently(lambda: catch_up(self._lineage, self._bus, self._subjects))).newest
+                version = newest.version if newest else PolicyVersion(0)
                 return rounds((version,), waits=False)
             case _:
                 return rounds(evaluation_versions(self._config))

@@ -7,10 +7,11 @@ import anyio
 import msgspec
 
 from bus.bulkhead import Bulkhead
+from bus.lineage import Lineage
 from bus.ports import Bus, Record
 from bus.stored import page_behind
 from bus.subjects import Subjects
-from schemas.messages import FeederMemory, Judgement, Split, Task
+from schemas.messages import Checkpoint, FeederMemory, Judgement, Split, Task
 from trainer.feeding.feeder_records import FeederRecords
 from trainer.feeding.feeder_state import FeederState
 from trainer.feeding.training_plan import TrainingPlan
@@ -33,6 +34,7 @@ class Recollection:
         state: FeederState,
         sources: Sequence[tuple[str, str]],
         bulkhead: Bulkhead,
+        lineage: Lineage,
     ) -> None:
         """`sources`: streams that the state is folded from, each with a filter."""
         self._bus = bus
@@ -41,6 +43,7 @@ class Recollection:
         self._state = state
         self._sources = sources
         self._bulkhead = bulkhead
+        self._lineage = lineage
         self._records = FeederRecords(bus, subjects)
         self._intended: tuple[Sequence[Task], int] = ((), 0)
         self._written_at = self._results_at = float("-inf")
@@ -102,11 +105,20 @@ class Recollection:
             await self._records.write_results(parts)
             self._results_at, self._results_seq = anyio.current_time(), through
 
+    async def take(self, record: Record) -> None:
+        """Takes in what has come."""
+        await self._take(record, only_results=False)
+        if self.lasts(record.stream):
+            self._state.sequences[record.stream] = record.seq
+
     async def _take(self, record: Record, *, only_results: bool) -> None:
+        message = record.message
+        if isinstance(message, Checkpoint) and not self._lineage.takes(record):
+            return
         try:
             if not only_results:
-                self._state.apply(record.message, anyio.current_time(), record.seq)
-            elif isinstance(record.message, Judgement) and record.message.split is Split.TRAIN:
-                self._state.attempts.add(record.seq, record.message)
+                self._state.apply(message, anyio.current_time(), record.seq)
+            elif isinstance(message, Judgement) and message.split is Split.TRAIN:
+                self._state.attempts.add(record.seq, message)
         except Exception as error:  # noqa: BLE001 - the boundary around one record: to end would only meet it again
             await self._bulkhead.left_out(error, f"{record.stream}/{record.seq}")

@@ -7,9 +7,11 @@ from pathlib import Path
 import anyio.to_thread
 import structlog
 
+from bus.lineage import Lineage, catch_up
 from bus.ports import Bus, Expect
 from bus.subjects import Subjects
-from schemas.errors import ChainConflict, CheckpointCorrupt, TrainerError
+from bus.trying import look
+from schemas.errors import BusUnavailable, ChainConflict, CheckpointCorrupt, MessageCorrupt, TrainerError
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
 from trainer.patience import patiently
@@ -24,6 +26,7 @@ class Announcements:
 
     def __init__(self, bus: Bus, subjects: Subjects, publisher: WeightPublisher | None = None) -> None:
         """`publisher`: where policies get weights over the bus, every version is on it when it is announced."""
+        self._known = Lineage()
         self._bus = bus
         self._subjects = subjects
         self._publisher = publisher
@@ -37,32 +40,44 @@ class Announcements:
         newest = await self.newest()
         if newest is None:
             require_no_versions(root, self._subjects.run)
-            return await self.announce_base(base)
+            return await self.announce_base(base, root)
         for version in (*await self._bases([newest]), newest):
             await self._send(version)
         return newest
 
     async def newest(self) -> Checkpoint | None:
         """As the stream's leader knows it: of a server that lags the trainer would make a version again that is announced."""
+        seq = await patiently(self._newest_seq)
+        lineage = await look(partial(self._lineage_through, seq))
+        if lineage is None:
+            raise BusUnavailable(f"announcement {seq} of run {self._subjects.run} cannot be seen yet")
+        return lineage.newest
+
+    async def _newest_seq(self) -> int:
         names = self._subjects
-        record = await patiently(partial(self._bus.confirmed_last, names.checkpoints, names.everything("checkpoint")))
-        return record.message if record is not None and isinstance(record.message, Checkpoint) else None
+        try:
+            record = await self._bus.confirmed_last(names.checkpoints, names.everything("checkpoint"))
+        except MessageCorrupt:
+            return 0
+        return record.seq if record is not None else 0
+
+    async def _lineage_through(self, seq: int) -> Lineage | None:
+        lineage = await self._lineage()
+        return lineage if lineage.seq >= seq else None
 
     async def all(self) -> list[Checkpoint]:
         """Every announced version, oldest first."""
-        names = self._subjects
-        records = await patiently(partial(self._bus.history, names.checkpoints, names.everything("checkpoint")))
-        return [record.message for record in records if isinstance(record.message, Checkpoint)]
+        return list((await self._lineage()).known.values())
 
     async def announced(self, version: PolicyVersion) -> Checkpoint:
         """Raises `CheckpointCorrupt` when the version was never announced."""
-        record = await patiently(partial(self._bus.last, self._subjects.checkpoints, self._subjects.checkpoint(version)))
-        if record is None or not isinstance(record.message, Checkpoint):
+        known = (await self._lineage()).known
+        if version not in known:
             raise CheckpointCorrupt(f"version {version} of run {self._subjects.run} was never announced: begin a new run")
-        return record.message
+        return known[version]
 
-    async def announce_base(self, base: Path) -> Checkpoint:
-        """Announces the model that the run starts from as version 0."""
+    async def announce_base(self, base: Path, root: Path | None = None) -> Checkpoint:
+        """Announces the model that the run starts from as version 0; `root`: where the versions behind it will stand."""
         first = Checkpoint(
             run=self._subjects.run,
             version=PolicyVersion(0),
@@ -71,6 +86,7 @@ class Announcements:
             parent=None,
             trainer_step=0,
             judged_seq=0,
+            root=root.as_uri() if root is not None else "",
         )
         await self.announce(first)
         return first
@@ -83,7 +99,7 @@ class Announcements:
         """
         await self._send(checkpoint)
         subject = self._subjects.checkpoint(checkpoint.version)
-        expect = Expect(subject, 0)
+        expect = Expect(subject, await self._in_the_way(checkpoint.version))
         try:
             await patiently(partial(self._bus.append, self._subjects.checkpoints, subject, checkpoint, expect=expect))
         except ChainConflict as error:
@@ -100,6 +116,20 @@ class Announcements:
                 # A replica that lags does not show it: whose files it has is not known, so none are removed.
                 _log.warning("weights_not_removed", version=checkpoint.version, reason="its base is not to be seen")
 
+    async def _in_the_way(self, version: PolicyVersion) -> int:
+        """The sequence of what stands under a version's name and is no version of the run; 0: nothing does."""
+        if version in (await self._lineage()).known:
+            return 0
+        names = self._subjects
+        try:
+            record = await patiently(partial(self._bus.last, names.checkpoints, names.checkpoint(version)))
+        except MessageCorrupt as error:
+            return error.seq
+        return record.seq if record is not None else 0
+
+    async def _lineage(self) -> Lineage:
+        return await patiently(partial(catch_up, self._known, self._bus, self._subjects))
+
     async def _send(self, checkpoint: Checkpoint) -> None:
         if self._publisher is not None:
             await self._publisher.send(folder_of(checkpoint.uri), checkpoint)
@@ -114,10 +144,5 @@ class Announcements:
         return await self._announced({each.base for each in checkpoints if each.base is not None})
 
     async def _announced(self, versions: Iterable[int]) -> list[Checkpoint]:
-        names, found = self._subjects, list[Checkpoint]()
-        for version in versions:
-            subject = names.checkpoint(PolicyVersion(version))
-            record = await patiently(partial(self._bus.last, names.checkpoints, subject))
-            if record is not None and isinstance(record.message, Checkpoint):
-                found.append(record.message)
-        return found
+        known = (await self._lineage()).known
+        return [known[PolicyVersion(version)] for version in versions if version in known]

@@ -15,6 +15,7 @@ def conditions(look: Look) -> Iterator[Condition]:
     yield from _judge_errors(look)
     yield from _letters(look)
     yield from _surprises(look)
+    yield from _skipped(look)
 
 
 def _mismatch(look: Look) -> Iterator[Condition]:
@@ -74,3 +75,15 @@ def _surprises(look: Look) -> Iterator[Condition]:
             f"this monitor passed over records that it could not take in: {look.state.num_passed_over:,}",
             "its log has the traceback (record_passed_over): report it",
         )
+
+
+def _skipped(look: Look) -> Iterator[Condition]:
+    for worker in look.state.workers.in_order():
+        if worker.skipped:
+            yield warning(
+                Key("records_skipped", worker.name),
+                f"{worker.name} left out records that it could not use: {worker.metrics.get('records_skipped', 1):,.0f}; "
+                f"the last one: {worker.skipped}",
+                "find out whose key wrote it: nothing that this version writes is left out; its log names every one "
+                "(record_skipped)",
+            )
