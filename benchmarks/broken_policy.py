@@ -23,7 +23,7 @@ from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint, Judgement, Role, ServedVersion, Standing
 
 _BROKEN = "policy-2"
-_VERSIONS, _BATCH = 12, 50
+_VERSIONS, _BATCH = 10, 30
 _LIMIT_S = 400.0
 _OVERRIDES = (
     "feeder_config.mode=async",
