@@ -12,7 +12,8 @@ from ops.replay_arguments import add_replay_arguments, request_of
 _CHAOS_EXAMPLE = """\
 millrace chaos --out runs/chaos --episodes 2000 --servers 3
 millrace chaos --kinds kill stop --set env_config.server_size=8
-millrace chaos --run-dir runs/mine --duration 120"""
+millrace chaos --run-dir runs/mine --duration 120
+millrace chaos --out runs/days --days 40"""
 _EVAL_EXAMPLE = """\
 millrace eval 30 --run-dir runs/quickstart --repeat 4
 millrace eval models/mine --config rollout_test --tasks tasks.jsonl
@@ -113,6 +114,8 @@ def _add_chaos_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="mean seconds between two (default: %(default)s)",
     )
+    add("--days", type=count, metavar="N", help="a run of N days instead, with records that age out and a failover a day")
+    add("--day", type=above_zero, default=6.0, metavar="S", help="seconds that stand for a day (default: %(default)s)")
     add("--kinds", nargs="+", default=(), metavar="KIND", help="kinds of fault (default: all that are possible)")
 
 
@@ -200,6 +203,13 @@ async def _chaos(options: argparse.Namespace) -> int:
             interval_s=options.fault_interval,
             duration_s=options.duration,
         )
+    command = " ".join(("millrace", *options.given))
+    if options.days is not None:
+        from ops.chaos.days import days_main
+        from ops.chaos.scaled_run import ScaledSettings
+
+        scaled = ScaledSettings(folder=options.out, day_s=options.day, seed=options.seed, overrides=tuple(options.overrides))
+        return await days_main(scaled, num_days=options.days, command=command)
     from ops.chaos.command import drill_main
     from ops.chaos.settings import DrillSettings
 
@@ -214,4 +224,4 @@ async def _chaos(options: argparse.Namespace) -> int:
         limit_s=options.limit,
         overrides=tuple(options.overrides),
     )
-    return await drill_main(settings, command=" ".join(("millrace", *options.given)))
+    return await drill_main(settings, command=command)
