@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -122,7 +123,9 @@ async def records(bus: Bus, trajectory: Trajectory) -> list[Observation | StepRe
 
 
 @pytest.mark.parametrize(("suite", "mode"), [(Site(), "coordinates"), (Site(), "set_of_marks"), (Probed(), "coordinates")])
-async def test_every_page_is_played_to_its_end(tmp_path: Path, suite: Site, mode: str) -> None:
+async def test_every_page_is_played_to_its_end(
+    tmp_path: Path, suite: Site, mode: Literal["coordinates", "set_of_marks"]
+) -> None:
     context = ContextConfig(interaction_mode=mode, accessibility_tree=True)
     policy = marked if mode == "set_of_marks" else acts
     async with playing(tmp_path, policy, {"site": suite}, num_slots=2, context=context, size=SIZE) as bus:
