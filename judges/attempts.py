@@ -63,7 +63,7 @@ async def ask_once(judge: Judge, episode: JudgedEpisode) -> Ruling:
 
 
 def _worded(ruling: Ruling) -> Ruling:
-    """With valid, bounded text, whoever wrote the judge and whatever a model said to it; what is no text is found out later."""
+    """With valid, bounded text, whoever wrote the judge and whatever a model said; what is no text is found out later."""
     stages = tuple(
         structs.replace(stage, stage=_text(stage.stage), reasoning=_text(stage.reasoning))
         if isinstance(stage, StageVerdict)
