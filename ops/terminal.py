@@ -1,8 +1,8 @@
 """What commands print on a terminal.
 
 Invariant: nothing that is printed through a `Console` is obeyed by the terminal but the colours and movements that rich itself
-writes, whoever's words it holds. Tables are laid out before: words that are made `schemas.text.visible` ahead of that also keep
-their columns.
+writes, whoever's words it holds. Tables are laid out before: words that are made `schemas.text.visible` ahead of that keep
+their columns too.
 """
 
 from collections.abc import Iterable

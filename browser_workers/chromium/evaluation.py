@@ -18,6 +18,7 @@ from schemas.errors import PageFailed
 LOAD_CAP_S = 30.0
 _TRIES = 4
 _TEXT_LIMIT = 400
+_PAGE_LIMIT = 20_000
 _CHANGE_CAP_S = 3.0
 """How long documents that take each other's place are waited for, in all."""
 Attempt = Callable[[float], Awaitable[object]]
@@ -26,6 +27,7 @@ _WORLD = "millrace"
 _NAME = f"millrace_{secrets.token_hex(8)}"
 _PARTS = ("naming.js", "asides.js", "witness.js", "settling.js", "reading.js")
 _SCRIPTS = resources.files("browser_workers.chromium") / "scripts"
+_BOUNDED = (_SCRIPTS / "bounded.js").read_text()
 _CALLS = "return { begin, state, settle, text }; })()"
 _SCRIPT = "\n".join(['(() => {"use strict";', *((_SCRIPTS / part).read_text() for part in _PARTS), _CALLS])
 
@@ -37,17 +39,6 @@ class _Result(msgspec.Struct):
 def guarded(expression: str) -> str:
     """An expression that is null where the one given fails."""
     return f"(() => {{ try {{ return ({expression}) ?? null }} catch {{ return null }} }})()"
-
-
-def bounded_text(expression: str, most: int) -> str:
-    """An expression that is the beginning of another's value as text; empty where that fails or is null.
-
-    Of operators alone: there is no function in a page's own world that the page could not have replaced.
-    """
-    return (
-        f"(() => {{ try {{ const all = `${{({expression}) ?? ''}}`; if (all.length <= {most}) return all; "
-        f"let text = ''; for (let i = 0; i < {most}; i++) text += all[i]; return text }} catch {{ return '' }} }})()"
-    )
 
 
 class Evaluation:
@@ -72,9 +63,10 @@ class Evaluation:
         """The same of the document that is shown now: raises `CallRefused` when another takes its place."""
         return await self._answered(lambda timeout_s: self._in_own_world(call, timeout_s))
 
-    async def page(self, expression: str) -> object:
-        """The value of an expression in the page's own world; null where it fails."""
-        return await self._repeated(lambda timeout_s: self._evaluate({"expression": guarded(expression)}, timeout_s))
+    async def page(self, expression: str, *, most: int = _PAGE_LIMIT) -> object:
+        """The value of an expression in the page's own world, with texts of at most `most` characters; null where it fails."""
+        bounded = guarded(f"({_BOUNDED})(({expression}) ?? null, {most})")
+        return await self._repeated(lambda timeout_s: self._evaluate({"expression": bounded}, timeout_s))
 
     async def _repeated(self, attempt: Attempt) -> object:
         num_documents = self._loading.num_documents

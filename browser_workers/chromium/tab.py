@@ -12,7 +12,7 @@ from playwright.async_api import Page
 from browser_workers.browser import Opening, PageState
 from browser_workers.chromium.calls import Calls, Json
 from browser_workers.chromium.capture import capture
-from browser_workers.chromium.evaluation import LOAD_CAP_S, Evaluation, bounded_text
+from browser_workers.chromium.evaluation import LOAD_CAP_S, Evaluation
 from browser_workers.chromium.loading import Loading
 from browser_workers.chromium.navigation import Navigation
 from browser_workers.chromium.rest import SETTLE_CAP_S, Rest
@@ -132,7 +132,7 @@ class Tab:
 
     async def value_of(self, expression: str) -> str:
         """The value of a JavaScript expression as text, its beginning at least; empty when it fails or is null."""
-        value = await self._evaluation.page(bounded_text(expression, _VALUE_LIMIT))
+        value = await self._evaluation.page(f"`${{({expression}) ?? ''}}`", most=_VALUE_LIMIT)
         return value if isinstance(value, str) else ""
 
     async def capture(self, *, jpeg_quality: int = 0) -> Picture:

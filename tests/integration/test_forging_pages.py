@@ -1,10 +1,12 @@
 """Pages that change what JavaScript means: what is read of them stays what a visitor sees, and of a bounded length."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
 from browser_workers.chromium.browser import PlaywrightBrowser
+from browser_workers.chromium.calls import Calls, Json
 from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind
 from tests.browser_pages import at, opening_of, small
@@ -48,6 +50,35 @@ async def test_a_value_for_a_check_is_bounded(browser: PlaywrightBrowser) -> Non
         await session.open()
         values = await session.page_values(["window.answer", "'abc'.slice(1)"])
         assert [len(value) for value in values] == [100_000, 100_000]
+
+
+@pytest.fixture
+def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Characters of every answer that comes out of the browser."""
+    found: list[int] = []
+    send = Calls.send
+
+    async def counted(calls: Calls, method: str, params: Json | None = None, *, timeout_s: float = 0.0) -> Json:
+        answer = await send(calls, method, params, timeout_s=timeout_s)
+        found.append(len(str(answer)))
+        return answer
+
+    monkeypatch.setattr(Calls, "send", counted)
+    return found
+
+
+async def test_a_value_is_bounded_before_it_leaves_the_page(browser: PlaywrightBrowser, sizes: list[int]) -> None:
+    forgery = (
+        f"<script>String = () => 'x'.repeat({5 * LONG}); window.answer = {{toString: () => 'x'.repeat({5 * LONG})}}</script>"
+    )
+    lie = f"({{done: false, reward: 0.5, utterance: 'x'.repeat({5 * LONG}), more: Array(1e6).fill('x')}})"
+    async with browser.session(replace(opening_of(forgery), probe=lie)) as session:
+        await session.open()
+        state, values = await session.state(), await session.page_values(["1", "window.answer"])
+    assert values == ("1", "x" * 100_000)
+    assert state.environment is not None
+    assert (state.environment.reward, len(state.environment.utterance)) == (0.5, 20_000)
+    assert max(sizes) < 101_000
 
 
 async def test_what_a_page_says_of_its_select_is_bounded(browser: PlaywrightBrowser) -> None:

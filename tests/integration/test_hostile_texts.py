@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -28,7 +29,7 @@ from tests import builders
 from tests.browser_pages import ORIGIN, page
 from tests.page_plays import SUBJECTS, play, playing
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(300)]
 SIZE = (400, 300)
 HUGE = 10_000_000
 LARGE = 100_000
@@ -48,9 +49,9 @@ PAGES = {
     "named": page(f"<button {FILLS}>go</button><img name=title><img name=getAnimations><img name=hidden>"),
     "functions": page(
         f"<button {FILLS} onclick='document.title = 1'>go</button><script>document.title = {SAYS};"
-        "String = () => 'x'.repeat(4e8); String.prototype.slice = String.prototype.toWellFormed = () => 'x'.repeat(4e8);"
-        "RegExp.prototype.exec = String.prototype.replace = Array.from = JSON.stringify = () => 'x'.repeat(4e8);"
-        "window.answer = 'x'.repeat(4e8)</script>"
+        "String = () => 'x'.repeat(5e7); String.prototype.slice = String.prototype.toWellFormed = () => 'x'.repeat(5e7);"
+        "RegExp.prototype.exec = String.prototype.replace = Array.from = JSON.stringify = () => 'x'.repeat(5e7);"
+        "window.answer = 'x'.repeat(5e7)</script>"
     ),
     "choices": page(
         f"<select {FILLS}><option></option></select><script>document.querySelector('option').label = {SHOWS}</script>"
@@ -74,7 +75,7 @@ class Probed(Site):
     """Pages with a state of their own, about which they lie."""
 
     def resolve(self, name: str, query: str) -> Opening:
-        return replace(super().resolve(name, query), probe="({done: false, reward: 1, utterance: document.title})")
+        return replace(super().resolve(name, query), probe="({done: false, reward: 1, utterance: `${document.title}`})")
 
 
 def task(name: str, index: int) -> Task:
@@ -122,7 +123,9 @@ async def records(bus: Bus, trajectory: Trajectory) -> list[Observation | StepRe
 
 
 @pytest.mark.parametrize(("suite", "mode"), [(Site(), "coordinates"), (Site(), "set_of_marks"), (Probed(), "coordinates")])
-async def test_every_page_is_played_to_its_end(tmp_path: Path, suite: Site, mode: str) -> None:
+async def test_every_page_is_played_to_its_end(
+    tmp_path: Path, suite: Site, mode: Literal["coordinates", "set_of_marks"]
+) -> None:
     context = ContextConfig(interaction_mode=mode, accessibility_tree=True)
     policy = marked if mode == "set_of_marks" else acts
     async with playing(tmp_path, policy, {"site": suite}, num_slots=2, context=context, size=SIZE) as bus:
