@@ -114,7 +114,10 @@ async def attempt(
         if failure.disposition is not Disposition.RETRY or num_tried == num_tries:
             _log.warning("input_given_up", reason=str(failure), tried=num_tried)
             if failure.disposition is Disposition.REJECT:
-                await _ended(on_reject, valid(str(failure), LONGEST))
+                try:
+                    await _ended(on_reject, valid(str(failure), LONGEST))
+                except BusError as error:
+                    _log.warning("settlement_unconfirmed", item=item, reason=str(error))
             return
         await anyio.sleep(retry_delay_s(num_tried))
 
