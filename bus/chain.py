@@ -230,16 +230,20 @@ class EpisodeChain:
     async def pending_answer(self) -> Record | None:
         """The answer or refusal behind the latest observation, read from the log: for when the live one was missed.
 
+        Many slots look, for as long as no policy is there: no picture travels.
+
         Raises:
             ChainConflict: somebody else went on with the episode, or ended it.
             MessageCorrupt: no reader takes what stands there.
         """
-        newest = await last(self._bus, self._subjects, self.task.episode)
-        if newest is None or newest.seq <= self.last_seq:
-            return None
-        if not is_answer(newest.message, self.attempt):
-            raise ChainConflict(f"{self.task.episode} went on without this worker")
-        return newest
+        episode, attempt, names = self.task.episode, self.attempt, self._subjects
+        acted = names.chain_record(episode, attempt, "act", self.num_observations - 1)
+        if (answered := await self._bus.last(self._stream, acted)) is not None:
+            return answered
+        for moved_on in (names.chain_done(episode), names.chain_record(episode, attempt + 1, "start", 0)):
+            if await self._bus.last(self._stream, moved_on) is not None:
+                raise ChainConflict(f"{episode} went on without this worker")
+        return None
 
     async def finish(self, trajectory: Trajectory) -> None:
         """Ends the chain. Raises `ChainConflict` when the episode has a new owner or has ended."""

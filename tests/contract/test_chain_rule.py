@@ -81,7 +81,17 @@ async def test_an_answer_whose_live_copy_was_missed_is_found(backend: Backend) -
     pending = await owned.pending_answer()
     assert pending is not None
     assert pending.message == step_request(of)
-    await taken(backend, of, SECOND)
+
+
+@pytest.mark.parametrize("how", ["taken over", "ended"])
+async def test_who_waits_for_an_answer_learns_that_the_episode_went_on(backend: Backend, how: str) -> None:
+    of = await admitted(backend)
+    owned = await taken(backend, of)
+    await owned.observe(observation(of))
+    if how == "ended":
+        await chain.cancel(backend.other, SUBJECTS, of, Outcome.CANCELLED, "enough", 5.0)
+    else:
+        await taken(backend, of, SECOND)
     with pytest.raises(ChainConflict):
         await owned.pending_answer()
 
