@@ -274,7 +274,8 @@ async def test_nothing_is_left_when_it_closes() -> None:
         if address.is_loopback:
             return await Network().connect(end, address, port)
         asked.set()
-        return await anyio.sleep_forever()
+        await anyio.sleep_forever()
+        raise AssertionError
 
     rules = Rules(private_networks=(*PRIVATE.private_networks, ip_network("192.0.2.0/24")))
     async with listener(echo) as port, listener(flood) as flooding:
