@@ -1,4 +1,4 @@
-"""Opens the browser context of an episode, its first page, and the only way to the network that its pages have."""
+"""Opens the browser context of an episode, with the only way to the network that its pages have."""
 
 from contextlib import suppress
 
@@ -12,6 +12,7 @@ from browser_workers.chromium.interception import Interception
 from browser_workers.chromium.process.launch import Chromium
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.sign_in import sign_in
+from browser_workers.chromium.tab import Tab
 from browser_workers.network.gate import Gate
 from browser_workers.network.reach import Reach
 from browser_workers.network.rules import rules_for
@@ -49,15 +50,14 @@ async def open_context(
         raise
 
 
-async def open_first_page(running: Chromium, settings: TabSettings, context: BrowserContext, reach: Reach) -> None:
-    """An empty one, behind which the context's pages may pass their gate. Raises `PageFailed` or `BrowserLost`.
+async def let_out(running: Chromium, settings: TabSettings, tab: Tab, reach: Reach) -> None:
+    """The context's pages may pass their gate from now on. Raises `PageFailed` or `BrowserLost`.
 
     Comes before requests of the context are routed: the driver would answer the gate itself, with nothing.
     """
-    timeout_s = settings.timeout_s
-    page = await running.call("a page", context.new_page(), timeout_s=timeout_s, until_crash=True)
     if isinstance(reach, Gate):
-        await running.call("a way through the gate", sign_in(page, reach), timeout_s=timeout_s, until_crash=True)
+        signing_in = sign_in(tab.page, await tab.prepare(), reach)
+        await running.call("a way through the gate", signing_in, timeout_s=settings.timeout_s, until_crash=True)
         if not reach.signed_in:
             raise PageFailed("the browser was not let through the episode's gate")
 

@@ -9,7 +9,7 @@ from anyio.abc import TaskGroup
 from playwright.async_api import BrowserContext, Route
 
 from browser_workers.browser import Opening, PageState, Performed, View
-from browser_workers.chromium.contexts import open_first_page
+from browser_workers.chromium.contexts import let_out
 from browser_workers.chromium.endless_scripts import EndlessScripts
 from browser_workers.chromium.happenings import Happenings
 from browser_workers.chromium.observing import Observer
@@ -60,7 +60,8 @@ class PlaywrightSession:
         """Opens the first, empty page. Raises `PageFailed` or `BrowserLost`."""
         context, timeout_s = self.context, self._settings.timeout_s
         await self._running.call("bounds", context.add_init_script(path=_BOUNDS), timeout_s=timeout_s)
-        await open_first_page(self._running, self._settings, context, self.reach)
+        await self._running.call("a page", context.new_page(), timeout_s=timeout_s, until_crash=True)
+        await let_out(self._running, self._settings, await self._windows.active(), self.reach)
         if self.opening.site is not None:
             pattern = f"{self.opening.site.origin}/**"
             await self._running.call("the site's pages", context.route(pattern, self._serve), timeout_s=timeout_s)

@@ -8,7 +8,8 @@ request of the episode pass its driver.
 from typing import Any
 
 import anyio
-from playwright.async_api import Page
+from anyio.streams.memory import MemoryObjectReceiveStream
+from playwright.async_api import CDPSession, Page
 
 from browser_workers.network.caller import SIGN_IN_HOST
 from browser_workers.network.gate import Gate
@@ -19,25 +20,41 @@ _BOTH_STAGES = [{"urlPattern": f"{_ADDRESS}*", "requestStage": stage} for stage 
 _MAX_EVENTS = 16
 
 
-async def sign_in(page: Page, gate: Gate) -> None:
+async def sign_in(page: Page, protocol: CDPSession, gate: Gate) -> None:
     """Returns when the browser was let in, or cannot be: `gate.signed_in` says which. Raises Playwright's errors."""
-    protocol = await page.context.new_cdp_session(page)
     sender, events = anyio.create_memory_object_stream[tuple[bool, dict[str, Any]]](_MAX_EVENTS)
+
+    def on_paused(event: dict[str, Any]) -> None:
+        sender.send_nowait((False, event))
+
+    def on_asked(event: dict[str, Any]) -> None:
+        sender.send_nowait((True, event))
+
     with sender, events:
-        protocol.on("Fetch.requestPaused", lambda event: sender.send_nowait((False, event)))
-        protocol.on("Fetch.authRequired", lambda event: sender.send_nowait((True, event)))
+        protocol.on("Fetch.requestPaused", on_paused)
+        protocol.on("Fetch.authRequired", on_asked)
         await protocol.send("Fetch.enable", {"handleAuthRequests": True, "patterns": _BOTH_STAGES})
         await page.evaluate(_ASK, _ADDRESS)
-        answered = False
-        async for is_asked, event in events:
-            request = {"requestId": event["requestId"]}
-            if is_asked:
-                response = {"response": "CancelAuth" if answered else "ProvideCredentials"}
-                answered = True
-                known = {**response, "username": gate.user, "password": gate.password}
-                await protocol.send("Fetch.continueWithAuth", {**request, "authChallengeResponse": known})
-                continue
-            await protocol.send("Fetch.continueRequest", request)
-            if "responseStatusCode" in event or "responseErrorReason" in event:
-                break
-        await protocol.detach()
+        await _answer(protocol, events, gate)
+        await protocol.send("Fetch.disable")
+        protocol.remove_listener("Fetch.requestPaused", on_paused)
+        protocol.remove_listener("Fetch.authRequired", on_asked)
+
+
+async def _answer(protocol: CDPSession, events: MemoryObjectReceiveStream[tuple[bool, dict[str, Any]]], gate: Gate) -> None:
+    """Until the request is over."""
+    was_asked = False
+    async for is_asked, event in events:
+        request = {"requestId": event["requestId"]}
+        if is_asked:
+            response = (
+                {"response": "CancelAuth"}
+                if was_asked
+                else {"response": "ProvideCredentials", "username": gate.user, "password": gate.password}
+            )
+            was_asked = True
+            await protocol.send("Fetch.continueWithAuth", {**request, "authChallengeResponse": response})
+            continue
+        await protocol.send("Fetch.continueRequest", request)
+        if "responseStatusCode" in event or "responseErrorReason" in event:
+            return

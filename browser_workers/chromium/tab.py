@@ -7,7 +7,7 @@ deadline.
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from playwright.async_api import Page
+from playwright.async_api import CDPSession, Page
 
 from browser_workers.browser import Opening, PageState
 from browser_workers.chromium.calls import Calls, Json
@@ -72,9 +72,9 @@ class Tab:
         """A call of the DevTools protocol, for what Playwright has no cheap one for."""
         return await self._calls.send(method, params, timeout_s=timeout_s)
 
-    async def prepare(self) -> None:
+    async def prepare(self) -> CDPSession:
         """A session that is there before a document can stop one of its scripts; a later one waits for the script's end."""
-        await self._calls.open_session()
+        return await self._calls.open_session()
 
     async def prepare_window(self) -> None:
         """For a window that a page opened: it may have any size, and its first document came before anybody listened."""

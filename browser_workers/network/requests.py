@@ -17,8 +17,10 @@ _ABSOLUTE = re.compile(rb"http://" + _AUTHORITY + rb"(?P<path>(?:[/?].*)?)")
 _TUNNEL = re.compile(_AUTHORITY)
 _WEB_PORT = 80
 _PASSWORD = b"proxy-authorization"
-_WRITTEN_ANEW = frozenset({b"host", b"connection"})
-_OF_ONE_HOP = frozenset({_PASSWORD, b"proxy-connection", b"keep-alive", b"te", b"trailer", b"upgrade", b"http2-settings"})
+_NOT_PASSED_ON = frozenset(
+    {b"host", b"connection", b"proxy-connection", _PASSWORD, b"keep-alive", b"te", b"trailer", b"upgrade", b"http2-settings"}
+)
+"""Written anew, or meant for the gate."""
 
 ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 PASSWORD_WANTED = (
@@ -125,7 +127,7 @@ def _head(event: h11.Request, authority: bytes, path: bytes) -> bytes:
     kept = [
         b"%s: %s" % (spelled, value)
         for (name, value), (spelled, _) in zip(event.headers, event.headers.raw_items(), strict=True)
-        if name not in _WRITTEN_ANEW | _OF_ONE_HOP
+        if name not in _NOT_PASSED_ON
     ]
     path = path if path.startswith(b"/") else b"/" + path
     first = b"%s %s HTTP/1.1" % (event.method, path)

@@ -206,6 +206,56 @@ async def test_a_site_that_speaks_first_is_heard() -> None:
             await stream.aclose()
 
 
+async def test_strangers_are_few_and_have_little_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("browser_workers.network.gate._MAX_STRANGERS", 3)
+    async with listener(echo) as port, serving(Gate(PRIVATE, stranger_s=0.05, sweep_s=0.02)) as gate:
+        known, answer = await ask(gate, "127.0.0.1", port)
+        assert answer is HTTPStatus.OK
+        strangers = [await anyio.connect_tcp("127.0.0.1", gate.port) for _ in range(20)]
+        for stranger in strangers:
+            with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+                await stranger.receive()
+            await stranger.aclose()
+        await known.send(b"still here")
+        assert await known.receive() == b"still here"
+        assert gate.num_open == 2
+        await known.aclose()
+
+
+async def test_more_strangers_than_places_put_the_oldest_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("browser_workers.network.gate._MAX_STRANGERS", 3)
+    async with listener(echo) as port, serving(Gate(PRIVATE)) as gate:
+        strangers = [await anyio.connect_tcp("127.0.0.1", gate.port) for _ in range(4)]
+        with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+            await strangers[0].receive()
+        assert await answer_of(gate, "127.0.0.1", port) is HTTPStatus.OK
+        for stranger in strangers:
+            await stranger.aclose()
+
+
+async def test_each_episode_has_a_password_of_its_own() -> None:
+    async with listener(echo) as port, serving(Gate(PRIVATE)) as gate, serving(Gate(PRIVATE)) as another:
+        assert gate.password != another.password
+        another.port, port_of_another = gate.port, another.port
+        assert await answer_of(another, "127.0.0.1", port) is HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
+        another.port = port_of_another
+        assert await answer_of(another, "127.0.0.1", port) is HTTPStatus.OK
+
+
+async def test_a_stranger_is_logged_once_when_the_browser_is_known() -> None:
+    with structlog.testing.capture_logs() as logs:
+        async with serving(Gate(PRIVATE)) as gate:
+            right, gate.password = gate.password, "wrong"
+            assert await answer_of(gate, "127.0.0.1", 80) is HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
+            assert logs == []
+            gate.password = right
+            assert await answer_of(gate, "gate.invalid", 80) is HTTPStatus.NO_CONTENT
+            gate.password = "wrong"
+            for _ in range(3):
+                assert await answer_of(gate, "127.0.0.1", 80) is HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
+    assert [line["event"] for line in logs] == ["stranger_at_gate"]
+
+
 async def test_unused_connections_end() -> None:
     async with listener(echo) as port, serving(Gate(PRIVATE, idle_s=0.05, sweep_s=0.02)) as gate:
         stream, _ = await ask(gate, "127.0.0.1", port)
@@ -224,7 +274,8 @@ async def test_nothing_is_left_when_it_closes() -> None:
         if address.is_loopback:
             return await Network().connect(end, address, port)
         asked.set()
-        return await anyio.sleep_forever()
+        await anyio.sleep_forever()
+        raise AssertionError
 
     rules = Rules(private_networks=(*PRIVATE.private_networks, ip_network("192.0.2.0/24")))
     async with listener(echo) as port, listener(flood) as flooding:

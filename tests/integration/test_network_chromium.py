@@ -115,6 +115,16 @@ async def test_names_are_looked_up_by_the_gate_alone(browser: PlaywrightBrowser,
         assert session.reach.why_blocked("no.such.host.invalid") == "no address is known for no.such.host.invalid"
 
 
+async def test_a_site_that_asks_for_a_password_does_not_get_the_gates(browser: PlaywrightBrowser, site: LocalSite) -> None:
+    async with opened(browser, own(site)) as (session, page):
+        site.asked.clear()
+        assert await page.evaluate("fetch('/auth').then(answer => answer.status)") == 401
+        assert not (await session.perform(Action(kind=ActionKind.NAVIGATE, text=f"{site.origin}/auth"))).refused
+        asked = [each.headers for each in site.asked if each.path == "/auth"]
+        assert len(asked) >= 2
+        assert not [headers for headers in asked if "authorization" in headers or "proxy-authorization" in headers]
+
+
 GATHER = """async url => {
     const key = {username: 'a', credential: 'b'}
     const servers = [{urls: 'stun:' + url}, {urls: 'turn:' + url, ...key}, {urls: `turn:${url}?transport=tcp`, ...key}]

@@ -221,7 +221,7 @@ async def test_the_token_is_sent_and_shown_to_nobody(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MILLRACE_CDP_TOKEN", "the-secret")
-    monkeypatch.setattr("browser_workers.chromium.browser._START_S", 3.0)
+    monkeypatch.setattr("browser_workers.chromium.browser._START_S", 10.0)
     version = Reply(b'{"webSocketDebuggerUrl": "ws://elsewhere.example/devtools/browser/1"}')
     async with local_site({"/json/version?key=also-secret": version}) as service:
         settings = BrowserConfig(cdp_url=f"{service.origin}/?key=also-secret")

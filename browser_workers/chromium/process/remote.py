@@ -133,7 +133,8 @@ async def _probe(browser: Browser, gate: Gate) -> None:
     context = await browser.new_context(proxy={"server": gate.proxy})
     try:
         with anyio.move_on_after(_PROBE_S):
-            await sign_in(await context.new_page(), gate)
+            page = await context.new_page()
+            await sign_in(page, await context.new_cdp_session(page), gate)
     finally:
         with anyio.move_on_after(_PROBE_S, shield=True), suppress(PlaywrightError):
             await context.close()
