@@ -48,7 +48,8 @@ class Announcements:
 
     async def announced(self, version: PolicyVersion) -> Checkpoint:
         """Raises `CheckpointCorrupt` when the version was never announced."""
-        record = await patiently(partial(self._bus.last, self._subjects.checkpoints, self._subjects.checkpoint(version)))
+        subject = self._subjects.checkpoint(version)
+        record = await patiently(partial(self._bus.confirmed_last, self._subjects.checkpoints, subject))
         if record is None or not isinstance(record.message, Checkpoint):
             raise CheckpointCorrupt(f"version {version} of run {self._subjects.run} was never announced: begin a new run")
         return record.message
@@ -101,10 +102,11 @@ class Announcements:
         return await self._announced({each.base for each in checkpoints if each.base is not None})
 
     async def _announced(self, versions: Iterable[int]) -> list[Checkpoint]:
+        """As the leader knows them: of what is not among these, the weights are removed."""
         names, found = self._subjects, list[Checkpoint]()
         for version in versions:
             subject = names.checkpoint(PolicyVersion(version))
-            record = await patiently(partial(self._bus.last, names.checkpoints, subject))
+            record = await patiently(partial(self._bus.confirmed_last, names.checkpoints, subject))
             if record is not None and isinstance(record.message, Checkpoint):
                 found.append(record.message)
         return found

@@ -47,7 +47,7 @@ class GoodVersion:
     async def read(cls, bus: Bus, subjects: Subjects, version: int) -> "GoodVersion":
         """Raises `CheckpointCorrupt` when its record or its files are gone."""
         subject = subjects.checkpoint(PolicyVersion(version))
-        record = await patiently(partial(bus.last, subjects.checkpoints, subject))
+        record = await patiently(partial(bus.confirmed_last, subjects.checkpoints, subject))
         if record is None or not isinstance(record.message, Checkpoint):
             raise CheckpointCorrupt(f"version {version}, the last good one, is no longer announced: begin a new run")
         folder = folder_of(record.message.uri)
