@@ -11,6 +11,8 @@ from bus.backlog import backlog
 from bus.ports import Bus, Record
 from bus.skipping import skip
 from bus.subjects import Subjects
+from bus.trying import look
+from schemas.errors import BusUnavailable, MessageCorrupt
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
 
@@ -65,6 +67,28 @@ class Lineage:
             return False
         self.known[checkpoint.version] = self.newest = checkpoint
         return True
+
+
+async def confirmed(lineage: Lineage, bus: Bus, subjects: Subjects) -> Lineage:
+    """`catch_up`, with everything that the stream's leader has: for what cannot be taken back.
+
+    Raises:
+        BusUnavailable: another server was asked for it, and lags behind.
+    """
+    stream = subjects.checkpoints
+    try:
+        record = await bus.confirmed_last(stream, subjects.everything("checkpoint"))
+    except MessageCorrupt:
+        record = None  # what lies before it is all there is
+    seq = record.seq if record is not None else 0
+
+    async def through() -> Lineage | None:
+        await catch_up(lineage, bus, subjects)
+        return lineage if lineage.seq >= seq else None
+
+    if await look(through) is None:
+        raise BusUnavailable(f"record {seq} of {stream} cannot be seen yet")
+    return lineage
 
 
 async def catch_up(lineage: Lineage, bus: Bus, subjects: Subjects) -> Lineage:

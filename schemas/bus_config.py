@@ -60,8 +60,8 @@ class BusConfig:
     judge_ack_wait_s: float = 60.0
     """A judge that is silent for so long loses its trajectory to another."""
     request_timeout_s: float = 10.0
-    """Seconds until a request is sent again at the longest: it is first sent again after 2, then each time after twice as long.
-    An operation of the bus fails after three times as long, in which it could try."""
+    """Seconds until a request is sent again, at the longest: first it is after 2, then each time after twice as long. An
+    operation of the bus fails after three times as many in which it could try."""
 
     def __post_init__(self) -> None:
         require(1 <= self.num_shards <= 64, f"bus_config.num_shards is {self.num_shards}: write 1 to 64")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from nats.aio.client import Client
 
 from bus.jetstream import connect, create_topology, link
 from bus.ports import Expect
@@ -50,6 +51,27 @@ async def test_a_connection_that_died_without_a_word_is_replaced(tmp_path: Path,
                 for _ in range(NUM_LARGE):
                     await bus.tell(SUBJECTS.cancel, EpisodeCancel(episodes=(), reason=LARGE))
                 await bus.append(SUBJECTS.checkpoints, subject, checkpoint(1), expect=Expect(subject, 0))
+
+
+async def test_a_client_that_has_ended_its_trying_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an error that it does not expect the library's task dies, and says nothing."""
+    subject = SUBJECTS.checkpoint(PolicyVersion(1))
+    async with nats_server(tmp_path) as address, tcp_proxy(int(address.url.rpartition(":")[2])) as proxy:
+        async with connect(address, SUBJECTS, CONFIG, name="witness") as witness:
+            await create_topology(witness, streams(SUBJECTS, CONFIG), QUEUES)
+        proxied = replace(address, url=f"nats://127.0.0.1:{proxy.port}")
+        async with connect(proxied, SUBJECTS, CONFIG, name="ended") as bus:
+            with monkeypatch.context() as patch:
+                ended = anyio.Event()
+
+                async def dies(client: Client) -> None:
+                    ended.set()
+                    raise RuntimeError("nobody expects this")
+
+                patch.setattr(Client, "_select_next_server", dies)
+                proxy.cut()
+                await ended.wait()
+            await bus.append(SUBJECTS.checkpoints, subject, checkpoint(1), expect=Expect(subject, 0))
 
 
 async def _hold_up() -> None:

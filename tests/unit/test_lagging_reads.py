@@ -10,16 +10,22 @@ from browser_workers.asking import Asking
 from browser_workers.play import Play
 from bus import chain
 from bus.chain import EpisodeChain
+from bus.consumer.position import DurablePlace
+from bus.consumer.start import BEGINNING
 from bus.memory import MemoryBus
-from schemas.errors import ChainConflict
+from bus.ports import Expect
+from bus.weight_chunks import stored_files
+from schemas.errors import BusUnavailable, ChainConflict
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import Checkpoint, FileHash, Outcome, RecordRef, Task, Trajectory
+from schemas.messages import AnyMessage, Checkpoint, FileHash, Outcome, Position, RecordRef, Task, Trajectory
 from tests.builders import RUN, WORKER, checkpoint, observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS
 from tests.lagging import LaggingBus
 from tests.local_weights import local_weights
+from tests.weight_world import CONFIG, checkpoint_of, version_files, write
 from trainer.feeding.admission import Admitter
 from trainer.versions.announcements import Announcements
+from trainer.versions.weight_publishing import WeightPublisher
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 SECOND = WorkerId("worker-2")
@@ -179,6 +185,51 @@ async def test_a_trainer_goes_on_from_the_version_that_is_announced(tmp_path: Pa
     bus.show_nothing(9)
     assert await announcements.begin(tmp_path) == checkpoint(1)
     assert base.version == 0
+
+
+async def test_the_weights_of_a_version_that_is_not_shown_yet_stay_stored(tmp_path: Path) -> None:
+    bus = LaggingBus(SUBJECTS, CONFIG)
+    announcements = Announcements(bus, SUBJECTS, WeightPublisher(bus, SUBJECTS, CONFIG))
+    bus.lag(9)
+    for version in (1, 2):
+        folder = write(tmp_path / str(version), version_files(version))
+        await announcements.announce(checkpoint_of(folder, version, version_files(version)))
+    bus.lag(0)
+    announced = await announcements.all()
+    files = {file for checkpoint in announced for file in checkpoint.policy_files}
+    assert [checkpoint.version for checkpoint in announced] == [1, 2]
+    assert await stored_files(bus, SUBJECTS) == {file.sha256 for file in files if file.num_bytes}
+
+
+class LosingAnAnswer(LaggingBus):
+    """Stores, and does not say so, once."""
+
+    loses = False
+
+    async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
+        seq = await super().append(stream, subject, message, expect=expect)
+        if self.loses:
+            self.loses = False
+            raise BusUnavailable("the server was killed")
+        return seq
+
+
+async def test_a_reader_does_not_take_its_own_place_for_another_readers() -> None:
+    """The lagging replica still shows the reader before it."""
+    bus = LosingAnAnswer(SUBJECTS)
+    await DurablePlace(bus, SUBJECTS, "mine").claim((SUBJECTS.judged,), BEGINNING)
+    place = DurablePlace(bus, SUBJECTS, "mine")
+    bus.lag(2)
+    await place.claim((SUBJECTS.judged,), BEGINNING)
+    place.passed(SUBJECTS.judged, 5)
+    bus.loses = True
+    with pytest.raises(BusUnavailable):
+        await place.write()
+    await place.write()
+    record = await bus.last(SUBJECTS.positions, SUBJECTS.position("mine"))
+    assert record is not None
+    assert isinstance(record.message, Position)
+    assert (record.message.sequences[SUBJECTS.judged], bus.lags) == (5, False)
 
 
 async def test_a_repair_publishes_and_queues_what_is_not_shown_yet() -> None:

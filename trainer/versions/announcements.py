@@ -7,11 +7,10 @@ from pathlib import Path
 import anyio.to_thread
 import structlog
 
-from bus.lineage import Lineage, catch_up
+from bus.lineage import Lineage, confirmed
 from bus.ports import Bus, Expect
 from bus.subjects import Subjects
-from bus.trying import look
-from schemas.errors import BusUnavailable, ChainConflict, CheckpointCorrupt, MessageCorrupt, TrainerError
+from schemas.errors import ChainConflict, CheckpointCorrupt, MessageCorrupt, TrainerError
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
 from trainer.patience import patiently
@@ -46,24 +45,7 @@ class Announcements:
         return newest
 
     async def newest(self) -> Checkpoint | None:
-        """As the stream's leader knows it: of a server that lags the trainer would make a version again that is announced."""
-        seq = await patiently(self._newest_seq)
-        lineage = await look(partial(self._lineage_through, seq))
-        if lineage is None:
-            raise BusUnavailable(f"announcement {seq} of run {self._subjects.run} cannot be seen yet")
-        return lineage.newest
-
-    async def _newest_seq(self) -> int:
-        names = self._subjects
-        try:
-            record = await self._bus.confirmed_last(names.checkpoints, names.everything("checkpoint"))
-        except MessageCorrupt:
-            return 0
-        return record.seq if record is not None else 0
-
-    async def _lineage_through(self, seq: int) -> Lineage | None:
-        lineage = await self._lineage()
-        return lineage if lineage.seq >= seq else None
+        return (await self._lineage()).newest
 
     async def all(self) -> list[Checkpoint]:
         """Every announced version, oldest first."""
@@ -128,7 +110,8 @@ class Announcements:
         return record.seq if record is not None else 0
 
     async def _lineage(self) -> Lineage:
-        return await patiently(partial(catch_up, self._known, self._bus, self._subjects))
+        """As the leader knows it: what is not in it is announced again, and its weights are removed."""
+        return await patiently(partial(confirmed, self._known, self._bus, self._subjects))
 
     async def _send(self, checkpoint: Checkpoint) -> None:
         if self._publisher is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio.to_thread
 import msgspec
 
-from bus.lineage import Lineage, catch_up
+from bus.lineage import Lineage, confirmed
 from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.errors import CheckpointCorrupt
@@ -47,7 +47,7 @@ class GoodVersion:
     @classmethod
     async def read(cls, bus: Bus, subjects: Subjects, version: int) -> "GoodVersion":
         """Raises `CheckpointCorrupt` when its record or its files are gone."""
-        lineage = await patiently(partial(catch_up, Lineage(), bus, subjects))
+        lineage = await patiently(partial(confirmed, Lineage(), bus, subjects))
         checkpoint = lineage.known.get(PolicyVersion(version))
         if checkpoint is None:
             raise CheckpointCorrupt(f"version {version}, the last good one, is no longer announced: begin a new run")
