@@ -35,6 +35,9 @@ _PORTS = {
         "side_by_side",
         "weight_chunks",
         "stored",
+        "creation",
+        "skipping",
+        "lineage",
     )
 }
 """What the domain packages may know of the bus: never an adapter, a server or an encoding."""

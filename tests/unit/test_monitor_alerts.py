@@ -74,7 +74,7 @@ def beat(
 
 
 def version(of: MonitorState, number: int, *, at: float, **metrics: float) -> None:
-    stored(of, checkpoint(number, **metrics), at=at)
+    stored(of, checkpoint(number, **metrics), at=at, seq=number)
 
 
 def queue(
@@ -329,6 +329,18 @@ def test_judgements_without_a_verdict(errors: int, told: bool) -> None:
     judged(of, 50 - errors)
     judged(of, errors, Verdict.ERROR)
     assert bool(found(of, "judge_errors")) == told
+
+
+def test_records_that_a_worker_left_out() -> None:
+    of = state()
+    beat(of, Role.TRAINER)
+    assert not found(of, "records_skipped")
+    beating = Heartbeat(
+        role=Role.TRAINER, worker=WorkerId("trainer-1"), state="working", at=NOW, skipped="record 7, r.checkpoint.9: why"
+    )
+    stored(of, beating)
+    (condition,) = found(of, "records_skipped")
+    assert "record 7, r.checkpoint.9: why" in condition.sentence
 
 
 def test_dead_letters_until_they_are_sent_again() -> None:
