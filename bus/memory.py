@@ -7,7 +7,7 @@ import anyio
 import anyio.lowlevel
 import structlog
 
-from bus.codec import decode, encode, record_of
+from bus.codec import decode_under, encode, record_of
 from bus.handoff import Handoff
 from bus.memory_stream import Consumer, MemoryInbox, MemoryTail, Stream, republished
 from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, StoredBytes, StoreStanding, StreamStanding, WorkQueue
@@ -61,7 +61,7 @@ class MemoryBus:
     def _publish(self, subject: str, data: bytes, stored: StoredBytes | None) -> None:
         feeds = [feed for feed, subject_filter in self._listeners.items() if matches(subject_filter, subject)]
         try:
-            message = decode(data)
+            message = decode_under(subject, data)
         except MessageCorrupt as error:
             _log.error("message_skipped", subject=subject, reason=str(error))
             return

@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import structlog
 
-from bus.codec import decode, record_of
+from bus.codec import decode_under, record_of
 from bus.ports import Delivery, Expect, Record, StoredBytes, WorkQueue
 from bus.subjects import matches
 from bus.topology import StreamSpec
@@ -92,7 +92,7 @@ class MemoryDelivery:
 
     @property
     def message(self) -> AnyMessage:
-        return decode(self.data)
+        return decode_under(self.subject, self.data)
 
     @property
     def stream(self) -> str:

@@ -1,5 +1,6 @@
 """Presence: a worker says every two seconds what it is doing; a worker that stops saying so ages out by itself."""
 
+import math
 import resource
 import time
 from collections import Counter
@@ -41,11 +42,16 @@ class Status:
     drain: Drain = field(default_factory=Drain)
     """Where the worker is told to leave, and reads it."""
 
+    @property
+    def _told(self) -> dict[str, float]:
+        """Without what is no number, as a loss that diverged: a worker is told of all the same."""
+        return {name: value for name, value in self.metrics.items() if math.isfinite(value)}
+
     def heartbeat(self, now: float) -> Heartbeat:
         full = sorted(stream for stream, num_writers in self.awaited.items() if num_writers)
         note = f"waits for room in {', '.join(full)}" if full else self.note
         state = "draining" if self.drain.requested else self.state
-        return Heartbeat(role=self.role, worker=self.worker, state=state, at=now, metrics=dict(self.metrics), note=note)
+        return Heartbeat(role=self.role, worker=self.worker, state=state, at=now, metrics=self._told, note=note)
 
 
 @asynccontextmanager

@@ -162,7 +162,7 @@ class Subjects:
 
         Example: `a_b.example.org` is `a=5Fb_example_org`, so that no two sites share a subject.
         """
-        return f"{self.run}.blocked.{re.sub(r'[^A-Za-z0-9-]', _in_token, site)}"
+        return f"{self.run}.blocked.{site_token(site)}"
 
     def checkpoint(self, version: PolicyVersion) -> str:
         return f"{self.run}.checkpoint.{version}"
@@ -202,6 +202,10 @@ class Subjects:
     def everything(self, *tokens: str) -> str:
         """Filter over all subjects that begin with these tokens."""
         return ".".join((self.run, *tokens, ">"))
+
+
+def site_token(site: str) -> str:
+    return re.sub(r"[^A-Za-z0-9-]", _in_token, site)
 
 
 def _in_token(character: re.Match[str]) -> str:

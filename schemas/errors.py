@@ -105,9 +105,15 @@ class PositionTaken(BusError):
 
 
 class MessageCorrupt(BusError):
-    """Bytes that are not a message, or one of a newer major version."""
+    """Bytes that are not a message, one of a newer major version, or one whose content cannot be."""
 
     disposition = Disposition.REJECT
+
+    def __init__(self, reason: str, *, subject: str = "", seq: int = 0) -> None:
+        super().__init__(reason)
+        self.subject = subject
+        """Under which it is stored; empty: nowhere."""
+        self.seq = seq
 
 
 class BrowserError(MillraceError):

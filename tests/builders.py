@@ -75,7 +75,7 @@ def trajectory(
     *,
     outcome: Outcome = Outcome.DONE,
     reward: float | None = 1.0,
-    num_observations: int = 0,
+    num_observations: int | None = None,
     num_steps: int = 0,
     attempt: int = 1,
 ) -> Trajectory:
@@ -84,7 +84,7 @@ def trajectory(
         attempt=attempt,
         outcome=outcome,
         environment_reward=reward,
-        num_observations=num_observations,
+        num_observations=num_steps if num_observations is None else num_observations,
         num_steps=num_steps,
         worker=WORKER,
         versions=(PolicyVersion(0),) * num_steps,

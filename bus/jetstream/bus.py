@@ -8,7 +8,7 @@ import structlog
 from nats.aio.msg import Msg
 
 from bus.address import ServerAddress
-from bus.codec import decode, encode, record_of
+from bus.codec import decode_under, encode, record_of
 from bus.handoff import Handoff
 from bus.jetstream.administration import Administration, Applied
 from bus.jetstream.api import RETRYABLE, ApiError, StreamInfo, ask
@@ -175,7 +175,7 @@ class JetStreamBus:
 def _hear(heard: Handoff[Record], message: Msg) -> None:
     headers = message.headers or {}
     try:
-        content = decode(message.data)
+        content = decode_under(message.subject, message.data)
     except MessageCorrupt as error:
         _log.error("message_skipped", subject=message.subject, reason=str(error))
         return

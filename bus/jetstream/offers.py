@@ -8,7 +8,7 @@ import anyio
 import structlog
 from nats.aio.msg import Msg
 
-from bus.codec import decode
+from bus.codec import decode_under
 from bus.companions import companions
 from bus.handoff import Handoff
 from bus.jetstream.calls import NoAnswer, NoResponder
@@ -58,7 +58,7 @@ async def offers(link: Link, subject_filter: str, accept: Callable[[AnyMessage],
 
 def _accepted(message: Msg, accept: Callable[[AnyMessage], bool]) -> bool:
     try:
-        return accept(decode(message.data))
+        return accept(decode_under(message.subject, message.data))
     except MessageCorrupt as error:
         _log.error("message_skipped", subject=message.subject, reason=str(error))
         return False

@@ -11,7 +11,7 @@ import anyio
 import structlog
 from nats.aio.msg import Msg
 
-from bus.codec import decode
+from bus.codec import decode_under
 from bus.companions import companions
 from bus.handoff import Handoff
 from bus.jetstream.api import NS
@@ -63,7 +63,7 @@ class JetStreamDelivery:
 
     @property
     def message(self) -> AnyMessage:
-        return decode(self._message.data)
+        return decode_under(self.subject, self._message.data)
 
     @property
     def data(self) -> bytes:

@@ -2,6 +2,7 @@
 
 from schemas.ids import WorkerId
 from schemas.messages.structs import Message
+from schemas.ranges import Count, Moment, Worker
 
 
 class DeadLetter(Message, frozen=True, tag="dead/1"):
@@ -9,22 +10,22 @@ class DeadLetter(Message, frozen=True, tag="dead/1"):
 
     stream: str
     consumer: str
-    seq: int
+    seq: Count
     subject: str
     reason: str
     data: bytes = b""
-    worker: WorkerId = WorkerId("")
+    worker: Worker = WorkerId("")
 
 
 class LetterResent(Message, frozen=True, tag="resent/1"):
     """A dead letter was put back where it came from."""
 
-    letter_seq: int
+    letter_seq: Count
     """Sequence of the letter on ADVISORIES."""
     stream: str
-    seq: int
+    seq: Count
     """Sequence of the copy."""
-    at: float
+    at: Moment
     """Unix seconds."""
 
 
@@ -34,9 +35,9 @@ class Position(Message, frozen=True, tag="position/1"):
     name: str
     holder: str
     """A random token of the reading process."""
-    sequences: dict[str, int]
+    sequences: dict[str, Count]
     """By stream: everything up to this sequence is handled."""
-    since_s: float | None = None
+    since_s: Moment | None = None
     """Unix seconds at which the streams without a sequence begin."""
-    at: float = 0.0
+    at: Moment = 0.0
     """Unix seconds."""

@@ -2,17 +2,18 @@
 
 import enum
 
-from schemas.ids import EpisodeId, PolicyVersion, WorkerId
+from schemas.ids import EpisodeId, WorkerId
 from schemas.messages.structs import Message, RecordRef, Struct
 from schemas.messages.task import Task
+from schemas.ranges import Amount, Attempt, Episode, Moment, Real, StepCount, Version, Worker
 
 
 class EpisodeStart(Message, frozen=True, tag="start/1"):
     """A browser worker took the episode; appending this fences whoever held it before."""
 
-    episode: EpisodeId
-    attempt: int
-    worker: WorkerId
+    episode: Episode
+    attempt: Attempt
+    worker: Worker
 
 
 class Outcome(enum.Enum):
@@ -46,36 +47,45 @@ class FinalState(Struct, frozen=True):
 class Timings(Struct, frozen=True):
     """Seconds an episode spent in each phase."""
 
-    reset_s: float = 0.0
-    observe_s: float = 0.0
-    policy_s: float = 0.0
-    act_s: float = 0.0
-    total_s: float = 0.0
+    reset_s: Amount = 0.0
+    observe_s: Amount = 0.0
+    policy_s: Amount = 0.0
+    act_s: Amount = 0.0
+    total_s: Amount = 0.0
 
 
 class Trajectory(Message, frozen=True, tag="trajectory/1"):
     """How an episode ended. Stored twice, equal byte for byte: as the chain's `done` record and on TRAJECTORIES."""
 
     task: Task
-    attempt: int
+    attempt: Attempt
     outcome: Outcome
-    num_observations: int = 0
-    num_steps: int = 0
+    num_observations: StepCount = 0
+    num_steps: StepCount = 0
     """Steps that were answered; there may be one more observation."""
     answer: str = ""
-    environment_reward: float | None = None
+    environment_reward: Real | None = None
     error: str = ""
     navigation_error: str = ""
     """Why the first page could not be opened."""
     final_state: FinalState | None = None
     """Of tasks with checks, unless there was no page any more."""
-    worker: WorkerId = WorkerId("")
-    num_unparsed: int = 0
-    versions: tuple[PolicyVersion, ...] = ()
+    worker: Worker = WorkerId("")
+    num_unparsed: StepCount = 0
+    versions: tuple[Version, ...] = ()
     """Oldest policy version of each step."""
     timings: Timings = Timings()
-    ended_at: float = 0.0
+    ended_at: Moment = 0.0
     """Unix seconds."""
+
+    def contradiction(self) -> str:
+        if not self.num_steps <= self.num_observations <= self.num_steps + 1:
+            return f"num_steps {self.num_steps} with num_observations {self.num_observations}"
+        if self.num_steps > self.task.max_steps:
+            return f"num_steps {self.num_steps} where the task allows {self.task.max_steps}"
+        if self.num_unparsed > self.num_steps or len(self.versions) > self.num_steps:
+            return f"num_steps {self.num_steps} with num_unparsed {self.num_unparsed} and {len(self.versions)} versions"
+        return ""
 
     @property
     def episode(self) -> EpisodeId:
@@ -94,5 +104,5 @@ class Trajectory(Message, frozen=True, tag="trajectory/1"):
 class EpisodeCancel(Message, frozen=True, tag="cancel/1"):
     """Ask whoever runs these episodes to end them as cancelled."""
 
-    episodes: tuple[EpisodeId, ...]
+    episodes: tuple[Episode, ...]
     reason: str

@@ -2,10 +2,11 @@
 
 import enum
 
-from schemas.ids import EpisodeId, GroupId, WorkerId
+from schemas.ids import EpisodeId, WorkerId
 from schemas.messages.episode import Trajectory
 from schemas.messages.structs import Message, Struct
 from schemas.messages.task import Split
+from schemas.ranges import Amount, Count, Episode, Group, Moment, Real, Step, Token, Worker
 
 
 class Verdict(enum.Enum):
@@ -25,7 +26,7 @@ class StageVerdict(Struct, frozen=True):
     reasoning: str = ""
     votes: tuple[bool, ...] = ()
     """Where a question was asked several times."""
-    evidence: tuple[int, ...] = ()
+    evidence: tuple[Step, ...] = ()
     """Steps whose pictures a model was shown."""
 
     @property
@@ -38,9 +39,9 @@ class RewardPart(Struct, frozen=True):
     """One named part of a reward."""
 
     name: str
-    value: float
+    value: Real
     """Of the whole episode, `steps` included."""
-    steps: tuple[float, ...] = ()
+    steps: tuple[Real, ...] = ()
     """What each step earned of it; what is missing was earned by the episode's end."""
 
 
@@ -49,36 +50,36 @@ class StageUsage(Struct, frozen=True):
 
     stage: str
     model: str
-    num_calls: int = 0
+    num_calls: Count = 0
     """Answers that were had, also those without a verdict."""
-    num_failures: int = 0
+    num_failures: Count = 0
     """Requests without an answer."""
-    prompt_tokens: int = 0
+    prompt_tokens: Count = 0
     """The cached ones included."""
-    cached_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float = 0.0
+    cached_tokens: Count = 0
+    completion_tokens: Count = 0
+    cost: Amount = 0.0
     """In the currency of `openai_config.prices`; 0 for a model without a price."""
-    seconds: float = 0.0
+    seconds: Amount = 0.0
 
 
 class Judgement(Message, frozen=True, tag="judgement/1"):
     """What a trajectory was worth. Create-only: at most one per episode and rubric."""
 
-    episode: EpisodeId
-    group: GroupId
+    episode: Episode
+    group: Group
     split: Split
-    rubric: str
+    rubric: Token
     """Judge name and version: part of the identity."""
     verdict: Verdict
-    reward: float | None
+    reward: Real | None
     """None when nothing may be trained on it (`verdict` excluded or error)."""
     trajectory: Trajectory
     stages: tuple[StageVerdict, ...] = ()
-    step_rewards: tuple[float, ...] = ()
+    step_rewards: tuple[Real, ...] = ()
     """What each step earned of the reward; empty when all of it was earned by the episode's end."""
-    judge: WorkerId = WorkerId("")
-    judged_s: float = 0.0
+    judge: Worker = WorkerId("")
+    judged_s: Amount = 0.0
     error: str = ""
     parts: tuple[RewardPart, ...] = ()
     """Sum up to the reward, their steps to `step_rewards`."""
@@ -87,32 +88,42 @@ class Judgement(Message, frozen=True, tag="judgement/1"):
     blocked: bool = False
     """The site blocked the agent: excluded, and left out of training for a while."""
 
+    def contradiction(self) -> str:
+        task = self.trajectory.task
+        if (self.episode, self.group, self.split) != (task.episode, task.group, task.split):
+            return f"a judgement of {self.episode} holds the trajectory of {task.episode}"
+        if (self.reward is not None) != (self.verdict in (Verdict.SUCCESS, Verdict.FAILURE)):
+            return f"verdict {self.verdict.value} with reward {self.reward}"
+        if len(self.step_rewards) > self.trajectory.num_observations:
+            return f"{len(self.step_rewards)} step_rewards of {self.trajectory.num_steps} steps"
+        return self.trajectory.contradiction()
+
 
 class JudgeCall(Message, frozen=True, tag="call/1"):
     """One answer of a judge's model. A judge that takes a trajectory over asks nothing again that stands here."""
 
-    episode: EpisodeId
-    rubric: str
+    episode: Episode
+    rubric: Token
     stage: str
-    question: str
+    question: Token
     """Digest of everything that was asked, the model and the pictures included."""
-    answer: int
+    answer: Count
     """0, and more for answers after one without a verdict."""
     model: str
     text: str
     accepted: bool
     """Whether it holds a verdict."""
     finish_reason: str = ""
-    pictures: tuple[int, ...] = ()
+    pictures: tuple[Step, ...] = ()
     """Steps whose pictures were shown, in order."""
-    num_failures: int = 0
+    num_failures: Count = 0
     """Requests without an answer before this one."""
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float = 0.0
-    seconds: float = 0.0
-    judge: WorkerId = WorkerId("")
+    prompt_tokens: Count = 0
+    cached_tokens: Count = 0
+    completion_tokens: Count = 0
+    cost: Amount = 0.0
+    seconds: Amount = 0.0
+    judge: Worker = WorkerId("")
 
 
 class SiteBlock(Message, frozen=True, tag="block/1"):
@@ -120,10 +131,10 @@ class SiteBlock(Message, frozen=True, tag="block/1"):
 
     site: str
     """Host without `www.`, or a suite's name."""
-    until: float
+    until: Amount
     """Unix seconds; in the past: not any more."""
     reason: str = ""
     episode: EpisodeId = EpisodeId("")
     """That found it blocked."""
-    at: float = 0.0
+    at: Moment = 0.0
     """Unix seconds."""

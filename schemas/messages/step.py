@@ -3,17 +3,30 @@
 import enum
 from typing import Literal
 
-from schemas.ids import EpisodeId, PolicyVersion, WorkerId
+from schemas.ids import WorkerId
 from schemas.messages.structs import Message, RecordRef, Struct
+from schemas.ranges import (
+    Amount,
+    Attempt,
+    Coordinate,
+    Count,
+    Episode,
+    Logprob,
+    Pixels,
+    Step,
+    TokenId,
+    Version,
+    Worker,
+)
 
 
 class Element(Struct, frozen=True):
     """One interactive element of a set-of-marks observation; the box is in viewport pixels."""
 
-    id: int
+    id: Count
     tag: str
     text: str
-    box: tuple[int, int, int, int]
+    box: tuple[Pixels, Pixels, Pixels, Pixels]
     """x, y, width, height."""
 
 
@@ -22,8 +35,8 @@ class Picture(Struct, frozen=True):
 
     data: bytes
     media_type: str
-    width: int
-    height: int
+    width: Count
+    height: Count
 
 
 class BrowserTab(Struct, frozen=True):
@@ -47,9 +60,9 @@ class ActionEffect(enum.Enum):
 class Observation(Message, frozen=True, tag="obs/1"):
     """What the policy sees at one step."""
 
-    episode: EpisodeId
-    attempt: int
-    step: int
+    episode: Episode
+    attempt: Attempt
+    step: Step
     """From 0."""
     picture: Picture
     url: str
@@ -70,7 +83,7 @@ class Observation(Message, frozen=True, tag="obs/1"):
     """What it changed, as far as the browser can tell: a phrase each."""
     page_text: str = ""
     """Only behind a `read_page`."""
-    oracle: tuple[int, int, int, int] | None = None
+    oracle: tuple[Pixels, Pixels, Pixels, Pixels] | None = None
     """Only in demonstrations: the box (x, y, width, height, viewport pixels) that the page's own scripted oracle clicks
     into. Never shown to a policy."""
     oracle_action: "Action | None" = None
@@ -101,13 +114,13 @@ class Action(Struct, frozen=True):
     """One parsed action. Which fields count depends on `kind`."""
 
     kind: ActionKind
-    point: tuple[float, float] | None = None
+    point: tuple[Coordinate, Coordinate] | None = None
     """On the 0-1000 grid of the picture: x to the right, y down."""
-    element: int | None = None
+    element: Count | None = None
     """Set-of-marks number instead of a point."""
-    end_point: tuple[float, float] | None = None
+    end_point: tuple[Coordinate, Coordinate] | None = None
     """Where a drag ends."""
-    end_element: int | None = None
+    end_element: Count | None = None
     text: str = ""
     """Text to type, URL to navigate to or to open in a new tab, option to select (its label or value), or the answer."""
     enter: bool = True
@@ -116,37 +129,37 @@ class Action(Struct, frozen=True):
     """Of a press: chords one after the other, each of keys joined by `+`, as in `Control+a`."""
     direction: str = "down"
     """Of a scroll: up, down, left or right."""
-    tab: int | None = None
+    tab: Count | None = None
     """Of switch_tab and close_tab: position among the observation's tabs, from 1; None: the active one."""
-    num_lines: int = 100
+    num_lines: Count = 100
     """Of a read_page: lines of text from the top of the page."""
-    seconds: float = 2.0
+    seconds: Amount = 2.0
     """Of a wait."""
 
 
 class VersionSpan(Struct, frozen=True):
     """Completion tokens `[start, end)` were sampled by one policy version."""
 
-    start: int
-    end: int
-    version: PolicyVersion
+    start: Count
+    end: Count
+    version: Version
 
 
 class TokenUsage(Struct, frozen=True):
     """Tokens that an answer took, counted by whoever sampled it."""
 
-    prompt: int
+    prompt: Count
     """The cached ones included."""
-    completion: int
-    cached: int = 0
+    completion: Count
+    cached: Count = 0
 
 
 class StepRequest(Message, frozen=True, tag="act/1"):
     """The policy's answer to one observation: what to do, and everything needed to train on it."""
 
-    episode: EpisodeId
-    attempt: int
-    step: int
+    episode: Episode
+    attempt: Attempt
+    step: Step
     action: Action
     parsed: bool
     """False: the output could not be parsed and `action` is the fallback, a wait of 2 s."""
@@ -154,21 +167,31 @@ class StepRequest(Message, frozen=True, tag="act/1"):
     """Raw text of the completion."""
     thought: str = ""
     """The one-line description of the action that older rounds are summarised by."""
-    prompt_tokens: tuple[int, ...] = ()
+    prompt_tokens: tuple[TokenId, ...] = ()
     """With picture placeholders expanded, exactly as the engine saw them."""
-    completion_tokens: tuple[int, ...] = ()
-    logprobs: tuple[float, ...] = ()
+    completion_tokens: tuple[TokenId, ...] = ()
+    logprobs: tuple[Logprob, ...] = ()
     """Of the completion tokens, after temperature and truncation (the sampler's own distribution)."""
     versions: tuple[VersionSpan, ...] = ()
-    pictures: tuple[int, ...] = ()
+    pictures: tuple[Step, ...] = ()
     """Steps of this attempt whose observations' pictures stand in the prompt, in order."""
-    worker: WorkerId = WorkerId("")
-    temperature: float = 1.0
+    worker: Worker = WorkerId("")
+    temperature: Amount = 1.0
     finish_reason: str = "stop"
-    queued_s: float = 0.0
-    generated_s: float = 0.0
+    queued_s: Amount = 0.0
+    generated_s: Amount = 0.0
     usage: TokenUsage | None = None
     """As an endpoint that hides its tokens counted them."""
+
+    def contradiction(self) -> str:
+        length = len(self.completion_tokens)
+        if length and self.logprobs and len(self.logprobs) != length:
+            return f"{length} completion_tokens with {len(self.logprobs)} logprobs"
+        if self.versions and not _covers(self.versions, length):
+            return f"the spans of versions do not cover the {length} completion_tokens one behind the other"
+        if max(self.pictures, default=0) > self.step:
+            return f"step {self.step} shows the picture of step {max(self.pictures)}"
+        return ""
 
     @property
     def num_prompt(self) -> int:
@@ -185,13 +208,22 @@ class StepRequest(Message, frozen=True, tag="act/1"):
         return tuple(RecordRef(self.episode, self.attempt, "obs", step) for step in self.pictures)
 
 
+def _covers(spans: tuple[VersionSpan, ...], length: int) -> bool:
+    end = 0
+    for span in spans:
+        if span.start != end or span.end <= span.start:
+            return False
+        end = span.end
+    return end == length
+
+
 class StepWake(Message, frozen=True, tag="wake/1"):
     """Wakes a policy worker up; names the observation only, and losing it loses nothing."""
 
-    episode: EpisodeId
-    attempt: int
-    step: int
-    observation_seq: int
+    episode: Episode
+    attempt: Attempt
+    step: Step
+    observation_seq: Count
     """The observation's sequence in the stream of its shard: the answer is appended behind exactly this."""
 
 
@@ -199,12 +231,12 @@ class StepPhase(Message, frozen=True, tag="phase/1"):
     """An episode's step is at this phase, told by its browser worker to whoever watches: stored nowhere, and losing it loses
     nothing."""
 
-    episode: EpisodeId
-    attempt: int
-    step: int
+    episode: Episode
+    attempt: Attempt
+    step: Step
     phase: Literal["deciding", "acting"]
     """deciding: its observation waits for the policy; acting: the accepted answer is carried out."""
-    worker: WorkerId
+    worker: Worker
     """The browser worker."""
-    policy: WorkerId = WorkerId("")
+    policy: Worker = WorkerId("")
     """Who answered."""

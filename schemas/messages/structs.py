@@ -14,6 +14,10 @@ class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base of all messages; subclasses carry a versioned tag."""
 
+    def contradiction(self) -> str:
+        """What in a message does not agree with the rest of it, for people; empty: it all agrees."""
+        return ""
+
 
 class RecordRef(Struct, frozen=True, array_like=True):
     """Names one observation or answer of an episode's chain, wherever the chain is kept: in a run's streams or an archive.

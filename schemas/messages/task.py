@@ -1,9 +1,13 @@
 """What is to be done: a task as the feeder admits it, with the checks that a suite knows."""
 
 import enum
+from typing import Annotated
 
-from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId
+import msgspec
+
+from schemas.ids import RunName, TaskId
 from schemas.messages.structs import Message, Struct
+from schemas.ranges import MAX_STEPS, Amount, Count, Episode, Group, Version, Whole
 
 
 class Split(enum.Enum):
@@ -15,7 +19,7 @@ class Fact(Struct, frozen=True):
     """One fact of a rubric, with the context of its group."""
 
     description: str
-    difficulty: int = 1
+    difficulty: Whole = 1
     group: str = ""
 
 
@@ -56,23 +60,23 @@ class Task(Message, frozen=True, tag="task/1"):
     """One admitted episode, as the feeder wrote it: the first record of the episode's chain."""
 
     run: RunName
-    episode: EpisodeId
-    group: GroupId
+    episode: Episode
+    group: Group
     task: TaskId
     split: Split
-    index: int
+    index: Count
     """Position in the feeder's schedule of this split, from 0; the feeder resumes behind the highest."""
-    policy_version: PolicyVersion
+    policy_version: Version
     """Version that was newest when the episode was admitted."""
     instruction: str
     website: str
     """Where the episode starts: a URL, or `suite:page?query` for a page that the browser worker serves itself."""
-    max_steps: int
-    timeout_s: float = 18_000.0
+    max_steps: Annotated[int, msgspec.Meta(ge=1, le=MAX_STEPS)]
+    timeout_s: Amount = 18_000.0
     """Seconds from the first page on; WebGym's task_timeout_minutes."""
     domain: str = ""
     subdomain: str = ""
-    difficulty: int = 1
+    difficulty: Whole = 1
     facts: tuple[Fact, ...] = ()
     reference_answer: str | None = None
     checks: tuple[Check, ...] = ()
@@ -81,6 +85,6 @@ class Task(Message, frozen=True, tag="task/1"):
     """Decode with temperature 0: a baseline that is not trained on."""
     demonstrate: bool = False
     """To be answered by the scripted oracle of the page, not by a policy: warm-start demonstrations."""
-    results_seq: int = 0
+    results_seq: Count = 0
     """Adaptive sampling: sequence on JUDGED up to which results counted when the task's round was drawn. Equal in all tasks of
     a round."""

@@ -2,35 +2,42 @@
 
 import msgspec
 
-from schemas.ids import PolicyVersion, RunName
+from schemas.ids import RunName
 from schemas.messages.structs import Message, Struct
+from schemas.ranges import Count, Sha256, Version
 
 
 class FileHash(Struct, frozen=True):
     path: str
     """Relative to the checkpoint's folder."""
-    sha256: str
-    num_bytes: int
+    sha256: Sha256
+    num_bytes: Count
 
 
 class Checkpoint(Message, frozen=True, tag="checkpoint/1"):
     """A set of weights that policies may load."""
 
     run: RunName
-    version: PolicyVersion
+    version: Version
     uri: str
     """A `file://` folder that transformers and vLLM load."""
     files: tuple[FileHash, ...]
-    parent: PolicyVersion | None
-    trainer_step: int
+    parent: Version | None
+    trainer_step: Count
     """Optimizer steps so far."""
-    judged_seq: int
+    judged_seq: Count
     """Sequence on JUDGED up to which everything was consumed for this version."""
-    num_trajectories: int = 0
+    num_trajectories: Count = 0
     """Training trajectories consumed so far; the feeder admits by it."""
     metrics: dict[str, float] = msgspec.field(default_factory=dict)
-    base: PolicyVersion | None = None
+    base: Version | None = None
     """The version whose weights `files` are adapters of; None: `files` are complete."""
+
+    def contradiction(self) -> str:
+        for name, other in (("parent", self.parent), ("base", self.base)):
+            if other is not None and other >= self.version:
+                return f"{name} {other} of version {self.version}"
+        return ""
 
     @property
     def policy_files(self) -> tuple[FileHash, ...]:
@@ -41,9 +48,9 @@ class Checkpoint(Message, frozen=True, tag="checkpoint/1"):
 class WeightChunk(Message, frozen=True, tag="weights/1"):
     """One stretch of a checkpoint's file. It is the same wherever a file with this hash occurs."""
 
-    file_sha256: str
-    begin: int
+    file_sha256: Sha256
+    begin: Count
     """Bytes before it in the file."""
     data: bytes
-    sha256: str
+    sha256: Sha256
     """Of `data`."""

@@ -4,8 +4,8 @@ import enum
 
 import msgspec
 
-from schemas.ids import WorkerId
 from schemas.messages.structs import Message
+from schemas.ranges import Moment, Real, Worker
 
 
 class Role(enum.Enum):
@@ -23,10 +23,10 @@ class Heartbeat(Message, frozen=True, tag="heartbeat/1"):
     """A worker is alive. Ages out by itself."""
 
     role: Role
-    worker: WorkerId
+    worker: Worker
     state: str
     """One word for a person: starting, waiting, working, loading, training, draining."""
-    at: float
+    at: Moment
     """Unix seconds."""
-    metrics: dict[str, float] = msgspec.field(default_factory=dict)
+    metrics: dict[str, Real] = msgspec.field(default_factory=dict)
     note: str = ""
