@@ -20,7 +20,7 @@ from bus.chain import EpisodeChain
 from bus.companions import companions
 from bus.ports import Bus, Record
 from bus.subjects import Subjects
-from schemas.errors import BrowserError, ChainConflict, MessageTooLarge
+from schemas.errors import BrowserError, ChainConflict, MessageCorrupt, MessageTooLarge
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Action, CheckKind, FinalState, Observation, Outcome, StepRequest, Task, Timings, Trajectory
 
@@ -124,6 +124,9 @@ class Play:
             return Finish(Outcome.FAILED, error=str(error))
         except MessageTooLarge as error:
             return Finish(Outcome.FAILED, error=str(error))
+        except MessageCorrupt as error:
+            self._chain.pass_over(error)
+            return Finish(Outcome.FAILED, error=f"what stands where the answer belongs cannot be read: {error}")
         except _TimeIsUp:
             return self._episode.timed_out()
 
@@ -167,7 +170,11 @@ class Play:
         Raises:
             ChainConflict: it was something else that was appended.
         """
-        newest = await chains.last_behind(self._bus, self._subjects, self._task.episode, self._chain.last_seq)
+        try:
+            newest = await chains.last_behind(self._bus, self._subjects, self._task.episode, self._chain.last_seq)
+        except MessageCorrupt as error:
+            self._chain.pass_over(error)
+            return
         message = newest.message
         if not isinstance(message, StepRequest) or message.attempt != self._chain.attempt:
             raise ChainConflict(f"{self._task.episode} went on without this worker")

@@ -2,13 +2,8 @@
 
 from collections.abc import AsyncIterator
 
-import structlog
-
-from bus.codec import record_of
 from bus.ports import Bus, Record
-from schemas.errors import MessageCorrupt
-
-_log = structlog.get_logger()
+from bus.skipping import readable
 
 
 async def backlog(bus: Bus, stream: str, subject_filter: str, *, after_seq: int = 0) -> AsyncIterator[Record]:
@@ -19,10 +14,6 @@ async def backlog(bus: Bus, stream: str, subject_filter: str, *, after_seq: int 
     """
     while page := await bus.read_bytes(stream, subject_filter, after_seq=after_seq):
         for stored in page:
-            try:
-                record = record_of(stored)
-            except MessageCorrupt as error:
-                _log.error("record_skipped", stream=stored.stream, seq=stored.seq, reason=str(error))
-            else:
+            if (record := readable(stored)) is not None:
                 yield record
         after_seq = page[-1].seq

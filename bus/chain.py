@@ -9,16 +9,21 @@ sequences serve the compare-and-set only.
 
 Reads may be answered by a replica that lags: what they show may be old, and what they do not show may be there all the same.
 Only a refused append says that there is more.
+
+A record that no reader takes has a place in the chain and no meaning: what comes next is appended behind it.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import anyio
 
+from bus.creation import create
 from bus.ports import Bus, Expect, Record
 from bus.room import append_when_room
+from bus.skipping import skip
 from bus.subjects import Subjects
-from schemas.errors import BusUnavailable, ChainConflict
+from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import EpisodeStart, Observation, Outcome, RecordRef, StepRequest, Task, Trajectory
 
@@ -27,6 +32,8 @@ _LOOKS_S = (0.0, 0.02, 0.1, 0.4, 1.0)
 _NUM_LOOKS_AT_NAMED = 3
 """A record that is named may have aged out as well, with thousands of others: less is spent on each."""
 _CANCEL_AGAIN_S = 0.1
+_ATTEMPT_TOKENS = 7
+"""Of `<run>.ep.<shard>.<episode>.<attempt>.<kind>.<step>`."""
 
 
 async def admit(bus: Bus, subjects: Subjects, task: Task) -> int | None:
@@ -97,7 +104,12 @@ async def _named(bus: Bus, stream: str, subject: str) -> Record | None:
 async def _behind(bus: Bus, stream: str, subject_filter: str, seq: int, looks_s: Sequence[float]) -> Record | None:
     for pause_s in looks_s:
         await anyio.sleep(pause_s)
-        record = await bus.last(stream, subject_filter)
+        try:
+            record = await bus.last(stream, subject_filter)
+        except MessageCorrupt as error:
+            if error.seq > seq:
+                raise
+            continue
         if record is not None and record.seq > seq:
             return record
     return None
@@ -134,21 +146,20 @@ class EpisodeChain:
         Raises:
             ChainConflict: another worker took it at the same moment.
         """
-        record = await last(bus, subjects, task.episode)
-        while True:
-            if record is not None and isinstance(record.message, Trajectory):
-                return record.message
-            attempt, seq = 1 + _attempt_of(record), record.seq if record else 0
-            chain = cls(bus, subjects, task, attempt, seq)
+        standing = await _standing(bus, subjects, task.episode)
+        while standing.end is None:
+            attempt = 1 + standing.attempt
+            chain = cls(bus, subjects, task, attempt, standing.seq)
             try:
                 await chain._append("start", 0, EpisodeStart(episode=task.episode, attempt=attempt, worker=worker))
             except ChainConflict:
                 # Either somebody has begun this attempt, or the earlier one went on behind what we were shown.
-                record = await last_behind(bus, subjects, task.episode, seq)
-                if _attempt_of(record) >= attempt:
+                standing = await _standing(bus, subjects, task.episode, behind=standing.seq)
+                if standing.end is None and standing.attempt >= attempt:
                     raise
             else:
                 return chain
+        return standing.end
 
     async def observe(self, observation: Observation) -> int:
         """Appends what is seen at the next step, and returns the sequence that its answer has to follow."""
@@ -160,6 +171,17 @@ class EpisodeChain:
         """Notes the sequence of the policy's accepted answer, which the next append follows."""
         self.num_steps += 1
         self.last_seq = seq
+
+    def pass_over(self, unreadable: MessageCorrupt) -> None:
+        """Goes on behind a record that stands where the answer belongs, and that no reader takes.
+
+        Raises:
+            ChainConflict: it stands elsewhere: somebody else has gone on with the episode.
+        """
+        attempt, kind = _place(unreadable.subject)
+        if (attempt, kind) != (self.attempt, "act"):
+            raise ChainConflict(f"{self.task.episode} went on without this worker") from unreadable
+        self.last_seq = unreadable.seq
 
     async def pending_answer(self, step: int) -> Record | None:
         """The answer to the latest observation, read from the log: the fallback when the live one was missed."""
@@ -181,42 +203,69 @@ class EpisodeChain:
         self.last_seq = await append_when_room(self._bus, self._stream, subject, message, expect=expect)
 
 
-def _attempt_of(record: Record | None) -> int:
-    match record.message if record else None:
-        case EpisodeStart() | Observation() | StepRequest() as message:
-            return message.attempt
-        case _:
-            return 0
+@dataclass(frozen=True)
+class _Standing:
+    """How far a chain is."""
+
+    seq: int = 0
+    """Of its newest record, readable or not."""
+    attempt: int = 0
+    """The newest; 0: none has begun."""
+    end: Trajectory | None = None
+
+
+async def _standing(bus: Bus, subjects: Subjects, episode: EpisodeId, *, behind: int | None = None) -> _Standing:
+    """`behind`: a sequence behind which the chain is known to go on. Raises `BusUnavailable` when that cannot be seen yet."""
+    try:
+        record = await (last(bus, subjects, episode) if behind is None else last_behind(bus, subjects, episode, behind))
+    except MessageCorrupt as error:
+        skip(error.subject, error.seq, str(error))
+        return await _standing_before(bus, subjects, episode, error)
+    if record is None:
+        return _Standing()
+    if isinstance(record.message, Trajectory):
+        return _Standing(seq=record.seq, end=record.message)
+    return _Standing(seq=record.seq, attempt=_place(record.subject)[0])
+
+
+async def _standing_before(bus: Bus, subjects: Subjects, episode: EpisodeId, newest: MessageCorrupt) -> _Standing:
+    """Of a chain whose newest record no reader takes."""
+    records = await bus.history(_stream(subjects, episode), subjects.chain(episode))
+    end = next((record.message for record in records if isinstance(record.message, Trajectory)), None)
+    places = [_place(subject) for subject in (newest.subject, *(record.subject for record in records))]
+    return _Standing(seq=newest.seq, attempt=max(attempt for attempt, _ in places), end=end)
+
+
+def _place(subject: str) -> tuple[int, str]:
+    """Attempt and kind of a chain's record; attempt 0 of what belongs to none."""
+    tokens = subject.split(".")
+    return (int(tokens[4]), tokens[5]) if len(tokens) == _ATTEMPT_TOKENS and tokens[4].isdecimal() else (0, tokens[-1])
 
 
 async def publish_trajectory(bus: Bus, subjects: Subjects, trajectory: Trajectory) -> None:
     """Puts a finished episode before judges and consumers; doing it twice stores it once."""
-    subject = subjects.trajectory(trajectory.task.split, trajectory.episode)
-    try:
-        await append_when_room(bus, subjects.trajectories, subject, trajectory, expect=Expect(subject, 0))
-    except ChainConflict:
-        return
+    await create(bus, subjects.trajectories, subjects.trajectory(trajectory.task.split, trajectory.episode), trajectory)
 
 
 async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, reason: str, now: float) -> Trajectory:
     """Ends an episode from outside, keeping the steps it has; fences its owner. Returns how the chain ends."""
     stream = _stream(subjects, task.episode)
     while True:
-        records = await bus.history(stream, subjects.chain(task.episode))
-        newest = records[-1] if records else None
-        if newest is not None and isinstance(newest.message, Trajectory):
-            return newest.message
-        attempt = _attempt_of(newest)
+        standing = await _standing(bus, subjects, task.episode)
+        if standing.end is not None:
+            return standing.end
+        attempt = standing.attempt
+        records = await history(bus, subjects, task.episode, attempt)
         trajectory = Trajectory(
             task=task,
             attempt=attempt,
             outcome=outcome,
-            num_observations=_count(records, Observation, attempt),
-            num_steps=_count(records, StepRequest, attempt),
+            num_observations=_count(records, Observation),
+            num_steps=_count(records, StepRequest),
             error=reason,
             ended_at=now,
         )
-        expect = Expect(subjects.chain(task.episode), newest.seq if newest else 0)
+        expect = Expect(subjects.chain(task.episode), standing.seq)
         try:
             await append_when_room(bus, stream, subjects.chain_done(task.episode), trajectory, expect=expect)
         except ChainConflict:
@@ -225,5 +274,5 @@ async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, rea
         return trajectory
 
 
-def _count(records: Sequence[Record], kind: type[Observation] | type[StepRequest], attempt: int) -> int:
-    return sum(isinstance(record.message, kind) and record.message.attempt == attempt for record in records)
+def _count(records: Sequence[Record], kind: type[Observation] | type[StepRequest]) -> int:
+    return sum(isinstance(record.message, kind) for record in records)

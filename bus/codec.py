@@ -1,7 +1,7 @@
 """Messages to bytes and back: one typed decoder for every message there is.
 
-Invariant: what is written can be read. A record whose form, ranges or parts are wrong, or that stands where another belongs, is
-refused where it is read, by every reader alike; and where it is written, before it is.
+Invariant: what is written can be read. A record whose form, ranges or parts are wrong, or that stands where another belongs,
+is refused where it is read, by every reader alike; and where it is written, before it is.
 """
 
 import msgspec
@@ -26,7 +26,7 @@ def encode(message: AnyMessage) -> bytes:
 
 
 def decode(data: bytes) -> AnyMessage:
-    """Raises `MessageCorrupt` for anything that is not a message this version can read, and for one that contradicts itself."""
+    """Raises `MessageCorrupt` for what is not a message this version can read, and for one that contradicts itself."""
     try:
         message: AnyMessage = _decoder.decode(data)
     except msgspec.ValidationError as error:

@@ -11,6 +11,7 @@ from bus.codec import decode_under, encode, record_of
 from bus.handoff import Handoff
 from bus.memory_stream import Consumer, MemoryInbox, MemoryTail, Stream, republished
 from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, StoredBytes, StoreStanding, StreamStanding, WorkQueue
+from bus.skipping import readable
 from bus.subjects import Subjects, matches
 from bus.topology import shared_queues, streams
 from schemas.bus_config import BusConfig
@@ -92,7 +93,8 @@ class MemoryBus:
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
         await anyio.lowlevel.checkpoint()
         newest = {held.subject: held for held in self._stream(stream).under(subject_filter)}
-        return [record_of(held) for held in sorted(newest.values(), key=lambda held: held.seq)]
+        in_order = sorted(newest.values(), key=lambda held: held.seq)
+        return [record for held in in_order if (record := readable(held)) is not None]
 
     async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:
         await anyio.lowlevel.checkpoint()

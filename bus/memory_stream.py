@@ -8,11 +8,12 @@ import anyio
 import anyio.lowlevel
 import structlog
 
-from bus.codec import decode_under, record_of
+from bus.codec import decode_under
 from bus.ports import Delivery, Expect, Record, StoredBytes, WorkQueue
+from bus.skipping import readable
 from bus.subjects import matches
 from bus.topology import StreamSpec
-from schemas.errors import ChainConflict, MessageCorrupt, StreamFull
+from schemas.errors import ChainConflict, StreamFull
 from schemas.messages import AnyMessage
 
 _log = structlog.get_logger()
@@ -201,10 +202,8 @@ class MemoryTail:
                 await self._stream.wait_changed()
                 continue
             self._after_seq = found.seq
-            try:
-                return record_of(found)
-            except MessageCorrupt as error:
-                _log.error("record_skipped", stream=self._stream.spec.name, seq=self._after_seq, reason=str(error))
+            if (record := readable(found)) is not None:
+                return record
 
     def _is_next(self, held: StoredBytes) -> bool:
         return held.seq > self._after_seq and held.time_s >= self._since_s

@@ -181,11 +181,14 @@ class Bus(Protocol):
     async def get(self, stream: str, seq: int) -> Record | None: ...
 
     async def last(self, stream: str, subject_filter: str) -> Record | None:
-        """The newest record under a filter."""
+        """The newest record under a filter. Raises `MessageCorrupt` when no reader takes it."""
         ...
 
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
-        """The newest record of every subject under a filter, oldest first: a whole chain, or a whole keyed log."""
+        """The newest record of every subject under a filter, oldest first: a whole chain, or a whole keyed log.
+
+        What no reader takes is left out, once by name.
+        """
         ...
 
     async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:

@@ -17,6 +17,7 @@ from bus.companions import companions
 from bus.draining import Drain
 from bus.ports import Bus
 from bus.room import counted
+from bus.skipping import skipped
 from bus.subjects import Subjects
 from schemas.errors import BusError
 from schemas.ids import WorkerId
@@ -45,13 +46,16 @@ class Status:
     @property
     def _told(self) -> dict[str, float]:
         """Without what is no number, as a loss that diverged: a worker is told of all the same."""
-        return {name: value for name, value in self.metrics.items() if math.isfinite(value)}
+        told = {name: value for name, value in self.metrics.items() if math.isfinite(value)}
+        return told | {"records_skipped": float(skipped.count)} if skipped.count else told
 
     def heartbeat(self, now: float) -> Heartbeat:
         full = sorted(stream for stream, num_writers in self.awaited.items() if num_writers)
         note = f"waits for room in {', '.join(full)}" if full else self.note
         state = "draining" if self.drain.requested else self.state
-        return Heartbeat(role=self.role, worker=self.worker, state=state, at=now, metrics=self._told, note=note)
+        return Heartbeat(
+            role=self.role, worker=self.worker, state=state, at=now, metrics=self._told, note=note, skipped=skipped.newest
+        )
 
 
 @asynccontextmanager

@@ -8,13 +8,12 @@ from functools import partial
 
 import anyio
 import structlog
-from msgspec import MsgspecError, msgpack
 
 from bus.blocklist import block, site_of
+from bus.creation import create
 from bus.evidence import Evidence
-from bus.ports import Bus, Delivery, Expect, Inbox
+from bus.ports import Bus, Delivery, Inbox
 from bus.presence import Status
-from bus.room import append_when_room
 from bus.settlement import settle
 from bus.subjects import Subjects
 from bus.topology import trajectory_queue
@@ -24,7 +23,7 @@ from judges.judge import Judge, Ruling, excluded, undecided
 from judges.shaping import shape
 from schemas.bus_config import BusConfig
 from schemas.env_config import EnvConfig
-from schemas.errors import ChainConflict, MessageCorrupt, MessageTooLarge
+from schemas.errors import MessageCorrupt, MessageTooLarge
 from schemas.ids import WorkerId
 from schemas.judge_config import JudgeConfig
 from schemas.messages import Judgement, Outcome, Trajectory, Verdict
@@ -103,7 +102,7 @@ class JudgeWorker:
         trajectory = delivery.message
         if not isinstance(trajectory, Trajectory):
             raise MessageCorrupt(f"a {type(trajectory).__name__} where a Trajectory belongs")
-        if await self._bus.last(self._subjects.judged, self._subject(trajectory)) is not None:
+        if await self._is_judged(trajectory):
             _log.info("judged_before", episode=trajectory.episode)
             return
         started = time.monotonic()
@@ -165,23 +164,17 @@ class JudgeWorker:
             usage=ruling.usage,
             blocked=ruling.blocked,
         )
-        _require_readable(judgement)
-        subject = self._subject(trajectory)
-        try:
-            await append_when_room(self._bus, self._subjects.judged, subject, judgement, expect=Expect(subject, 0))
-        except ChainConflict:
+        if await create(self._bus, self._subjects.judged, self._subject(trajectory), judgement) is None:
             _log.info("judged_before", episode=task.episode)
             return
         self._counts[ruling.verdict.value] += 1
         self._status.metrics.update({verdict: float(count) for verdict, count in self._counts.items()})
 
+    async def _is_judged(self, trajectory: Trajectory) -> bool:
+        try:
+            return await self._bus.last(self._subjects.judged, self._subject(trajectory)) is not None
+        except MessageCorrupt:
+            return False  # what stands there is no judgement: ours is created behind it
+
     def _subject(self, trajectory: Trajectory) -> str:
         return self._subjects.judgement(trajectory.task.split, self._rubric, trajectory.episode)
-
-
-def _require_readable(judgement: Judgement) -> None:
-    """Raises `MessageCorrupt` when a judge put in what does not belong there: people's rulings are checked by nobody else."""
-    try:
-        msgpack.decode(msgpack.encode(judgement), type=Judgement)
-    except (MsgspecError, TypeError, ValueError, OverflowError) as error:
-        raise MessageCorrupt(f"the ruling cannot be written: {error}") from error

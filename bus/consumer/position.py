@@ -13,9 +13,10 @@ import anyio
 import structlog
 
 from bus.consumer.start import Start, TailStart, tail_start
-from bus.ports import Bus, Expect
+from bus.ports import Bus, Expect, Record
+from bus.skipping import skip
 from bus.subjects import Subjects
-from schemas.errors import BusError, BusUnavailable, ChainConflict, PositionTaken
+from schemas.errors import BusError, BusUnavailable, ChainConflict, MessageCorrupt, PositionTaken
 from schemas.ids import subject_token
 from schemas.messages import Position
 
@@ -48,9 +49,8 @@ class DurablePlace:
     async def claim(self, streams: tuple[str, ...], start: Start) -> dict[str, TailStart]:
         """Becomes the reader of this name, and says where to begin on each stream: `start` counts the first time only."""
         while True:
-            record = await self.bus.last(self.subjects.positions, self._subject)
+            record, self._seq = await self._stored()
             known = record.message if record is not None and isinstance(record.message, Position) else None
-            self._seq = record.seq if record is not None else 0
             begin = tail_start(start)
             self._sequences = dict(known.sequences) if known else {}
             self._since_s = known.since_s if known else begin.since_s
@@ -101,13 +101,22 @@ class DurablePlace:
 
     async def _require_own(self, conflict: ChainConflict) -> None:
         """An earlier write of ours, whose answer was lost, may be what stands in the way."""
-        record = await self.bus.last(self.subjects.positions, self._subject)
+        record, _ = await self._stored()
         if record is None or not isinstance(record.message, Position) or record.message.holder != self._holder:
             raise PositionTaken(
                 f"another process has begun to read as {self.name!r} and goes on from the last stored place: "
                 "give each process a durable name of its own"
             ) from conflict
         self._seq = record.seq
+
+    async def _stored(self) -> tuple[Record | None, int]:
+        """The newest place that can be read, and the sequence that the next one follows."""
+        try:
+            record = await self.bus.last(self.subjects.positions, self._subject)
+        except MessageCorrupt as error:
+            skip(error.subject, error.seq, str(error))
+            return None, error.seq
+        return record, record.seq if record is not None else 0
 
     async def close(self) -> None:
         """Writes the last place; what is not written comes again."""

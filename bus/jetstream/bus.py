@@ -25,6 +25,7 @@ from bus.jetstream.streams import Streams
 from bus.jetstream.tail import tail
 from bus.jetstream.work import work
 from bus.ports import Expect, Inbox, Lease, QueueDepth, Record, StoredBytes, StoreStanding, StreamStanding, WorkQueue
+from bus.skipping import readable
 from bus.subjects import Subjects
 from bus.topology import StreamSpec, streams
 from schemas.bus_config import BusConfig
@@ -61,11 +62,14 @@ class JetStreamBus:
         return record_of(stored) if stored else None
 
     async def last(self, stream: str, subject_filter: str) -> Record | None:
-        stored = await self._reader.newest(stream, subject_filter)
+        # Under one subject also writers may look who may read nothing else: the subject is in the request.
+        newest = self._reader.newest if _WILDCARDS.intersection(subject_filter) else self._reader.newest_on
+        stored = await newest(stream, subject_filter)
         return record_of(stored) if stored else None
 
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
-        return [record_of(stored) for stored in await self._reader.newest_of_each(stream, subject_filter)]
+        newest = await self._reader.newest_of_each(stream, subject_filter)
+        return [record for stored in newest if (record := readable(stored)) is not None]
 
     async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:
         return await self._reader.page(stream, subject_filter, after_seq=after_seq)
@@ -170,6 +174,9 @@ class JetStreamBus:
     async def create(self, specs: Iterable[StreamSpec], queues: Iterable[WorkQueue]) -> tuple[Applied, ...]:
         """See `create_topology`."""
         return await Administration(self._link, self._patience).apply(specs, queues)
+
+
+_WILDCARDS = frozenset("*>")
 
 
 def _hear(heard: Handoff[Record], message: Msg) -> None:

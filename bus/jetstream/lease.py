@@ -152,7 +152,11 @@ class Leasing:
 
 
 def _claim(stored: StoredBytes | None) -> Claim | None:
-    return msgspec.json.decode(stored.data, type=Claim) if stored else None
+    """None: there is none, or none that can be read, which nobody holds."""
+    try:
+        return msgspec.json.decode(stored.data, type=Claim) if stored else None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 @asynccontextmanager

@@ -12,11 +12,10 @@ from contextlib import asynccontextmanager
 import anyio
 import structlog
 
-from bus.codec import record_of
 from bus.jetstream.link import Link
 from bus.jetstream.read import Reader
 from bus.ports import Record, StoredBytes
-from schemas.errors import MessageCorrupt
+from bus.skipping import readable
 
 _log = structlog.get_logger()
 _POLL_S = 1.0
@@ -66,10 +65,8 @@ class Tail:
         while True:
             while self._page:
                 stored = self._page.popleft()
-                try:
-                    return record_of(stored)
-                except MessageCorrupt as error:
-                    _log.error("record_skipped", stream=stored.stream, seq=stored.seq, reason=str(error))
+                if (record := readable(stored)) is not None:
+                    return record
             if not await self._turn_page():
                 await self._wait()
 

@@ -10,11 +10,11 @@ import anyio
 import msgspec
 import structlog
 
-from bus.ports import Bus, Expect, Record
-from bus.room import append_when_room
+from bus.creation import create
+from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from judges.endpoint.port import Question
-from schemas.errors import BusUnavailable, ChainConflict
+from schemas.errors import BusUnavailable
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import JudgeCall
 
@@ -69,9 +69,8 @@ class Journal:
             BusError: it could not be stored.
         """
         subject = self._subjects.call(call.rubric, call.episode, call.question, call.answer)
-        try:
-            seq = await append_when_room(self._bus, self._subjects.calls, subject, call, expect=Expect(subject, 0))
-        except ChainConflict:
+        seq = await create(self._bus, self._subjects.calls, subject, call)
+        if seq is None:
             record = await self._standing(subject)
             assert isinstance(record.message, JudgeCall), subject
             _log.info("answered_by_another", episode=call.episode, stage=call.stage, judge=record.message.judge)

@@ -92,8 +92,6 @@ class Judgement(Message, frozen=True, tag="judgement/1"):
         task = self.trajectory.task
         if (self.episode, self.group, self.split) != (task.episode, task.group, task.split):
             return f"a judgement of {self.episode} holds the trajectory of {task.episode}"
-        if (self.reward is not None) != (self.verdict in (Verdict.SUCCESS, Verdict.FAILURE)):
-            return f"verdict {self.verdict.value} with reward {self.reward}"
         if len(self.step_rewards) > self.trajectory.num_observations:
             return f"{len(self.step_rewards)} step_rewards of {self.trajectory.num_steps} steps"
         return self.trajectory.contradiction()

@@ -30,3 +30,5 @@ class Heartbeat(Message, frozen=True, tag="heartbeat/1"):
     """Unix seconds."""
     metrics: dict[str, Real] = msgspec.field(default_factory=dict)
     note: str = ""
+    skipped: str = ""
+    """The record that it left out last, with the reason; `metrics` counts them as `records_skipped`."""

@@ -13,9 +13,11 @@ import anyio
 import anyio.to_thread
 
 from bus import chain
-from bus.ports import Bus
+from bus.ports import Bus, Record
+from bus.skipping import skip
 from bus.subjects import Subjects
 from schemas.algorithm_config import AlgorithmConfig
+from schemas.errors import MessageCorrupt
 from schemas.messages import AnyMessage, Observation, RecordRef, StepRequest
 from schemas.objective_config import ObjectiveConfig
 from trainer.patience import patiently
@@ -145,7 +147,7 @@ class StepStore:
 
         async def fetch(ref: RecordRef) -> None:
             async with self._fetching:
-                record = await patiently(lambda: chain.read(self._bus, self._subjects, ref))
+                record = await self._record(ref)
             if record is not None:
                 found[ref] = record.message
 
@@ -153,6 +155,13 @@ class StepStore:
             for ref in set(refs):
                 group.start_soon(fetch, ref)
         return found
+
+    async def _record(self, ref: RecordRef) -> Record | None:
+        try:
+            return await patiently(lambda: chain.read(self._bus, self._subjects, ref))
+        except MessageCorrupt as error:
+            skip(error.subject, error.seq, str(error))
+            return None
 
     async def _build(
         self, steps: dict[RecordRef, StepRequest], records: dict[RecordRef, AnyMessage]

@@ -6,8 +6,9 @@ from functools import partial
 
 from bus import chain
 from bus.ports import Bus
+from bus.skipping import skip
 from bus.subjects import Subjects
-from schemas.errors import StreamFull
+from schemas.errors import MessageCorrupt, StreamFull
 from schemas.ids import EpisodeId, round_of
 from schemas.messages import Outcome, Task, Trajectory
 from trainer.patience import patiently
@@ -66,11 +67,19 @@ class Admitter:
         return {EpisodeId(subject.split(".")[position]) for subject in subjects}
 
     async def _task(self, episode: EpisodeId) -> Task | None:
-        record = await chain.read_task(self._bus, self._subjects, episode)
+        try:
+            record = await chain.read_task(self._bus, self._subjects, episode)
+        except MessageCorrupt as error:
+            skip(error.subject, error.seq, str(error))
+            return None
         return record.message if record is not None and isinstance(record.message, Task) else None
 
     async def _publish(self, episode: EpisodeId) -> None:
-        record = await chain.read_end(self._bus, self._subjects, episode)
+        try:
+            record = await chain.read_end(self._bus, self._subjects, episode)
+        except MessageCorrupt as error:
+            await self.end(episode, Outcome.FAILED, f"how it ended cannot be read: {error}")
+            return
         if record is not None and isinstance(record.message, Trajectory):
             await chain.publish_trajectory(self._bus, self._subjects, record.message)
 
