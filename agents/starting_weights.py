@@ -6,11 +6,11 @@ import anyio
 import structlog
 
 from agents.weight_sources import WeightSources
+from bus.lineage import Lineage, catch_up
 from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.errors import CheckpointCorrupt, WeightsUnavailable
 from schemas.ids import PolicyVersion
-from schemas.messages import Checkpoint
 
 _LOOK_S = 0.5
 _SAY_S = 30.0
@@ -26,16 +26,14 @@ async def starting_weights(bus: Bus, subjects: Subjects, sources: WeightSources)
     """
     if sources.base is not None:
         return sources.base, PolicyVersion(0)
-    refused = PolicyVersion(-1)
+    lineage, refused = Lineage(), PolicyVersion(-1)
     said_at = -_SAY_S
     while True:
-        record = await bus.last(subjects.checkpoints, subjects.everything("checkpoint"))
-        newest = record.message if record is not None else None
-        if isinstance(newest, Checkpoint) and newest.base is not None:
+        newest = (await catch_up(lineage, bus, subjects)).newest
+        if newest is not None and newest.base is not None:
             # Adapters are loaded into an engine that has the model.
-            record = await bus.last(subjects.checkpoints, subjects.checkpoint(newest.base))
-            newest = record.message if record is not None else None
-        if isinstance(newest, Checkpoint) and newest.version > refused:
+            newest = lineage.known.get(newest.base)
+        if newest is not None and newest.version > refused:
             try:
                 return await sources.folder(newest), newest.version
             except (CheckpointCorrupt, WeightsUnavailable) as error:

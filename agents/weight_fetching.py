@@ -10,6 +10,7 @@ import structlog
 from agents.partial_file import PartialFile
 from agents.weight_cache import WeightCache
 from agents.weight_files import verify_folder
+from bus.lineage import Lineage, catch_up
 from bus.ports import Bus
 from bus.side_by_side import side_by_side
 from bus.subjects import Subjects
@@ -100,9 +101,9 @@ class WeightFetcher:
 
     async def _check_wanted(self, file: FileHash, checkpoint: Checkpoint, *, waited_s: float) -> None:
         """Raises `WeightsUnavailable` when waiting longer for a piece is of no use."""
-        newest = await self._bus.last(self._subjects.checkpoints, self._subjects.everything("checkpoint"))
-        if newest and isinstance(newest.message, Checkpoint) and newest.message.version > checkpoint.version:
-            raise WeightsUnavailable(f"version {checkpoint.version} left the bus: {newest.message.version} is newer")
+        newest = (await catch_up(Lineage(), self._bus, self._subjects)).newest
+        if newest is not None and newest.version > checkpoint.version:
+            raise WeightsUnavailable(f"version {checkpoint.version} left the bus: {newest.version} is newer")
         if waited_s >= self._timeout_s:
             raise WeightsUnavailable(
                 f"{file.path} of version {checkpoint.version} is not whole on the bus, and nothing came for {waited_s:.0f} s: "

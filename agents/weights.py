@@ -7,6 +7,7 @@ import anyio
 import structlog
 
 from agents.weight_sources import WeightSources
+from bus.lineage import Lineage, catch_up
 from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from schemas.errors import BusError, CheckpointCorrupt, PolicyError
@@ -31,31 +32,27 @@ class AnnouncedWeights:
         self._sources = sources
         self._unconfirmed = sources.base if version == 0 else None
         """Served as version 0, but not compared yet with what the trainer announced under that name."""
-        self._seq = 0
-        """Announcements up to this one were loaded, skipped, or found corrupt."""
+        self._lineage = Lineage()
+        """Announcements up to its sequence were loaded, skipped, or found corrupt."""
 
     async def catch_up(self, heard: Record | None = None) -> None:
         """Loads the newest sound checkpoint announced so far, if it is newer than what is served.
 
         What was `heard` counts even where the replica that is asked now does not have it yet.
         """
-        found = await self._bus.last(self._subjects.checkpoints, self._filter)
-        newest = max((record for record in (found, heard) if record is not None), key=lambda record: record.seq, default=None)
-        if newest is None:
-            return
-        self._seq = max(self._seq, newest.seq)
-        if await self._try(newest):
-            return
-        announced = await self._bus.history(self._subjects.checkpoints, self._filter)
-        for record in sorted(announced, key=_version, reverse=True):
-            if record.seq != newest.seq and await self._try(record):
+        lineage = await catch_up(self._lineage, self._bus, self._subjects)
+        if heard is not None:
+            lineage.takes(heard)
+        for version in sorted(lineage.known, reverse=True):
+            if await self._try(lineage.known[version]):
                 return
 
     async def follow(self) -> None:
         """Loads what is announced from now on; never returns."""
-        async with self._bus.tail(self._subjects.checkpoints, self._filter, after_seq=self._seq) as records:
+        everything = self._subjects.everything("checkpoint")
+        async with self._bus.tail(self._subjects.checkpoints, everything, after_seq=self._lineage.seq) as records:
             async for record in records:
-                if record.seq > self._seq:
+                if record.seq > self._lineage.seq:
                     await self._catch_up_patiently(record)
 
     async def _catch_up_patiently(self, heard: Record) -> None:
@@ -67,14 +64,8 @@ class AnnouncedWeights:
                 _log.warning("checkpoints_unseen", reason=str(error))
                 await anyio.sleep(_RETRY_S)
 
-    @property
-    def _filter(self) -> str:
-        return self._subjects.everything("checkpoint")
-
-    async def _try(self, record: Record) -> bool:
-        """Whether what this record announces is served now, or is no newer than what is."""
-        checkpoint = record.message
-        assert isinstance(checkpoint, Checkpoint)
+    async def _try(self, checkpoint: Checkpoint) -> bool:
+        """Whether this version is served now, or is no newer than what is."""
         if checkpoint.version < self._version or (checkpoint.version == self._version and self._unconfirmed is None):
             return True
         try:
@@ -86,8 +77,3 @@ class AnnouncedWeights:
             await self._load(folder, checkpoint.version)
         self._version, self._unconfirmed = checkpoint.version, None
         return True
-
-
-def _version(record: Record) -> int:
-    assert isinstance(record.message, Checkpoint)
-    return record.message.version

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bus.lineage import Lineage, catch_up
 from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.archive.episodes import EpisodeSource
@@ -51,5 +52,4 @@ async def open_replay(path: Path) -> AsyncIterator[ReplaySource]:
 
 async def checkpoints(bus: Bus, subjects: Subjects) -> list[Checkpoint]:
     """Every announced version of a run, oldest first."""
-    records = await bus.history(subjects.checkpoints, subjects.everything("checkpoint"))
-    return [record.message for record in records if isinstance(record.message, Checkpoint)]
+    return list((await catch_up(Lineage(), bus, subjects)).known.values())

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import anyio
 
 from bus.companions import companions
+from bus.lineage import Lineage
 from bus.ports import Bus
 from bus.subjects import Subjects
 from bus.topology import step_queue
@@ -160,6 +161,7 @@ class RunWatch:
         self._subjects = subjects
         self._config = config
         self._changed = anyio.Event()
+        self._lineage = Lineage()
 
     async def wait_until(self, holds: Callable[[RunState], bool]) -> None:
         """Returns when `holds` is true of the state, as far as it has been read."""
@@ -181,6 +183,8 @@ class RunWatch:
     async def _follow(self, stream: str, subject: str) -> None:
         async with self._bus.tail(stream, subject) as records:
             async for record in records:
+                if isinstance(record.message, Checkpoint) and not self._lineage.takes(record):
+                    continue
                 self.state.apply(record.message, time.monotonic())
                 self._changed.set()
                 self._changed = anyio.Event()

@@ -22,6 +22,7 @@
     ├── JudgeError              a judge failed: never a reward of zero                (retry)
     │   └── NoVerdict           none can be had, every retry included                 (retry)
     ├── TrainerError
+    │   ├── UnusableRecord      a record that nothing can be made of                  (reject)
     │   ├── CheckpointCorrupt   a file does not match its hash                        (fatal)
     │   ├── MismatchExceeded    sampler and trainer disagree on log-probabilities     (fatal)
     │   └── TrainingCollapsed   what is trained became far worse, again and again     (fatal)
@@ -160,6 +161,12 @@ class TrainerError(MillraceError):
     """Training cannot go on as asked."""
 
     disposition = Disposition.FATAL
+
+
+class UnusableRecord(TrainerError):
+    """A record is a message, and no sample can be made of what it says."""
+
+    disposition = Disposition.REJECT
 
 
 class CheckpointCorrupt(TrainerError):

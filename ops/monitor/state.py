@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bus.lineage import Lineage
 from bus.ports import Record, StoreStanding, StreamStanding
 from ops.monitor.cells import LIVE, Cells
 from ops.monitor.judging import Judging
@@ -79,6 +80,7 @@ class MonitorState:
         self.letters: dict[int, str] = {}
         """The streams of dead letters that nobody has sent again, by sequence."""
         self._resent: set[int] = set()
+        self._lineage = Lineage()
         self.version_times: deque[float] = deque(maxlen=64)
         """When the latest versions were announced."""
         self.ended = Rate(_RATE_S, began_at)
@@ -112,7 +114,7 @@ class MonitorState:
                 self.run.apply(message, at)
                 # One that was judged long ago, and not acknowledged since, leaves at once.
                 self.cells.apply(message, min(at, now))
-            case Checkpoint():
+            case Checkpoint() if self._lineage.takes(record):
                 self.run.apply(message, at)
                 if message.version > 0:
                     self.version_times.append(at)

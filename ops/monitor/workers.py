@@ -33,6 +33,8 @@ class Worker:
     first_heard_at: float
     progressed_at: float
     """When its work was last seen to get on; when it was first heard, to begin with."""
+    skipped: str = ""
+    """The record that it left out last."""
     skew_s: float = 0.0
     """Its clock minus the server's."""
 
@@ -53,6 +55,7 @@ class Workers:
             role=beat.role,
             state=visible(beat.state, _WORD),
             note=visible(beat.note),
+            skipped=visible(beat.skipped),
             metrics={visible(name, _WORD): value for name, value in list(beat.metrics.items())[:_MOST_METRICS]},
             heard_at=heard_at,
             first_heard_at=known.first_heard_at if known else heard_at,

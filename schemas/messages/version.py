@@ -32,6 +32,8 @@ class Checkpoint(Message, frozen=True, tag="checkpoint/1"):
     metrics: dict[str, float] = msgspec.field(default_factory=dict)
     base: Version | None = None
     """The version whose weights `files` are adapters of; None: `files` are complete."""
+    root: str = ""
+    """Of version 0: the `file://` folder in which the folders of all later versions will stand."""
 
     def contradiction(self) -> str:
         for name, other in (("parent", self.parent), ("base", self.base)):

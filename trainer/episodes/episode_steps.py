@@ -5,7 +5,8 @@ the same.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,14 +18,15 @@ from bus.ports import Bus, Record
 from bus.skipping import skip
 from bus.subjects import Subjects
 from schemas.algorithm_config import AlgorithmConfig
-from schemas.errors import MessageCorrupt
+from schemas.errors import MessageCorrupt, TrainerError, UnusableRecord
 from schemas.messages import AnyMessage, Observation, RecordRef, StepRequest
 from schemas.objective_config import ObjectiveConfig
 from trainer.patience import patiently
 from trainer.ports import Builder
-from trainer.samples import LeftOut, Sample
+from trainer.samples import LeftOut, Patches, Sample
 
 _FETCH_AT_ONCE = 32
+_MOST_MISFITS = 16
 
 
 class Played(Protocol):
@@ -85,11 +87,18 @@ class StepStore:
         self._cached_bytes = 0
         self._fetching = anyio.CapacityLimiter(_FETCH_AT_ONCE)
         self._building = anyio.CapacityLimiter(1)
+        self._misfit: UnusableRecord | None = None
+        """The newest of `_num_misfits`."""
+        self._num_misfits = 0
+        self._has_fitted = False
 
     async def episode(self, played: Played) -> EpisodeSteps:
         """Fetches an episode whole and builds its samples."""
         found = EpisodeSteps()
         steps, observations = played.steps, played.observations
+        if not await self._is_whole(steps, observations):
+            found.left_out[LeftOut.MISSING] = len(steps)
+            return found
         records = await self._records((*steps, *observations))
         chosen: dict[RecordRef, StepRequest] = {}
         for ref in steps:
@@ -123,6 +132,11 @@ class StepStore:
             pictures = await self._records({picture for step in steps.values() for picture in step.picture_refs})
             found.update(await self._build(steps, pictures))
         return [found[ref] for ref in refs if ref in found]
+
+    async def _is_whole(self, *refs: Sequence[RecordRef]) -> bool:
+        """Whether the chain goes as far as is claimed of it: what was only claimed must not be looked for record by record."""
+        last = [each[-1] for each in refs if each]
+        return len(await self._records(last)) == len(last)
 
     def _reason(self, step: AnyMessage | None, following: Sequence[AnyMessage | None], *, is_last: bool) -> LeftOut | None:
         if not isinstance(step, StepRequest):
@@ -178,11 +192,43 @@ class StepStore:
         return built
 
     def _build_now(self, steps: dict[RecordRef, StepRequest], encoded: dict[RecordRef, bytes]) -> dict[RecordRef, Sample]:
-        patches = dict(zip(encoded, self._builder.patches(list(encoded.values())), strict=True))
-        return {
-            ref: self._builder.build(ref, step, [patches[picture] for picture in step.picture_refs])
-            for ref, step in steps.items()
-        }
+        patches = self._patches(encoded)
+        built: dict[RecordRef, Sample] = {}
+        for ref, step in steps.items():
+            if patches.keys() >= set(step.picture_refs):
+                with self._left_out(ref):
+                    built[ref] = self._builder.build(ref, step, [patches[picture] for picture in step.picture_refs])
+        self._check_fit(built)
+        return built
+
+    def _patches(self, encoded: dict[RecordRef, bytes]) -> dict[RecordRef, Patches]:
+        """All at once; where one of them cannot be cut, one by one."""
+        try:
+            return dict(zip(encoded, self._builder.patches(list(encoded.values())), strict=True))
+        except UnusableRecord:
+            cut: dict[RecordRef, Patches] = {}
+            for ref, data in encoded.items():
+                with self._left_out(ref):
+                    (cut[ref],) = self._builder.patches([data])
+            return cut
+
+    @contextmanager
+    def _left_out(self, ref: RecordRef) -> Iterator[None]:
+        try:
+            yield
+        except UnusableRecord as error:
+            self._misfit, self._num_misfits = error, self._num_misfits + 1
+            skip(self._subjects.chain_record(ref.episode, ref.attempt, ref.kind, ref.step), 0, str(error))
+
+    def _check_fit(self, built: dict[RecordRef, Sample]) -> None:
+        """One record that does not fit is its writer's mistake; where none ever fitted, the settings differ.
+
+        Raises:
+            TrainerError: nothing can be trained on.
+        """
+        self._has_fitted = self._has_fitted or any(sample.pictures for sample in built.values())
+        if self._misfit is not None and not self._has_fitted and self._num_misfits >= _MOST_MISFITS:
+            raise TrainerError(f"the first {self._num_misfits} records fit no sample: {self._misfit}") from self._misfit
 
     def _keep(self, ref: RecordRef, sample: Sample) -> None:
         if ref in self._cached:

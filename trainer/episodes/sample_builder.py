@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from transformers import AutoConfig, AutoImageProcessor, AutoModelForImageTextToText
 
-from schemas.errors import TrainerError
+from schemas.errors import UnusableRecord
 from schemas.messages import RecordRef, StepRequest
 from trainer.model.model_folder import suppressed_tokens
 from trainer.samples import LeftOut, Patches, Sample
@@ -24,6 +24,7 @@ class SampleBuilder:
         # On the meta device: get_rope_index is a method of the model, but needs no weights.
         with torch.device("meta"):
             self._model = AutoModelForImageTextToText.from_config(config).model
+        self._num_tokens = int(config.get_text_config().vocab_size)
         self._image_token = int(config.image_token_id)
         self._merge = int(config.vision_config.spatial_merge_size)
         self._suppressed = frozenset(suppressed_tokens(folder))
@@ -34,15 +35,17 @@ class SampleBuilder:
         """Why no sample can be built of a step, as far as the step itself tells; None when one can."""
         if not step.completion_tokens or not step.prompt_tokens or not self._suppressed.isdisjoint(step.completion_tokens):
             return LeftOut.UNUSABLE
+        if max(*step.prompt_tokens, *step.completion_tokens) >= self._num_tokens:
+            return LeftOut.UNUSABLE
         if len(step.prompt_tokens) + len(step.completion_tokens) > self._cutoff_len:
             return LeftOut.TOO_LONG
         return None
 
     def patches(self, encoded: Sequence[bytes]) -> list[Patches]:
-        """Cuts encoded pictures as the model's processor does."""
+        """Cuts encoded pictures as the model's processor does. Raises `UnusableRecord` where one cannot be opened."""
         if not encoded:
             return []
-        pictures = [Image.open(io.BytesIO(data)).convert("RGB") for data in encoded]
+        pictures = [_opened(data) for data in encoded]
         cut = self._images(images=pictures, do_rescale=False, do_normalize=False, return_tensors="pt")
         grids = [tuple(grid) for grid in cut["image_grid_thw"].tolist()]
         pixels = cut["pixel_values"].to(torch.uint8)
@@ -56,13 +59,13 @@ class SampleBuilder:
         """Builds one sample from a step without a `refusal` and the pictures of its prompt, in order.
 
         Raises:
-            TrainerError: the prompt's picture placeholders do not fit the pictures.
+            UnusableRecord: the prompt's picture placeholders do not fit the pictures.
         """
         tokens = np.array((*step.prompt_tokens, *step.completion_tokens), dtype=np.int64)
         is_picture = tokens == self._image_token
         expected = sum(t * rows * columns for t, rows, columns in (p.grid for p in pictures)) // self._merge**2
         if int(is_picture.sum()) != expected:
-            raise TrainerError(
+            raise UnusableRecord(
                 f"step {step.step} of {step.episode} has {int(is_picture.sum())} picture tokens, but its {len(pictures)} "
                 f"pictures make {expected}: the policy and the trainer use different processor settings; give both the same "
                 "model folder"
@@ -83,3 +86,10 @@ class SampleBuilder:
             pictures=tuple(pictures),
             versions=frozenset(span.version for span in step.versions),
         )
+
+
+def _opened(data: bytes) -> Image.Image:
+    try:
+        return Image.open(io.BytesIO(data)).convert("RGB")
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise UnusableRecord(f"a picture cannot be opened: {error}") from error

@@ -15,6 +15,7 @@ import structlog
 
 from bus.blocklist import read_blocklist
 from bus.companions import companions
+from bus.lineage import Lineage, catch_up
 from bus.ports import Bus, Lease
 from bus.presence import Status
 from bus.subjects import Subjects
@@ -82,7 +83,7 @@ class Feeder:
         self._sites = TrainingSites(train_tasks)
         self._admitter = Admitter(bus, subjects)
         self._plan = TrainingPlan(feeder, env, objective, train_tasks, self._sites.by_task)
-        self._state = self._plan.begin()
+        self._state, self._lineage = self._plan.begin(), Lineage()
         self._changed = anyio.Event()
         self._known: set[EpisodeId] = set()
         self._rounds = EvaluationRounds(())
@@ -110,7 +111,7 @@ class Feeder:
         return finished
 
     def _begin(self) -> None:
-        self._state = self._plan.begin()
+        self._state, self._lineage = self._plan.begin(), Lineage()
         self._changed = anyio.Event()
         self._stragglers = StragglerClock(self._env)
 
@@ -133,8 +134,9 @@ class Feeder:
     async def _follow(self, stream: str, subject: str) -> None:
         async with self._bus.tail(stream, subject) as records:
             async for record in records:
-                self._state.apply(record.message, anyio.current_time(), record.seq)
-                self._changed.set()
+                if not isinstance(record.message, Checkpoint) or self._lineage.takes(record):
+                    self._state.apply(record.message, anyio.current_time(), record.seq)
+                    self._changed.set()
 
     async def _feed(self) -> None:
         self._state.catch_up(await patiently(lambda: read_blocklist(self._bus, self._subjects)))
@@ -194,9 +196,8 @@ class Feeder:
             case "rollout":
                 return EvaluationRounds(())
             case "eval":
-                names = self._subjects
-                newest = await patiently(lambda: self._bus.last(names.checkpoints, names.everything("checkpoint")))
-                version = newest.message.version if newest and isinstance(newest.message, Checkpoint) else PolicyVersion(0)
+                newest = (await patiently(lambda: catch_up(Lineage(), self._bus, self._subjects))).newest
+                version = newest.version if newest else PolicyVersion(0)
                 return EvaluationRounds((version,), waits=False)
             case _:
                 return EvaluationRounds(evaluation_versions(self._config))

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from bus.lineage import Lineage, catch_up
 from bus.ports import Bus, Expect
 from bus.subjects import Subjects
-from schemas.errors import ChainConflict, CheckpointCorrupt, TrainerError
+from schemas.errors import ChainConflict, CheckpointCorrupt, MessageCorrupt, TrainerError
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
 from trainer.patience import patiently
@@ -19,8 +20,11 @@ from trainer.versions.weight_publishing import WeightPublisher
 class Announcements:
     """Reads and writes the run's checkpoint records."""
 
-    def __init__(self, bus: Bus, subjects: Subjects, publisher: WeightPublisher | None = None) -> None:
-        """`publisher`: where policies get weights over the bus, every version is on it when it is announced."""
+    def __init__(self, bus: Bus, subjects: Subjects, root: Path, publisher: WeightPublisher | None = None) -> None:
+        """`root`: the folder of the versions' folders; `publisher`: where policies get weights over the bus, every version is
+        on it when it is announced."""
+        self._root = root
+        self._known = Lineage()
         self._bus = bus
         self._subjects = subjects
         self._publisher = publisher
@@ -35,22 +39,18 @@ class Announcements:
         return newest
 
     async def newest(self) -> Checkpoint | None:
-        names = self._subjects
-        record = await patiently(partial(self._bus.last, names.checkpoints, names.everything("checkpoint")))
-        return record.message if record is not None and isinstance(record.message, Checkpoint) else None
+        return (await self._lineage()).newest
 
     async def all(self) -> list[Checkpoint]:
         """Every announced version, oldest first."""
-        names = self._subjects
-        records = await patiently(partial(self._bus.history, names.checkpoints, names.everything("checkpoint")))
-        return [record.message for record in records if isinstance(record.message, Checkpoint)]
+        return list((await self._lineage()).known.values())
 
     async def announced(self, version: PolicyVersion) -> Checkpoint:
         """Raises `CheckpointCorrupt` when the version was never announced."""
-        record = await patiently(partial(self._bus.last, self._subjects.checkpoints, self._subjects.checkpoint(version)))
-        if record is None or not isinstance(record.message, Checkpoint):
+        known = (await self._lineage()).known
+        if version not in known:
             raise CheckpointCorrupt(f"version {version} of run {self._subjects.run} was never announced: begin a new run")
-        return record.message
+        return known[version]
 
     async def announce_base(self, base: Path) -> Checkpoint:
         """Announces the model that the run starts from as version 0."""
@@ -62,6 +62,7 @@ class Announcements:
             parent=None,
             trainer_step=0,
             judged_seq=0,
+            root=self._root.as_uri(),
         )
         await self.announce(first)
         return first
@@ -74,7 +75,7 @@ class Announcements:
         """
         await self._send(checkpoint)
         subject = self._subjects.checkpoint(checkpoint.version)
-        expect = Expect(subject, 0)
+        expect = Expect(subject, await self._in_the_way(checkpoint.version))
         try:
             await patiently(partial(self._bus.append, self._subjects.checkpoints, subject, checkpoint, expect=expect))
         except ChainConflict as error:
@@ -85,6 +86,20 @@ class Announcements:
         if self._publisher is not None:
             kept = [checkpoint, *await self._before(checkpoint.version)]
             await self._publisher.keep([*kept, *await self._bases(kept)])
+
+    async def _in_the_way(self, version: PolicyVersion) -> int:
+        """The sequence of what stands under a version's name and is no version of the run; 0: nothing does."""
+        if version in (await self._lineage()).known:
+            return 0
+        names = self._subjects
+        try:
+            record = await patiently(partial(self._bus.last, names.checkpoints, names.checkpoint(version)))
+        except MessageCorrupt as error:
+            return error.seq
+        return record.seq if record is not None else 0
+
+    async def _lineage(self) -> Lineage:
+        return await patiently(partial(catch_up, self._known, self._bus, self._subjects))
 
     async def _send(self, checkpoint: Checkpoint) -> None:
         if self._publisher is not None:
@@ -100,10 +115,5 @@ class Announcements:
         return await self._announced({each.base for each in checkpoints if each.base is not None})
 
     async def _announced(self, versions: Iterable[int]) -> list[Checkpoint]:
-        names, found = self._subjects, list[Checkpoint]()
-        for version in versions:
-            subject = names.checkpoint(PolicyVersion(version))
-            record = await patiently(partial(self._bus.last, names.checkpoints, subject))
-            if record is not None and isinstance(record.message, Checkpoint):
-                found.append(record.message)
-        return found
+        known = (await self._lineage()).known
+        return [known[PolicyVersion(version)] for version in versions if version in known]

@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio.to_thread
 import msgspec
 
+from bus.lineage import Lineage, catch_up
 from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.errors import CheckpointCorrupt
@@ -46,16 +47,16 @@ class GoodVersion:
     @classmethod
     async def read(cls, bus: Bus, subjects: Subjects, version: int) -> "GoodVersion":
         """Raises `CheckpointCorrupt` when its record or its files are gone."""
-        subject = subjects.checkpoint(PolicyVersion(version))
-        record = await patiently(partial(bus.last, subjects.checkpoints, subject))
-        if record is None or not isinstance(record.message, Checkpoint):
+        lineage = await patiently(partial(catch_up, Lineage(), bus, subjects))
+        checkpoint = lineage.known.get(PolicyVersion(version))
+        if checkpoint is None:
             raise CheckpointCorrupt(f"version {version}, the last good one, is no longer announced: begin a new run")
-        folder = folder_of(record.message.uri)
-        await anyio.to_thread.run_sync(verify, folder, record.message.files)
+        folder = folder_of(checkpoint.uri)
+        await anyio.to_thread.run_sync(verify, folder, checkpoint.files)
         learnt = TrainerState(version=0, num_trajectories=0, num_updates=0)
         if version > 0:
             learnt = await anyio.to_thread.run_sync(read_trainer_state, folder)
-        return cls(record.message, folder, learnt)
+        return cls(checkpoint, folder, learnt)
 
     @property
     def files(self) -> CopiedFiles:

@@ -14,6 +14,7 @@ def conditions(look: Look) -> Iterator[Condition]:
     yield from _parse_rate(look)
     yield from _judge_errors(look)
     yield from _letters(look)
+    yield from _skipped(look)
 
 
 def _mismatch(look: Look) -> Iterator[Condition]:
@@ -57,3 +58,15 @@ def _letters(look: Look) -> Iterator[Condition]:
             f"messages of {stream} that no worker could handle: {count:,}",
             "read them: millrace dead-letters list; put them back when the cause is gone: millrace dead-letters resend --all",
         )
+
+
+def _skipped(look: Look) -> Iterator[Condition]:
+    for worker in look.state.workers.in_order():
+        if worker.skipped:
+            yield warning(
+                Key("records_skipped", worker.name),
+                f"{worker.name} left out records that it could not use: {worker.metrics.get('records_skipped', 1):,.0f}; "
+                f"the last one: {worker.skipped}",
+                "find out whose key wrote it: nothing that this version writes is left out; its log names every one "
+                "(record_skipped)",
+            )

@@ -1,0 +1,74 @@
+"""Which announcements are the run's versions, folded from CHECKPOINTS in its order: the same ones for every reader.
+
+A version follows the newest one before it, was made from one that stands, and its folder lies beside the others'. What is
+announced otherwise is nobody's version: it is left out once, by name, and the next one is awaited.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bus.backlog import backlog
+from bus.ports import Bus, Record
+from bus.skipping import skip
+from bus.subjects import Subjects
+from schemas.ids import PolicyVersion
+from schemas.messages import Checkpoint
+
+
+def why_not(checkpoint: Checkpoint, known: Mapping[PolicyVersion, Checkpoint], newest: Checkpoint | None) -> str:
+    """Why an announcement cannot be the version behind `newest`, for people; empty: it can. Pure.
+
+    `known`: the versions before. With none before, as where they have aged out, any version begins.
+    """
+    version = checkpoint.version
+    if newest is not None and version != newest.version + 1:
+        return f"version {version} is announced behind version {newest.version}"
+    for name, other in (("parent", checkpoint.parent), ("base", checkpoint.base)):
+        if other is not None and other not in known and other >= min(known, default=version):
+            return f"{name} {other} of version {version} was never announced"
+    return _foreign(checkpoint, newest) if newest is not None else ""
+
+
+def _foreign(checkpoint: Checkpoint, newest: Checkpoint) -> str:
+    version, consumed, before = checkpoint.version, checkpoint.num_trajectories, newest.num_trajectories
+    if consumed < before:
+        return f"version {version} consumed {consumed} trajectories, and the one before {before}"
+    root = folder_of(newest.uri) if newest.version > 0 else newest.root
+    if root and folder_of(checkpoint.uri) != root:
+        return f"version {version} is announced at {checkpoint.uri}, and the run's versions stand in {root}"
+    return ""
+
+
+def folder_of(uri: str) -> str:
+    """The address of the folder that an address lies in."""
+    return uri.rstrip("/").rpartition("/")[0]
+
+
+@dataclass
+class Lineage:
+    """Takes each record once, or again."""
+
+    known: dict[PolicyVersion, Checkpoint] = field(default_factory=dict)
+    newest: Checkpoint | None = None
+    seq: int = 0
+    """Everything up to here was looked at."""
+
+    def takes(self, record: Record) -> bool:
+        """Whether a record of CHECKPOINTS, in the stream's order, is a version of the run."""
+        checkpoint = record.message
+        assert isinstance(checkpoint, Checkpoint)
+        if record.seq <= self.seq:
+            return self.known.get(checkpoint.version) == checkpoint
+        self.seq = record.seq
+        if reason := why_not(checkpoint, self.known, self.newest):
+            skip(record.subject, record.seq, reason)
+            return False
+        self.known[checkpoint.version] = self.newest = checkpoint
+        return True
+
+
+async def catch_up(lineage: Lineage, bus: Bus, subjects: Subjects) -> Lineage:
+    """The same lineage, with everything that CHECKPOINTS holds now."""
+    async for record in backlog(bus, subjects.checkpoints, subjects.everything("checkpoint"), after_seq=lineage.seq):
+        lineage.takes(record)
+    return lineage
