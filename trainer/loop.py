@@ -95,7 +95,7 @@ class Trainer:
         self._passes = Passes.of(feeder)
         self._gate = MismatchGate(trainer, feeder)
         self._guard = CollapseGuard(trainer, online=feeder.mode != "offline")
-        self._announcements = Announcements(bus, subjects, checkpoints.resolve(), publisher)
+        self._announcements = Announcements(bus, subjects, publisher, root=checkpoints.resolve())
         self._batch_size = env.train_tasks_rollout_size
         self._truncation = Truncation(top_k=max(0, policy.top_k), top_p=policy.top_p, min_p=policy.min_p)
         self._base = base.resolve()

@@ -20,9 +20,11 @@ from trainer.versions.weight_publishing import WeightPublisher
 class Announcements:
     """Reads and writes the run's checkpoint records."""
 
-    def __init__(self, bus: Bus, subjects: Subjects, root: Path, publisher: WeightPublisher | None = None) -> None:
-        """`root`: the folder of the versions' folders; `publisher`: where policies get weights over the bus, every version is
-        on it when it is announced."""
+    def __init__(
+        self, bus: Bus, subjects: Subjects, publisher: WeightPublisher | None = None, *, root: Path | None = None
+    ) -> None:
+        """`publisher`: where policies get weights over the bus, every version is on it when it is announced; `root`: the folder
+        in which the versions' folders will stand."""
         self._root = root
         self._known = Lineage()
         self._bus = bus
@@ -62,7 +64,7 @@ class Announcements:
             parent=None,
             trainer_step=0,
             judged_seq=0,
-            root=self._root.as_uri(),
+            root=self._root.as_uri() if self._root is not None else "",
         )
         await self.announce(first)
         return first

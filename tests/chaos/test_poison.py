@@ -1,0 +1,99 @@
+"""A whole run of real role processes goes on while records that cannot be are written with the key of each role."""
+
+import random
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bus.access import Access
+from bus.jetstream import JetStreamBus
+from ops.chaos.drill import Drill
+from ops.chaos.faults import FaultKind
+from ops.chaos.injection import Injector
+from ops.chaos.proxy import TcpProxy
+from ops.chaos.servers import Servers
+from ops.chaos.settings import DrillSettings
+from ops.roles import join
+from ops.supervisor import Supervisor
+from schemas.errors import StreamFull
+from schemas.ids import EpisodeId
+from tests.poison import Place, Poison, Poisoner
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <function StreamWriter:pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+class Poisoned(Drill):
+    """A drill whose only faults are forged records, one of each kind and then on and on until the run has ended."""
+
+    def __init__(self, settings: DrillSettings) -> None:
+        super().__init__(settings)
+        self.written: list[Poison] = []
+        self.restarts: dict[str, int] = {}
+
+    async def _under_faults(
+        self, injector: Injector, supervisor: Supervisor, servers: Servers, proxies: Mapping[str, TcpProxy]
+    ) -> None:
+        with anyio.move_on_after(self._settings.limit_s) as limit:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._forge)
+                await self._outcome.ended.wait()
+                group.cancel_scope.cancel()
+        self.restarts = {status.name: status.num_restarts for status in supervisor.statuses}
+        if limit.cancelled_caught:
+            self._unfinished = f"not at its end after {self._settings.limit_s:g} s"
+
+    async def _forge(self) -> None:
+        draw = random.Random(self._settings.seed)
+        poisoner = Poisoner(self._subjects, self._config.bus_config.trained_rubric, draw)
+        async with AsyncExitStack() as stack:
+            buses = {
+                key: await stack.enter_async_context(join(self._folder, self._config, role=key, name=f"forger-{key}"))
+                for key in (Access.FEEDER, Access.BROWSER, Access.POLICY, Access.JUDGE, Access.TRAINER, Access.CONSUMER)
+            }
+            while True:
+                for kind in poisoner.kinds():
+                    place = await self._place(buses[Access.BROWSER], draw)
+                    if place is not None:
+                        await self._write(buses, kind(place))
+                    await anyio.sleep(0.02)  # the pace of the forger, nothing that is waited for
+
+    async def _write(self, buses: Mapping[Access, JetStreamBus], poison: Poison) -> None:
+        with suppress(StreamFull):
+            await buses[poison.key].append_bytes(poison.stream, poison.subject, poison.data)
+            self.written.append(poison)
+
+    async def _place(self, bus: JetStreamBus, draw: random.Random) -> Place | None:
+        """A step of an episode that is played now."""
+        names = self._subjects
+        subjects = [subject.split(".") for subject in await bus.subjects(names.episodes(0), names.everything("ep"))]
+        done = {tokens[3] for tokens in subjects if tokens[-1] == "done"}
+        live = [tokens for tokens in subjects if len(tokens) == 7 and tokens[5] == "obs" and tokens[3] not in done]
+        if not live:
+            return None
+        tokens = draw.choice(live)
+        return Place(EpisodeId(tokens[3]), int(tokens[4]), int(tokens[6]))
+
+
+async def test_a_run_goes_on_while_records_that_cannot_be_are_written_to_every_stream(tmp_path: Path) -> None:
+    settings = DrillSettings(
+        folder=tmp_path / "run",
+        num_episodes=200,
+        seed=5,
+        kinds=(FaultKind.KILL,),
+        limit_s=200.0,
+        overrides=["env_config.server_size=8", "bus_config.num_shards=1"],
+    )
+    drill = Poisoned(settings)
+
+    report = await drill.run()
+
+    print([poison.what for poison in drill.written][:40])
+    print(report.as_json())
+    assert drill.restarts and not any(drill.restarts.values()), drill.restarts
