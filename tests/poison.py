@@ -1,4 +1,4 @@
-"""Records that are valid by their form and wrong in their content, for every stream, each with a role whose key may write it."""
+"""Records that are valid by their form and wrong in their content, for every stream, with a key that may write each."""
 
 import math
 import random

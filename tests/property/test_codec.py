@@ -1,51 +1,76 @@
 """Whatever is encoded is decoded to the same; whatever bytes arrive, reading them never crashes."""
 
+import math
+import random
+from collections.abc import Iterator
+
 import hypothesis.strategies as st
 import msgspec
 from hypothesis import given, settings
 
 from bus.codec import decode, encode
 from schemas.errors import MessageCorrupt
-from schemas.messages import Action, AnyMessage, Observation, Picture, StepRequest, VersionSpan
+from schemas.ids import PolicyVersion
+from schemas.messages import Action, AnyMessage, Observation, Picture, StepRequest, Trajectory, VersionSpan
+from schemas.ranges import MAX_STEPS
 from tests.builders import task
 from tests.fixtures.write_messages import EXAMPLES
+from tests.poison import corrupted
 
 TASK = task()
-_counts = st.integers(min_value=0, max_value=2**53)
-_reals = st.floats(allow_nan=False)
+_counts = st.integers(min_value=0, max_value=2**53 - 1)
+_attempts = st.integers(min_value=0, max_value=1_000_000)
+_step_numbers = st.integers(min_value=0, max_value=MAX_STEPS - 1)
+_pixels = st.integers(min_value=-(2**31), max_value=2**31 - 1)
+_amounts = st.floats(min_value=0, max_value=3.4e38)
+_coordinates = st.floats(min_value=0, max_value=1000)
+_logprobs = st.floats(min_value=-3.4e38, max_value=0)
+_token_ids = st.integers(min_value=0, max_value=2**31 - 1)
 _texts = st.text(st.characters(exclude_categories=["Cs"]))
-_actions = st.builds(Action, point=st.none() | st.tuples(_reals, _reals), text=_texts, direction=_texts, seconds=_reals)
+_actions = st.builds(
+    Action, point=st.none() | st.tuples(_coordinates, _coordinates), text=_texts, direction=_texts, seconds=_amounts
+)
 _observations = st.builds(
     Observation,
     episode=st.just(TASK.episode),
-    attempt=_counts,
-    step=_counts,
+    attempt=_attempts,
+    step=_step_numbers,
     picture=st.builds(Picture, data=st.binary(), media_type=_texts, width=_counts, height=_counts),
     url=_texts,
     title=_texts,
     error=_texts,
     elements=st.just(()),
-    oracle=st.none() | st.tuples(_counts, _counts, _counts, _counts),
+    oracle=st.none() | st.tuples(_pixels, _pixels, _pixels, _pixels),
     oracle_action=st.none() | _actions,
 )
-_steps = st.builds(
-    StepRequest,
-    episode=st.just(TASK.episode),
-    attempt=_counts,
-    step=_counts,
-    action=_actions,
-    parsed=st.booleans(),
-    response=_texts,
-    prompt_tokens=st.lists(_counts, max_size=9).map(tuple),
-    completion_tokens=st.lists(_counts, max_size=9).map(tuple),
-    logprobs=st.lists(_reals, max_size=9).map(tuple),
-    versions=st.lists(st.builds(VersionSpan, start=_counts, end=_counts, version=_counts), max_size=3).map(tuple),
-    pictures=st.lists(_counts, max_size=4).map(tuple),
-    temperature=_reals,
-)
 
 
-@given(_observations | _steps)
+@st.composite
+def _step_requests(draw: st.DrawFn) -> StepRequest:
+    completion = draw(st.lists(st.tuples(_token_ids, _logprobs), min_size=1, max_size=9))
+    middle, step = draw(st.integers(0, len(completion))), draw(_step_numbers)
+    spans = [(0, middle), (middle, len(completion))]
+    return StepRequest(
+        episode=TASK.episode,
+        attempt=draw(_attempts),
+        step=step,
+        action=draw(_actions),
+        parsed=draw(st.booleans()),
+        response=draw(_texts),
+        prompt_tokens=tuple(draw(st.lists(_token_ids, max_size=9))),
+        completion_tokens=tuple(token for token, _ in completion),
+        logprobs=draw(st.sampled_from([(), tuple(logprob for _, logprob in completion)])),
+        versions=tuple(
+            VersionSpan(start=start, end=end, version=PolicyVersion(draw(_pixels) & 0x7FFFFFFF))
+            for start, end in spans
+            if start < end
+        ),
+        pictures=tuple(draw(st.lists(st.integers(0, step), max_size=4))),
+        temperature=draw(_amounts),
+    )
+
+
+@given(_observations | _step_requests())
 @settings(deadline=None)
 def test_round_trip(message: AnyMessage) -> None:
     assert decode(encode(message)) == message
@@ -64,6 +89,34 @@ def test_damaged_messages(message: AnyMessage, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 4))):
         encoded[data.draw(st.integers(0, len(encoded) - 1))] = data.draw(st.integers(0, 255))
     _read(bytes(encoded[: data.draw(st.integers(0, len(encoded)))]))
+
+
+@given(st.sampled_from(EXAMPLES), st.randoms(use_true_random=False))
+@settings(deadline=None)
+def test_what_can_be_read_can_be_written_and_used(message: AnyMessage, draw: random.Random) -> None:
+    """One number or text of a message is wrong: it is refused, or all that is read of it is within bounds."""
+    data, what = corrupted(message, draw)
+    try:
+        found = decode(data)
+    except MessageCorrupt:
+        return
+    assert decode(encode(found)) == found, what
+    numbers = list(_numbers(msgspec.to_builtins(found)))
+    assert all(math.isfinite(number) and abs(number) < 2**63 for number in numbers), what
+    if isinstance(found, Trajectory):
+        assert len(found.steps) <= len(found.observations) <= MAX_STEPS + 1
+
+
+def _numbers(value: object) -> Iterator[float]:
+    match value:
+        case dict():
+            for part in value.values():
+                yield from _numbers(part)
+        case list() | tuple():
+            for part in value:
+                yield from _numbers(part)
+        case int() | float():
+            yield value
 
 
 def _read(data: bytes) -> None:
