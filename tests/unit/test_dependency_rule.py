@@ -31,6 +31,9 @@ _PORTS = {
         "backlog",
         "side_by_side",
         "weight_chunks",
+        "creation",
+        "skipping",
+        "lineage",
     )
 }
 """What the domain packages may know of the bus: never an adapter, a server or an encoding."""
