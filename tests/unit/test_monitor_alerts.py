@@ -71,7 +71,7 @@ def beat(
 
 
 def version(of: MonitorState, number: int, *, at: float, **metrics: float) -> None:
-    stored(of, checkpoint(number, **metrics), at=at)
+    stored(of, checkpoint(number, **metrics), at=at, seq=number)
 
 
 def queue(
@@ -284,6 +284,18 @@ def test_judgements_without_a_verdict(errors: int, told: bool) -> None:
     assert bool(found(of, "judge_errors")) == told
 
 
+def test_records_that_a_worker_left_out() -> None:
+    of = state()
+    beat(of, Role.TRAINER)
+    assert not found(of, "records_skipped")
+    beating = Heartbeat(
+        role=Role.TRAINER, worker=WorkerId("trainer-1"), state="working", at=NOW, skipped="record 7, r.checkpoint.9: why"
+    )
+    stored(of, beating)
+    (condition,) = found(of, "records_skipped")
+    assert "record 7, r.checkpoint.9: why" in condition.sentence
+
+
 def test_dead_letters_until_they_are_sent_again() -> None:
     of = state()
     letter = DeadLetter(stream="test_TASKS", consumer="c", seq=1, subject="s", reason="corrupt")
@@ -411,5 +423,5 @@ KINDS = sorted(
 def test_every_kind_of_alert_has_a_section_that_its_link_leads_to() -> None:
     page = (ROOT / "docs" / "operations.md").read_text()
     sections = {heading.replace(" ", "-") for heading in re.findall(r"^## (.+)$", page, re.MULTILINE)}
-    assert len(KINDS) == 20
+    assert len(KINDS) == 21
     assert {condition(kind).page.partition("#")[2] for kind in KINDS} == sections
