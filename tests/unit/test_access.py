@@ -29,7 +29,7 @@ def test_the_page_of_permissions_is_up_to_date() -> None:
 def test_no_role_reaches_beyond_its_run_or_administers(role: Access) -> None:
     grant = grants(SUBJECTS, CONFIG, role, CONFIG.rubrics)
     ours = ("r.", "$JS.API.INFO", "$JS.ACK.r_", "$SRV.", f"_INBOX_{role}.", "$JS.EVENT.ADVISORY.CONSUMER.")
-    own = ("STREAM.PURGE.r_WEIGHTS",) if role is Access.TRAINER else ()
+    own = ("STREAM.PURGE.r_WEIGHTS", "STREAM.MSG.GET.r_CHECKPOINTS") if role is Access.TRAINER else ()
     asked = ("STREAM.INFO.r_", "DIRECT.GET.r_", "CONSUMER.INFO.r_", "CONSUMER.MSG.NEXT.r_", *own)
     for subject in grant.publish:
         assert subject.startswith(ours[:4]) or subject.removeprefix("$JS.API.").startswith(asked), subject

@@ -26,6 +26,8 @@ _PORTS = {
         "companions",
         "draining",
         "room",
+        "retry",
+        "trying",
         "evidence",
         "blocklist",
         "backlog",
