@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 import torch
 
@@ -156,7 +157,9 @@ async def test_a_second_trainer_is_refused(plain: PlainModel, base: Path, tmp_pa
         async with bus.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint")) as records:
             first = (await anext(records)).message
         assert isinstance(first, Checkpoint)
-        await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1)), first)
+        version = PolicyVersion(1)
+        other = msgspec.structs.replace(first, version=version, parent=first.version, uri=f"{first.root}/of-another")
+        await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(version), other)
 
     async with trainer(bus, base, tmp_path, num_iterations=2) as worker, companions(rival):
         with pytest.raises(TrainerError, match="another trainer"):

@@ -28,6 +28,8 @@ _PORTS = {
         "companions",
         "draining",
         "room",
+        "retry",
+        "trying",
         "evidence",
         "blocklist",
         "served",
