@@ -23,8 +23,8 @@ class Announcements:
     def __init__(
         self, bus: Bus, subjects: Subjects, publisher: WeightPublisher | None = None, *, root: Path | None = None
     ) -> None:
-        """`publisher`: where policies get weights over the bus, every version is on it when it is announced; `root`: the folder
-        in which the versions' folders will stand."""
+        """`publisher`: where policies get weights over the bus, every version is on it when it is announced.
+        `root`: the folder in which the versions' folders will stand."""
         self._root = root
         self._known = Lineage()
         self._bus = bus
