@@ -138,7 +138,8 @@ class Poisoner:
 
     def _played(self, episode: EpisodeId, **changed: Any) -> Trajectory:
         task = msgspec.structs.replace(example(Task), run=self.subjects.run, episode=episode, policy_version=0)
-        return msgspec.structs.replace(example(Trajectory), task=task, **changed)
+        played: Trajectory = msgspec.structs.replace(example(Trajectory), task=task, **changed)
+        return played
 
     def done(self, place: Place) -> Poison:
         names = self.subjects

@@ -15,7 +15,7 @@ from bus.room import append_when_room
 from bus.topology import task_queue, trajectory_queue
 from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, MessageTooLarge, StreamFull
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import DeadLetter, Split, StepWake, Task
+from schemas.messages import DeadLetter, EpisodeCancel, Split, StepWake, Task
 from tests.builders import WORKER, checkpoint, observation, step_request, task
 from tests.contract.backends import CONFIG, RUBRIC, SUBJECTS, Backend
 
@@ -234,8 +234,19 @@ class TestRead:
         await backend.bus.append_bytes(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1)), b"\xc1 garbage")
         with pytest.raises(MessageCorrupt):
             await backend.bus.get(SUBJECTS.checkpoints, 1)
-        with pytest.raises(MessageCorrupt):
-            await backend.bus.history(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))
+        with pytest.raises(MessageCorrupt) as refused:
+            await backend.bus.last(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))
+        assert (refused.value.subject, refused.value.seq) == (SUBJECTS.checkpoint(PolicyVersion(1)), 1)
+        await announce(backend, 2)
+        (record,) = await backend.bus.history(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))
+        assert record.seq == 2
+
+    async def test_a_record_that_belongs_elsewhere_is_no_message(self, backend: Backend) -> None:
+        mine, other = task("mine"), task("other")
+        subject = SUBJECTS.chain_record(mine.episode, 1, "obs", 0)
+        await backend.bus.append(SUBJECTS.episodes(0), subject, observation(other))
+        with pytest.raises(MessageCorrupt, match="belongs under"):
+            await backend.bus.last(SUBJECTS.episodes(0), subject)
 
 
 class TestWork:
@@ -460,12 +471,12 @@ class TestListen:
         assert (record.seq, record.message) == (seq, step_request(of))
 
     async def test_what_is_told_is_heard_by_all_who_listen(self, backend: Backend) -> None:
-        wake = StepWake(episode=task().episode, attempt=1, step=0, observation_seq=1)
+        cancel = EpisodeCancel(episodes=(task().episode,), reason="late")
         async with backend.bus.listen(SUBJECTS.cancel) as here, backend.other.listen(SUBJECTS.cancel) as there:
-            await backend.bus.tell(SUBJECTS.cancel, wake)
+            await backend.bus.tell(SUBJECTS.cancel, cancel)
             for heard in (here, there):
                 record = await soon(heard)
-                assert (record.seq, record.message) == (0, wake)
+                assert (record.seq, record.message) == (0, cancel)
 
     async def test_other_subjects_are_not_heard(self, backend: Backend) -> None:
         of = task()
