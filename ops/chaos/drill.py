@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -45,6 +46,8 @@ _LOOK_S = 1.5
 _READY_S = 60.0
 _SETTLING_S = 120.0
 _NUM_TASKS = 1000
+_HOSTILE_EVERY = 10
+"""Of the real pages, one in so many means harm."""
 _SERVER = "server-1"
 _PROXIED = (FaultKind.CUT, FaultKind.BLACKHOLE)
 _WORKER_FAULTS = (FaultKind.KILL, FaultKind.STOP, FaultKind.EXPIRE)
@@ -156,7 +159,8 @@ class Drill:
         if self._folder.config.exists():
             raise ConfigurationError(f"{self._folder.path} holds a run already: choose another folder with --out")
         self._folder.create(self._config)
-        make = ensure_task_file if self._settings.browser == "simulated" else ensure_demo_task_file
+        is_simulated = self._settings.browser == "simulated"
+        make = ensure_task_file if is_simulated else partial(ensure_demo_task_file, hostile_every=_HOSTILE_EVERY)
         make(self._folder.tasks / "train.jsonl", num_tasks=min(_NUM_TASKS, self._settings.num_episodes))
         make(self._folder.tasks / "test.jsonl", num_tasks=NUM_TEST_TASKS)
 

@@ -57,7 +57,11 @@ class DrillSettings:
     def config(self) -> Config:
         simulated = self.browser == "simulated"
         pages = (
-            ["simulation_config.failure_share=0.02", "simulation_config.tail=pareto"]
+            [
+                "simulation_config.failure_share=0.02",
+                "simulation_config.hostile_share=0.02",
+                "simulation_config.tail=pareto",
+            ]
             if simulated
             else [
                 "browser_config.engine=playwright",
