@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bus.memory import MemoryBus
-from bus.ports import Record
+from bus.ports import Record, StoredBytes
 
 
 class LaggingBus(MemoryBus):
@@ -32,6 +32,13 @@ class LaggingBus(MemoryBus):
 
     async def history(self, stream: str, subject_filter: str) -> Sequence[Record]:
         return await (self._old if self.lags else super().history)(stream, subject_filter)
+
+    async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:
+        page = await super().read_bytes(stream, subject_filter, after_seq=after_seq)
+        if not self.lags:
+            return page
+        self._num_reads -= 1
+        return [stored for stored in page if stored.seq <= self._upto[stream]]
 
     async def _old(self, stream: str, subject_filter: str) -> list[Record]:
         self._num_reads -= 1
