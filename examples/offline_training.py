@@ -9,10 +9,10 @@ import argparse
 from pathlib import Path
 
 import anyio
-from rich.console import Console
 
 from ops.replay_request import ReplayRequest, Selection
 from ops.replay_train import train_offline
+from ops.terminal import Console
 from schemas.messages import Split
 
 

@@ -4,7 +4,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -36,6 +36,7 @@ from tests.fixtures.write_messages import EXAMPLES
 WRONG_NUMBERS: tuple[object, ...] = (-1, 2**31, 2**40, 2**63, math.nan, math.inf, -math.inf, 1e300, -(2**40))
 _WRONG_TEXTS = ("", "a.b", "*", ">", "x" * 500, "a b", "../..", "\n")
 _raw = msgspec.msgpack.Decoder()
+M = TypeVar("M")
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ class Poison:
     what: str
 
 
-def example(kind: type[Any]) -> Any:
-    return next(message for message in EXAMPLES if type(message) is kind)
+def example(kind: type[M]) -> M:
+    return next(message for message in EXAMPLES if isinstance(message, kind))
 
 
 def corrupted(message: AnyMessage, draw: random.Random) -> tuple[bytes, str]:

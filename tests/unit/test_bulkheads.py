@@ -16,13 +16,15 @@ from bus.settlement import attempt
 from ops.simulation.training import SimulatedBuilder
 from schemas.errors import BusUnavailable, ChainConflict, ConfigurationError, WorkerFailing
 from schemas.feeder_config import FeederConfig
+from schemas.ids import TaskId
 from schemas.messages import Role, StepRequest
 from schemas.objective_config import ObjectiveConfig
 from tests.builders import WORKER
 from tests.learning_world import Recorder, play_random, train
 from tests.trainer_world import SUBJECTS, judge, member_task
-from tests.unit.test_feeder import feeder
+from tests.unit.test_feeder import feeder, specs
 from tests.unit.test_training_schedule import SPECS, schedule
+from trainer.feeding.attempts import HIGHEST_LEVEL
 from trainer.feeding.feeder_state import FeederState
 from trainer.feeding.samplers import Levels
 from trainer.feeding.samplers.uniform import UniformSampler
@@ -149,7 +151,7 @@ def test_a_sampler_that_cannot_draw_is_a_persons_mistake_in_a_sentence(
     drawn: tuple[TaskSpec, ...] | Exception, says: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=says):
-        schedule(OwnSampler(drawn)).take(1, admitted=(), blocked=())
+        schedule(OwnSampler(drawn)).take(1, blocked=())
 
 
 async def test_a_sampler_that_raises_ends_the_feeder_and_does_not_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +164,7 @@ async def test_a_record_that_the_feeder_cannot_take_in_is_left_out_by_name(monke
     bus, applied = MemoryBus(SUBJECTS), FeederState.apply
     poison = await play_random(bus, member_task(0, 0), random.Random(0))
     await judge(bus, poison, 1.0)
-    await judge(bus, await play_random(bus, member_task(0, 1), random.Random(1)), 1.0)
+    await judge(bus, await play_random(bus, member_task(1, 0), random.Random(1)), 1.0)
 
     def apply(self: FeederState, message: object, *rest: object) -> None:
         if getattr(message, "episode", "") == poison.episode:
@@ -174,10 +176,11 @@ async def test_a_record_that_the_feeder_cannot_take_in_is_left_out_by_name(monke
         async with anyio.create_task_group() as group:
             fed = feeder(bus, FeederConfig(num_iterations=1))
             group.start_soon(fed.run)
-            while not fed._state.accepted:
+            while fed._state.sequences.get(SUBJECTS.judged, 0) < 2:
                 await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()
-    assert poison.episode not in fed._state.accepted
+    levels = fed._state.attempts.levels(specs(2))
+    assert (levels[TaskId("t0")], levels[TaskId("t1")]) == (specs(1)[0].attempt_level, HIGHEST_LEVEL)
     assert {line["item"] for line in logs if line["event"] == "unexpected_error"} == {f"{SUBJECTS.judged}/1"}
 
 

@@ -4,11 +4,11 @@ import io
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 from rich.text import Text
 
 from ops.curve import draw_curve
 from ops.dashboard import dashboard, render, summary_line
+from ops.terminal import Console
 from ops.view import Curve, CurvePoint, Figures, Progress, RoleRow, VersionMark, View
 
 _VIEW = View(
