@@ -3,6 +3,8 @@
 import pytest
 import structlog
 
+from bus.skipping import Skipped, skipped
+
 
 @pytest.fixture
 def anyio_backend() -> str:
@@ -18,3 +20,9 @@ def plain_tracebacks() -> None:
             structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
         ]
     )
+
+
+@pytest.fixture(autouse=True)
+def nothing_skipped_yet() -> None:
+    """A process counts what it left out for as long as it lives; every test begins with none."""
+    vars(skipped).update(vars(Skipped()))
