@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from bus.codec import record_of
 from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from ops.archive.episodes import StoredEpisode, StoredJudgement, StoredRecord
@@ -58,12 +59,12 @@ async def read_episode(
     """The episode that a record of TRAJECTORIES ends, with what is left of its chain.
 
     Raises:
-        MessageCorrupt: a record of the chain is of a newer version than this reader.
+        MessageCorrupt: a record of the chain cannot be read: what is archived is whole, or a gap.
     """
     trajectory = record.message
     assert isinstance(trajectory, Trajectory)
     episode = trajectory.episode
-    chain = await bus.history(subjects.episodes(subjects.shard(episode)), subjects.chain(episode))
+    chain = await _chain(bus, subjects, episode)
     prefix = len(subjects.chain(episode)) - 1
     stored = StoredEpisode(
         episode=episode,
@@ -76,6 +77,15 @@ async def read_episode(
     if not stored.is_complete:
         _log.warning("episode_chain_not_whole", episode=episode, num_records=len(chain))
     return stored
+
+
+async def _chain(bus: Bus, subjects: Subjects, episode: EpisodeId) -> list[Record]:
+    """Every record, in the chain's order."""
+    stream, found, after_seq = subjects.episodes(subjects.shard(episode)), list[Record](), 0
+    while page := await bus.read_bytes(stream, subjects.chain(episode), after_seq=after_seq):
+        found += map(record_of, page)
+        after_seq = page[-1].seq
+    return found
 
 
 def stored_judgement(record: Record) -> StoredJudgement:

@@ -26,8 +26,8 @@ def heard(of: MonitorState, message: AnyMessage, now: float) -> None:
     of.heard(Record("", "x", 0, message), now)
 
 
-def stored(of: MonitorState, message: AnyMessage, at: float, *, now: float | None = None) -> None:
-    of.stored(Record("s", "x", 1, message, at), at if now is None else now)
+def stored(of: MonitorState, message: AnyMessage, at: float, *, seq: int = 1, now: float | None = None) -> None:
+    of.stored(Record("s", "x", seq, message, at), at if now is None else now)
 
 
 def test_a_rate_is_of_its_window() -> None:
@@ -68,7 +68,7 @@ def test_versions_an_hour_and_staleness_are_those_of_checkpoints() -> None:
     assert before is None
     for number in range(4):
         metrics = {"staleness_mean": 0.5, "staleness_0": 3.0, "staleness_2": 1.0, "staleness_max": 2.0}
-        stored(of, checkpoint(number, **metrics), 600.0 * number)
+        stored(of, checkpoint(number, **metrics), 600.0 * number, seq=number + 1)
     assert (of.version, of.versions_per_h, of.staleness) == (3, 6.0, {0: 3.0, 2: 1.0})
 
 
