@@ -29,11 +29,11 @@ def test_the_page_of_permissions_is_up_to_date() -> None:
 def test_no_role_reaches_beyond_its_run_or_administers(role: Access) -> None:
     grant = grants(SUBJECTS, CONFIG, role, CONFIG.rubrics)
     ours = ("r.", "$JS.API.INFO", "$JS.ACK.r_", "$SRV.", f"_INBOX_{role}.", "$JS.EVENT.ADVISORY.CONSUMER.")
-    beyond = {
+    asked_alone = {
         Access.TRAINER: ("STREAM.PURGE.r_WEIGHTS", "STREAM.MSG.GET.r_CHECKPOINTS"),
         Access.BROWSER: ("STREAM.PURGE.r_STEPS",),
     }
-    own = beyond.get(role, ())
+    own = asked_alone.get(role, ())
     asked = ("STREAM.INFO.r_", "DIRECT.GET.r_", "CONSUMER.INFO.r_", "CONSUMER.MSG.NEXT.r_", *own)
     for subject in grant.publish:
         assert subject.startswith(ours[:4]) or subject.removeprefix("$JS.API.").startswith(asked), subject

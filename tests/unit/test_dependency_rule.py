@@ -40,6 +40,8 @@ _PORTS = {
         "creation",
         "skipping",
         "lineage",
+        "retry",
+        "trying",
     )
 }
 """What the domain packages may know of the bus: never an adapter, a server or an encoding."""
