@@ -29,6 +29,7 @@ from schemas.config import Config
 from schemas.ids import WorkerId
 from schemas.messages import Fact, JudgeCall, Judgement, Outcome, Picture, Role, Task, Trajectory
 from tests.builders import RUN, WORKER, observation, step_request, task
+from tests.deadlines import HANGS_S
 from tests.endpoint_replies import Reply, verdict
 from tests.endpoint_requests import Asked
 
@@ -92,7 +93,7 @@ async def ruled(config: Config, folder: Path, *, num_steps: int = 2, name: str =
     """What the configured judge says about one answered episode, and the answers that it had."""
     bus = MemoryBus(SUBJECTS)
     trajectory = await answered(bus, question(name), num_steps=num_steps)
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANGS_S):
         async with open_judge(post_of(bus, config, folder)) as judge:
             ruling = await judge.judge(JudgedEpisode(trajectory, Evidence(bus, SUBJECTS)))
     return ruling, await calls(bus)

@@ -23,6 +23,7 @@ from schemas.config import Config
 from schemas.messages import StepPhase, Task, Trajectory
 from tests.builders import WORKER, judgement, task
 from tests.contract.backends import SUBJECTS
+from tests.deadlines import HANGS_S
 
 RUBRIC = "environment_v1"
 CONFIG = Config()
@@ -80,7 +81,7 @@ async def serving_live(
             await serve(app, Listening(port=port, exact=True), ready=ready, ending=end)
 
         group.start_soon(run)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             await listens.wait()
         yield urls[0]
         group.cancel_scope.cancel()

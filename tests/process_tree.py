@@ -12,6 +12,8 @@ from pathlib import Path
 
 import anyio
 
+from tests.deadlines import HANGS_S
+
 _TREE = """
 import json, os, signal, sys, time
 mode = sys.argv[2]
@@ -55,7 +57,7 @@ class Watch:
 
     async def stands(self) -> dict[str, int]:
         """The next tree: process ids of the role and of its inner guard."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             while b"\n" not in self._buffer:
                 self._buffer += await self._read()
         line, self._buffer = self._buffer.split(b"\n", 1)

@@ -34,6 +34,7 @@ from schemas.messages import (
     VersionSpan,
 )
 from tests import archive_world, builders
+from tests.deadlines import HANGS_S
 
 RUBRIC = "environment_v1"
 """The one that a run trains on unless it is told otherwise."""
@@ -176,7 +177,7 @@ async def viewing(
             await serve(app, listening or Listening(port=0, exact=True), ready=ready, ending=viewer.end)
 
         group.start_soon(run)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             await listens.wait()
             while viewer.index.reading:
                 await viewer.index.wait_change(viewer.index.revision)

@@ -8,6 +8,7 @@ import pytest
 from ops.chaos.days import play_days
 from ops.chaos.scaled_run import ScaledSettings, names_of, scaled_run
 from schemas.messages import Role
+from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 _AGES = ("bus_config.episodes_max_age_s=10", "bus_config.results_max_age_s=20")
@@ -21,14 +22,14 @@ async def test_a_role_that_was_away_while_records_aged_out_goes_on(role: Role, a
     async with scaled_run(ScaledSettings(folder=tmp_path / "run", overrides=_AGES)) as run:
         assert await run.until(lambda: len(run.passing.versions) > 2)
         await run.supervisor.stop(*names_of(role))
-        with anyio.fail_after(120):
+        with anyio.fail_after(HANGS_S):
             await run.until_aged_out(run.subjects.episodes(0) if age == "chains" else run.subjects.trajectories)
             if age == "results":
                 await run.until_aged_out(run.subjects.judged)
         before = len(run.passing.versions)
         for name in names_of(role):
             run.start(role, name)
-        assert await run.until(lambda: len(run.passing.versions) > before + 2, limit_s=240.0), "versions go on"
+        assert await run.until(lambda: len(run.passing.versions) > before + 2, limit_s=1200.0), "versions go on"
         assert [fault for fault in run.passing.proof() if "never" not in fault] == []
 
 

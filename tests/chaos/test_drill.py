@@ -32,7 +32,7 @@ async def test_a_run_on_one_server_keeps_its_promises_under_every_kind_of_fault(
         num_episodes=300,
         seed=3,
         fault_interval_s=0.4,
-        limit_s=240.0,
+        limit_s=1200.0,
         overrides=["env_config.server_size=8"],
     )
 
@@ -47,7 +47,7 @@ async def test_a_run_on_one_server_keeps_its_promises_under_every_kind_of_fault(
 async def test_a_run_on_three_servers_keeps_its_promises_when_leaders_are_killed(tmp_path: Path) -> None:
     kinds = (FaultKind.KILL_LEADER, FaultKind.KILL)
     settings = DrillSettings(
-        folder=tmp_path / "run", num_episodes=100, num_servers=3, seed=4, fault_interval_s=4.0, kinds=kinds, limit_s=240.0
+        folder=tmp_path / "run", num_episodes=100, num_servers=3, seed=4, fault_interval_s=4.0, kinds=kinds, limit_s=1200.0
     )
 
     report = await drilled(settings)

@@ -18,6 +18,7 @@ import pytest
 from ops.role_process import millrace_environment
 from ops.run_folder import RunFolder
 from schemas.messages import Verdict
+from tests.deadlines import HANGS_S
 from tests.endpoint_replies import RESET, Reply, failed, rate_limited, says, truncated
 from tests.endpoint_requests import Asked
 from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
@@ -116,7 +117,7 @@ async def test_each_trajectory_is_judged_once_and_no_question_is_asked_in_vain(t
         ) as (folder, bus),
     ):
         await write_all(bus, NUM_TRAJECTORIES)
-        with anyio.fail_after(500):
+        with anyio.fail_after(HANGS_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(kill_in_turn, folder, endpoint, ("judge-1", "judge-2"))
                 judged = await judgements(bus, NUM_TRAJECTORIES)

@@ -18,6 +18,7 @@ from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import DeadLetter, EpisodeCancel, Split, StepWake, Task
 from tests.builders import WORKER, checkpoint, observation, step_request, task
 from tests.contract.backends import CONFIG, RUBRIC, SUBJECTS, Backend
+from tests.deadlines import HANGS_S
 
 pytestmark = pytest.mark.anyio
 T = TypeVar("T")
@@ -31,7 +32,7 @@ class Source(Protocol[T_co]):
 
 
 async def soon(items: Source[T]) -> T:
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANGS_S):
         return await items.__anext__()
 
 
@@ -169,7 +170,7 @@ class TestAppend:
                     await stored.wait()
                 assert not stored.is_set()
                 await (await soon(inbox)).ack()
-                with anyio.fail_after(10):
+                with anyio.fail_after(HANGS_S):
                     await stored.wait()
         assert [log["event"] for log in logs if log["event"].startswith("stream_")] == [
             "stream_full_waiting",
@@ -270,7 +271,7 @@ class TestWork:
         ):
             for inbox in (here, here, there):
                 group.start_soon(serve, inbox)
-            with anyio.fail_after(10):
+            with anyio.fail_after(HANGS_S):
                 await all_there.wait()
             group.cancel_scope.cancel()
         assert sorted(received) == sorted(sent)
@@ -536,7 +537,7 @@ class TestLease:
             async with backend.other.lease("feeder", ttl_s=30):
                 holders.append("second")
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(first)
                 group.start_soon(second)
@@ -547,6 +548,6 @@ class TestLease:
         assert holders == ["first", "first leaves", "second"]
 
     async def test_two_names_are_two_leases(self, backend: Backend) -> None:
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             async with backend.bus.lease("a", ttl_s=30), backend.other.lease("b", ttl_s=30):
                 pass

@@ -17,6 +17,7 @@ from schemas.ids import PolicyVersion
 from schemas.messages import AnyMessage, JudgeCall, Outcome, Position, Split, Task
 from tests.builders import RUN, checkpoint, task
 from tests.contract.backends import SUBJECTS, Backend
+from tests.deadlines import HANGS_S
 from tests.played import judge, play
 
 pytestmark = pytest.mark.anyio
@@ -47,7 +48,7 @@ async def several(backend: Backend, *names: str, split: Split = Split.TRAIN) -> 
 
 async def read(stream: Stream[AnyMessage]) -> list[Item[AnyMessage]]:
     """Everything up to the stream's present end."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANGS_S):
         return [item async for item in stream]
 
 
@@ -79,7 +80,7 @@ class TestOrderAndFilters:
         await several(backend, "old")
         async with run.trajectories(start=NEW) as items:
             await several(backend, "new")
-            with anyio.fail_after(10):
+            with anyio.fail_after(HANGS_S):
                 assert _name((await anext(items)).message) == "new"
 
     async def test_the_split_is_chosen_by_subject(self, backend: Backend, run: Run) -> None:
@@ -224,7 +225,7 @@ class TestDurable:
             new = newer.trajectories(durable="mine")
             assert _name((await anext(new)).message) == "a"
             await anext(old)  # asks for the next: its place is to be written, and is refused
-            with pytest.raises(PositionTaken, match="another process has begun to read as 'mine'"), anyio.fail_after(10):
+            with pytest.raises(PositionTaken, match="another process has begun to read as 'mine'"), anyio.fail_after(HANGS_S):
                 await anext(old)
             assert _name((await anext(new)).message) == "b"
 

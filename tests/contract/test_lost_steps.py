@@ -9,6 +9,7 @@ from schemas.errors import StreamFull
 from schemas.messages import Split, StepWake
 from tests.builders import RUN, task
 from tests.contract.backends import SUBJECTS, Backend
+from tests.deadlines import HANGS_S
 
 pytestmark = pytest.mark.anyio
 WAKE = StepWake(episode=task().episode, attempt=1, step=0, observation_seq=3)
@@ -18,7 +19,7 @@ QUEUE = step_queue(SUBJECTS, BusConfig(run=RUN), Split.TRAIN)
 
 async def test_it_goes_to_another_at_once_and_its_late_acknowledgement_takes_nothing(backend: Backend) -> None:
     bus, other = backend.bus, backend.other
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANGS_S):
         async with other.work(QUEUE, prefetch=0) as lost, bus.work(QUEUE, prefetch=0) as heir:
             await bus.append(SUBJECTS.steps, SUBJECT, WAKE)
             taken = await anext(lost)

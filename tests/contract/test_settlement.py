@@ -25,6 +25,7 @@ from schemas.ids import WorkerId
 from schemas.messages import DeadLetter, Fault, Role, Split
 from tests.builders import WORKER, task
 from tests.contract.backends import CONFIG, SUBJECTS, Backend
+from tests.deadlines import HANGS_S
 
 pytestmark = pytest.mark.anyio
 QUEUE = task_queue(SUBJECTS, CONFIG, Split.TRAIN)
@@ -39,7 +40,7 @@ async def one_queued(backend: Backend) -> AsyncIterator[Inbox]:
 
 
 async def receive(inbox: Inbox) -> Delivery:
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANGS_S):
         delivery: Delivery = await anext(inbox)
     return delivery
 

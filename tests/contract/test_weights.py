@@ -19,6 +19,7 @@ from schemas.errors import BusUnavailable, CheckpointCorrupt, WeightsUnavailable
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
 from tests.contract.backends import SUBJECTS, Backend
+from tests.deadlines import HANGS_S
 from tests.weight_world import (
     CHUNK,
     CONFIG,
@@ -35,7 +36,7 @@ from tests.weight_world import (
 from trainer.versions.announcements import Announcements
 from trainer.versions.weight_publishing import WeightPublisher
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.anyio]
 
 
 @dataclass
@@ -313,7 +314,7 @@ class TestServing:
         weights = AnnouncedWeights(trainer.bus, SUBJECTS, served_by.load, PolicyVersion(0), here)
         await Announcements(trainer.bus, SUBJECTS).announce(trainer.written(1))
         async with companions(weights.follow):
-            with anyio.fail_after(20):
+            with anyio.fail_after(HANGS_S):
                 await served_by.has_loaded.wait()
         assert served_by.loaded == [(2, served(version_files(2)))]
 

@@ -12,7 +12,7 @@ from schemas.browser_config import BrowserConfig
 from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ORIGIN = "http://tree.test"
 
 STYLE = b"<style>body{margin:0} .at{position:absolute;left:0;margin:0;box-sizing:border-box;width:100px;height:30px}</style>"

@@ -14,8 +14,9 @@ from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind, BrowserTab
 from tests.browser_pages import ORIGIN, at, click, opening_of, page, press, small, title
+from tests.deadlines import HANGS_S
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 
 LOG = "<script>const log = (text) => { document.title = document.title.replace('page', '').concat(' ', text).trim() }</script>"
 STYLE = "<style>.row { position: absolute; left: 0; width: 400px; height: 40px }</style>"
@@ -366,7 +367,7 @@ async def test_what_happens_on_the_side_is_said(browser: PlaywrightBrowser, scri
     body = f'<button style="position:absolute;inset:0" onclick="{script}">go</button>'
     async with browser.session(opening_of(body)) as session:
         await session.open()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             performed = await session.perform(click())
         assert said in performed.notice
         assert await title(session) == left
@@ -441,7 +442,7 @@ async def test_permissions_are_denied_at_once(browser: PlaywrightBrowser, script
     async with browser.session(secure) as session:
         await session.open()
         await session.perform(click(5, 5))
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             while (said := await title(session)) == "page":
                 await anyio.lowlevel.checkpoint()
         assert said == left
@@ -452,7 +453,7 @@ async def test_a_page_that_asks_whether_to_leave_it_is_left(browser: PlaywrightB
     async with browser.session(opening_of(body, second=b"<title>second</title>")) as session:
         await session.open()
         await session.perform(click())
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             performed = await session.perform(Action(kind=ActionKind.NAVIGATE, text=f"{ORIGIN}/second"))
         assert performed.notice == "the page asked whether to leave it, and was left"
         assert await title(session) == "second"

@@ -12,6 +12,7 @@ from bus.topology import shared_queues, streams, task_queue
 from schemas.messages import Split
 from tests.builders import WORKER, task
 from tests.contract.backends import CONFIG, SUBJECTS
+from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 
@@ -26,7 +27,7 @@ async def test_a_terminated_delivery_leaves_the_server_s_notice(tmp_path: Path) 
             delivery = await anext(inbox)
             async with settle(bus, delivery, WORKER):
                 _ = delivery.message
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             while not await bus.subjects(SUBJECTS.advisories, notices):  # noqa: ASYNC110 - nothing says when it is stored
                 await anyio.sleep(0.05)
         assert await bus.subjects(SUBJECTS.advisories, SUBJECTS.dead(SUBJECTS.tasks))

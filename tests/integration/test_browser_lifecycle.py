@@ -24,8 +24,9 @@ from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig, HttpPools
 from schemas.errors import BrowserError, BrowserLost, ConfigurationError, PageFailed
 from schemas.messages import Action, ActionKind
+from tests.deadlines import HANGS_S
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ORIGIN = "http://pages.test"
 PROFILE = "--user-data-dir="
 NOTICED_S = 1.0
@@ -207,7 +208,7 @@ async def test_a_browser_that_uses_too_much_memory_is_replaced(monkeypatch: pyte
         assert await opened(browser) == "home"
         retired = browser._instance
         assert retired is not None
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             await retired.ended.wait()
         assert await opened(browser) == "home"
         assert browser.num_launches == 2
@@ -224,7 +225,7 @@ async def test_one_place_of_each_kind_is_enough() -> None:
                 await session.perform(CLICK)
                 assert await session.page_values(["document.title"]) == ("home",)
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             async with anyio.create_task_group() as group:
                 for _ in range(3):
                     group.start_soon(plays)
@@ -253,7 +254,7 @@ async def test_a_page_that_dies_while_it_is_made_is_made_again(browser: Playwrig
 
     async with anyio.create_task_group() as group:
         group.start_soon(anyio.to_thread.run_sync, kill_the_next)
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             title, tries = "", 0
             while not title:
                 tries += 1

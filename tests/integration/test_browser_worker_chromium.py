@@ -13,7 +13,7 @@ from schemas.messages import Action, ActionKind, Observation, Outcome, Task
 from tests import builders
 from tests.page_plays import SIZE, SUBJECTS, Policy, play, playing
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 SUITES = {"demo": DemoSuite()}
 
 

@@ -34,8 +34,9 @@ from schemas.ids import WorkerId
 from schemas.messages import Fault, Judgement, Outcome, Role, Task, Trajectory, Verdict
 from tests import builders
 from tests.contract.backends import SUBJECTS
+from tests.deadlines import HANGS_S
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 OWN_JUDGE = """
 from judges.episode import JudgedEpisode
 from judges.registry import judge
@@ -134,7 +135,7 @@ async def test_one_item_of_each_ends_by_name_and_everything_else_is_served(
                 task = simulated(name)
                 await chain.admit(bus, SUBJECTS, task)
                 await bus.append(SUBJECTS.tasks, SUBJECTS.task(task.split, task.episode), task)
-            with anyio.fail_after(60):
+            with anyio.fail_after(HANGS_S):
                 async with (
                     join(folder, config, role="monitor", name="monitor") as reading,
                     monitoring(reading, SUBJECTS, config) as watch,
@@ -180,7 +181,7 @@ async def test_a_judge_that_raises_at_everything_ends_with_a_sentence_and_its_ne
         assert code == 1, said
         assert "WorkerFailing: one item after the other meets KeyError: 'price' (" in said
         assert "this worker ends" in said
-        with anyio.fail_after(60):
+        with anyio.fail_after(HANGS_S):
             async with judging(folder):
                 given = await judgements(bus, len(names))
     assert {judgement.verdict for judgement in given.values()} == {Verdict.ERROR}
@@ -203,7 +204,7 @@ async def judging(folder: RunFolder) -> AsyncIterator[Process]:
 
 async def judged_until_it_ends(folder: RunFolder) -> tuple[int, str]:
     """Exit code and what it said."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(HANGS_S):
         async with judging(folder) as process:
             assert process.stderr is not None
             said = b"".join([chunk async for chunk in process.stderr])

@@ -8,6 +8,7 @@ import pytest
 from anyio.abc import SocketStream
 
 from ops.chaos.proxy import TcpProxy, tcp_proxy
+from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 
@@ -76,5 +77,5 @@ async def test_silence_holds_back_until_it_is_over(proxy: TcpProxy) -> None:
             await stream.receive()
         assert waited.cancelled_caught
         proxy.resume()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             assert await stream.receive() == b"during"

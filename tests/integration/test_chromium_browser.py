@@ -19,8 +19,9 @@ from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
 from schemas.errors import PageFailed
 from schemas.messages import Action, ActionKind
+from tests.deadlines import HANGS_S
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ORIGIN = "http://pages.test"
 SIZE = (400, 300)
 
@@ -252,7 +253,7 @@ async def test_links_that_lead_to_no_document_at_once_hold_nothing_up(
 ) -> None:
     async with browser.session(opening("/link", site=links(site + path))) as session:
         await session.open()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             performed = await session.perform(click(100))
         assert performed.navigation_error == ""
         assert await title(session) == expected

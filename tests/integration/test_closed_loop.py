@@ -10,8 +10,8 @@ import pytest
 from benchmarks.kill_drill import VICTIMS, descendants, find, quickstart, wait_for
 from ops.role_process import millrace_command, millrace_environment
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
-_LIMIT_S = 400.0
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
+_LIMIT_S = 1500.0
 _VERSIONS = 5
 _SHORT = (
     f"feeder_config.num_iterations={_VERSIONS}",

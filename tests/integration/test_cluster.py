@@ -30,6 +30,7 @@ from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Checkpoint
+from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 CONFIG = BusConfig(run=RunName("r"), replicas=3)
@@ -152,7 +153,7 @@ async def test_every_shard_is_led_by_another_server(tmp_path: Path) -> None:
     sharded = replace(CONFIG, num_shards=3)
     names = Subjects(CONFIG.run, sharded.num_shards)
     async with local_cluster(tmp_path / "cluster", (sharded,)) as cluster:
-        with anyio.fail_after(60):
+        with anyio.fail_after(HANGS_S):
             while True:
                 # Where leaders are being elected it comes to be so when the step is repeated.
                 await create_streams(cluster.address(), sharded)
@@ -225,6 +226,6 @@ async def test_a_server_that_comes_back_without_encryption_is_told_nothing(tmp_p
 
 
 async def hello(address: ServerAddress) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANGS_S):
         async with connect(address, SUBJECTS, CONFIG, name=Access.JUDGE):
             pass

@@ -18,6 +18,7 @@ from schemas.errors import TrainingCollapsed
 from schemas.messages import Checkpoint
 from schemas.trainer_config import TrainerConfig
 from tests import tiny_models
+from tests.deadlines import HANGS_S
 from tests.dying_trainer import KilledAtEveryVersion, run_through_kills
 from tests.trainer_runs import BATCH, published, trainer, weights
 from tests.trainer_world import SUBJECTS, PlainModel, judge, play, settings, small, train_task
@@ -73,7 +74,7 @@ async def run(bus: MemoryBus, plain: PlainModel, base: Path, root: Path, *, num_
     """Until the run is over, however often the trainer dies; returns how often."""
     opened = partial(trainer, bus, base, root, num_iterations=num_iterations, config=config, open_engine=engines)
     async with companions(partial(policy, bus, plain, base)):
-        with anyio.fail_after(60):
+        with anyio.fail_after(HANGS_S):
             return await run_through_kills(opened)
 
 

@@ -23,6 +23,7 @@ from schemas.ids import RunName
 from schemas.messages import Heartbeat, Role
 from tests.builders import RUN, WORKER, task
 from tests.contract.backends import SUBJECTS
+from tests.deadlines import HANGS_S
 from tests.played import play
 from tests.running_run import running_run
 
@@ -47,7 +48,7 @@ async def test_a_consumer_follows_a_run_with_its_own_key(bus: JetStreamBus, tmp_
     await play(bus, task("old"))
     async with connect(tmp_path) as run, run.trajectories(start=NEW, durable="mine", pictures=True) as items:
         await play(bus, task("a"), num_steps=2)
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             item = await anext(items)
         assert item.message.episode == task("a").episode
         assert [picture.data for picture in await item.pictures()] == [b"picture 0", b"picture 1"]
@@ -71,7 +72,7 @@ async def test_a_consumer_may_write_nothing_but_its_place(bus: JetStreamBus, tmp
     async with connect(tmp_path, role="monitor") as run:
         beat = Heartbeat(role=Role.JUDGE, worker=WORKER, state="waiting", at=0.0)
         await bus.append(SUBJECTS.heartbeats, SUBJECTS.heartbeat(Role.JUDGE, WORKER), beat)
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             assert (await anext(run.heartbeats())).message == beat
 
 
@@ -123,7 +124,7 @@ async def test_a_reader_outlives_a_restart_of_the_server(tmp_path: Path) -> None
             await ended.wait()
             until = anyio.Event()
             await play(await group.start(serve, until, ended), task("after"))
-            with anyio.fail_after(30):
+            with anyio.fail_after(HANGS_S):
                 assert (await anext(items)).message.episode == task("after").episode
         async with connect(tmp_path) as run:
             left = [item.message.episode async for item in run.trajectories(durable="mine", follow=False)]

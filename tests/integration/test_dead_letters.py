@@ -18,6 +18,7 @@ from schemas.errors import ConfigurationError
 from schemas.messages import Split, Task
 from tests.builders import WORKER, task
 from tests.contract.backends import CONFIG, SUBJECTS
+from tests.deadlines import HANGS_S
 from tests.played import play
 from tests.running_run import running_run
 
@@ -47,7 +48,7 @@ async def rejected(bus: JetStreamBus, name: str, data: bytes | None = None) -> T
 
 async def letters_when(bus: JetStreamBus, number: int) -> list[Letter]:
     """Nothing says when the server has stored its own notices: looks until there are so many letters."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANGS_S):
         while len(letters := await read_letters(bus, SUBJECTS)) < number:  # noqa: ASYNC110
             await anyio.sleep(0.05)
     return letters
@@ -55,7 +56,7 @@ async def letters_when(bus: JetStreamBus, number: int) -> list[Letter]:
 
 async def test_a_letter_holds_the_message_and_the_reason_once(bus: JetStreamBus) -> None:
     good, _ = await rejected(bus, "good"), await rejected(bus, "bad", GARBAGE)
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANGS_S):
         # Two letters, and the server's notice of each.
         while await bus.last_seq(SUBJECTS.advisories) < 4:  # noqa: ASYNC110
             await anyio.sleep(0.05)

@@ -21,6 +21,7 @@ from schemas.judge_config import JudgeConfig
 from schemas.messages import Judgement, Outcome, Role, Split
 from tests.builders import task
 from tests.contract.backends import SUBJECTS
+from tests.deadlines import HANGS_S
 from tests.played import judge, play
 from tests.running_run import running_run
 
@@ -117,7 +118,7 @@ async def judged_by(bus: JetStreamBus, name: str, *, num_episodes: int) -> list[
     )
     async with anyio.create_task_group() as group, bus.tail(SUBJECTS.judged, SUBJECTS.judgements(None)) as records:
         group.start_soon(worker.run)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             found = [(await anext(records)).message for _ in range(num_episodes)]
         group.cancel_scope.cancel()
     return [each for each in found if isinstance(each, Judgement)]

@@ -11,7 +11,7 @@ from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind
 from tests.browser_pages import at, opening_of, small
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 LONG = 1_000_000
 
 

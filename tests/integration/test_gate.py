@@ -26,7 +26,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]
     return "asyncio", {"use_uvloop": request.param == "uvloop"}
 
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(20)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 PRIVATE = Rules(private_networks=(ip_network("127.0.0.0/8"),))
 SIZE = 32 * 2**20
 

@@ -19,7 +19,7 @@ from browser_workers.network.rules import rules_for
 from schemas.browser_config import BrowserConfig
 from tests.staged_network import PUBLIC_NETWORKS, StagedNetwork
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 RIGHT = b"Proxy-Authorization: the right one"
 PASSWORD = RIGHT + b"\r\n"
 PUBLIC, PUBLIC_V6 = "203.0.113.5", "2001:db8::5"

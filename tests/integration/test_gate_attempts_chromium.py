@@ -16,10 +16,11 @@ from browser_workers.chromium.session import PlaywrightSession
 from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind
+from tests.deadlines import HANGS_S
 from tests.local_site import LocalSite, Reply, local_site
 from tests.staged_network import PUBLIC_NETWORKS, StagedNetwork
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 OWN = "http://localhost:8000"
 """Pages there may use everything that pages of https may."""
 PUBLIC, PRIVATE, METADATA = "203.0.113.5", "10.0.0.5", "169.254.169.254"
@@ -114,7 +115,7 @@ class Staged:
         return self.session.context.pages[0]
 
     async def until(self, held: Callable[[], bool]) -> None:
-        with anyio.fail_after(45):
+        with anyio.fail_after(HANGS_S):
             while not held():
                 await self.page.evaluate("0")
 

@@ -12,6 +12,7 @@ from bus.topology import shared_queues, streams, task_queue
 from schemas.messages import Split
 from tests import builders
 from tests.contract.backends import CONFIG, SUBJECTS
+from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 LONG = replace(CONFIG, task_ack_wait_s=3600.0)
@@ -35,6 +36,6 @@ async def test_another_worker_gets_what_a_killed_one_held_when_that_is_started_a
             other.work(queue, prefetch=0) as inbox,
             connect(address, SUBJECTS, LONG, name="browser-1", holdings=holdings),
         ):
-            with anyio.fail_after(60):
+            with anyio.fail_after(HANGS_S):
                 again = await anext(inbox)
         assert (again.message, again.num_delivered) == (held.message, 2)

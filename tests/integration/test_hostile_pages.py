@@ -21,8 +21,9 @@ from schemas.env_config import EnvConfig
 from schemas.errors import BrowserError, PageFailed
 from schemas.messages import Action, ActionKind
 from tests.browser_pages import ORIGIN, click, opening_of, page, press, small, title
+from tests.deadlines import HANGS_S
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 
 OPERATION_S = 1.5
 PAGE_MIB = 300
@@ -61,7 +62,7 @@ async def a_normal_episode(browser: PlaywrightBrowser) -> None:
 async def normal_afterwards(browser: PlaywrightBrowser) -> AsyncIterator[None]:
     """The next episode in the same browser."""
     yield
-    with anyio.fail_after(5):
+    with anyio.fail_after(HANGS_S):
         await a_normal_episode(browser)
     assert browser.num_launches == 1
 

@@ -29,7 +29,7 @@ from tests import builders
 from tests.browser_pages import ORIGIN, page
 from tests.page_plays import SUBJECTS, play, playing
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 SIZE = (400, 300)
 HUGE = 10_000_000
 LARGE = 100_000

@@ -17,7 +17,7 @@ from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
 from tests.local_site import LocalSite, Reply, local_site
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 
 _WORKER = b"""self.onfetch = event => {
     if (event.request.url.endsWith('/by-worker')) event.respondWith(new Response('worker')) };

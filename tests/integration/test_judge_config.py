@@ -31,12 +31,13 @@ from tests.asked_judge import (
     ruled,
     worker_of,
 )
+from tests.deadlines import HANGS_S
 from tests.endpoint_replies import Reply, verdict
 from tests.endpoint_requests import Asked
 from tests.integration.test_openai_config import of_file
 from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 PROMPTS = Path(__file__).parents[2] / "judges" / "rubric" / "prompts" / "rubric_v1"
 
 
@@ -146,7 +147,7 @@ class TestBudget:
             status = PausingStatus()
             post = replace(post_of(bus, limited, tmp_path), status=status)
             async with open_judge(post) as judge, companions(worker_of(post, judge).run):
-                with anyio.fail_after(20):
+                with anyio.fail_after(HANGS_S):
                     await status.paused.wait()
             assert note in status.note
             assert len(endpoint.requests) == num_calls

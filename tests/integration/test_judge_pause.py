@@ -12,6 +12,7 @@ from ops.roles import run_role
 from schemas.bus_config import BusConfig
 from schemas.ids import WorkerId
 from schemas.messages import Heartbeat, Role
+from tests.deadlines import HANGS_S
 from tests.scripted_endpoint import scripted_endpoint
 from tests.scripted_judging import RUBRIC, SUBJECTS, calls, judgements, judging_run, say, write_all
 
@@ -52,7 +53,7 @@ async def test_judges_pause_at_the_runs_limit_and_go_on_with_a_higher_one(tmp_pa
     ):
         await write_all(bus, NUM_TRAJECTORIES)
         config = folder.load()
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(run_role, Role.JUDGE, folder.path, config, name)
                 beat = await paused(bus)
@@ -63,7 +64,7 @@ async def test_judges_pause_at_the_runs_limit_and_go_on_with_a_higher_one(tmp_pa
         assert num_judged < NUM_TRAJECTORIES
 
         raised = replace(config, judge_config=replace(config.judge_config, max_calls=1000))
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(run_role, Role.JUDGE, folder.path, raised, name)
                 judged = await judgements(bus, NUM_TRAJECTORIES)

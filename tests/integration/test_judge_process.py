@@ -23,12 +23,13 @@ from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.messages import Role, Verdict
 from tests.asked_judge import SUBJECTS, answered, for_test, hoped_for, judgements, question
+from tests.deadlines import HANGS_S
 from tests.endpoint_replies import Reply, failed
 from tests.endpoint_requests import Asked
 from tests.integration.test_openai_config import of_file
 from tests.scripted_endpoint import scripted_endpoint
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 KEY = "sk-open-sesame"
 NO_KEY = "GEMINI_API_KEY is not set: put the key for https://generativelanguage.googleapis.com/v1beta/openai/ there"
 
@@ -59,7 +60,7 @@ async def judge_process(folder: RunFolder, **environment: str) -> AsyncIterator[
 async def ended(process: Process) -> tuple[int, str]:
     """Exit code and what it said."""
     assert process.stderr is not None
-    with anyio.fail_after(60):
+    with anyio.fail_after(HANGS_S):
         said = b"".join([chunk async for chunk in process.stderr])
         return await process.wait(), said.decode()
 
@@ -104,7 +105,7 @@ async def test_without_a_key_it_ends_before_it_takes_anything(tmp_path: Path) ->
         async with bus.work(
             trajectory_queue(SUBJECTS, for_test(of_file(tmp_path, "")).bus_config, "rubric_v1"), prefetch=0
         ) as inbox:
-            with anyio.fail_after(10):
+            with anyio.fail_after(HANGS_S):
                 assert (await anext(aiter(inbox))).num_delivered == 1
 
 
@@ -154,5 +155,5 @@ async def test_a_supervised_judge_has_the_environment_and_its_sentence_reaches_t
             folder.create(other, needed_bytes=0)
             async with local_roles(folder) as roles:
                 roles.start(Role.JUDGE)
-                with anyio.fail_after(60), pytest.raises(ConfigurationError, match=f"judge-1 cannot run: {NO_KEY}"):
+                with anyio.fail_after(HANGS_S), pytest.raises(ConfigurationError, match=f"judge-1 cannot run: {NO_KEY}"):
                     await roles.finished(Role.JUDGE)

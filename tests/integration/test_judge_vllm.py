@@ -20,6 +20,7 @@ from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
 from schemas.messages import Verdict
 from tests import tiny_models
 from tests.asked_judge import answered, calls, judgements, judging, question, run_for
+from tests.deadlines import HANGS_S
 from tests.vllm_server import KEY, MAX_PICTURES, MODEL, VllmServer, vllm_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio, pytest.mark.timeout(400)]
@@ -63,7 +64,7 @@ def _opened(server: VllmServer, *, key: str = KEY, **settings: Any) -> AbstractA
 
 async def _ask(server: VllmServer, question: Question, max_tokens: int = 1024, **settings: Any) -> Answer:
     async with _opened(server, **settings) as endpoints:
-        with anyio.fail_after(60):
+        with anyio.fail_after(HANGS_S):
             answer: Answer = await endpoints["evaluation"].ask(question, max_completion_tokens=max_tokens)
             return answer
 
@@ -76,7 +77,7 @@ async def test_answers_keep_to_the_schema_and_pictures_are_seen(server: VllmServ
             question = _question(*range(num_pictures))
             answers[num_pictures] = await endpoints["evaluation"].ask(question, max_completion_tokens=2048)
 
-        with anyio.fail_after(120):
+        with anyio.fail_after(HANGS_S):
             async with anyio.create_task_group() as group:
                 for num_pictures in range(MAX_PICTURES + 1):
                     group.start_soon(ask, num_pictures)

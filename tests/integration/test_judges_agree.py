@@ -30,7 +30,7 @@ from tests.page_text import PictureTexts, ReadBrowser
 from tests.reading_model import ReadingModel
 from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 SIZE = (1024, 1400)
 """Of the window: everything that a fact asks for is in view without scrolling."""
 JUDGE_CONFIG = JudgeConfig(judge=RubricJudge.name)

@@ -23,8 +23,9 @@ from schemas.config import Config
 from schemas.errors import NotPermitted
 from schemas.ids import WorkerId
 from schemas.messages import Heartbeat, Judgement, Outcome, Role
+from tests.deadlines import HANGS_S
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 _NUM_EPISODES = 100
 _CREW = {Role.BROWSER: 2, Role.POLICY: 1, Role.JUDGE: 1}
 _SLOW = (
@@ -86,7 +87,7 @@ async def run(tmp_path: Path) -> AsyncIterator[Run]:
 
 
 async def test_a_drained_worker_finishes_and_a_rolling_restart_loses_nothing(run: Run) -> None:
-    with anyio.fail_after(120):
+    with anyio.fail_after(HANGS_S):
         run.roles.start(Role.FEEDER)
         for role, count in _CREW.items():
             run.roles.start(role, count=count)
@@ -114,7 +115,7 @@ async def test_a_drained_worker_finishes_and_a_rolling_restart_loses_nothing(run
 
 async def test_a_worker_is_found_and_told_as_a_micro_service(run: Run) -> None:
     subject = run.subjects.control(Role.JUDGE, WorkerId("judge-1"))
-    with anyio.fail_after(60):
+    with anyio.fail_after(HANGS_S):
         run.roles.start(Role.JUDGE)
         await run.wait_for_work("judge-1")
         async with open_link(address_for(run.folder, run.config.bus_config, "monitor"), "monitor") as link:

@@ -13,6 +13,7 @@ from ops.monitor.watch import monitoring
 from ops.simulation.broken_weights import broken_weights
 from schemas.ids import WorkerId
 from schemas.messages import Checkpoint, Role, ServedVersion, Standing
+from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(400)]
 _NUM_VERSIONS, _BATCH = 6, 10
@@ -77,7 +78,7 @@ async def test_a_policy_whose_weights_stay_broken_is_named_and_waited_for_by_nob
             stack.enter_context(broken_weights(tmp_path / "run", "policy-1"))
             async with monitoring(run.bus, run.subjects, run.config) as watch:
                 await run.play(_LIMIT_S)
-                with anyio.fail_after(30):
+                with anyio.fail_after(HANGS_S):
                     await watch.wait_until(
                         lambda state: (said := state.policies.of(WorkerId("policy-1"))) is not None and is_unable(said)
                     )

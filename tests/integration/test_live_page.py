@@ -25,11 +25,12 @@ from schemas.messages import Action, ActionKind, EpisodeStart, Heartbeat, Outcom
 from tests import archive_world, builders
 from tests.builders import observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS
+from tests.deadlines import HANGS_S
 from tests.live_world import CONFIG, LiveRun, serving_live
 from tests.running_run import running_run
 from tests.web_pages import launched, opened
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 SCRIPT = "<img src=x onerror='window.pwned = 1'>"
 
 
@@ -64,7 +65,7 @@ async def world(tmp_path: Path, browser: Browser) -> AsyncIterator[World]:
         monitoring(bus, SUBJECTS, replace(CONFIG, monitor_config=bounds)) as watch,
         serving_live(watch, bus) as url,
     ):
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             await watch.wait_complete()
         yield World(bus, watch, url, browser)
 

@@ -19,7 +19,7 @@ from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
 from schemas.messages import Element
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ORIGIN = "http://marks.test"
 SIZE = (400, 300)
 HEAD = "<!doctype html><title>marks</title><style>body{margin:0;font:16px sans-serif}.at{position:absolute}</style>"

@@ -22,7 +22,7 @@ from schemas.messages import Action, ActionKind, Outcome, Task, Verdict
 from tests import builders
 from tests.page_plays import judged, playing
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 SUITE = MiniWobSuite()
 _PAGES, _ORACLES = slice(None, None, 4), slice(1, None, 3)
 """The pages and the oracles that are tried here; all of them are by `benchmarks/miniwob_pages.py`."""

@@ -35,11 +35,12 @@ from schemas.ids import WorkerId
 from schemas.messages import DeadLetter, LetterResent, Outcome, Role, Split, StepPhase
 from tests.builders import WORKER, judgement, observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS
+from tests.deadlines import HANGS_S
 from tests.live_world import CONFIG, RUBRIC, LiveRun
 from tests.played import play
 from tests.running_run import running_run
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 PICTURE = b"x" * 200_000
 
 
@@ -67,13 +68,13 @@ async def world(tmp_path: Path, anyio_backend: str) -> AsyncIterator[World]:
 
 async def until(watch: MonitorWatch, phases: dict[str, Phase]) -> None:
     """Returns when the live episodes are at these phases, by task."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANGS_S):
         await watch.wait_until(lambda state: {cell.task: cell.phase for cell in state.cells} == phases)
 
 
 async def test_an_episode_is_followed_from_its_admission_to_its_judgement(world: World) -> None:
     async with world.watching() as watch:
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             await watch.wait_complete()
         one = await world.admit("t1")
         await until(watch, {"t1": Phase.QUEUED})
@@ -109,7 +110,7 @@ async def test_a_monitor_that_joins_late_finds_what_is_live(world: World) -> Non
     seq = await owner.observe(observation(acting, data=PICTURE))
     await chain.answer(world.bus, SUBJECTS, seq, step_request(acting))
     async with world.watching() as watch:
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             await watch.wait_complete()
         phases = {cell.task: cell.phase for cell in watch.state.cells}
         assert phases == {
@@ -129,7 +130,7 @@ async def test_what_was_not_heard_is_looked_up(world: World, monkeypatch: pytest
     monkeypatch.setattr("ops.monitor.reconciling.RECONCILE_S", 0.2)
     monkeypatch.setattr("ops.monitor.reconciling._FRESH_S", 0.0)
     async with world.watching() as watch:
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             await watch.wait_complete()
         watch.state.heard(Record("", "x", 0, task("never")), time.time())
         await play(world.bus, task("lost"))
@@ -155,7 +156,7 @@ async def test_queues_streams_and_letters(world: World) -> None:
     ):
         delivery = await anext(inbox)
         async with settle(world.bus, delivery, WORKER), world.watching() as watch:
-            with anyio.fail_after(20):
+            with anyio.fail_after(HANGS_S):
                 await watch.wait_complete()
             state = watch.state
             found = state.queues[queue.name]
@@ -184,7 +185,7 @@ async def test_the_key_can_write_nothing(world: World) -> None:
 async def test_offers_to_a_worker_that_has_gone_are_declined_at_once(world: World) -> None:
     """Nobody may listen where steps are offered: the server would no longer say that nobody is there."""
     async with world.watching() as watch:
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             await watch.wait_complete()
         began = time.monotonic()
         wake = StepPhase(episode=task().episode, attempt=1, step=0, phase="deciding", worker=WORKER)
@@ -247,7 +248,7 @@ async def test_the_page_is_served_with_metrics_beside_it(world: World) -> None:
     async with await anyio.open_process(command, env=millrace_environment()) as process:
         try:
             assert process.stdout is not None
-            with anyio.fail_after(30):
+            with anyio.fail_after(HANGS_S):
                 url = (await process.stdout.receive()).decode().split()[0]
             assert url == f"http://127.0.0.1:{port}/"
             assert "live.js" in await anyio.to_thread.run_sync(scrape, url)
@@ -257,7 +258,7 @@ async def test_the_page_is_served_with_metrics_beside_it(world: World) -> None:
             assert RUBRIC in await anyio.to_thread.run_sync(scrape, f"{url}api/episodes/{played.episode}")
             assert "queued-m0" in await anyio.to_thread.run_sync(first_queued, f"{url}api/live")
             process.send_signal(signal.SIGINT)
-            with anyio.fail_after(20):
+            with anyio.fail_after(HANGS_S):
                 assert await process.wait() == 130
         finally:
             if process.returncode is None:
@@ -290,7 +291,7 @@ async def test_keys_change_the_view_and_quit(world: World) -> None:
             os.write(ours, b"4")
             await shown(ours, b"what, and what to do")
             os.write(ours, b"q")
-            with anyio.fail_after(20):
+            with anyio.fail_after(HANGS_S):
                 assert await process.wait() == 0
         assert termios.tcgetattr(theirs) == before
     finally:
@@ -301,7 +302,7 @@ async def test_keys_change_the_view_and_quit(world: World) -> None:
 async def shown(terminal: int, text: bytes) -> None:
     """Returns when these bytes were written."""
     seen = b""
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANGS_S):
         while text not in seen:
             await anyio.wait_readable(terminal)
             seen += os.read(terminal, 65536)

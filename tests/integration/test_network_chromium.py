@@ -18,7 +18,7 @@ from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind
 from tests.local_site import LocalSite, Reply, local_site
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 PAGES = {
     "/": Reply(b"<!doctype html><title>site</title><img src='/picture.png'>"),
     "/to-file": Reply(status="302 Found", headers={"location": "file:///etc/passwd"}),

@@ -16,7 +16,7 @@ from tests.endpoint_replies import HANG, Reply, failed, says, server_error
 from tests.endpoint_requests import Asked
 from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
 OPENAI = "https://api.openai.com/v1"

@@ -20,6 +20,7 @@ from judges.endpoint.port import Answer, Endpoint, Question, Unanswered
 from schemas.errors import ConfigurationError, NoVerdict
 from schemas.judge_config import OpenAIConfig, QuestionConfig
 from schemas.messages import Picture
+from tests.deadlines import HANGS_S
 from tests.endpoint_replies import (
     HANG,
     RESET,
@@ -44,7 +45,7 @@ from tests.endpoint_replies import (
 from tests.endpoint_requests import PICTURE_TOKENS, Asked
 from tests.scripted_endpoint import Script, ScriptedEndpoint, scripted_endpoint
 
-pytestmark = [pytest.mark.integration, pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 
 KEY = "sk-sesame-open"
 ENVIRON = {"TEST_KEY": KEY}
@@ -75,7 +76,7 @@ def _endpoints(scripted: ScriptedEndpoint, **settings: object) -> AbstractAsyncC
 
 
 async def _ask(endpoint: Endpoint, text: str = "Is it seen?") -> Answer:
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANGS_S):
         return await endpoint.ask(_question(text), max_completion_tokens=77)
 
 

@@ -26,6 +26,7 @@ from schemas.errors import ConfigurationError, NotPermitted
 from schemas.ids import PolicyVersion, RunName, WorkerId
 from schemas.messages import Heartbeat, Role, StepWake
 from tests.builders import task
+from tests.deadlines import HANGS_S
 from tests.permissions import CONFIG, OPERATIONS, ROLES, Operation
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -113,7 +114,7 @@ async def test_another_run_s_keys_can_do_nothing_here(tmp_path: Path) -> None:
             # What is ours arrives, and nothing came before it.
             beat = Heartbeat(role=Role.FEEDER, worker=WorkerId("w"), state="working", at=1.0)
             await ours.tell(SUBJECTS.heartbeat(Role.FEEDER, WorkerId("w")), beat)
-            with anyio.fail_after(10):
+            with anyio.fail_after(HANGS_S):
                 assert (await anext(heard)).message == beat
         with pytest.raises(ConfigurationError, match="no account for the run third"):
             address_of(tmp_path, run=RunName("third"))
@@ -180,7 +181,7 @@ async def test_roles_hear_one_another_across_their_accounts(tmp_path: Path) -> N
         monitor.tail(SUBJECTS.heartbeats, SUBJECTS.everything("heartbeat")) as stored,
     ):
         await judge.tell(SUBJECTS.heartbeat(Role.JUDGE, WorkerId("w")), beat)
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             assert (await anext(heard)).message == beat
             assert (await anext(stored)).message == beat
         assert await browser.offer(subject, wake, timeout_s=10) is Offered.ABSENT, "nobody is there, and that is known at once"

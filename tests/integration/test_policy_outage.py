@@ -30,9 +30,10 @@ from schemas.policy_config import PolicyConfig
 from schemas.simulation_config import SimulationConfig
 from tests.builders import RUN, task
 from tests.contract.backends import SUBJECTS
+from tests.deadlines import HANGS_S
 from tests.local_weights import local_weights
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 SIMULATION = SimulationConfig(picture_kb=1.0, policy_latency_ms=0.0, step_latency_ms=0.0)
 CONFIG = BusConfig(run=RUN, step_ack_wait_s=3600.0)
 """The queue misses nobody by itself."""
@@ -108,11 +109,11 @@ async def test_work_goes_on_after_an_outage_that_outlasts_the_wake_ups(tmp_path:
         await on.admit()
         async with on.bus.tail(SUBJECTS.steps, SUBJECTS.everything("step")) as wakes:
             group.start_soon(on.browse, 0.2)
-            with anyio.fail_after(60):
+            with anyio.fail_after(HANGS_S):
                 for _ in range(8):
                     assert isinstance((await anext(wakes)).message, StepWake)
         group.start_soon(on.decide, FIRST)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             assert (await on.ended()).outcome.finished
         group.cancel_scope.cancel()
 
@@ -138,7 +139,7 @@ async def test_a_step_that_a_dead_policy_took_from_the_queue_goes_to_another(tmp
     async with world(tmp_path) as on, anyio.create_task_group() as group:
         await on.admit()
         group.start_soon(on.browse, 3600.0)
-        with anyio.fail_after(30):
+        with anyio.fail_after(HANGS_S):
             async with on.connection(FIRST) as bus:
                 await taken_and_lost(bus, FIRST)
             group.start_soon(on.decide, SECOND)
@@ -166,7 +167,7 @@ async def test_no_step_of_a_policy_that_is_there_is_begun_twice(tmp_path: Path) 
             queue = step_queue(SUBJECTS, CONFIG, Split.TRAIN)
             async with bus.offers(SUBJECTS.wake(FIRST), accept), bus.work(queue, prefetch=0) as inbox:
                 group.start_soon(on.browse, 0.2)
-                with anyio.fail_after(60):
+                with anyio.fail_after(HANGS_S):
                     wake = (await anext(inbox)).message
                     assert isinstance(wake, StepWake)
                     held = StepHeld(episode=wake.episode, attempt=wake.attempt, step=wake.step, worker=FIRST)

@@ -31,6 +31,7 @@ from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Heartbeat, Role
 from tests.builders import task
+from tests.deadlines import HANGS_S
 from tests.judged_run import AGAIN, OLD, RELABELLED, judged_run, opened, stored, verdicts
 from tests.played import play
 from tests.scripted_endpoint import scripted_endpoint
@@ -41,7 +42,7 @@ WORKER = WorkerId("rejudge-1")
 
 
 async def rejudge(run: RunFolder, *overrides: str) -> int:
-    with anyio.fail_after(30):
+    with anyio.fail_after(HANGS_S):
         return await command.main(run.path, overrides or (RELABELLED,), WORKER)
 
 
@@ -114,7 +115,7 @@ async def _judge_by_the_old(bus: Bus, run: RunFolder) -> None:
 
 
 async def _until_judged(bus: Bus, subjects: Subjects, rubric: str, number: int) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANGS_S):
         async with bus.tail(subjects.judged, subjects.judgements_by(rubric)) as records:
             seen = set[str]()
             async for record in records:
@@ -154,7 +155,7 @@ async def test_what_is_judged_before_an_interruption_stays_and_the_rest_follows(
 
     monkeypatch.setattr(command, "open_judge", given)
     async with opened(run) as (bus, subjects):
-        with anyio.fail_after(30):
+        with anyio.fail_after(HANGS_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(command.main, run.path, (RELABELLED, "env_config.evaluation_workers=1"), WORKER)
                 await first.paused.wait()
@@ -203,7 +204,7 @@ async def test_the_command_waits_for_what_others_have_in_hand_and_ctrl_c_ends_it
                 await _until_judged(bus, subjects, AGAIN, len(ended) - 1)
                 assert process.returncode is None
                 process.send_signal(signal.SIGINT)
-                with anyio.fail_after(20):
+                with anyio.fail_after(HANGS_S):
                     assert await process.wait() == 130
         # Acknowledged by somebody who judged nothing: the queue is empty, and one trajectory has no judgement.
         done = await anyio.run_process(argv, env=millrace_environment(), check=False)
@@ -235,14 +236,14 @@ async def test_the_rubric_judge_asks_by_its_new_name_pauses_at_the_runs_limit_an
         judging_run(tmp_path / "run", endpoint.base_url, "bus_config.judge_ack_wait_s=2.0") as (run, bus),
     ):
         await write_all(bus, 4)
-        with anyio.fail_after(30):
+        with anyio.fail_after(HANGS_S):
             async with companion_group() as group:
                 group.start_soon(run_role, Role.JUDGE, run.path, run.load(), WORKER)
                 before = await judgements(bus, 4)
         num_before = len(endpoint.requests)
 
         limit = num_before + 3
-        with anyio.fail_after(30):
+        with anyio.fail_after(HANGS_S):
             async with companion_group() as group:
                 group.start_soon(command.main, run.path, (label, f"judge_config.max_calls={limit}"), WORKER)
                 await _paused(bus)

@@ -19,6 +19,7 @@ from schemas.errors import NotPermitted
 from schemas.ids import RunName
 from tests.builders import WORKER, judgement, task, trajectory
 from tests.contract.backends import SUBJECTS
+from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 BEFORE = BusConfig(run=SUBJECTS.run, rubrics=("old_v1",))
@@ -42,7 +43,7 @@ async def test_connected_clients_go_on_and_may_more(tmp_path: Path) -> None:
 
     async def wait_for(holds: Callable[[], bool]) -> None:
         nonlocal heard
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             while not holds():
                 await heard.wait()
                 heard = anyio.Event()

@@ -25,9 +25,10 @@ from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
 from schemas.errors import BrowserLost
 from schemas.messages import Action, ActionKind
+from tests.deadlines import HANGS_S
 from tests.local_site import LocalSite, Reply, local_site
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ORIGIN = "http://pages.test"
 LINK = b"<!doctype html><title>here</title><a href='/second' style='position:fixed;inset:0'>second"
 SITE = Documents(ORIGIN, {"/": LINK, "/second": b"<!doctype html><title>second"})
@@ -71,7 +72,7 @@ def kill(process: anyio.abc.Process) -> None:
 async def listening_port(process: anyio.abc.Process) -> int:
     assert process.stderr is not None
     said = b""
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANGS_S):
         while not (found := re.search(rb"ws://127\.0\.0\.1:(\d+)/", said)):
             said += await process.stderr.receive()
     return int(found[1])
@@ -243,7 +244,7 @@ async def test_a_browser_that_ends_while_it_is_tried_is_no_crash(tmp_path: Path)
         ended = anyio.Event()
         browser.on("disconnected", lambda _: ended.set())
         kill(process)
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             await ended.wait()
             assert not await _reaches_gates(running, f"http://127.0.0.1:{port}")
 

@@ -9,6 +9,7 @@ import anyio
 import openai
 import pytest
 
+from tests.deadlines import HANGS_S
 from tests.endpoint_replies import (
     HANG,
     RESET,
@@ -29,7 +30,7 @@ from tests.endpoint_replies import (
 from tests.endpoint_requests import PICTURE_TOKENS, Asked
 from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 
-pytestmark = [pytest.mark.integration, pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + base64.b64encode(b"png").decode()}}
 
@@ -122,7 +123,7 @@ async def test_a_script_may_wait_and_arrivals_are_awaited() -> None:
         return says(str(asked.index))
 
     async with scripted_endpoint(script) as endpoint, _client(endpoint) as client:
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             async with anyio.create_task_group() as group:
                 for _ in range(8):
                     group.start_soon(_ask, client, "x")

@@ -31,6 +31,7 @@ from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Split, StepWake, Task
 from tests.builders import WORKER, checkpoint, observation, task
 from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
+from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 NUM_KILLS = 2
@@ -48,7 +49,7 @@ class Tally:
         self._grown.set()
 
     async def reaches(self, length: int) -> None:
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             while len(self.items) < length:
                 self._grown = anyio.Event()
                 await self._grown.wait()
@@ -158,7 +159,7 @@ async def test_work_goes_on_through_kills(tmp_path: Path) -> None:
             for kill in range(NUM_KILLS):
                 await handled.reaches((kill + 1) * num_tasks // 4)
                 await server.kill()
-            with anyio.fail_after(30):
+            with anyio.fail_after(HANGS_S):
                 await all_done.wait()
             group.cancel_scope.cancel()
         # A delivery whose acknowledgement was lost with the server comes again; that is all.
@@ -196,7 +197,7 @@ async def test_wake_ups_and_their_queues_outlive_the_server(tmp_path: Path) -> N
             wake = StepWake(episode=episode, attempt=1, step=0, observation_seq=1)
             await bus.append(SUBJECTS.steps, SUBJECTS.step_any(Split.TRAIN, episode), wake)
             await server.kill()
-            with anyio.fail_after(10):
+            with anyio.fail_after(HANGS_S):
                 delivery = await anext(inbox)
             assert delivery.message == wake
             await delivery.ack()
@@ -220,7 +221,7 @@ async def test_a_queue_is_waited_for_until_the_administrator_creates_it(tmp_path
 
         with structlog.testing.capture_logs() as logs:
             group.start_soon(serve)
-            with anyio.fail_after(10):
+            with anyio.fail_after(HANGS_S):
                 while not any(log["event"] == "queue_awaited" for log in logs):  # noqa: ASYNC110 - a log has no event
                     await anyio.sleep(0.01)
                 await create_topology(admin, streams(SUBJECTS, CONFIG), QUEUES)
@@ -263,7 +264,7 @@ async def test_a_tail_notices_a_stream_that_began_again(tmp_path: Path) -> None:
         await create_topology(bus, streams(SUBJECTS, CONFIG), ())
         await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(9)), checkpoint(9))
         await server.kill()
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             record = await anext(records)
     assert (record.seq, record.message) == (1, checkpoint(9))
 
@@ -291,7 +292,7 @@ async def test_a_lease_passes_on_when_its_holder_falls_silent(tmp_path: Path) ->
         claim = msgspec.json.encode(Claim(holder="killed", ttl_s=1.0, renewal=0))
         await standby.append_bytes(SUBJECTS.leases, SUBJECTS.lease("feeder"), claim)
         began = anyio.current_time()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             async with standby.lease("feeder", ttl_s=1):
                 assert anyio.current_time() - began >= 1.0
 
@@ -379,7 +380,7 @@ async def test_a_server_whose_parent_was_killed_is_replaced(tmp_path: Path) -> N
     )
     parent = await anyio.open_process([sys.executable, "-c", script, str(tmp_path)], stdout=None)
     assert parent.stderr is not None
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANGS_S):
         orphan = int(await parent.stderr.receive())
     parent.kill()
     await parent.wait()

@@ -16,8 +16,9 @@ from browser_workers.site import SiteRequest, SiteResponse
 from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind
+from tests.deadlines import HANGS_S
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ORIGIN = "http://pages.test"
 CLICK = Action(kind=ActionKind.CLICK, point=(500, 500))
 LONG_S = 20.0
@@ -115,7 +116,7 @@ async def test_what_moves_for_a_while_is_waited_for(browser: PlaywrightBrowser, 
 )
 async def test_what_moves_for_ever_is_not_waited_for(browser: PlaywrightBrowser, body: str) -> None:
     async with on(browser, body) as session:
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             await session.perform(CLICK)
             await session.view()
 
@@ -124,7 +125,7 @@ async def test_a_page_that_polls_without_end_is_capped(browser: PlaywrightBrowse
     monkeypatch.setattr(rest, "_TRAFFIC_CAP_S", 0.7)
     polling = "<script>const poll = () => fetch('/x').then(poll); poll(); poll()</script>"
     async with on(browser, polling) as session:
-        with anyio.fail_after(6):
+        with anyio.fail_after(HANGS_S):
             await session.perform(CLICK)
             await session.view()
 
@@ -202,7 +203,7 @@ async def test_a_page_in_the_background_does_not_hold_its_opener_up(browser: Pla
         await session.perform(CLICK)
         opener, _ = session._windows.tabs
         opener.begin_action()
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             await opener.settle()
         assert (await opener.state()).title == "t"
 

@@ -37,7 +37,7 @@ from tests import builders
 from tests.page_plays import judged, playing
 from trainer.feeding.task_files import read_tasks
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 CONFIG = BusConfig(run=builders.RUN)
 SUBJECTS = Subjects(builders.RUN)
 WORKER = WorkerId("browser-1")

@@ -9,7 +9,7 @@ from browser_workers.site import SiteRequest, SiteResponse
 from ops.site_server import site_server
 from schemas.errors import ConfigurationError
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.integration]
 
 
 class Echo:

@@ -17,8 +17,9 @@ from schemas.ids import PolicyVersion
 from schemas.messages import EpisodeCancel
 from tests.builders import checkpoint
 from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
+from tests.deadlines import HANGS_S
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 IMPATIENT = replace(CONFIG, request_timeout_s=0.1)
 LARGE, NUM_LARGE = "x" * 2**20, 24
 """More than the sockets on the way hold."""
@@ -47,7 +48,7 @@ async def test_a_connection_that_died_without_a_word_is_replaced(tmp_path: Path,
         async with connect(proxied, SUBJECTS, CONFIG, name="forgotten") as bus:
             proxy.silence()
             proxy.is_silent = False  # those that come now are carried
-            with anyio.fail_after(50):
+            with anyio.fail_after(HANGS_S):
                 for _ in range(NUM_LARGE):
                     await bus.tell(SUBJECTS.cancel, EpisodeCancel(episodes=(), reason=LARGE))
                 await bus.append(SUBJECTS.checkpoints, subject, checkpoint(1), expect=Expect(subject, 0))

@@ -22,8 +22,9 @@ from schemas.errors import StreamFull
 from schemas.messages import Role, Split
 from tests.builders import WORKER, task, trajectory
 from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
+from tests.deadlines import HANGS_S
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 MIB = 1024 * 1024
 QUEUE = task_queue(SUBJECTS, CONFIG, Split.TRAIN)
 
@@ -55,7 +56,7 @@ async def make_room(bus: JetStreamBus) -> None:
 
 
 async def logged(logs: list[EventDict], is_wanted: Callable[[EventDict], bool]) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANGS_S):
         while not any(is_wanted(log) for log in logs):  # noqa: ASYNC110 - a log has no event
             await anyio.sleep(0.01)
 
@@ -91,7 +92,7 @@ async def test_a_lease_holds_while_there_is_no_room_for_its_renewal(tmp_path: Pa
             await logged(logs, lambda log: log["event"] in ("lease_not_renewed_yet", "lease_lost"))
         claimed = await bus.last_seq(SUBJECTS.leases)
         await make_room(bus)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             while await bus.last_seq(SUBJECTS.leases) == claimed:  # noqa: ASYNC110 - a stream's end has no event
                 await anyio.sleep(0.01)
         assert not lost.is_set()
@@ -111,7 +112,7 @@ async def test_a_lease_is_waited_for_while_there_is_no_room(tmp_path: Path) -> N
             group.start_soon(take)
             await logged(logs, lambda log: log["event"] == "lease_awaits_room")
         await make_room(bus)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             await held.wait()
 
 

@@ -18,6 +18,7 @@ from schemas.log_config import LogConfig
 from schemas.messages import Judgement, Split, Task
 from tests import builders
 from tests.builders import checkpoint
+from tests.deadlines import HANGS_S
 from tests.trainer_world import SUBJECTS, judge, play, train_task
 from tests.wandb_files import history, run_records
 from trainer.tracking.evaluations import Evaluations
@@ -128,7 +129,7 @@ async def test_evaluations_are_written_when_they_are_complete(tmp_path: Path) ->
     bus = MemoryBus(SUBJECTS)
     open_ = partial(open_tracking, tmp_path, bus=bus, subjects=SUBJECTS, log=_LOG)
     rounds = [PolicyVersion(0), PolicyVersion(5)]
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANGS_S):
         async with open_() as tracking:
             evaluations = Evaluations(bus, SUBJECTS, tracking, rubric=builders.RUBRIC, versions=rounds, size=2)
             async with companions(evaluations.run):

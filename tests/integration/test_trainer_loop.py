@@ -15,6 +15,7 @@ from schemas.errors import CheckpointCorrupt, MismatchExceeded, TrainerError
 from schemas.ids import PolicyVersion
 from schemas.messages import AnyMessage, Checkpoint
 from tests import tiny_models
+from tests.deadlines import HANGS_S
 from tests.trainer_runs import BATCH, played, published, trainer, weights
 from tests.trainer_world import SUBJECTS, PlainModel, judge, play, train_task
 from trainer.versions.checkpoints import folder_of, read_trainer_state
@@ -35,7 +36,7 @@ def plain(base: Path) -> PlainModel:
 async def test_trains_publishes_and_ends(plain: PlainModel, base: Path, tmp_path: Path) -> None:
     bus = await played(plain, base, 3 * BATCH)
     async with trainer(bus, base, tmp_path, num_iterations=3) as worker:
-        with anyio.fail_after(60):
+        with anyio.fail_after(HANGS_S):
             await worker.run()
     versions = await published(bus)
     assert [checkpoint.version for checkpoint in versions] == [0, 1, 2, 3]

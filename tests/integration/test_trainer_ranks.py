@@ -11,6 +11,7 @@ from benchmarks.trainer_drill import opened
 from ops.role_process import millrace_environment
 from schemas.messages import Checkpoint, Heartbeat
 from tests import tiny_models
+from tests.deadlines import HANGS_S
 from tests.trainer_world import SUBJECTS, judge
 from trainer.versions.checkpoints import folder_of, verify
 
@@ -24,7 +25,7 @@ async def test_two_ranks_make_a_version_and_one_of_them_speaks_to_the_bus(tmp_pa
             await judge(drill.bus, trajectory, float(index % 2))
         launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
         role = ("-m", "ops.cli", "trainer", "--run-dir", str(drill.folder.path), "--name", "trainer-1")
-        with anyio.fail_after(240):
+        with anyio.fail_after(HANGS_S):
             ended = await anyio.run_process(
                 [*launcher, *role, "objective_config.kl_loss_coef=0.01"], env=millrace_environment(), check=False
             )

@@ -21,9 +21,10 @@ from bus.trying import Tries
 from ops.chaos.proxy import TcpProxy, tcp_proxy
 from tests.builders import checkpoint
 from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
+from tests.deadlines import HANGS_S
 from trainer.versions.announcements import Announcements
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 IMPATIENT = replace(CONFIG, request_timeout_s=0.1)
 """An operation gives up after 0.3 seconds: what takes half a minute, in less time."""
 NUM_GIVEN_UP = 4
@@ -82,7 +83,7 @@ class Heard:
         raise structlog.DropEvent
 
     async def reaches(self, count: int) -> None:
-        with anyio.fail_after(60):
+        with anyio.fail_after(HANGS_S):
             while self.count < count:
                 self._more = anyio.Event()
                 await self._more.wait()
@@ -100,7 +101,7 @@ def heard(event: str) -> Iterator[Heard]:
 
 async def grows(bus: JetStreamBus, stream: str, subject_filter: str, *, behind: int) -> int:
     """The sequence of the next record there."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(HANGS_S):
         async for _ in Tries(Backoff(0.02, 0.02)):
             # A claim is no message, so that no tail hears of it.
             if found := await bus.read_bytes(stream, subject_filter, after_seq=behind):

@@ -33,11 +33,12 @@ from schemas.ids import EpisodeId
 from schemas.messages import JudgeCall
 from tests import archive_world, builders, viewer_world
 from tests.contract.backends import SUBJECTS
+from tests.deadlines import HANGS_S
 from tests.running_run import running_run
 from tests.viewer_world import GONE, HOSTILE, LEFT, LINK, RIGHT, SCRIPT, viewing
 from tests.web_pages import launched, opened
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 TOKEN = "0123456789abcdef0123456789abcdef"
 EPISODES = 12
 """That the world holds."""
@@ -411,7 +412,7 @@ async def request(url: str, lines: str) -> tuple[int, str]:
     async with await anyio.connect_tcp(host, int(port)) as stream:
         await stream.send(f"{lines}\r\nconnection: close\r\n\r\n".encode())
         answer = b""
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             try:
                 while True:
                     answer += await stream.receive()
@@ -460,13 +461,13 @@ async def test_the_command_says_where_it_listens_and_ends_cleanly(world: World) 
     command = [sys.executable, "-m", "ops.cli", "view", str(world.folder.path)]
     async with await anyio.open_process(command, env=millrace_environment()) as process:
         try:
-            with anyio.fail_after(60):
+            with anyio.fail_after(HANGS_S):
                 assert process.stdout is not None
                 url = (await process.stdout.receive()).decode().split()[0]
             async with opened(world.browser, f"{url}episodes") as page:
                 await listed(page, EPISODES)
                 process.send_signal(signal.SIGINT)
-                with anyio.fail_after(20):
+                with anyio.fail_after(HANGS_S):
                     assert await process.wait() == 130
             assert process.stderr is not None
             with pytest.raises(anyio.EndOfStream):

@@ -25,7 +25,7 @@ from trainer.samples import Sample
 from trainer.truncation import Truncation
 from trainer.versions.checkpoints import TrainerState, hash_files, write_checkpoint
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.integration]
 
 ROOT = Path(__file__).parents[2]
 VERSIONS = (1, 2, 3)

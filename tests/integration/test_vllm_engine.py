@@ -20,7 +20,7 @@ from agents.tokens import PromptTokenizer
 from tests import tiny_models
 from tests.integration.vllm_scenario import NUM_IN_FLIGHT, POLICY
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.integration]
 
 ROOT = Path(__file__).parents[2]
 

@@ -16,6 +16,7 @@ from agents.vllm_core import VllmSettings
 from agents.vllm_engine import VllmEngine
 from schemas.errors import EngineFailed
 from schemas.ids import PolicyVersion
+from tests.deadlines import HANGS_S
 from tests.integration.vllm_scenario import POLICY, Story, stepped
 from tests.lora_runs import LORA
 
@@ -63,7 +64,7 @@ async def main(base: Path, adapters: list[Path]) -> dict[str, object]:
     )
     async with VllmEngine(settings) as engine:
         story = Story(engine, base)
-        with anyio.fail_after(60):
+        with anyio.fail_after(HANGS_S):
             await tell(story, adapters)
             try:
                 await engine.load(base, PolicyVersion(4))

@@ -20,6 +20,7 @@ from schemas.errors import PolicyError
 from schemas.ids import PolicyVersion
 from schemas.policy_config import PolicyConfig
 from tests import builders, tiny_models
+from tests.deadlines import HANGS_S
 
 NUM_IN_FLIGHT = 12
 POLICY = PolicyConfig(max_new_tokens=24, temperature=0.7, top_p=1.0, top_k=50, max_num_seqs=8, max_model_len=1024)
@@ -102,7 +103,7 @@ async def main(folder_a: Path, folder_b: Path) -> dict[str, object]:
     settings = VllmSettings(folder=folder_a, version=PolicyVersion(3), policy=POLICY, cutoff_len=1024, max_pictures=5, seed=7)
     async with VllmEngine(settings) as engine:
         story = Story(engine, folder_b)
-        with anyio.fail_after(60):
+        with anyio.fail_after(HANGS_S):
             await story.tell()
     story.facts["thread_ended"] = not engine._thread.is_alive()
     return {"generations": story.generations, "facts": story.facts, "core": VllmCore.__name__}

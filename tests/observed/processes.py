@@ -27,6 +27,7 @@ from schemas.errors import PageFailed
 from schemas.ids import WorkerId
 from schemas.messages import Role
 from tests import builders
+from tests.deadlines import HANGS_S
 
 SUBJECTS = Subjects(builders.RUN)
 _PATCH = pytest.MonkeyPatch
@@ -162,7 +163,7 @@ async def _episodes(config: Config, fails: bool) -> int:
         return await _blocked(worker.run, lambda: pages.num_begun)
     async with bus.tail(SUBJECTS.trajectories, SUBJECTS.everything("trajectory")) as ended, anyio.create_task_group() as group:
         group.start_soon(worker.run)
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             await anext(ended)
         group.cancel_scope.cancel()
     return pages.num_begun

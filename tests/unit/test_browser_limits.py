@@ -10,7 +10,7 @@ from browser_workers.limits import Limit, Limits
 from schemas.env_config import HttpPools
 from schemas.messages import ActionKind
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(10)]
+pytestmark = [pytest.mark.anyio]
 
 
 class Operations:

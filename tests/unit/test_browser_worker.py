@@ -46,8 +46,9 @@ from schemas.messages import (
     Trajectory,
 )
 from tests import builders
+from tests.deadlines import HANGS_S
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
+pytestmark = [pytest.mark.anyio]
 SUBJECTS = Subjects(builders.RUN)
 STREAM = SUBJECTS.episodes(0)
 WORKER = WorkerId("browser-1")
@@ -184,7 +185,7 @@ class Stage:
         return record.message
 
     async def all_acknowledged(self) -> None:
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             while await self.bus.subjects(SUBJECTS.tasks, SUBJECTS.everything("task")):
                 await anyio.lowlevel.checkpoint()
 
@@ -335,7 +336,7 @@ async def test_a_later_step_is_offered_to_who_answered_last(takes: bool) -> None
         await on.admit(builders.task())
         _, first = await on.wake()
         await on.answer(first)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             while not offered:
                 await anyio.lowlevel.checkpoint()
         if takes:
@@ -569,7 +570,7 @@ async def test_a_task_that_comes_twice_to_one_worker_ends_once() -> None:
             pass
         await on.answer(second)
         assert (await on.ended()).attempt == 2
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             while on.browser.num_open:
                 await anyio.lowlevel.checkpoint()
         await on.admit(builders.task("t2", index=1))
@@ -710,7 +711,7 @@ async def test_one_that_may_not_begin_again_says_what_it_met() -> None:
 async def test_episode_after_episode_ends_the_worker_and_leaves_no_task_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bus.settlement.retry_delay_s", lambda _: 60.0)
     tasks = [broken(f"bad{number}") for number in range(MOST_IN_A_ROW)]
-    with anyio.fail_after(10), pytest.RaisesGroup(pytest.RaisesExc(WorkerFailing, match="lamps"), flatten_subgroups=True):
+    with anyio.fail_after(HANGS_S), pytest.RaisesGroup(pytest.RaisesExc(WorkerFailing, match="lamps"), flatten_subgroups=True):
         async with stage() as on:
             await on.admit(*tasks)
             await anyio.sleep_forever()
@@ -736,7 +737,7 @@ async def test_a_cancel_that_comes_as_an_observation_is_appended_ends_the_chain_
         await on.admit(task)
         await stored.wait()
         await on.bus.tell(SUBJECTS.cancel, EpisodeCancel(episodes=(task.episode,), reason="late"))
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             trajectory = await on.ended()
         await on.all_acknowledged()
     assert (trajectory.outcome, trajectory.attempt, trajectory.num_observations) == (Outcome.CANCELLED, 1, 1)

@@ -20,6 +20,7 @@ from schemas.ids import TaskId
 from schemas.messages import Role, StepRequest
 from schemas.objective_config import ObjectiveConfig
 from tests.builders import WORKER
+from tests.deadlines import HANGS_S
 from tests.learning_world import Recorder, play_random, train
 from tests.trainer_world import SUBJECTS, judge, member_task
 from tests.unit.test_feeder import feeder, specs
@@ -156,7 +157,7 @@ def test_a_sampler_that_cannot_draw_is_a_persons_mistake_in_a_sentence(
 
 async def test_a_sampler_that_raises_ends_the_feeder_and_does_not_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(UniformSampler, "round", lambda *_: dict[str, object]()["tasks"])
-    with anyio.fail_after(10), pytest.raises(ConfigurationError, match="could not draw round 0: KeyError: 'tasks'"):
+    with anyio.fail_after(HANGS_S), pytest.raises(ConfigurationError, match="could not draw round 0: KeyError: 'tasks'"):
         await feeder(MemoryBus(SUBJECTS), FeederConfig(num_iterations=1)).run()
 
 
@@ -172,7 +173,7 @@ async def test_a_record_that_the_feeder_cannot_take_in_is_left_out_by_name(monke
         applied(self, message, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(FeederState, "apply", apply)
-    with anyio.fail_after(10), structlog.testing.capture_logs() as logs:
+    with anyio.fail_after(HANGS_S), structlog.testing.capture_logs() as logs:
         async with anyio.create_task_group() as group:
             fed = feeder(bus, FeederConfig(num_iterations=1))
             group.start_soon(fed.run)

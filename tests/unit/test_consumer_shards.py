@@ -11,6 +11,7 @@ from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError
 from schemas.messages import Position
 from tests.builders import RUN, task
+from tests.deadlines import HANGS_S
 from tests.played import play
 
 pytestmark = pytest.mark.anyio
@@ -31,7 +32,7 @@ async def read(bus: MemoryBus, *, durable: str, limit: int) -> set[tuple[str, in
     seen: set[tuple[str, int]] = set()
     async with companion_group() as group:
         run = Run(bus, NAMES, group)
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             async for item in run.observations(durable=durable, follow=False):
                 if len(seen) == limit:
                     break

@@ -25,6 +25,7 @@ from schemas.ids import WorkerId
 from schemas.messages import Outcome, Role, Verdict
 from schemas.objective_config import ObjectiveConfig
 from tests import builders
+from tests.deadlines import HANGS_S
 from tests.learning_world import Recorder, play_random, train
 from tests.trainer_world import SUBJECTS as TRAINED
 from tests.trainer_world import judge
@@ -32,13 +33,13 @@ from tests.unit import test_browser_worker as browsing
 from tests.unit import test_judge_worker as judging
 from tests.unit import test_policy_worker as answering
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
+pytestmark = [pytest.mark.anyio]
 
 
 @asynccontextmanager
 async def until_it_leaves(run: Callable[[], Coroutine[None, None, None]]) -> AsyncIterator[None]:
     """The body has to have the worker leave by itself."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANGS_S):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
             yield
@@ -81,7 +82,7 @@ async def test_a_browser_plays_its_episodes_to_their_end_and_takes_no_other() ->
         trajectory = await on.ended()
         assert (trajectory.outcome, trajectory.attempt) == (Outcome.DONE, 1)
         assert trajectory.episode == builders.task("held").episode
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             while on.browser.num_open or on.status.metrics.get("active"):
                 await anyio.lowlevel.checkpoint()
         await anyio.wait_all_tasks_blocked()
@@ -139,7 +140,7 @@ async def test_a_judge_judges_what_it_holds() -> None:
 
 async def trained(bus: MemoryBus, root: Path, recorder: Recorder, status: Status | None = None) -> list[str]:
     """Trains towards two versions; returns those that are announced."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANGS_S):
         await train(bus, root, recorder, ObjectiveConfig(), num_iterations=2, batch=3, status=status)
     return sorted(await bus.subjects(TRAINED.checkpoints, TRAINED.everything("checkpoint")))
 

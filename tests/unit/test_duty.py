@@ -5,6 +5,7 @@ import pytest
 
 from agents.duty import Duty
 from bus.handoff import Handoff
+from tests.deadlines import HANGS_S
 
 pytestmark = pytest.mark.anyio
 
@@ -15,7 +16,7 @@ async def test_turning_off_cancels_waiting_and_what_comes_later_is_not_lost() ->
     async def take() -> None:
         taken.append(await duty.while_on(lambda: anext(steps)))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(HANGS_S):
         async with anyio.create_task_group() as group:
             group.start_soon(take)
             await anyio.wait_all_tasks_blocked()
@@ -31,7 +32,7 @@ async def test_turning_off_cancels_waiting_and_what_comes_later_is_not_lost() ->
 async def test_whoever_waits_goes_on_when_it_is_called_back() -> None:
     duty = Duty()
     duty.turn(False)
-    with anyio.fail_after(5):
+    with anyio.fail_after(HANGS_S):
         async with anyio.create_task_group() as group:
             group.start_soon(duty.wait_on)
             await anyio.wait_all_tasks_blocked()

@@ -18,6 +18,7 @@ from schemas.errors import EngineFailed, PolicyError
 from schemas.ids import PolicyVersion
 from schemas.policy_config import PolicyConfig
 from tests import builders
+from tests.deadlines import HANGS_S
 
 pytestmark = pytest.mark.anyio
 
@@ -96,7 +97,7 @@ def core(monkeypatch: pytest.MonkeyPatch) -> ScriptedCore:
 
 async def until_running(core: ScriptedCore, number: int) -> None:
     """The engine's thread tells when the number of running requests has changed."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(HANGS_S):
         while len(core.running) != number:
             await anyio.to_thread.run_sync(core.changed.acquire, abandon_on_cancel=True)
 
@@ -120,7 +121,7 @@ async def test_a_death_fails_everything_at_once(core: ScriptedCore) -> None:
             failures.append(str(error))
 
     async with VllmEngine(core.settings) as engine:
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             async with anyio.create_task_group() as group:
                 for _ in range(3):
                     group.start_soon(ask, engine)

@@ -33,6 +33,7 @@ from schemas.messages import (
 )
 from schemas.objective_config import ObjectiveConfig
 from tests.builders import RUBRIC, RUN, WORKER
+from tests.deadlines import HANGS_S
 from tests.trainer_world import SUBJECTS, judge
 from trainer.feeding.feeder import Feeder
 from trainer.feeding.task_files import TaskSpec
@@ -176,7 +177,7 @@ async def until(bus: MemoryBus, stream: str, count: int) -> None:
 async def test_an_asynchronous_run_plays_exactly_its_episodes_and_ends(bus: MemoryBus) -> None:
     config = FeederConfig(num_iterations=5, max_concurrent=3, evaluate_first=True, evaluate_last=True, eval_every=2)
     async with World(bus).running() as world:
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             await feeder(bus, config).run()
     assert world.count(Split.TRAIN) == 5 * 4
     assert len({task.episode for task in world.played}) == len(world.played)
@@ -232,7 +233,7 @@ async def test_a_standby_takes_over_and_admits_nothing_twice(bus: MemoryBus) -> 
     bus._streams[SUBJECTS.tasks].records.pop(lost.seq)
     players = [partial(world.play, split) for split in Split]
     async with companions(*players, partial(world.train, 100)):
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             await feeder(bus, config).run()
     assert world.count(Split.TRAIN) == 16
     assert world.count(Split.EVAL) == 4
@@ -250,7 +251,7 @@ async def test_an_end_that_was_not_published_is_published(bus: MemoryBus) -> Non
     assert isinstance(owner, chain.EpisodeChain)
     await owner.finish(Trajectory(task=task, attempt=1, outcome=Outcome.DONE))
     async with companions(feeder(bus, FeederConfig()).run):
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             await until(bus, SUBJECTS.trajectories, 1)
 
 
@@ -267,7 +268,7 @@ async def test_stragglers_of_a_synchronous_batch_are_cancelled(bus: MemoryBus) -
     world = World(bus)
     world.refuses = lambda task: task.index in (1, 5)
     async with world.running(), companions(hear, partial(judge_cancelled, bus)):
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             await feeder(bus, config, grace_s=0.1).run()
     assert world.count(Split.TRAIN) == 6
     assert [len(episodes) for episodes in heard] == [1, 1]
@@ -285,7 +286,7 @@ async def judge_cancelled(bus: MemoryBus) -> None:
 
 async def test_evaluation_plays_one_round_and_ends(bus: MemoryBus) -> None:
     async with World(bus).running() as world:
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             await feeder(bus, FeederConfig(mode="eval")).run()
     assert [task.split for task in world.played] == [Split.EVAL] * 2
 
@@ -293,7 +294,7 @@ async def test_evaluation_plays_one_round_and_ends(bus: MemoryBus) -> None:
 async def test_demonstrations_are_collected_apart_from_training(bus: MemoryBus) -> None:
     config = FeederConfig(mode="rollout", num_iterations=2, demonstrate=True)
     async with World(bus).running() as world:
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             await feeder(bus, config).run()
     assert len(world.played) == 8
     assert all(task.demonstrate and task.episode.startswith("demo-") for task in world.played)
@@ -307,7 +308,7 @@ async def test_a_run_without_tasks_is_refused(bus: MemoryBus) -> None:
 
 
 async def test_cancelling_ends_at_once(bus: MemoryBus) -> None:
-    with anyio.fail_after(3):
+    with anyio.fail_after(HANGS_S):
         async with companions(feeder(bus, FeederConfig()).run):
             await anyio.wait_all_tasks_blocked()
 

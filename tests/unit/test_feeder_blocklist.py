@@ -18,6 +18,7 @@ from schemas.ids import WorkerId
 from schemas.messages import Role, SiteBlock, Split, Task
 from schemas.objective_config import ObjectiveConfig
 from tests.builders import RUBRIC
+from tests.deadlines import HANGS_S
 from tests.trainer_world import SUBJECTS, judge
 from tests.unit.test_feeder import World, specs, until
 from trainer.feeding import feeder as feeder_module
@@ -80,7 +81,7 @@ class Fed:
 
     async def says(self, holds: Callable[[Status], bool]) -> None:
         """Looks at the status at each of the feeder's ticks: nothing announces it."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             while not holds(self.status):  # noqa: ASYNC110
                 await anyio.sleep(0.01)
 
@@ -105,7 +106,7 @@ async def test_blocked_sites_are_left_out_of_training_and_not_of_evaluation(bus:
     await leave_out(bus, "site-1.org", 2000.0)
     fed = Fed(bus, wall, FeederConfig(num_iterations=5, evaluate_first=True, evaluate_last=True))
     async with playing(bus) as world:
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             await fed.feeder.run()
     trained = [task.website for task in world.played if task.split is Split.TRAIN]
     assert trained == ["https://www.site-0.org/"] * 20
@@ -239,7 +240,7 @@ async def test_another_rubric_neither_ends_an_episode_nor_counts(bus: MemoryBus,
     players = [partial(world.play, split) for split in Split]
     await world.publish(0)
     async with companions(contradict, *players):
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             await fed.feeder.run()
     assert len(world.played) == BATCH
     assert (fed.status.metrics["accepted"], fed.status.metrics["success"], fed.status.metrics["reward"]) == (BATCH, 1.0, 1.0)

@@ -13,6 +13,7 @@ from schemas.feeder_config import FeederConfig
 from schemas.ids import GroupId
 from schemas.messages import Judgement, Split, Task
 from schemas.objective_config import ObjectiveConfig
+from tests.deadlines import HANGS_S
 from tests.trainer_world import SUBJECTS
 from tests.unit.test_feeder import World, feeder, until
 from trainer.feeding import feeder as feeder_module
@@ -136,7 +137,7 @@ async def test_a_feeder_that_may_refill_no_more_says_so(bus: MemoryBus) -> None:
     world = RefilledTraining(bus, batch=4, objective=REFILL)
     await world.publish(0)
     async with companions(partial(world.play, Split.TRAIN), tended.run):
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             await until(bus, SUBJECTS.judged, 24)
             while not tended._status.note.startswith("24 "):  # noqa: ASYNC110 - nothing announces it
                 await anyio.sleep(0.01)
@@ -146,7 +147,7 @@ async def test_a_feeder_that_may_refill_no_more_says_so(bus: MemoryBus) -> None:
             "(objective_config.max_refill), the trainer goes on with the groups it has"
         )
         async with companions(partial(world.train, 100)):
-            with anyio.fail_after(10):
+            with anyio.fail_after(HANGS_S):
                 await until(bus, SUBJECTS.judged, 30)
 
 

@@ -13,6 +13,7 @@ from bus.memory import MemoryBus
 from schemas.bus_config import BusConfig
 from schemas.feeder_config import FeederConfig
 from schemas.messages import Split
+from tests.deadlines import HANGS_S
 from tests.trainer_world import SUBJECTS
 from tests.unit.test_feeder import World, feeder, until
 
@@ -44,7 +45,7 @@ async def test_nothing_is_begun_twice_when_records_have_aged_out(away_days: floa
     world, config = World(bus), FeederConfig(max_staleness=0)
     async with world.running(num_versions=3):
         async with companions(feeder(bus, config).run):
-            with anyio.fail_after(20):
+            with anyio.fail_after(HANGS_S):
                 await until(bus, SUBJECTS.judged, 16)
         calendar.pass_days(away_days)
         async with companions(feeder(bus, config).run):
@@ -52,7 +53,7 @@ async def test_nothing_is_begun_twice_when_records_have_aged_out(away_days: floa
             assert begun_twice(world) == []
             assert world.count(Split.TRAIN) == 16, "the bound of version 3 is reached"
             await world.publish(4)
-            with anyio.fail_after(20):
+            with anyio.fail_after(HANGS_S):
                 await until_played(world, 20)
     assert begun_twice(world) == []
 
@@ -90,13 +91,13 @@ async def test_forty_days_with_a_failover_a_day(
     ):
         for day in range(40):
             tended = feeder(bus, config, sampler=sampler)
-            with anyio.fail_after(30):
+            with anyio.fail_after(HANGS_S):
                 async with companions(tended.run):
                     while world.version < 3 * (day + 1) - day % 2:
                         await anyio.lowlevel.checkpoint()
             records_read.append(tended._status.metrics["resume_records"])
             calendar.pass_days(1.0)
-        with anyio.fail_after(30):
+        with anyio.fail_after(HANGS_S):
             await feeder(bus, config, sampler=sampler).run()
         await anyio.wait_all_tasks_blocked()
     assert set(admitted.values()) == set(ended.values()) == {1}

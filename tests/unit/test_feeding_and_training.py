@@ -19,6 +19,7 @@ from schemas.messages import Checkpoint, Split, Task
 from schemas.objective_config import ObjectiveConfig
 from schemas.trainer_config import TrainerConfig
 from tests.builders import WORKER
+from tests.deadlines import HANGS_S
 from tests.learning_world import Killed, Recorder, play_random, train
 from tests.trainer_world import SUBJECTS, judge
 from tests.unit.test_feeder import feeder
@@ -115,7 +116,7 @@ class Played:
                 except Killed:
                     continue
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             async with companions(self.serve, *[self.play] * 4), anyio.create_task_group() as group:
                 group.start_soon(fed.run)
                 group.start_soon(keep_training)

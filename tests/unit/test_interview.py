@@ -17,6 +17,7 @@ from schemas.ids import WorkerId
 from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
 from schemas.messages import JudgeCall, Picture, Role
 from tests.builders import task, trajectory
+from tests.deadlines import HANGS_S
 from tests.interviews import NEITHER, NO, RUBRIC, SUBJECTS, YES, Model, in_turn, inquiry, interviewing, recorded
 from tests.lagging import LaggingBus
 
@@ -168,7 +169,7 @@ async def test_asked_several_times_at_once_it_is_asked_once() -> None:
     bus, model = MemoryBus(SUBJECTS), Model(lambda _: answer())
     async with interviewing(bus, model) as interviewer:
         interview = await interviewer.begin(EPISODE)
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             async with anyio.create_task_group() as group:
                 for _ in range(5):
                     group.start_soon(interview.ask, inquiry())
@@ -195,7 +196,7 @@ async def test_who_answers_second_goes_by_the_first() -> None:
         async def ask_slowly() -> None:
             found.append((await first.ask(inquiry())).passed)
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ask_slowly)
                 await asked[0].wait()

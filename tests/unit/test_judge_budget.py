@@ -20,6 +20,7 @@ from schemas.ids import EpisodeId, WorkerId
 from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
 from schemas.messages import JudgeCall, Role
 from tests.builders import task, trajectory
+from tests.deadlines import HANGS_S
 from tests.interviews import SUBJECTS, YES, Model, inquiry, interviewing, recorded
 
 pytestmark = pytest.mark.anyio
@@ -101,7 +102,7 @@ async def ask_all(interviewer: RecordingInterviewer, episode: str, num_questions
 
 
 async def settled(is_settled: Callable[[], bool]) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANGS_S):
         while not is_settled():
             await anyio.wait_all_tasks_blocked()
 
@@ -132,7 +133,7 @@ async def test_a_run_pauses_at_its_limit_and_goes_on_with_a_higher_one(
 
     more, again = Model(lambda _: answer), judge_status()
     async with interviewing(bus, more, judge=JudgeConfig(max_calls=20), openai=PRICED, status=again) as interviewer:
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             await ask_all(interviewer, "one", 20)
     assert sorted(model.asked + more.asked) == sorted(f"question {number}" for number in range(20))
     assert again.state != "paused"
@@ -195,7 +196,7 @@ async def test_calls_under_way_count_and_one_without_an_answer_gives_its_place_b
             with pytest.raises(NoVerdict):
                 await interview.ask(inquiry("question 0"))
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ask_in_vain)
                 await anyio.wait_all_tasks_blocked()
@@ -218,7 +219,7 @@ async def test_a_paused_judge_still_uses_what_was_answered() -> None:
     ):
         group.start_soon(ask_all, interviewer, "two", 1)
         await settled(lambda: status.state == "paused")
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             await ask_all(interviewer, "one", 3)
         group.cancel_scope.cancel()
     assert model.asked == []

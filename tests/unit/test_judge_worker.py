@@ -34,6 +34,7 @@ from schemas.ids import TaskId, WorkerId
 from schemas.judge_config import JudgeConfig, ShapingConfig
 from schemas.messages import Fault, Judgement, Outcome, RewardPart, Role, Split, StageUsage, StageVerdict, Trajectory, Verdict
 from tests.builders import RUN, WORKER, judgement, observation, task, trajectory
+from tests.deadlines import HANGS_S
 from tests.interviews import RUBRIC, YES, Model, inquiry, interviewing, recorded
 
 pytestmark = pytest.mark.anyio
@@ -113,7 +114,7 @@ async def judging(
 
 
 async def first_judgement(bus: MemoryBus) -> Judgement:
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANGS_S):
         async with bus.tail(SUBJECTS.judged, SUBJECTS.judgements(None)) as records:
             record = await anext(records)
     assert isinstance(record.message, Judgement)
@@ -214,7 +215,7 @@ async def test_a_judge_that_returns_no_ruling_is_an_error_that_says_so() -> None
 async def test_a_persons_mistake_ends_the_worker_and_hands_the_trajectory_back(error: Exception) -> None:
     bus = MemoryBus(SUBJECTS, BusConfig(), RUBRICS)
     await publish_trajectory(bus, SUBJECTS, trajectory(task()))
-    with anyio.fail_after(10), pytest.RaisesGroup(pytest.RaisesExc(ConfigurationError), flatten_subgroups=True):
+    with anyio.fail_after(HANGS_S), pytest.RaisesGroup(pytest.RaisesExc(ConfigurationError), flatten_subgroups=True):
         async with judging(bus, FailingJudge(99, error)):
             await anyio.sleep_forever()
     assert not await bus.subjects(SUBJECTS.judged, SUBJECTS.judgements(None))
@@ -226,7 +227,7 @@ async def handed_back(bus: MemoryBus, rubric: str, num_times: int) -> None:
     """Delivers the only trajectory so often, to workers that stop at once."""
     async with bus.work(trajectory_queue(SUBJECTS, BusConfig(), rubric), prefetch=0) as inbox:
         for _ in range(num_times):
-            with anyio.fail_after(10):
+            with anyio.fail_after(HANGS_S):
                 delivery: Delivery = await anext(inbox)
             await delivery.nak()
 
@@ -322,7 +323,7 @@ async def test_a_judge_that_raises_at_everything_ends_its_worker_and_leaves_no_t
     for name in names:
         await publish_trajectory(bus, SUBJECTS, trajectory(task(name)))
     ends, judged = list[str](), 0
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANGS_S):
         while judged < len(names):
             try:
                 async with judging(bus, PickyJudge(), config=JudgeConfig(max_attempts=1)):
@@ -359,7 +360,7 @@ async def test_what_is_judged_is_not_judged_again() -> None:
 
 async def all_acknowledged(bus: MemoryBus, rubric: str) -> None:
     queue = trajectory_queue(SUBJECTS, BusConfig(), rubric)
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANGS_S):
         while (depth := await bus.depth(queue)) is not None and depth.num_pending + depth.num_in_flight > 0:
             await anyio.lowlevel.checkpoint()
 
@@ -460,7 +461,7 @@ async def test_a_paused_judge_keeps_its_trajectories_and_hands_them_back_unharme
         interviewing(bus, model, judge=JudgeConfig(max_calls=2), status=status) as interviewer,
         judging(bus, InterviewingJudge(interviewer), status=status),
     ):
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             while status.state != "paused" or len(await bus.subjects(SUBJECTS.judged, SUBJECTS.judgements(None))) < 2:
                 await anyio.lowlevel.checkpoint()
         await anyio.wait_all_tasks_blocked()
@@ -481,7 +482,7 @@ async def test_a_paused_judge_keeps_its_trajectories_and_hands_them_back_unharme
 async def test_a_worker_that_stops_hands_back_what_it_judges() -> None:
     bus, judge, status = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), WaitingJudge(), Status(Role.JUDGE, WORKER)
     await publish_trajectory(bus, SUBJECTS, trajectory(task()))
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANGS_S):
         async with judging(bus, judge, status=status):
             await judge.begun.wait()
             assert (status.state, status.metrics["busy"]) == ("working", 1)
@@ -499,7 +500,7 @@ async def test_two_workers_judge_once() -> None:
         for name in names:
             await publish_trajectory(bus, SUBJECTS, trajectory(task(name)))
         async with bus.tail(SUBJECTS.judged, SUBJECTS.judgements(None)) as records:
-            with anyio.fail_after(10):
+            with anyio.fail_after(HANGS_S):
                 for _ in names:
                     await anext(records)
     counts = await bus.subjects(SUBJECTS.judged, SUBJECTS.judgements(None))

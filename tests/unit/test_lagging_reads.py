@@ -19,6 +19,7 @@ from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import AnyMessage, Checkpoint, FileHash, Outcome, Position, RecordRef, Task, Trajectory
 from tests.builders import RUN, WORKER, checkpoint, observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS
+from tests.deadlines import HANGS_S
 from tests.lagging import LaggingBus
 from tests.local_weights import local_weights
 from tests.weight_world import CONFIG, checkpoint_of, version_files, write
@@ -26,7 +27,7 @@ from trainer.feeding.admission import Admitter
 from trainer.versions.announcements import Announcements
 from trainer.versions.weight_publishing import WeightPublisher
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
+pytestmark = [pytest.mark.anyio]
 SECOND = WorkerId("worker-2")
 
 
@@ -163,7 +164,7 @@ async def test_weights_that_were_heard_of_are_loaded_though_the_newest_is_not_sh
     async with anyio.create_task_group() as group:
         group.start_soon(weights.follow)
         await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1)), announced)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             await done.wait()
         group.cancel_scope.cancel()
     assert (loaded, bus.lags) == ([1], False)

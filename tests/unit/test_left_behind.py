@@ -24,11 +24,12 @@ from schemas.feeder_config import FeederConfig
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Checkpoint, FileHash, Heartbeat, Role, ServedVersion, Standing
 from tests import builders
+from tests.deadlines import HANGS_S
 from tests.local_weights import local_weights
 from tests.unit.test_feeder import admitted, feeder, until
 from tests.unit.test_policy_worker import SUBJECTS, ScriptedEngine, a_checkpoint, an_episode, announce, running, worker_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio]
 _BATCH = 4
 
 
@@ -70,7 +71,7 @@ async def are_heard(bus: MemoryBus, *names: str) -> None:
     """Returns when these workers have said that they are at work."""
     missing = set(names)
     async with bus.tail(SUBJECTS.heartbeats, SUBJECTS.everything("heartbeat", "policy")) as records:
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             while missing:
                 beat = (await anext(records)).message
                 assert isinstance(beat, Heartbeat)
@@ -85,7 +86,7 @@ async def test_one_refusal_does_not_stop_a_run(bus: MemoryBus, tmp_path: Path, m
         await are_heard(bus, "p1")
         await until(bus, SUBJECTS.tasks, _BATCH)
         await announce(bus, a_checkpoint(tmp_path, 1))
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             await until(bus, SUBJECTS.tasks, 2 * _BATCH)
 
 
@@ -97,7 +98,7 @@ async def test_a_policy_that_cannot_follow_is_waited_for_by_nobody(bus: MemoryBu
             await until(bus, SUBJECTS.tasks, _BATCH)
             for version in (1, 2, 3):
                 await announce(bus, a_checkpoint(tmp_path, version))
-                with anyio.fail_after(20):
+                with anyio.fail_after(HANGS_S):
                     await until(bus, SUBJECTS.tasks, (version + 1) * _BATCH)
             assert len(await admitted(bus)) == 4 * _BATCH
 
@@ -137,14 +138,14 @@ async def test_a_policy_that_is_left_behind_takes_no_steps_until_it_has_caught_u
             await anyio.wait_all_tasks_blocked()
         sources.times = 0
         await until_said(bus, "broken", Standing.SERVING, 1)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             while not await bus.offer(SUBJECTS.wake(WorkerId("broken")), wake, timeout_s=1):
                 await anyio.wait_all_tasks_blocked()
 
 
 async def until_said(bus: MemoryBus, worker: str, standing: Standing, version: int) -> None:
     async with bus.tail(SUBJECTS.served, SUBJECTS.served_by(WorkerId(worker))) as records:
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             async for record in records:
                 assert isinstance(record.message, ServedVersion)
                 if (record.message.standing, record.message.version) == (standing, version):

@@ -11,6 +11,7 @@ from bus.address import ServerAddress
 from bus.jetstream import link
 from bus.jetstream.link import open_link
 from schemas.errors import NotPermitted
+from tests.deadlines import HANGS_S
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +30,7 @@ async def test_a_cancelled_attempt_closes_its_socket() -> None:
         async with open_link(address, "test"):
             pytest.fail("nobody greeted us")
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANGS_S):
         async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as group:
             port = listener.extra(anyio.abc.SocketAttribute.local_port)
             group.start_soon(listener.serve, say_nothing)
@@ -59,7 +60,7 @@ async def test_a_refused_key_is_said_even_when_later_attempts_are_only_reset(mon
                 raw = stream.extra(anyio.abc.SocketAttribute.raw_socket)
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANGS_S):
         async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as group:
             port = listener.extra(anyio.abc.SocketAttribute.local_port)
             group.start_soon(listener.serve, refuse)

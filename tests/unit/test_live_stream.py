@@ -17,9 +17,10 @@ from schemas.ids import EpisodeId
 from schemas.messages import EpisodeStart
 from tests.builders import WORKER, task
 from tests.contract.backends import SUBJECTS
+from tests.deadlines import HANGS_S
 from tests.live_world import CONFIG
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(10)]
+pytestmark = [pytest.mark.anyio]
 
 
 async def told(events: AsyncIterator[bytes]) -> tuple[str, dict[str, Any]]:
@@ -51,5 +52,5 @@ async def test_a_slow_reader_gets_one_difference_of_all_that_happened(monkeypatc
         task("t2").episode: (0, "queued"),
     }
     live.end()
-    with anyio.fail_after(5), pytest.raises(StopAsyncIteration):
+    with anyio.fail_after(HANGS_S), pytest.raises(StopAsyncIteration):
         await anext(events)

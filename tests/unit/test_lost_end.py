@@ -10,6 +10,7 @@ from bus.memory import MemoryBus
 from schemas.errors import TrainerError
 from schemas.messages import Outcome, Trajectory
 from tests.builders import RUBRIC
+from tests.deadlines import HANGS_S
 from tests.trainer_world import SUBJECTS, judge, train_task
 from trainer.episodes.episode_steps import EpisodeSteps
 from trainer.episodes.intake import open_intake, sized
@@ -55,7 +56,7 @@ async def test_what_was_consumed_is_never_consumed_again_nor_anything_left_out(
     lose_end(bus, behind=behind)
     for index in (*judged_again, 20):
         await judge(bus, ended(index))
-    with capture_logs() as entries, anyio.fail_after(10):
+    with capture_logs() as entries, anyio.fail_after(HANGS_S):
         async with open_intake(
             bus, SUBJECTS, _no_steps, is_success, rubric=RUBRIC, after_seq=8, consumed=consumed, ahead=4
         ) as intake:
@@ -69,7 +70,7 @@ async def test_where_nothing_is_known_of_what_was_consumed_it_goes_on_at_the_end
     bus = MemoryBus(SUBJECTS)
     for index in range(3):
         await judge(bus, ended(index))
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANGS_S):
         async with open_intake(bus, SUBJECTS, _no_steps, is_success, rubric=RUBRIC, after_seq=8, ahead=4) as intake:
             await judge(bus, ended(9))
             batch = await intake.batch(sized(1), lambda _: None)

@@ -29,8 +29,9 @@ from schemas.config import Config
 from schemas.ids import WorkerId
 from schemas.messages import Heartbeat, Role
 from tests.builders import judgement, task, trajectory
+from tests.deadlines import HANGS_S
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
+pytestmark = [pytest.mark.anyio]
 TOKEN = "a-token-of-enough-letters"
 
 
@@ -115,7 +116,7 @@ async def scraped(listening: Listening, token: str = "") -> AsyncIterator[str]:
         listens.set()
 
     async with companions(lambda: serve(app, listening, ready=ready, ending=lambda: None)):
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             await listens.wait()
         yield f"{urls[0]}metrics"
 

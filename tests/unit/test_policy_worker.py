@@ -48,6 +48,7 @@ from schemas.messages import (
 from schemas.model_config import ModelConfig
 from schemas.policy_config import PolicyConfig
 from tests import builders
+from tests.deadlines import HANGS_S
 from tests.local_weights import local_weights
 
 pytestmark = pytest.mark.anyio
@@ -184,7 +185,7 @@ class Browser:
         """Observes, wakes a policy worker, and waits for the answer."""
         async with self.bus.listen(SUBJECTS.live(self.task.episode, self.chain.attempt)) as live:
             await self.wake(await self.observe(), worker)
-            with anyio.fail_after(5):
+            with anyio.fail_after(HANGS_S):
                 record = await anext(record async for record in live if not isinstance(record.message, StepHeld))
         assert isinstance(record.message, StepRequest)
         self.chain.answered(record.seq)
@@ -204,7 +205,7 @@ async def an_episode(bus: MemoryBus, name: str = "t1", split: Split = Split.TRAI
 
 async def queue_is_empty(bus: MemoryBus) -> None:
     """Returns when every wake-up is settled."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(HANGS_S):
         while await bus.subjects(SUBJECTS.steps, SUBJECTS.everything("step")):
             await anyio.wait_all_tasks_blocked()
 
@@ -383,7 +384,7 @@ async def test_corrupt_wake_up_goes_to_the_dead_letters(bus: MemoryBus) -> None:
     browser = await an_episode(bus)
     async with running(worker_of(bus, ScriptedEngine())), bus.tail(SUBJECTS.advisories, SUBJECTS.everything("dead")) as dead:
         bus.store(SUBJECTS.steps, SUBJECTS.step_any(Split.TRAIN, builders.task("bad").episode), b"\xc1")
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             letter = (await anext(dead)).message
         assert (await browser.step()).worker == "p1", "the worker carries on"
     assert isinstance(letter, DeadLetter)
@@ -417,7 +418,7 @@ async def test_heartbeats_say_how_busy_a_worker_is(bus: MemoryBus, monkeypatch: 
     async with anyio.create_task_group() as group:
         group.start_soon(worker_of(bus, engine, seats=3, status=status).run)
         await browser.wake(await browser.observe())
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             while status.metrics.get("running") != 1:
                 await anyio.lowlevel.checkpoint()
             assert (status.metrics["slots"], status.metrics["kv_cache_share"]) == (3, 0.25)
@@ -451,7 +452,7 @@ async def test_a_step_that_is_offered_twice_is_answered_once(bus: MemoryBus) -> 
             await anyio.wait_all_tasks_blocked()
         assert engine.gate is not None
         engine.gate.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             while await browser.chain.pending_answer() is None:
                 await anyio.wait_all_tasks_blocked()
     assert len(engine.requests) == 1
@@ -489,7 +490,7 @@ async def test_a_worker_says_whether_it_has_a_step_in_hand(bus: MemoryBus, worke
         assert await asked() is Offered.TAKEN
         assert engine.gate is not None
         engine.gate.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             heard = [(await anext(told)).message for _ in range(1 if worker else 2)]
             while await asked():
                 await anyio.wait_all_tasks_blocked()
@@ -504,7 +505,7 @@ async def test_a_prompt_that_cannot_fit_is_refused_at_once_and_for_good(bus: Mem
     async with running(worker_of(bus, engine, status=status)):
         wake = await browser.observe()
         await browser.wake(wake, worker)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             while (record := await browser.chain.pending_answer()) is None:
                 await anyio.wait_all_tasks_blocked()
         await browser.wake(wake, worker)
@@ -531,7 +532,7 @@ async def test_an_overloaded_worker_declines_offers(bus: MemoryBus) -> None:
         assert accepted == num_seats + 2 * num_seats, "those begun, and a backlog of two a seat"
         assert engine.gate is not None
         engine.gate.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             while len(engine.requests) < accepted:
                 await anyio.wait_all_tasks_blocked()
 
@@ -571,7 +572,7 @@ async def test_what_nobody_foresaw_ends_one_step_and_the_others_are_answered(
         engine.hates = bad.task.episode
         await bad.wake(await bad.observe(), "p1" if offered else None)
         await good.step("p1")
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             while status.num_unexpected < 3:
                 await anyio.lowlevel.checkpoint()
         await queue_is_empty(bus)
@@ -592,7 +593,10 @@ async def test_a_worker_that_meets_the_same_at_step_after_step_ends_and_hands_ba
     for number in range(MOST_IN_A_ROW):
         browser = await an_episode(bus, f"t{number}")
         await browser.wake(await browser.observe())
-    with anyio.fail_after(10), pytest.RaisesGroup(pytest.RaisesExc(WorkerFailing, match="grammar"), flatten_subgroups=True):
+    with (
+        anyio.fail_after(HANGS_S),
+        pytest.RaisesGroup(pytest.RaisesExc(WorkerFailing, match="grammar"), flatten_subgroups=True),
+    ):
         await worker_of(bus, ScriptedEngine(), seats=MOST_IN_A_ROW).run()
     assert len(await bus.subjects(SUBJECTS.steps, SUBJECTS.everything("step"))) == MOST_IN_A_ROW
 
@@ -649,12 +653,12 @@ async def test_versions_announced_while_loading_are_skipped(bus: MemoryBus, tmp_
     async with running(worker_of(bus, engine)):
         await anyio.wait_all_tasks_blocked()
         await announce(bus, a_checkpoint(tmp_path, 1))
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             await loading.wait()
         for version in (2, 3, 4):
             await announce(bus, a_checkpoint(tmp_path, version))
         go_on.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             while engine.version != 4:
                 await anyio.wait_all_tasks_blocked()
     assert engine.loaded == [("v1", 1), ("v4", 4)]

@@ -17,6 +17,7 @@ from judges.registry import find, judge
 from schemas.errors import ConfigurationError, JudgeError, NoVerdict
 from schemas.messages import StageVerdict, Verdict
 from tests import builders
+from tests.deadlines import HANGS_S
 
 EPISODE = builders.judged_episode(builders.trajectory(builders.task("t7")))
 DETAILED = scored(passed=True, stages=(StageVerdict("price", True, "12.90"),))
@@ -119,7 +120,7 @@ async def test_a_function_without_an_end_is_not_waited_for(is_async: bool, monke
         return True
 
     endless = FunctionJudge("endless_v1", waits if is_async else lambda _: ends.wait(20))
-    with anyio.fail_after(10), pytest.raises(JudgeError, match=r"endless_v1 came to no end within 0.05 s"):
+    with anyio.fail_after(HANGS_S), pytest.raises(JudgeError, match=r"endless_v1 came to no end within 0.05 s"):
         await endless.judge(EPISODE)
     ends.set()
 

@@ -14,6 +14,7 @@ from judges.rubric.moments import told_once
 from schemas.errors import BusUnavailable, NoVerdict
 from schemas.messages import Action, ActionEffect, ActionKind, Observation, Picture, StepRequest, Task, Verdict
 from tests.builders import step_request
+from tests.deadlines import HANGS_S
 from tests.rubric_world import Models, episode, holding, rubric_judge, rubric_task, seen, verdict, word
 
 pytestmark = pytest.mark.anyio
@@ -163,7 +164,7 @@ class KeypointsAtOnce(Models):
                 raise self._error
             self._all_asked.set()
         try:
-            with anyio.fail_after(10):
+            with anyio.fail_after(HANGS_S):
                 await self._all_asked.wait()
         except anyio.get_cancelled_exc_class():
             self.num_cancelled += 1

@@ -12,6 +12,7 @@ from schemas.bus_config import BusConfig
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Heartbeat, Judgement, Role, Split, Verdict
 from tests.builders import RUN, checkpoint, task, trajectory
+from tests.deadlines import HANGS_S
 
 SUBJECTS = Subjects(RUN)
 
@@ -85,7 +86,7 @@ async def test_one_rubric_is_shown_whatever_another_says() -> None:
             given = judgement(name, Verdict.SUCCESS if says else Verdict.FAILURE, split=split, rubric=rubric)
             await bus.append(SUBJECTS.judged, SUBJECTS.judgement(split, rubric, given.episode), given)
     async with watching(bus, SUBJECTS, config) as watch:
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             await watch.wait_until(lambda state: state.num_evaluated(PolicyVersion(0)) == 2)
         state = watch.state
         assert (state.num_episodes, state.success) == (4, 0.75)

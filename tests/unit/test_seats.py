@@ -4,6 +4,7 @@ import anyio
 import pytest
 
 from agents.seats import Seats, Source, next_source
+from tests.deadlines import HANGS_S
 
 pytestmark = pytest.mark.anyio
 
@@ -60,7 +61,7 @@ async def test_evaluation_is_seated_though_own_episodes_wait_without_end() -> No
     async with anyio.create_task_group() as group:
         for source in (Source.OWN, Source.OWN, Source.EVAL):
             group.start_soon(serve, source)
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             await enough.wait()
         group.cancel_scope.cancel()
     assert order[:200].count(Source.EVAL) == 20

@@ -15,6 +15,7 @@ from ops.restarts import EXIT_FATAL, EXIT_RESTART, Fatal, Finished, Restart, Res
 from ops.role_process import exit_code
 from ops.supervisor import RoleSpec, RoleState, RoleStatus, supervise
 from schemas.messages import Role
+from tests.deadlines import HANGS_S
 from tests.process_tree import Watch, tree_command, watched_pipe
 
 pytestmark = pytest.mark.anyio
@@ -86,7 +87,7 @@ async def test_a_persons_mistake_is_shown_and_not_repeated(tmp_path: Path) -> No
     code = "import sys; print('no model at /x: make one first', file=sys.stderr); sys.exit(78)"
     async with supervise(tmp_path, policy=_SOON) as supervisor:
         supervisor.start(python("policy-1", code, Role.POLICY))
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             status = await supervisor.wait("policy-1")
     assert (status.state, status.note, status.num_restarts) == (RoleState.FATAL, "no model at /x: make one first", 0)
 
@@ -97,7 +98,7 @@ async def test_a_finished_role_stays_finished_and_its_name_can_be_used_again(tmp
             supervisor.start(python("feeder-1", "pass", Role.FEEDER))
             with pytest.raises(ValueError, match="running already"):
                 supervisor.start(python("feeder-1", "pass", Role.FEEDER))
-            with anyio.fail_after(10):
+            with anyio.fail_after(HANGS_S):
                 assert (await supervisor.wait("feeder-1")).state is RoleState.FINISHED
 
 
@@ -129,7 +130,7 @@ async def test_stubborn_roles_are_gone_within_the_grace_period_together(tmp_path
             supervisor.start(RoleSpec(role=Role.BROWSER, name=f"b-{index}", argv=tree_command(pipe, "stubborn")))
         for _ in range(3):
             await watch.stands()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANGS_S):
             await supervisor.stop()
             await watch.all_gone()
 
@@ -178,7 +179,7 @@ async def test_a_drained_role_finishes_what_it_does_and_is_not_started_again(tmp
     """
     async with supervise(tmp_path, policy=_SOON) as supervisor:
         supervisor.start(python("browser-1", program))
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANGS_S):
             assert await anyio.to_thread.run_sync(up.read_text, abandon_on_cancel=True) == "up"
             supervisor.drain()
             status = await supervisor.wait("browser-1")
@@ -202,7 +203,7 @@ async def test_a_role_that_leaves_to_come_back_is_started_at_once_and_one_that_w
         if status.exit_code == 1 and status.state is RoleState.WAITING:
             crashed.set()
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANGS_S):
         async with supervise(tmp_path, on_change=noted, policy=waits) as supervisor:
             supervisor.start(python("browser-1", program))
             await crashed.wait()

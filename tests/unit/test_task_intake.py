@@ -10,6 +10,7 @@ from bus.topology import task_queue
 from schemas.messages import Split
 from tests.builders import task
 from tests.contract.backends import CONFIG, SUBJECTS
+from tests.deadlines import HANGS_S
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +36,7 @@ async def test_what_comes_as_a_slot_is_stopped_goes_to_another() -> None:
     await bus.append(SUBJECTS.tasks, SUBJECTS.task(Split.TRAIN, queued.episode), queued)
     queues = {split: task_queue(SUBJECTS, CONFIG, split) for split in Split}
     async with bus.work(queues[Split.TRAIN], prefetch=0) as train, bus.work(queues[Split.EVAL], prefetch=0) as evaluation:
-        with anyio.fail_after(10), anyio.CancelScope() as stopped:
+        with anyio.fail_after(HANGS_S), anyio.CancelScope() as stopped:
             await Intake(StoppingInbox(train, stopped), evaluation, eval_share=0.1).next()
         assert stopped.cancelled_caught
         with anyio.fail_after(CONFIG.task_ack_wait_s / 2):

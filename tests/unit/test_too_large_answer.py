@@ -27,7 +27,7 @@ from tests.builders import RUN, task
 from tests.contract.backends import SUBJECTS
 from tests.local_weights import local_weights
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
+pytestmark = [pytest.mark.anyio]
 CONFIG = BusConfig(run=RUN, max_payload_bytes=100_000)
 SIMULATION = SimulationConfig(picture_kb=1.0, policy_latency_ms=0.0, step_latency_ms=0.0)
 NAME = WorkerId("worker-1")

@@ -17,7 +17,7 @@ from bus.jetstream.tail import Tail
 from bus.ports import Expect, StoredBytes
 from schemas.errors import ChainConflict
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
+pytestmark = [pytest.mark.anyio]
 CONFLICT = msgspec.json.encode({"error": {"code": 400, "err_code": 10164, "description": "wrong last sequence"}})
 
 

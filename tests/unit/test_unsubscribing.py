@@ -10,6 +10,7 @@ from nats.aio.msg import Msg
 
 from bus.address import ServerAddress
 from bus.jetstream.link import open_link
+from tests.deadlines import HANGS_S
 
 pytestmark = pytest.mark.anyio
 INFO = {"server_id": "s", "version": "2.12.0", "proto": 1, "headers": True, "max_payload": 1_000_000}
@@ -52,7 +53,7 @@ async def test_the_last_message_is_heard() -> None:
     server = await asyncio.start_server(late.serve, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()
     try:
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANGS_S):
             async with open_link(ServerAddress(f"nats://{host}:{port}"), "test") as link:
                 feed = await link.subscribe(link.new_inbox(), heard.append)
                 await link.unsubscribe(feed)

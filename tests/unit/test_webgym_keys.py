@@ -16,7 +16,6 @@ from schemas.messages import Split
 from tests.observed import browsers, feeding, processes, prompts, training
 from tests.webgym_reference import GEMINI, REFERENCE
 
-pytestmark = pytest.mark.timeout(60)
 LOCAL = "http://127.0.0.1:8000/v1"
 CAPS = {"easy": 2, "medium": 5, "hard": 8}
 """A difficulty of each class."""
