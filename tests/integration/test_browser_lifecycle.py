@@ -29,7 +29,7 @@ from tests.deadlines import HANGS_S
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ORIGIN = "http://pages.test"
 PROFILE = "--user-data-dir="
-NOTICED_S = 1.0
+NOTICED_S = HANGS_S
 BOUND_MB = 300
 GROW = (
     "<!doctype html><title>bomb</title><body><script>const kept = []; const grow = () => { %s }; setInterval(grow, 1)</script>"
@@ -123,7 +123,7 @@ async def test_a_fault_under_a_call_is_noticed_and_leaves_nothing(
         assert [(type(error), str(error)) for error in errors] == [(kind, reason)] * 2
         assert await opened(browser) == "home"
         assert browser.num_launches == (1 if kind is PageFailed else 2)
-    _, alive = await anyio.to_thread.run_sync(partial(psutil.wait_procs, mine, timeout=5))
+    _, alive = await anyio.to_thread.run_sync(partial(psutil.wait_procs, mine, timeout=HANGS_S))
     assert alive == []
     assert not profile.exists()
 
