@@ -22,8 +22,8 @@ from bus.subjects import Subjects
 from ops.streams import create_streams
 from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError, NotPermitted
-from schemas.ids import PolicyVersion, RunName, WorkerId
-from schemas.messages import Heartbeat, Role
+from schemas.ids import EpisodeId, PolicyVersion, RunName, WorkerId
+from schemas.messages import Heartbeat, Role, StepWake
 from tests.permissions import CONFIG, OPERATIONS, ROLES, Operation
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -182,10 +182,11 @@ async def test_roles_hear_one_another_across_their_accounts(tmp_path: Path) -> N
             assert (await anext(heard)).message == beat
             assert (await anext(stored)).message == beat
         began = anyio.current_time()
-        assert not await browser.offer(wake, beat, timeout_s=10)
+        offered = StepWake(episode=EpisodeId("e"), attempt=1, step=0, observation_seq=1)
+        assert not await browser.offer(wake, offered, timeout_s=10)
         assert anyio.current_time() - began < 5, "nobody is there, and that is known at once"
-        async with policy.offers(wake, lambda message: message == beat):
-            assert await browser.offer(wake, beat, timeout_s=10)
+        async with policy.offers(wake, lambda message: message == offered):
+            assert await browser.offer(wake, offered, timeout_s=10)
 
 
 async def test_a_key_that_the_server_does_not_know_is_refused(tmp_path: Path) -> None:
