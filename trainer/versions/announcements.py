@@ -80,10 +80,8 @@ class Announcements:
             TrainerError: another trainer announced this version.
         """
         await self._send(checkpoint)
-        subject = self._subjects.checkpoint(checkpoint.version)
-        expect = Expect(subject, await self._in_the_way(checkpoint.version))
         try:
-            await patiently(partial(self._bus.append, self._subjects.checkpoints, subject, checkpoint, expect=expect))
+            await self._append(checkpoint)
         except ChainConflict as error:
             raise TrainerError(
                 f"version {checkpoint.version} of run {self._subjects.run} was announced by another trainer meanwhile: a run "
@@ -97,6 +95,21 @@ class Announcements:
             else:
                 # A replica that lags does not show it: whose files it has is not known, so none are removed.
                 _log.warning("weights_not_removed", version=checkpoint.version, reason="its base is not to be seen")
+
+    async def _append(self, checkpoint: Checkpoint) -> None:
+        """Behind what is no version of the run, where that stands under its name. Raises `ChainConflict` behind a version."""
+        try:
+            await self._append_after(0, checkpoint)
+        except ChainConflict:
+            in_the_way = await self._in_the_way(checkpoint.version)
+            if in_the_way == 0:
+                raise
+            await self._append_after(in_the_way, checkpoint)
+
+    async def _append_after(self, last_seq: int, checkpoint: Checkpoint) -> None:
+        subject = self._subjects.checkpoint(checkpoint.version)
+        expect = Expect(subject, last_seq)
+        await patiently(partial(self._bus.append, self._subjects.checkpoints, subject, checkpoint, expect=expect))
 
     async def _in_the_way(self, version: PolicyVersion) -> int:
         """The sequence of what stands under a version's name and is no version of the run; 0: nothing does."""
