@@ -347,7 +347,7 @@ async def test_what_is_judged_is_not_judged_again() -> None:
     bus, judge, status = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), FailingJudge(0), Status(Role.JUDGE, WORKER)
     before, after = trajectory(task("before")), trajectory(task("after"))
     subject = SUBJECTS.judgement(Split.TRAIN, judge.name, before.episode)
-    await bus.append(SUBJECTS.judged, subject, judgement(before, 0.0), expect=Expect(subject, 0))
+    await bus.append(SUBJECTS.judged, subject, judgement(before, 0.0, rubric=judge.name), expect=Expect(subject, 0))
     await publish_trajectory(bus, SUBJECTS, before)
     async with judging(bus, judge, status=status):
         await publish_trajectory(bus, SUBJECTS, after)

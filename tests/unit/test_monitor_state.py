@@ -1,5 +1,7 @@
 """What a monitor folds beside episodes and alerts: rates, queues, workers; and the JSON that readers get."""
 
+from itertools import count
+
 import msgspec
 import pytest
 
@@ -18,6 +20,9 @@ from tests.builders import checkpoint, judgement, task, trajectory
 CONFIG = Config()
 
 
+_SEQS = count(1)
+
+
 def state() -> MonitorState:
     return MonitorState(CONFIG.monitor_config, began_at=0.0)
 
@@ -27,7 +32,7 @@ def heard(of: MonitorState, message: AnyMessage, now: float) -> None:
 
 
 def stored(of: MonitorState, message: AnyMessage, at: float, *, now: float | None = None) -> None:
-    of.stored(Record("s", "x", 1, message, at), at if now is None else now)
+    of.stored(Record("s", "x", next(_SEQS), message, at), at if now is None else now)
 
 
 def test_a_rate_is_of_its_window() -> None:

@@ -9,7 +9,7 @@ from bus.subjects import Subjects
 from ops.results import judgements_of
 from ops.run_watch import RunState, watching
 from schemas.bus_config import BusConfig
-from schemas.ids import GroupId, PolicyVersion, WorkerId
+from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Heartbeat, Judgement, Role, Split, Verdict
 from tests.builders import RUN, checkpoint, task, trajectory
 
@@ -30,7 +30,7 @@ def judgement(
     reward = {Verdict.SUCCESS: 1.0, Verdict.FAILURE: 0.0}.get(verdict)
     return Judgement(
         episode=of.episode,
-        group=GroupId("g"),
+        group=of.group,
         split=split,
         rubric=rubric,
         verdict=verdict,
