@@ -22,9 +22,9 @@ def encode(message: AnyMessage) -> bytes:
     """Raises `MessageCorrupt` for what no reader would take."""
     try:
         data = _encoded(message)
-    except (TypeError, ValueError, OverflowError) as error:
+        decode(data)
+    except (TypeError, ValueError, OverflowError, MessageCorrupt) as error:
         raise MessageCorrupt(f"a {type(message).__name__} cannot be written: {error}") from error
-    decode(data)
     return data
 
 

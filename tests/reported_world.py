@@ -74,14 +74,16 @@ def task(index: int, subjects: Subjects) -> Task:
 def answer(of: Task, step: int, draw: random.Random) -> StepRequest:
     action = Action(kind=ActionKind.CLICK, point=(float(draw.randrange(2)), 5.0))
     version = PolicyVersion(of.policy_version + step // 2)
+    parsed = draw.random() > 0.15
+    prompt, completion = tuple(range(draw.randrange(5, 30))), tuple(range(draw.randrange(1, 9)))
     return replace(
         builders.step_request(of, step),
         action=action,
-        parsed=draw.random() > 0.15,
-        prompt_tokens=tuple(range(draw.randrange(5, 30))),
-        completion_tokens=tuple(range(draw.randrange(1, 9))),
+        parsed=parsed,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
         logprobs=(),
-        versions=(VersionSpan(start=0, end=1, version=version),),
+        versions=(VersionSpan(start=0, end=len(completion), version=version),),
         worker=WorkerId(f"policy-{step % 2}"),
         queued_s=draw.random() / 10,
         generated_s=draw.random(),

@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass
 from itertools import cycle
 
 import anyio
-from rich.console import Console
 from rich.table import Table
 
 from ops.chaos.scaled_run import ScaledRun, ScaledSettings, names_of, scaled_run
 from ops.logs import role_logs
 from ops.output_folder import make_output
+from ops.terminal import Console
 from schemas.messages import Role
 
 _NUM_FIRST_DAYS = 7

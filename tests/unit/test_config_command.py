@@ -117,7 +117,7 @@ def test_a_key_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
         "",
         "  type     a number",
         "  unit     seconds",
-        "  default  30.0",
+        "  default  8.0",
         f"  here     10.0   (quickstart.yaml:{line})",
     ]
 

@@ -25,8 +25,8 @@ class Greeted:
     has_jetstream: bool = True
     num_asked: int = field(default=0, init=False)
 
-    async def wait_up(self) -> None:
-        pass
+    async def is_up_within(self, _: float) -> bool:
+        return True
 
     async def request(self, *_: object, **__: object) -> Any:
         self.num_asked += 1

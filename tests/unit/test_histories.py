@@ -10,8 +10,8 @@ from bus.chain import EpisodeChain
 from bus.memory import MemoryBus
 from bus.subjects import Subjects
 from schemas.errors import PolicyError
-from schemas.ids import WorkerId
-from schemas.messages import Observation, StepRequest, Task
+from schemas.ids import PolicyVersion, WorkerId
+from schemas.messages import Observation, StepRequest, Task, VersionSpan
 from tests import builders
 
 pytestmark = pytest.mark.anyio
@@ -31,6 +31,7 @@ def answered(of: Task, step: int) -> StepRequest:
         prompt_tokens=tuple(range(_TOKENS)),
         completion_tokens=tuple(range(_TOKENS)),
         logprobs=(-0.5,) * _TOKENS,
+        versions=(VersionSpan(start=0, end=_TOKENS, version=PolicyVersion(0)),),
         response="because",
     )
 

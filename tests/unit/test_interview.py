@@ -245,7 +245,7 @@ async def test_an_answer_that_cannot_be_seen_is_left_to_a_later_delivery(monkeyp
     bus = LaggingBus(SUBJECTS)
     async with interviewing(bus, Model(lambda _: YES)) as interviewer:
         await (await interviewer.begin(EPISODE)).ask(inquiry())
-    bus.show_nothing(1 + LOOKS)
+    bus.show_nothing(2 + LOOKS)
     async with interviewing(bus, Model(lambda _: NO), worker="judge-2") as interviewer:
         interview = await interviewer.begin(EPISODE)
         with pytest.raises(BusUnavailable, match="cannot be seen yet"):

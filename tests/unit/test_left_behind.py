@@ -23,7 +23,6 @@ from schemas.errors import CheckpointCorrupt
 from schemas.feeder_config import FeederConfig
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Checkpoint, FileHash, Heartbeat, Role, ServedVersion, Standing
-from tests import builders
 from tests.deadlines import HANGS_S
 from tests.local_weights import local_weights
 from tests.unit.test_feeder import admitted, feeder, until
@@ -113,15 +112,14 @@ async def test_an_announcement_in_vain_is_said_once_and_forgotten_at_the_next(bu
     await announce(bus, a_checkpoint(tmp_path, 1))
     await weights.catch_up()
     foreign = FileHash(path="passwd", sha256="00" * 32, num_bytes=1)
-    far = msgspec.structs.replace(builders.checkpoint(1000), uri="file:///etc", files=(foreign,))
-    await announce(bus, far)
+    await announce(bus, msgspec.structs.replace(a_checkpoint(tmp_path, 2), files=(foreign,)))
     with capture_logs() as logs:
         for _ in range(3):
             await weights.catch_up()
-    assert [(entry["event"], entry["version"]) for entry in logs] == [("checkpoint_refused", 1000)]
-    await announce(bus, a_checkpoint(tmp_path, 2))
+    assert [(entry["event"], entry["version"]) for entry in logs] == [("checkpoint_refused", 2)]
+    await announce(bus, a_checkpoint(tmp_path, 3))
     await weights.catch_up()
-    assert told == [(1, None), (1, 1000), (2, None)]
+    assert told == [(1, None), (1, 2), (3, None)]
 
 
 async def test_a_policy_that_is_left_behind_takes_no_steps_until_it_has_caught_up(bus: MemoryBus, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """What a monitor folds beside episodes and alerts: rates, queues, workers; and the JSON that readers get."""
 
+from itertools import count
+
 import msgspec
 import pytest
 
@@ -18,6 +20,9 @@ from tests.builders import checkpoint, judgement, task, trajectory
 CONFIG = Config()
 
 
+_SEQS = count(1)
+
+
 def state() -> MonitorState:
     return MonitorState(CONFIG.monitor_config, began_at=0.0)
 
@@ -26,8 +31,8 @@ def heard(of: MonitorState, message: AnyMessage, now: float) -> None:
     of.heard(Record("", "x", 0, message), now)
 
 
-def stored(of: MonitorState, message: AnyMessage, at: float, *, seq: int = 1, now: float | None = None) -> None:
-    of.stored(Record("s", "x", seq, message, at), at if now is None else now)
+def stored(of: MonitorState, message: AnyMessage, at: float, *, seq: int = 0, now: float | None = None) -> None:
+    of.stored(Record("s", "x", seq or next(_SEQS), message, at), at if now is None else now)
 
 
 def test_a_rate_is_of_its_window() -> None:

@@ -581,8 +581,11 @@ async def test_what_nobody_foresaw_ends_one_step_and_the_others_are_answered(
     faults = [record.message for record in told if isinstance(record.message, Fault)]
     assert [(fault.number, fault.item) for fault in faults] == [(n, f"{bad.task.episode}/1/1") for n in (1, 2, 3)]
     assert {fault.error for fault in faults} == {"IndexError: picture index out of range"}
-    letters = await bus.subjects(SUBJECTS.advisories, SUBJECTS.everything("dead"))
-    assert bool(letters) is not offered, "a browser that offered its step asks again"
+    ended = await bad.chain.pending_answer()
+    assert ended is not None
+    assert isinstance(ended.message, StepRefusal)
+    assert "picture index out of range" in ended.message.reason
+    assert not await bus.subjects(SUBJECTS.advisories, SUBJECTS.everything("dead")), "the browser is told instead"
 
 
 async def test_a_worker_that_meets_the_same_at_step_after_step_ends_and_hands_back(
