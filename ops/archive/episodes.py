@@ -55,9 +55,11 @@ class StoredEpisode:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the chain is there from its task to its end: nothing aged out before it was read."""
+        """Whether the chain is there from its task to its end, with all that its end counts: nothing aged out before it was
+        read, and nothing that stands there is unreadable."""
         suffixes = [record.subject_suffix for record in self.records]
-        return suffixes[:1] == ["task"] and suffixes[-1:] == ["done"]
+        counted = {f"{ref.attempt}.{ref.kind}.{ref.step}" for ref in (*self.trajectory.observations, *self.trajectory.steps)}
+        return suffixes[:1] == ["task"] and suffixes[-1:] == ["done"] and counted <= set(suffixes)
 
 
 class EpisodeSource(Protocol):

@@ -57,7 +57,11 @@ class EpisodeKeeper:
         episode = await read_episode(self.bus, self.subjects, record)
         records = await when_disk_has_room(lambda: self._cut(episode))
         num_bytes = len(episode.trajectory_data) + sum(len(cut_record.data) for cut_record in records)
-        fault = "" if episode.is_complete else f"{len(records)} records are left of the chain: the rest aged out"
+        fault = (
+            ""
+            if episode.is_complete
+            else f"{len(records)} records are left of the chain: the rest aged out, or no reader takes it"
+        )
         return Kept(trajectory_row(record.seq, episode, records), num_bytes, fault, episode.episode)
 
     def _cut(self, episode: StoredEpisode) -> list[CutRecord]:

@@ -207,14 +207,14 @@ async def test_what_aged_out_is_written_down_once(tmp_path: Path) -> None:
     assert [part.first_seq for part in folder.trajectories.parts()] == [1, 5, 11]
 
 
-async def test_a_chain_that_cannot_be_read_is_a_gap_and_the_rest_is_archived(tmp_path: Path) -> None:
+async def test_a_chain_with_a_record_that_cannot_be_read_is_a_gap_and_what_is_left_is_archived(tmp_path: Path) -> None:
     bus = await filled(3)
     broken = world.task(1, run=SUBJECTS.run)
-    bus.store(SUBJECTS.episodes(SUBJECTS.shard(broken.episode)), SUBJECTS.chain(broken.episode)[:-1] + "9.obs.0", b"\xc1")
+    bus.store(SUBJECTS.episodes(SUBJECTS.shard(broken.episode)), SUBJECTS.chain_record(broken.episode, 3, "obs", 0), b"\xc1")
     folder = await world.archive(bus, SUBJECTS, tmp_path / "archive")
     [gap] = folder.gaps()
-    assert (gap.first_seq, gap.last_seq) == (2, 2)
-    assert [episode.trajectory.task.index async for episode in ArchiveSource(folder).episodes()] == [0, 2]
+    assert (gap.first_seq, gap.last_seq, gap.episode) == (2, 2, broken.episode)
+    assert [episode.is_complete async for episode in ArchiveSource(folder).episodes()] == [True, False, True]
 
 
 async def test_the_end_is_found_behind_a_record_that_nobody_can_read(tmp_path: Path) -> None:
