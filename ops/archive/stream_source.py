@@ -55,11 +55,7 @@ class StreamSource:
 async def read_episode(
     bus: Bus, subjects: Subjects, record: Record, judgements: Sequence[StoredJudgement] = ()
 ) -> StoredEpisode:
-    """The episode that a record of TRAJECTORIES ends, with what is left of its chain.
-
-    Raises:
-        MessageCorrupt: a record of the chain is of a newer version than this reader.
-    """
+    """The episode that a record of TRAJECTORIES ends, with what is left of its chain that this reader can read."""
     trajectory = record.message
     assert isinstance(trajectory, Trajectory)
     episode = trajectory.episode
