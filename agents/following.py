@@ -3,11 +3,13 @@
 import math
 from dataclasses import dataclass
 
+from bus.retry import Backoff
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
+_TRIED_AGAIN = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
 
 
 def pause_s(num_failures: int, chance: float) -> float:
@@ -15,8 +17,7 @@ def pause_s(num_failures: int, chance: float) -> float:
 
     Workers that failed together do not come together again.
     """
-    longest = min(FIRST_PAUSE_S * 2.0 ** min(num_failures - 1, 16), LONGEST_PAUSE_S)
-    return longest * (1.0 - 0.5 * chance)
+    return _TRIED_AGAIN.pause_s(num_failures) * (1.0 - 0.5 * chance)
 
 
 State = tuple[int, int | None, str]
