@@ -55,11 +55,11 @@ class Admitter:
         try:
             if await self._publish(await self._bus.last(names.episodes(names.shard(episode)), names.chain_done(episode))):
                 return True
+            # Whoever plays it publishes before it leaves the queue: what is in neither place is played by nobody.
+            if await self._is_queued(episode, split) or await self._publish(await chain.read_end(self._bus, names, episode)):
+                return True
         except MessageCorrupt as error:
             return await self.end(episode, Outcome.FAILED, f"how it ended cannot be read: {error}")
-        # Whoever plays it publishes before it leaves the queue: what is in neither place is played by nobody.
-        if await self._is_queued(episode, split) or await self._publish(await chain.read_end(self._bus, names, episode)):
-            return True
         task = await self._task(episode)
         if task is not None:
             await self._queue(task)
@@ -72,10 +72,18 @@ class Admitter:
         return True
 
     async def _is_queued(self, episode: EpisodeId, split: Split) -> bool:
-        return await self._bus.last(self._subjects.tasks, self._subjects.task(split, episode)) is not None
+        """Also as what no reader takes: whoever is given that rejects it, and the next look finds it gone."""
+        try:
+            return await self._bus.last(self._subjects.tasks, self._subjects.task(split, episode)) is not None
+        except MessageCorrupt:
+            return True
 
     async def _is_published(self, episode: EpisodeId, split: Split) -> bool:
-        return await self._bus.last(self._subjects.trajectories, self._subjects.trajectory(split, episode)) is not None
+        try:
+            return await self._bus.last(self._subjects.trajectories, self._subjects.trajectory(split, episode)) is not None
+        except MessageCorrupt as error:
+            skip(error.subject, error.seq, str(error))
+            return False
 
     async def _task(self, episode: EpisodeId) -> Task | None:
         try:
@@ -91,5 +99,5 @@ class Admitter:
             await self._bus.append(self._subjects.tasks, subject, task)
         except StreamFull:
             # The queue holds one message a task: when it holds this one, the work is done; else it is really full.
-            if await self._bus.last(self._subjects.tasks, subject) is None:
+            if not await self._is_queued(task.episode, task.split):
                 raise
