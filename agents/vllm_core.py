@@ -229,11 +229,18 @@ class VllmCore:
         while core.batch_queue:
             finished.extend(self.step())
         core.pause_scheduler("keep", clear_cache=True)
-        core.collective_rpc("reload_weights", kwargs={"weights_path": str(folder)})
+        self._reload(folder)
         core.collective_rpc("apply_model", args=(_repack_heads,))
         core.set_weight_version(str(version))
         core.resume_scheduler()
         return finished
+
+    def _reload(self, folder: Path) -> None:
+        """vLLM goes on to look for its processor where the weights came from, which need not be there for longer."""
+        config = self._llm.model_config
+        before = config.model, config.model_weights, config.revision
+        self._llm.engine_core.engine_core.collective_rpc("reload_weights", kwargs={"weights_path": str(folder)})
+        config.model, config.model_weights, config.revision = before
 
     def generation(self, output: "RequestOutput", *, greedy: bool) -> Generation:
         completion = output.outputs[0]

@@ -4,7 +4,9 @@ Arguments: folder of model A (version 3), folder of model B (version 4).
 """
 
 import json
+import shutil
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,7 +81,9 @@ class Story:
             for index in range(NUM_IN_FLIGHT):
                 group.start_soon(self.say, f"in flight {index}", 100 + index)
             await stepped(self.engine, 10)
-            await self.engine.load(self.folder_b, PolicyVersion(4))
+            # Weights are held for as long as they are read, and gone afterwards.
+            with tempfile.TemporaryDirectory() as held:
+                await self.engine.load(shutil.copytree(self.folder_b, Path(held) / "b"), PolicyVersion(4))
 
 
 async def stepped(engine: VllmEngine, num_steps: int) -> None:
