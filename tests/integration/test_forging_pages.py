@@ -81,6 +81,20 @@ async def test_a_value_is_bounded_before_it_leaves_the_page(browser: PlaywrightB
     assert max(sizes) < 101_000
 
 
+async def test_lists_of_a_page_stay_lists_whatever_the_page_made_of_them(browser: PlaywrightBrowser) -> None:
+    """Of ten keys each, and of more than are read."""
+    forgery = "<script>Object.defineProperty(Array.prototype, '9', {set() { throw 1; }}); Array.prototype.push = null</script>"
+    keys = tuple("0123456789")
+    for given, read in ((keys, keys), (keys * 9, (keys * 9)[:32])):
+        lie = f"({{done: false, reward: 0.0, action: {{kind: 'press', keys: {list(given)}}}}})"
+        async with browser.session(replace(opening_of(forgery), probe=lie)) as session:
+            await session.open()
+            environment = (await session.state()).environment
+        assert environment is not None
+        assert environment.action is not None
+        assert environment.action.keys == read
+
+
 async def test_what_a_page_says_of_its_select_is_bounded(browser: PlaywrightBrowser) -> None:
     body = "<select style='position:absolute;inset:0'><option>one</select>"
     forgery = f"<script>JSON.stringify = () => 'x'.repeat({LONG})</script>"

@@ -1,5 +1,5 @@
 // What a value of a page's own world comes to, bounded before it leaves the page: texts of at most `most` characters, lists of at
-// most 8 values, at most 200 values in all. Of operators and literals alone, for the page may have replaced every function.
+// most 32 values, at most 200 values in all. Of operators and literals alone, for the page may have replaced every function.
 (value, most) => {
   let left = 200;
   const text = (all) => {
@@ -12,17 +12,13 @@
     if (typeof each === "string") return text(each);
     if (typeof each === "number" || typeof each === "boolean") return each;
     if (typeof each !== "object" || each === null || left-- <= 0) return null;
-    const at = (index) => copy(each[index]);
-    switch (each.length) {
-      case 0: return [];
-      case 1: return [at(0)];
-      case 2: return [at(0), at(1)];
-      case 3: return [at(0), at(1), at(2)];
-      case 4: return [at(0), at(1), at(2), at(3)];
-      case 5: return [at(0), at(1), at(2), at(3), at(4)];
-      case 6: return [at(0), at(1), at(2), at(3), at(4), at(5)];
-      case 7: return [at(0), at(1), at(2), at(3), at(4), at(5), at(6)];
-      case 8: return [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)];
+    const length = each.length;
+    if (typeof length === "number" && length >= 0 && length % 1 === 0) {
+      // Elements that are there already are the list's own: writing them runs no setter of the page's.
+      const list = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+      if (length < list.length) list.length = length;
+      for (let index = 0; index < list.length; index++) list[index] = copy(each[index]);
+      return list;
     }
     const copied = { __proto__: null };
     for (const key in each) {
