@@ -41,7 +41,7 @@ FACT = Fact("the price of the blue mug is shown", difficulty=2, group="the mug")
 def question(name: str, *, facts: Sequence[Fact] = (FACT,), reference: str | None = "12 euro") -> Task:
     """A task that is answered in words; its name is part of its instruction."""
     return msgspec.structs.replace(
-        task(name, max_steps=5),
+        task(name, max_steps=7),
         instruction=f"What does the blue mug cost? ({name})",
         website="https://www.shop.example/",
         facts=tuple(facts),

@@ -42,7 +42,7 @@ def say(asked: Asked) -> Said:
 
 def played(number: int) -> Trajectory:
     """An episode of two to four pictures."""
-    of = task(f"t{number}")
+    of = task(f"t{number}", max_steps=4)
     instruction = f"Find item number {number} and say where it is."
     of = structs.replace(of, run=SUBJECTS.run, instruction=instruction, website="https://shop.example/")
     num_steps = (2, 2, 2, 3, 4)[number % 5]

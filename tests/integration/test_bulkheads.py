@@ -141,7 +141,7 @@ async def test_one_item_of_each_ends_by_name_and_everything_else_is_served(
                     monitoring(reading, SUBJECTS, config) as watch,
                     companions(*[partial(serve, worker) for worker in workers]),
                 ):
-                    given = await judgements(bus, len(NAMES) - 1)
+                    given = await judgements(bus, len(NAMES))
                     met = await faults(bus, 7)
                     await watch.wait_until(lambda state: set(state.surprises) == {"browser-1", "policy-1", "judge-1"})
                     alerts = {alert.condition.key.subject: alert.condition.sentence for alert in watch.conditions_now()}
@@ -162,7 +162,10 @@ async def test_one_item_of_each_ends_by_name_and_everything_else_is_served(
     assert "unexpected at 3 tries: TypeError: no lamps" in by_suite.trajectory.error
     assert (by_judge.verdict, by_judge.reward) == (Verdict.ERROR, None)
     assert {given[name].verdict for name in NAMES if name.startswith("good")} == {Verdict.SUCCESS}
-    assert letters == {SUBJECTS.dead(SUBJECTS.steps): 1}
+    by_engine = given["hated_by_engine"].trajectory
+    assert by_engine.outcome is Outcome.FAILED
+    assert "the policy cannot answer step 0: unexpected at 3 tries: IndexError: picture 3" in by_engine.error
+    assert letters == {}  # whoever asked was answered
     assert sum(line["event"] == "unexpected_error" for line in logs) == 7
 
 

@@ -143,8 +143,8 @@ async def test_what_was_not_heard_is_looked_up(world: World, monkeypatch: pytest
 
 async def test_queues_streams_and_letters(world: World) -> None:
     first, _ = await world.admit("t1"), await world.admit("t2")
-    letter = DeadLetter(stream=SUBJECTS.tasks, consumer="c", seq=1, subject="s", reason="corrupt")
-    for _ in range(2):
+    for seq in (1, 2):
+        letter = DeadLetter(stream=SUBJECTS.tasks, consumer="c", seq=seq, subject="s", reason="corrupt")
         await world.bus.dead_letter(letter)
     await world.bus.append(
         SUBJECTS.advisories, SUBJECTS.resent(1), LetterResent(letter_seq=1, stream=SUBJECTS.tasks, seq=3, at=1.0)

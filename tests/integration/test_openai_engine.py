@@ -26,7 +26,7 @@ REQUEST = GenerationRequest(
 ANSWER = {
     "id": "1", "object": "chat.completion", "created": 0, "model": "m",
     "choices": [{
-        "index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Action: x \ud800"},
+        "index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Action: x"},
         "logprobs": {"content": [{"token": "A", "logprob": -0.25, "bytes": None, "top_logprobs": []}], "refusal": None},
     }],
 }  # fmt: skip
@@ -69,7 +69,7 @@ async def test_messages_and_answer() -> None:
             "content": [{"type": "text", "text": "Task: x\n"}, {"type": "image_url", "image_url": {"url": url}}],
         },
     ]
-    assert (generation.text, generation.finish_reason, generation.logprobs) == ("Action: x ?", "stop", (-0.25,))
+    assert (generation.text, generation.finish_reason, generation.logprobs) == ("Action: x", "stop", (-0.25,))
     assert generation.completion_tokens == ()
     assert generation.usage is None
 

@@ -27,7 +27,7 @@ from ops.role_process import millrace_command, millrace_environment
 from ops.run_folder import RunFolder
 from schemas.bus_config import BusConfig
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import Checkpoint, StepRequest, StepWake
+from schemas.messages import Checkpoint, StepHeld, StepRequest, StepWake
 from tests import builders, tiny_models
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
@@ -88,9 +88,11 @@ class Browsers:
             wake = StepWake(episode=task.episode, attempt=owner.attempt, step=0, observation_seq=seq)
             await self.bus.append(SUBJECTS.steps, SUBJECTS.step_any(task.split, task.episode), wake)
             with anyio.fail_after(_DEADLINE_S):
-                record = await anext(live)
-        assert isinstance(record.message, StepRequest)
-        self.answers.append((number, record.message))
+                answer = await anext(live)
+                while isinstance(answer.message, StepHeld):
+                    answer = await anext(live)
+        assert isinstance(answer.message, StepRequest)
+        self.answers.append((number, answer.message))
         self._heard.set()
 
 
@@ -148,7 +150,7 @@ async def test_a_policy_elsewhere_serves_the_new_version_and_no_request_fails(tm
             anyio.create_task_group() as group,
         ):
             announcements = Announcements(own, SUBJECTS, WeightPublisher(own, SUBJECTS, CONFIG))
-            await announcements.begin(trainer / "0", trainer / "none")
+            await announcements.begin(trainer / "0", trainer)
             shutil.rmtree(trainer / "0")
             for _ in range(NUM_BROWSERS):
                 group.start_soon(browsers.browse)
