@@ -191,8 +191,11 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(browser: ScriptedBrowser | None = None, *, resend_s: float = 0.01, **env: int) -> AsyncIterator[Stage]:
-    config = BusConfig(run=builders.RUN, task_ack_wait_s=0.3, max_payload_bytes=100_000)
+async def stage(
+    browser: ScriptedBrowser | None = None, *, resend_s: float = 0.01, ack_wait_s: float = 30.0, **env: int
+) -> AsyncIterator[Stage]:
+    """`ack_wait_s`: the lease of a task, in which a busy machine gets round to everything unless a test says less."""
+    config = BusConfig(run=builders.RUN, task_ack_wait_s=ack_wait_s, max_payload_bytes=100_000)
     bus = MemoryBus(SUBJECTS, config)
     browser = browser or ScriptedBrowser()
     status = Status(Role.BROWSER, WORKER)
@@ -538,7 +541,7 @@ async def test_a_cancelled_episode_ends_as_cancelled() -> None:
 
 
 async def test_an_episode_ended_from_outside_is_let_go() -> None:
-    async with stage() as on:
+    async with stage(ack_wait_s=0.3) as on:
         task = builders.task()
         await on.admit(task)
         await on.wake()
@@ -578,7 +581,7 @@ async def test_a_task_that_comes_twice_to_one_worker_ends_once() -> None:
 
 
 async def test_a_fenced_worker_appends_nothing_more() -> None:
-    async with stage(ScriptedBrowser(clicks_to_win=2)) as on:
+    async with stage(ScriptedBrowser(clicks_to_win=2), ack_wait_s=0.3) as on:
         task = builders.task()
         await on.admit(task)
         _, wake = await on.wake()
