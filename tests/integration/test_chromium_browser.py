@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 
 import anyio
 import anyio.abc
@@ -12,12 +13,14 @@ import pytest
 
 from browser_workers.browser import Opening, PageState
 from browser_workers.chromium.browser import PlaywrightBrowser
+from browser_workers.chromium.process.executable import find_chromium
+from browser_workers.chromium.process.launch import chromium
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.site import Documents
 from browser_workers.suites.demo import DemoSuite, demo_tasks
 from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
-from schemas.errors import PageFailed
+from schemas.errors import BrowserLost, PageFailed
 from schemas.messages import Action, ActionKind
 from tests.deadlines import HANGS_S
 
@@ -279,6 +282,25 @@ async def test_old_browsers_are_replaced_when_their_last_episode_ends() -> None:
                 await second.open()
             assert await title(first) == "home"
         assert browser.num_launches == 2
+
+
+async def test_a_browser_that_ends_while_it_comes_up_is_started_again(tmp_path: Path) -> None:
+    executable = tmp_path / "chromium"
+    executable.write_text(f'#!/bin/sh\nmkdir {tmp_path}/tried 2>/dev/null && exit 1\nexec {find_chromium()} "$@"\n')
+    executable.chmod(0o755)
+    async with chromium(executable, (640, 480), timeout_s=HANGS_S) as running:
+        assert await running.browser.new_page()
+    assert (tmp_path / "tried").is_dir()
+
+
+async def test_a_browser_that_never_comes_up_is_given_up(tmp_path: Path) -> None:
+    executable = tmp_path / "chromium"
+    executable.write_text(f"#!/bin/sh\necho >>{tmp_path}/tries\nexit 1\n")
+    executable.chmod(0o755)
+    with pytest.raises(BrowserLost, match="could not be started"):
+        async with chromium(executable, (640, 480), timeout_s=HANGS_S):
+            pass
+    assert len((tmp_path / "tries").read_text().splitlines()) == 3
 
 
 async def test_nothing_is_left_after_closing() -> None:

@@ -8,7 +8,7 @@ import asyncio
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,6 +25,8 @@ from playwright.async_api._context_manager import PlaywrightContextManager
 
 from browser_workers.chromium.process.executable import sandboxed
 from browser_workers.chromium.process.processes import Part, ProcessTree
+from bus.retry import Backoff
+from bus.trying import Tries
 from schemas.errors import BrowserError, BrowserLost, ConfigurationError, PageFailed
 
 T = TypeVar("T")
@@ -40,6 +42,8 @@ _CRASH_S = 2.0
 """From the end of a page's process until its crash is told, at most."""
 _BROWSER_ENDED = "the browser ended while it was in use"
 _DRIVER_ENDED = "the browser's driver ended while it was in use"
+_MOST_STARTS = 3
+_START_AGAIN = Backoff(0.2, 1.0)
 _NO_SANDBOX = "No usable sandbox"
 _SANDBOX_ADVICE = (
     "found no usable sandbox, because this machine keeps user namespaces from ordinary users. As root, allow them: "
@@ -205,7 +209,8 @@ async def _launch(
     driver: PlaywrightContextManager, executable: Path, options: list[str], *, artifacts: str, timeout_s: float
 ) -> Chromium:
     playwright = await driver.start()
-    browser = await playwright.chromium.launch(
+    start = partial(
+        playwright.chromium.launch,
         executable_path=executable,
         args=options,
         artifacts_dir=artifacts,
@@ -216,7 +221,19 @@ async def _launch(
         handle_sighup=False,
         timeout=timeout_s * 1000,
     )
-    return await watched(driver, browser)
+    return await watched(driver, await _started(start))
+
+
+async def _started(start: Callable[[], Awaitable[Browser]]) -> Browser:
+    """One that ends while it comes up, as on a machine that is short of memory or processes for a moment, is started again."""
+    async for number in Tries(_START_AGAIN, most=_MOST_STARTS):
+        try:
+            return await start()
+        except PlaywrightError as error:
+            if number + 1 == _MOST_STARTS or _NO_SANDBOX in str(error):
+                raise
+            _log.warning("browser_start_failed", reason=first_line(error))
+    raise AssertionError("the last try returns or raises")
 
 
 async def watched(driver: PlaywrightContextManager, browser: Browser) -> Chromium:
