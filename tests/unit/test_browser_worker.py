@@ -1,6 +1,7 @@
 """The browser worker on the in-memory bus, with a scripted browser and a scripted policy."""
 
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -191,9 +192,15 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(browser: ScriptedBrowser | None = None, *, resend_s: float = 0.01, **env: int) -> AsyncIterator[Stage]:
+async def stage(
+    browser: ScriptedBrowser | None = None,
+    *,
+    resend_s: float = 0.01,
+    clock: Callable[[], float] = time.time,
+    **env: int,
+) -> AsyncIterator[Stage]:
     config = BusConfig(run=builders.RUN, task_ack_wait_s=0.3, max_payload_bytes=100_000)
-    bus = MemoryBus(SUBJECTS, config)
+    bus = MemoryBus(SUBJECTS, config, clock=clock)
     browser = browser or ScriptedBrowser()
     status = Status(Role.BROWSER, WORKER)
     worker = BrowserWorker(
