@@ -249,9 +249,9 @@ class EpisodeChain:
             if await self._bus.last(self._stream, moved_on) is not None:
                 raise ChainConflict(f"{episode} went on without this worker")
         # Its oldest record, and a small one: while it stands, so does the observation.
-        if await self._bus.last(self._stream, names.chain_record(episode, attempt, "start", 0)) is None:
-            if await _is_gone(self._bus, names, episode):
-                raise _aged_out(episode)
+        began = await self._bus.last(self._stream, names.chain_record(episode, attempt, "start", 0))
+        if began is None and await _is_gone(self._bus, names, episode):
+            raise _aged_out(episode)
         return None
 
     async def finish(self, trajectory: Trajectory) -> None:
