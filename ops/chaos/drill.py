@@ -38,7 +38,7 @@ from ops.run_folder import RunFolder
 from ops.simulation.material import ensure_demo_task_file, ensure_task_file
 from ops.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervise
 from schemas.errors import BusError, BusUnavailable, ConfigurationError, MillraceError
-from schemas.messages import Checkpoint, Role
+from schemas.messages import Role
 from trainer.feeding.curriculum import evaluation_versions
 from trainer.patience import patiently
 
@@ -280,11 +280,13 @@ class Drill:
         await anyio.sleep(seconds)
         feeders, names = self._specs[Role.FEEDER], self._subjects
         await supervisor.stop(*(spec.name for spec in feeders))
-        newest = await patiently(partial(bus.last, names.checkpoints, names.everything("checkpoint")))
-        version = newest.message.version if newest is not None and isinstance(newest.message, Checkpoint) else 0
-        feeder = self._config.feeder_config
-        last = replace(feeder, num_iterations=version + feeder.max_staleness + 2)
-        self._config = replace(self._config, feeder_config=last)
+        admitted = 0
+        for shard in range(names.num_shards):
+            listed = await patiently(partial(bus.subjects, names.episodes(shard), names.chains(shard, "task")))
+            admitted += len(listed)
+        # Evaluation counts too, and a feeder may have intended a batch that it did not come to admit.
+        num_iterations = admitted // self._settings.batch + 2
+        self._config = replace(self._config, feeder_config=replace(self._config.feeder_config, num_iterations=num_iterations))
         self._folder.store(self._config)
         for spec in feeders:
             supervisor.start(spec)
