@@ -285,7 +285,7 @@ class Drill:
             listed = await patiently(partial(bus.subjects, names.episodes(shard), names.chains(shard, "task")))
             admitted += len(listed)
         # Evaluation counts too, and a feeder may have intended a batch that it did not come to admit.
-        num_iterations = admitted // self._settings.batch + 2
+        num_iterations = admitted // self._config.env_config.train_tasks_rollout_size + 2
         self._config = replace(self._config, feeder_config=replace(self._config.feeder_config, num_iterations=num_iterations))
         self._folder.store(self._config)
         for spec in feeders:
