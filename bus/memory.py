@@ -217,7 +217,14 @@ class MemoryBus:
         later = (held.subject for held in stream.records.values() if held.seq >= consumer.next_seq)
         num_pending = sum(any(matches(wanted, subject) for wanted in queue.subject_filters) for subject in later)
         acked_seq = min(consumer.pending, default=consumer.next_seq) - 1
-        return QueueDepth(num_pending, len(consumer.pending), consumer.num_waiting, consumer.num_redelivered, acked_seq)
+        return QueueDepth(
+            num_pending,
+            len(consumer.pending),
+            consumer.num_waiting,
+            consumer.num_redelivered,
+            acked_seq=acked_seq,
+            delivered_seq=consumer.next_seq - 1,
+        )
 
     async def standing(self, stream: str) -> StreamStanding:
         owner = self._stream(stream)

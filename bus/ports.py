@@ -116,6 +116,8 @@ class QueueDepth:
     num_redelivered: int
     acked_seq: int = 0
     """Of the stream: everything up to it is acknowledged."""
+    delivered_seq: int = 0
+    """Of the stream: everything up to it was delivered at least once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ class SequencePair(msgspec.Struct, frozen=True):
 
 class ConsumerInfo(Response, frozen=True):
     name: str = ""
+    delivered: SequencePair = SequencePair()
     ack_floor: SequencePair = SequencePair()
     num_pending: int = 0
     num_ack_pending: int = 0
