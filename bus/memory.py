@@ -55,6 +55,7 @@ class MemoryBus:
         """`clock`: unix seconds, by which records are stored and age out."""
         config = config or BusConfig()
         self._subjects = subjects
+        self._clock = clock
         self._max_payload_bytes = config.max_payload_bytes
         self._streams = {spec.name: Stream(spec, clock) for spec in streams(subjects, config)}
         for queue in shared_queues(subjects, config, rubrics):
@@ -235,6 +236,7 @@ class MemoryBus:
             num_bytes=sum(len(record.data) for record in held),
             first_seq=min(owner.records, default=owner.last_seq + 1),
             last_seq=owner.last_seq,
+            now_s=self._clock(),
             oldest_s=min((record.time_s for record in held), default=0.0),
             max_messages=max(0, owner.spec.max_msgs),
             max_bytes=max(0, owner.spec.max_bytes),

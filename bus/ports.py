@@ -145,6 +145,8 @@ class StreamStanding:
     max_bytes: int
     first_seq: int = 1
     """Of the oldest record; behind `last_seq`: it is empty."""
+    now_s: float = 0.0
+    """Unix seconds by the server's clock when it said all this; 0: it did not say."""
     leader: str | None = None
     """None: a server without a cluster; empty: no leader is elected."""
     replicas: tuple[ReplicaStanding, ...] = ()

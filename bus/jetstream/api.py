@@ -67,6 +67,8 @@ class StreamInfo(Response, frozen=True):
     cluster: Cluster | None = None
     total: int = 0
     limit: int = 0
+    ts: str = ""
+    """The server's time as it answers."""
 
 
 class AccountLimits(msgspec.Struct, frozen=True):
