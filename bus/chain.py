@@ -13,6 +13,9 @@ Reads may be answered by a replica that lags: what they show may be old, and wha
 Only a refused append says that there is more.
 
 A record that no reader takes has a place in the chain and no meaning: what comes next is appended behind it.
+
+A chain begins with its task, so where nothing stands, everything has aged out: nobody can tell any more how far it came, and
+nothing is begun or ended there again (`RecordGone`).
 """
 
 import secrets
@@ -28,7 +31,7 @@ from bus.room import append_when_room
 from bus.skipping import skip
 from bus.subjects import Subjects
 from bus.trying import Tries, look
-from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt
+from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, RecordGone
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import (
     AnyMessage,
@@ -178,6 +181,7 @@ class EpisodeChain:
 
         Raises:
             ChainConflict: another worker took it at the same moment.
+            RecordGone: its chain has aged out.
         """
         standing = await _standing(bus, subjects, task.episode)
         while standing.end is None:
@@ -234,6 +238,7 @@ class EpisodeChain:
 
         Raises:
             ChainConflict: somebody else went on with the episode, or ended it.
+            RecordGone: the attempt has aged out, and no answer can come any more.
             MessageCorrupt: no reader takes what stands there.
         """
         episode, attempt, names = self.task.episode, self.attempt, self._subjects
@@ -243,6 +248,10 @@ class EpisodeChain:
         for moved_on in (names.chain_done(episode), names.chain_record(episode, attempt + 1, "start", 0)):
             if await self._bus.last(self._stream, moved_on) is not None:
                 raise ChainConflict(f"{episode} went on without this worker")
+        # Its oldest record, and a small one: while it stands, so does the observation.
+        began = await self._bus.last(self._stream, names.chain_record(episode, attempt, "start", 0))
+        if began is None and await _is_gone(self._bus, names, episode):
+            raise _aged_out(episode)
         return None
 
     async def finish(self, trajectory: Trajectory) -> None:
@@ -270,11 +279,11 @@ def is_answer(message: AnyMessage, attempt: int) -> TypeGuard[StepRequest | Step
 class _Standing:
     """How far a chain is."""
 
-    seq: int = 0
+    seq: int
     """Of its newest record, readable or not."""
-    attempt: int = 0
+    attempt: int
     """The newest; 0: none has begun."""
-    newest: AnyMessage | None = None
+    newest: AnyMessage | None
     """The newest that can be read."""
 
     @property
@@ -283,15 +292,34 @@ class _Standing:
 
 
 async def _standing(bus: Bus, subjects: Subjects, episode: EpisodeId, *, behind: int | None = None) -> _Standing:
-    """`behind`: a sequence behind which the chain is known to go on. Raises `BusUnavailable` when that cannot be seen yet."""
+    """`behind`: a sequence behind which the chain is known to go on.
+
+    Raises:
+        BusUnavailable: what comes behind it cannot be seen yet.
+        RecordGone: nothing of the chain stands any more.
+    """
     try:
-        record = await (last(bus, subjects, episode) if behind is None else last_behind(bus, subjects, episode, behind))
+        record = await (_newest(bus, subjects, episode) if behind is None else last_behind(bus, subjects, episode, behind))
     except MessageCorrupt as error:
         skip(error.subject, error.seq, str(error))
         return await _standing_before(bus, subjects, episode, error)
-    if record is None:
-        return _Standing()
     return _Standing(seq=record.seq, attempt=_place(record.subject)[0], newest=record.message)
+
+
+async def _newest(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record:
+    record = await last(bus, subjects, episode)
+    if record is None and await _is_gone(bus, subjects, episode):
+        raise _aged_out(episode)
+    return record or await last_behind(bus, subjects, episode, 0)
+
+
+async def _is_gone(bus: Bus, subjects: Subjects, episode: EpisodeId) -> bool:
+    """That nothing of it stands says the stream's leader: a replica that lags may not show a young chain."""
+    return not await bus.subjects(_stream(subjects, episode), subjects.chain(episode))
+
+
+def _aged_out(episode: EpisodeId) -> RecordGone:
+    return RecordGone(f"the chain of {episode} has aged out")
 
 
 async def _standing_before(bus: Bus, subjects: Subjects, episode: EpisodeId, newest: MessageCorrupt) -> _Standing:
@@ -315,7 +343,11 @@ async def publish_trajectory(bus: Bus, subjects: Subjects, trajectory: Trajector
 
 
 async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, reason: str, now: float) -> Trajectory:
-    """Ends an episode from outside, keeping the steps it has; fences its owner. Returns how the chain ends."""
+    """Ends an episode from outside, keeping the steps it has; fences its owner. Returns how the chain ends.
+
+    Raises:
+        RecordGone: its chain has aged out.
+    """
     stream = _stream(subjects, task.episode)
     async for _ in Tries(_CANCELLED_AGAIN):
         standing = await _standing(bus, subjects, task.episode)

@@ -55,6 +55,7 @@ class MemoryBus:
         """`clock`: unix seconds, by which records are stored and age out."""
         config = config or BusConfig()
         self._subjects = subjects
+        self._clock = clock
         self._max_payload_bytes = config.max_payload_bytes
         self._streams = {spec.name: Stream(spec, clock) for spec in streams(subjects, config)}
         for queue in shared_queues(subjects, config, rubrics):
@@ -217,7 +218,14 @@ class MemoryBus:
         later = (held.subject for held in stream.records.values() if held.seq >= consumer.next_seq)
         num_pending = sum(any(matches(wanted, subject) for wanted in queue.subject_filters) for subject in later)
         acked_seq = min(consumer.pending, default=consumer.next_seq) - 1
-        return QueueDepth(num_pending, len(consumer.pending), consumer.num_waiting, consumer.num_redelivered, acked_seq)
+        return QueueDepth(
+            num_pending,
+            len(consumer.pending),
+            consumer.num_waiting,
+            consumer.num_redelivered,
+            acked_seq=acked_seq,
+            delivered_seq=consumer.next_seq - 1,
+        )
 
     async def standing(self, stream: str) -> StreamStanding:
         owner = self._stream(stream)
@@ -228,6 +236,7 @@ class MemoryBus:
             num_bytes=sum(len(record.data) for record in held),
             first_seq=min(owner.records, default=owner.last_seq + 1),
             last_seq=owner.last_seq,
+            now_s=self._clock(),
             oldest_s=min((record.time_s for record in held), default=0.0),
             max_messages=max(0, owner.spec.max_msgs),
             max_bytes=max(0, owner.spec.max_bytes),

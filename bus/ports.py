@@ -116,6 +116,8 @@ class QueueDepth:
     num_redelivered: int
     acked_seq: int = 0
     """Of the stream: everything up to it is acknowledged."""
+    delivered_seq: int = 0
+    """Of the stream: everything up to it was delivered at least once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,8 @@ class StreamStanding:
     max_bytes: int
     first_seq: int = 1
     """Of the oldest record; behind `last_seq`: it is empty."""
+    now_s: float = 0.0
+    """Unix seconds by the server's clock when it said all this; 0: it did not say."""
     leader: str | None = None
     """None: a server without a cluster; empty: no leader is elected."""
     replicas: tuple[ReplicaStanding, ...] = ()

@@ -9,7 +9,7 @@ CALLS         create-only: what judges' models answered             judges
 CHECKPOINTS   create-only, for ever                                 policy workers, trainer
 WEIGHTS       the newest versions' files in chunks, purged by file  policy workers without the trainer's disk
 SERVED        newest word of every policy on what it serves          feeder, policy workers
-HEARTBEATS    newest a worker, 15 s
+HEARTBEATS    newest a worker, short age
 POSITIONS     newest position of every named consumer
 LEASES        newest claim of every lease
 BLOCKLIST     newest word on every site that blocked the agent      feeder
@@ -34,8 +34,6 @@ from schemas.bus_config import BusConfig
 from schemas.ids import subject_token
 from schemas.messages import Split
 
-_HEARTBEAT_AGE_S = 15.0
-_STEP_AGE_S = 120.0
 _GB = 1_000_000_000
 _NEVER = -1
 """Unlimited deliveries: whoever handles the message decides when to give up, and says so on the chain."""
@@ -108,7 +106,7 @@ def _queues(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
         name=subjects.steps,
         subjects=(f"{subjects.run}.step.>",),
         retention="workqueue",
-        max_age_s=_STEP_AGE_S,
+        max_age_s=config.steps_max_age_s,
         max_msgs_per_subject=1,
         discard_new_per_subject=True,
         replicas=config.replicas,
@@ -147,7 +145,7 @@ def _results(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
         StreamSpec(
             name=subjects.advisories,
             subjects=(f"{run}.dead.*", f"{run}.resent.*", f"{run}.fault.*.*.*", *_notices(subjects)),
-            max_age_s=7 * 86400.0,
+            max_age_s=config.advisories_max_age_s,
             replicas=replicas,
         ),
     )
@@ -159,7 +157,7 @@ def _newest(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
     heartbeats = StreamSpec(
         name=subjects.heartbeats,
         subjects=(f"{run}.heartbeat.*.*",),
-        max_age_s=_HEARTBEAT_AGE_S,
+        max_age_s=config.heartbeats_max_age_s,
         max_msgs_per_subject=1,
         discard="old",
         replicas=config.replicas,

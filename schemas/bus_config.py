@@ -35,6 +35,12 @@ class BusConfig:
     """Seconds that chains and their pictures are kept; 0: for ever."""
     results_max_age_s: float = 30 * 86400.0
     """Seconds that trajectories, judgements and judges' calls are kept; 0: for ever. Announced versions are kept for ever."""
+    steps_max_age_s: float = 120.0
+    """Seconds that a wake-up waits for a policy worker; the slot that waits for the answer queues it again."""
+    heartbeats_max_age_s: float = 15.0
+    """Seconds that a worker's newest heartbeat is kept; each says that it is there every 2 seconds."""
+    advisories_max_age_s: float = 7 * 86400.0
+    """Seconds that dead letters and errors that nobody foresaw are kept; 0: for ever."""
     episodes_max_gb: float = 0.0
     """Gigabytes (1e9 bytes) that each EPISODES stream may hold; 0: as much as the server has. A full stream drops nothing:
     its writers wait until age makes room."""
@@ -68,6 +74,10 @@ class BusConfig:
         require(self.replicas in (1, 3, 5), f"bus_config.replicas is {self.replicas}: write 1, 3 or 5")
         for name in ("episodes_max_gb", "results_max_gb", "weights_max_gb", "max_queued_tasks"):
             require(getattr(self, name) >= 0, f"bus_config.{name} is {getattr(self, name)}: write 0 (no limit) or more")
+        for name in ("episodes_max_age_s", "results_max_age_s", "advisories_max_age_s"):
+            require(getattr(self, name) >= 0, f"bus_config.{name} is {getattr(self, name)}: write 0 (for ever) or more")
+        for name, least in (("steps_max_age_s", 1), ("heartbeats_max_age_s", 5)):
+            require(getattr(self, name) >= least, f"bus_config.{name} is {getattr(self, name)}: write {least} or more")
         require(self.weights_kept >= 2, f"bus_config.weights_kept is {self.weights_kept}: write 2 or more")
         require(self.weights_timeout_s > 0, f"bus_config.weights_timeout_s is {self.weights_timeout_s}: write more than 0")
         require(

@@ -34,9 +34,14 @@ class FeederConfig:
     lease_s: float = 5.0
     """A standby feeder takes over so long after the active one falls silent."""
 
+    audit_s: float = 60.0
+    """Seconds without an episode that ends, after which the active feeder looks at everything that is under way: what is
+    queued nowhere is queued again, and what has aged out is given up."""
+
     def __post_init__(self) -> None:
         require(self.max_staleness >= 0, f"feeder_config.max_staleness is {self.max_staleness}: write 0 or more")
         require(self.max_concurrent > 0, "feeder_config.max_concurrent must be above 0")
+        require(self.audit_s > 0, f"feeder_config.audit_s is {self.audit_s}: write more than 0")
         require(self.num_iterations > 0, "feeder_config.num_iterations must be above 0")
         require(self.eval_every >= 0, f"feeder_config.eval_every is {self.eval_every}: write 0 or more")
         require(self.seed >= 0, f"feeder_config.seed is {self.seed}: write 0 or more")

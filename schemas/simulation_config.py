@@ -30,6 +30,8 @@ class SimulationConfig:
     """Share of the tasks whose page fails at some step."""
     hostile_share: float = 0.0
     """Share of the tasks whose page means harm: its title is no valid text, it raises what nobody expects, or it hangs."""
+    wrong_clocks: bool = False
+    """Each worker's wall clock is off by what a file in the run's folder says (`millrace chaos`)."""
     success_share: float = 0.5
     """Share of the tasks that end with the full reward."""
 

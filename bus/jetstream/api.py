@@ -67,6 +67,8 @@ class StreamInfo(Response, frozen=True):
     cluster: Cluster | None = None
     total: int = 0
     limit: int = 0
+    ts: str = ""
+    """The server's time as it answers."""
 
 
 class AccountLimits(msgspec.Struct, frozen=True):
@@ -84,6 +86,7 @@ class SequencePair(msgspec.Struct, frozen=True):
 
 class ConsumerInfo(Response, frozen=True):
     name: str = ""
+    delivered: SequencePair = SequencePair()
     ack_floor: SequencePair = SequencePair()
     num_pending: int = 0
     num_ack_pending: int = 0

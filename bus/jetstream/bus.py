@@ -176,7 +176,12 @@ class JetStreamBus:
         if info is None:
             return None
         return QueueDepth(
-            info.num_pending, info.num_ack_pending, info.num_waiting, info.num_redelivered, info.ack_floor.stream_seq
+            info.num_pending,
+            info.num_ack_pending,
+            info.num_waiting,
+            info.num_redelivered,
+            acked_seq=info.ack_floor.stream_seq,
+            delivered_seq=info.delivered.stream_seq,
         )
 
     async def standing(self, stream: str) -> StreamStanding:

@@ -16,6 +16,7 @@ def standing_of(stream: str, info: StreamInfo) -> StreamStanding:
         last_seq=state.last_seq,
         # The server writes the year 1 for an empty stream.
         oldest_s=unix_seconds(state.first_ts) if state.messages else 0.0,
+        now_s=unix_seconds(info.ts),
         max_messages=max(0, info.config.max_msgs),
         max_bytes=max(0, info.config.max_bytes),
         leader=cluster.leader if cluster is not None and clustered else None,

@@ -8,7 +8,7 @@ be up again.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ops.chaos.faults import SERVER_FAULTS, FaultKind, Injected
+from ops.chaos.faults import NO_EXCUSE, SERVER_FAULTS, FaultKind, Injected
 from ops.checker.waits import Wait, Waiting
 
 PATIENCE_S = 8.0
@@ -43,6 +43,8 @@ def bound_s(wait: Wait, faults: Iterable[Injected], *, lease_s: float) -> float:
     for fault in faults:
         # A fault that was over long before the wait began cannot have held it up; what it held comes back within a lease.
         ended = fault.at + fault.duration_s + RESTART_S + lease_s
+        if fault.kind in NO_EXCUSE:
+            continue
         concerned = fault.kind in SERVER_FAULTS or fault.victim.partition("-")[0] in _ROLES[wait.what]
         if concerned and fault.at <= wait.ended_s and ended >= wait.began_s:
             total += lease_s + fault.duration_s + RESTART_S

@@ -45,5 +45,7 @@ async def _show(drill: Drill, console: Console) -> None:
         task = bar.add_task("", total=None, faults=0)
         while True:
             now = drill.progress
-            bar.update(task, description=now.phase, completed=now.num_judged, total=now.num_expected, faults=now.num_faults)
+            bar.update(
+                task, description=now.phase, completed=now.num_judged, total=now.num_expected or None, faults=now.num_faults
+            )
             await anyio.sleep(_REFRESH_S)

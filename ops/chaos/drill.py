@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import anyio
 import structlog
 
+from bus.ports import Bus
 from bus.server import address_of
 from ops.audit import Audit, audit
 from ops.chaos.bounds import late
@@ -39,6 +40,7 @@ from ops.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervis
 from schemas.errors import BusError, BusUnavailable, ConfigurationError, MillraceError
 from schemas.messages import Role
 from trainer.feeding.curriculum import evaluation_versions
+from trainer.patience import patiently
 
 _RESTARTS = RestartPolicy(first_delay_s=0.1, longest_delay_s=1.0, healthy_after_s=5.0)
 """Quicker than in production: every role is killed over and over."""
@@ -50,7 +52,7 @@ _HOSTILE_EVERY = 10
 """Of the real pages, one in so many means harm."""
 _SERVER = "server-1"
 _PROXIED = (FaultKind.CUT, FaultKind.BLACKHOLE)
-_WORKER_FAULTS = (FaultKind.KILL, FaultKind.STOP, FaultKind.EXPIRE)
+_WORKER_FAULTS = (FaultKind.KILL, FaultKind.STOP, FaultKind.EXPIRE, FaultKind.CLOCK)
 _log = structlog.get_logger()
 
 
@@ -100,6 +102,9 @@ class DrillArena:
     def server_pid(self, name: str) -> int | None:
         return self._servers.pid(name)
 
+    def crew(self, role: str) -> Sequence[str]:
+        return [status.name for status in self._supervisor.statuses if status.role.value == role]
+
     async def leader(self) -> str | None:
         return await self._servers.leader()
 
@@ -117,7 +122,8 @@ class Drill:
         self._settled = anyio.Event()
         self._unfinished = ""
         self._skipped: dict[FaultKind, str] = {}
-        self.progress = Progress(num_expected=settings.num_episodes)
+        self._specs: dict[Role, list[RoleSpec]] = {}
+        self.progress = Progress(num_expected=0 if settings.duration_s else settings.num_episodes)
 
     async def run(self) -> Report:
         """Plays the run and proves it.
@@ -142,6 +148,8 @@ class Drill:
             async with anyio.create_task_group() as group:
                 group.start_soon(memory.run)
                 group.start_soon(self._watch, watch)
+                if self._settings.duration_s is not None:
+                    group.start_soon(self._end_after, self._settings.duration_s, bus, supervisor)
                 await self._under_faults(injector, supervisor, servers, proxies)
                 if self._outcome.failure:
                     raise DrillFailed(self._outcome.failure)
@@ -161,7 +169,7 @@ class Drill:
         self._folder.create(self._config)
         is_simulated = self._settings.browser == "simulated"
         make = ensure_task_file if is_simulated else partial(ensure_demo_task_file, hostile_every=_HOSTILE_EVERY)
-        make(self._folder.tasks / "train.jsonl", num_tasks=min(_NUM_TASKS, self._settings.num_episodes))
+        make(self._folder.tasks / "train.jsonl", num_tasks=min(_NUM_TASKS, self._settings.planned))
         make(self._folder.tasks / "test.jsonl", num_tasks=NUM_TEST_TASKS)
 
     async def _start_servers(self, stack: AsyncExitStack, supervisor: Supervisor) -> Servers:
@@ -202,7 +210,9 @@ class Drill:
                 if proxied:
                     proxies[name] = await stack.enter_async_context(tcp_proxy(self._server_port()))
                     overrides = self._through(proxies[name])
-                supervisor.start(self._spec(role, name, overrides))
+                spec = self._spec(role, name, overrides)
+                self._specs.setdefault(role, []).append(spec)
+                supervisor.start(spec)
         return proxies
 
     def _spec(self, role: Role, name: str, overrides: Sequence[str] = ()) -> RoleSpec:
@@ -230,13 +240,17 @@ class Drill:
             victims=self._victims(workers, servers.names, proxies),
             durations=Durations(),
         )
-        with anyio.move_on_after(self._settings.limit_s) as limit:
+        with anyio.move_on_after(self._limit_s) as limit:
             async with anyio.create_task_group() as group:
                 group.start_soon(injector.run, planned)
                 await self._outcome.ended.wait()
                 group.cancel_scope.cancel()
         if limit.cancelled_caught:
-            self._unfinished = f"not at its end after {self._settings.limit_s:g} s"
+            self._unfinished = f"not at its end after {self._limit_s:g} s"
+
+    @property
+    def _limit_s(self) -> float:
+        return (self._settings.duration_s or 0.0) + self._settings.limit_s
 
     def _victims(
         self, workers: Sequence[str], servers: Sequence[str], proxies: Mapping[str, TcpProxy]
@@ -253,11 +267,30 @@ class Drill:
                 found[kind] = [name for name in workers if name.startswith(Role.BROWSER.value)]
             elif kind is FaultKind.BREAK_WEIGHTS:
                 found[kind] = [name for name in workers if name.startswith(Role.POLICY.value)]
+            elif kind is FaultKind.AGE:
+                found[kind] = [role.value for role in self._settings.crew]
             elif kind is FaultKind.KILL_LEADER:
                 found[kind] = [""]
             else:
                 found[kind] = servers
         return found
+
+    async def _end_after(self, seconds: float, bus: Bus, supervisor: Supervisor) -> None:
+        """Has the run end at the first version that all it has admitted fits into; everything else goes on meanwhile."""
+        await anyio.sleep(seconds)
+        feeders, names = self._specs[Role.FEEDER], self._subjects
+        await supervisor.stop(*(spec.name for spec in feeders))
+        admitted = 0
+        for shard in range(names.num_shards):
+            listed = await patiently(partial(bus.subjects, names.episodes(shard), names.chains(shard, "task")))
+            admitted += len(listed)
+        # Evaluation counts too, and a feeder may have intended a batch that it did not come to admit.
+        num_iterations = admitted // self._config.env_config.train_tasks_rollout_size + 2
+        self._config = replace(self._config, feeder_config=replace(self._config.feeder_config, num_iterations=num_iterations))
+        self._folder.store(self._config)
+        for spec in feeders:
+            supervisor.start(spec)
+        self.progress.num_expected = self._num_expected()
 
     async def _watch(self, watch: AcknowledgementWatch) -> None:
         while True:

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from schemas.errors import ConfigurationError
 
+_LARGEST_SHIFT_S = 30 * 86400.0
+
 
 class FaultKind(StrEnum):
     KILL = "kill"
@@ -29,6 +31,10 @@ class FaultKind(StrEnum):
     """SIGKILL of a browser worker's Chromium."""
     BREAK_WEIGHTS = "break-weights"
     """A policy cannot load versions for a while, as if its files were damaged."""
+    AGE = "age"
+    """SIGSTOP of all workers of a role, SIGCONT after all that stood in STEPS, HEARTBEATS and ADVISORIES has aged out."""
+    CLOCK = "clock"
+    """A worker's wall clock jumps, and stays there."""
 
     @classmethod
     def named(cls, names: Sequence[str]) -> "tuple[FaultKind, ...]":
@@ -39,6 +45,8 @@ class FaultKind(StrEnum):
         return tuple(cls(name) for name in names)
 
 
+NO_EXCUSE = frozenset({FaultKind.CLOCK})
+"""Faults that hold nobody up: they explain no wait."""
 SERVER_FAULTS = frozenset({FaultKind.SLOW_DISK, FaultKind.KILL_SERVER, FaultKind.STOP_SERVER, FaultKind.KILL_LEADER})
 
 
@@ -50,8 +58,10 @@ class Fault:
     """Seconds after the one before it."""
     kind: FaultKind
     victim: str
-    """Name of a worker or server; empty: whoever leads when it happens."""
+    """Name of a worker or server, or a role whose workers are meant; empty: whoever leads when it happens."""
     duration_s: float = 0.0
+    shift_s: float = 0.0
+    """Of a clock, from the right time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +74,7 @@ class Injected:
     victim: str
     pid: int
     duration_s: float
+    shift_s: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +88,8 @@ class Durations:
     slow_disk: tuple[float, float] = (1.0, 4.0)
     stop_server: tuple[float, float] = (0.3, 3.0)
     break_weights: tuple[float, float] = (0.3, 10.0)
+    age: tuple[float, float] = (8.0, 10.0)
+    """Longer than what ages in a drill is kept."""
 
     def of(self, kind: FaultKind) -> tuple[float, float]:
         ranges = {
@@ -86,6 +99,7 @@ class Durations:
             FaultKind.SLOW_DISK: self.slow_disk,
             FaultKind.STOP_SERVER: self.stop_server,
             FaultKind.BREAK_WEIGHTS: self.break_weights,
+            FaultKind.AGE: self.age,
         }
         return ranges.get(kind, (0.0, 0.0))
 
@@ -109,4 +123,11 @@ def faults(
             kind=kind,
             victim=draw.choice(list(victims[kind])),
             duration_s=draw.uniform(*durations.of(kind)),
+            shift_s=_drawn_shift_s(draw) if kind is FaultKind.CLOCK else 0.0,
         )
+
+
+def _drawn_shift_s(draw: random.Random) -> float:
+    """A second or days, ahead or behind: every order of magnitude alike."""
+    size_s: float = _LARGEST_SHIFT_S ** draw.random()
+    return round(draw.choice((-size_s, size_s)), 3)

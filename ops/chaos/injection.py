@@ -6,7 +6,7 @@ Only processes that an `Arena` names are ever touched.
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from ops.chaos.faults import Fault, FaultKind, Injected
 from ops.chaos.proxy import TcpProxy
 from ops.chaos.slow_disk import slow_disk
 from ops.simulation.broken_weights import broken_weights
+from ops.simulation.clock import shift_clock
 
 _log = structlog.get_logger()
 
@@ -38,6 +39,10 @@ class Arena(Protocol):
         ...
 
     def server_pid(self, name: str) -> int | None: ...
+    def crew(self, role: str) -> Sequence[str]:
+        """Names of all workers of a role."""
+        ...
+
     async def leader(self) -> str | None:
         """The server that leads one of the run's streams now."""
         ...
@@ -69,17 +74,18 @@ class Injector:
         victim = fault.victim
         if fault.kind is FaultKind.KILL_LEADER:
             victim = await self._arena.leader() or ""
-        pid = self._pid(fault.kind, victim)
-        if pid is None or victim in self._busy:
+        names = self._arena.crew(victim) if fault.kind is FaultKind.AGE else (victim,)
+        pids = [pid for name in names if (pid := self._pid(fault.kind, name)) is not None]
+        if not pids or self._busy.intersection(names):
             self.num_missed += 1
             return
-        self._busy.add(victim)
+        self._busy.update(names)
         try:
-            await self._carry_out(fault, victim, pid)
+            await self._carry_out(fault, victim, pids)
         except (ProcessLookupError, psutil.NoSuchProcess):
             self.num_missed += 1
         finally:
-            self._busy.discard(victim)
+            self._busy.difference_update(names)
 
     def _pid(self, kind: FaultKind, victim: str) -> int | None:
         match kind:
@@ -90,14 +96,15 @@ class Injector:
             case _:
                 return self._arena.worker_pid(victim)
 
-    async def _carry_out(self, fault: Fault, victim: str, pid: int) -> None:
+    async def _carry_out(self, fault: Fault, victim: str, pids: Sequence[int]) -> None:
+        pid = pids[0]
         note = partial(self._note, fault, victim, pid)
         match fault.kind:
             case FaultKind.KILL | FaultKind.KILL_SERVER | FaultKind.KILL_LEADER | FaultKind.KILL_CHROMIUM:
                 os.kill(pid, signal.SIGKILL)
                 note()
-            case FaultKind.STOP | FaultKind.EXPIRE | FaultKind.STOP_SERVER:
-                with _stopped(pid):
+            case FaultKind.STOP | FaultKind.EXPIRE | FaultKind.STOP_SERVER | FaultKind.AGE:
+                with _stopped(pids):
                     note()
                     await anyio.sleep(fault.duration_s)
             case FaultKind.CUT:
@@ -111,28 +118,35 @@ class Injector:
                 with broken_weights(self._folder, victim):
                     note()
                     await anyio.sleep(fault.duration_s)
+            case FaultKind.CLOCK:
+                shift_clock(self._folder, victim, fault.shift_s)
+                note()
             case FaultKind.SLOW_DISK:
                 async with slow_disk(pid):
                     note()
                     await anyio.sleep(fault.duration_s)
 
     def _note(self, fault: Fault, victim: str, pid: int) -> None:
-        injected = Injected(time.time(), fault.kind, victim, pid, round(fault.duration_s, 3))
+        injected = Injected(time.time(), fault.kind, victim, pid, round(fault.duration_s, 3), fault.shift_s)
         self.log.append(injected)
         with self._file.open("ab") as lines:
             lines.write(msgspec.json.encode(injected) + b"\n")
-        _log.info("fault_injected", kind=fault.kind, victim=victim, pid=pid, duration_s=injected.duration_s)
+        _log.info(
+            "fault_injected", kind=fault.kind, victim=victim, pid=pid, duration_s=injected.duration_s, shift_s=fault.shift_s
+        )
         self._on_fault(injected)
 
 
 @contextmanager
-def _stopped(pid: int) -> Iterator[None]:
-    os.kill(pid, signal.SIGSTOP)
+def _stopped(pids: Collection[int]) -> Iterator[None]:
     try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
         yield
     finally:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager

@@ -63,6 +63,9 @@ class OwnRun:
     def server_pid(self, name: str) -> int | None:
         return next((found.pid for found in self.servers() if found.name == name), None)
 
+    def crew(self, role: str) -> Sequence[str]:
+        return [found.name for found in self.workers() if found.name.startswith(role)]
+
     async def leader(self) -> str | None:
         return None
 

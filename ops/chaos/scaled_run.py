@@ -70,6 +70,7 @@ class ScaledRun:
     """Its roles can be stopped and started by name; what passes on its streams is followed."""
 
     folder: RunFolder
+    config: Config
     bus: Bus
     subjects: Subjects
     supervisor: Supervisor
@@ -139,7 +140,7 @@ async def scaled_run(settings: ScaledSettings) -> AsyncIterator[ScaledRun]:
         supervisor.start(server)
         await _ready(folder, config)
         async with join(folder, config, role="monitor", name="drill") as bus:
-            run = ScaledRun(folder, bus, subjects_of(config), supervisor)
+            run = ScaledRun(folder, config, bus, subjects_of(config), supervisor)
             async with companions(*(partial(run.follow, *source) for source in _sources(run.subjects))):
                 for role in CREW:
                     for name in names_of(role):

@@ -12,6 +12,12 @@ from schemas.messages import Role
 
 _SIZES = (100, 50, 25, 20, 10, 5, 1)
 NUM_TEST_TASKS = 20
+_AGES = ("bus_config.steps_max_age_s=6", "bus_config.heartbeats_max_age_s=6", "bus_config.advisories_max_age_s=6")
+"""What is proved is kept; all the rest ages out again and again."""
+_EVAL_EVERY = 50
+"""Versions, at the most."""
+_ENDLESS = 1_000_000
+"""Episodes, where time ends the run."""
 _EMBEDDED = tuple(kind for kind in FaultKind if kind not in (FaultKind.KILL_LEADER, FaultKind.KILL_CHROMIUM))
 _CLUSTER = tuple(kind for kind in FaultKind if kind not in (FaultKind.KILL_CHROMIUM, FaultKind.CUT, FaultKind.BLACKHOLE))
 
@@ -28,18 +34,27 @@ class DrillSettings:
     kinds: Sequence[FaultKind] = ()
     """Empty: all that can happen to such a run."""
     browser: Literal["simulated", "playwright"] = "simulated"
+    duration_s: float | None = None
+    """Seconds after which the run comes to its end, as one that was configured for so many versions; None: it plays
+    `num_episodes`."""
     limit_s: float = 1800.0
-    """Seconds after which the drill is given up."""
+    """Seconds after which the drill is given up, beyond `duration_s`."""
     overrides: Sequence[str] = ()
 
     @property
     def batch(self) -> int:
         """Episodes a version: at least ten versions, where there are episodes for them."""
-        return next(size for size in _SIZES if self.num_episodes % size == 0 and (self.num_episodes >= 10 * size or size == 1))
+        planned = self.planned
+        return next(size for size in _SIZES if planned % size == 0 and (planned >= 10 * size or size == 1))
+
+    @property
+    def planned(self) -> int:
+        """Training episodes that the run is begun for; where time ends it, more than there is time for."""
+        return self.num_episodes if self.duration_s is None else _ENDLESS
 
     @property
     def num_iterations(self) -> int:
-        return self.num_episodes // self.batch
+        return self.planned // self.batch
 
     @property
     def possible(self) -> tuple[FaultKind, ...]:
@@ -81,7 +96,7 @@ class DrillSettings:
                 f"bus_config.replicas={1 if self.num_servers == 1 else 3}",
                 f"env_config.train_tasks_rollout_size={self.batch}",
                 f"feeder_config.num_iterations={self.num_iterations}",
-                f"feeder_config.eval_every={max(1, self.num_iterations // 2)}",
+                f"feeder_config.eval_every={min(max(1, self.num_iterations // 2), _EVAL_EVERY)}",
                 f"feeder_config.seed={self.seed}",
                 "feeder_config.lease_s=3",
                 f"simulation_config.seed={self.seed}",
@@ -90,6 +105,8 @@ class DrillSettings:
                 "feeder_config.max_staleness=10",
                 "simulation_config.step_latency_ms=20",
                 "simulation_config.policy_latency_ms=40",
+                "simulation_config.wrong_clocks=true",
+                *_AGES,
                 *pages,
                 *self.overrides,
             ],

@@ -52,6 +52,8 @@ class AcknowledgementWatch:
     async def _look_at_trajectories(self) -> int:
         """By counting: what is neither waiting nor in a judge's hands was acknowledged. Returns how many are not judged.
 
+        A queue learns of a record a moment after it is stored, so what was never delivered does not count as acknowledged.
+
         Raises:
             BusUnavailable: the judges' queue is not there.
         """
@@ -64,7 +66,8 @@ class AcknowledgementWatch:
             if depth is None:
                 raise BusUnavailable(f"{queue.stream} has no queue {queue.name}: the run's administrator has to create it")
             num_judged = len(await self._bus.subjects(names.judged, names.judgements_by(rubric)))
-            acknowledged = published - depth.num_pending - depth.num_in_flight
+            delivered = depth.delivered_seq + 1 - (await self._bus.standing(queue.stream)).first_seq
+            acknowledged = min(published - depth.num_pending, delivered) - depth.num_in_flight
             if num_judged < acknowledged:
                 self.violations.add(f"{acknowledged} trajectories were acknowledged when {num_judged} were judged by {rubric}")
             num_unjudged += published - num_judged

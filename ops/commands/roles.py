@@ -1,10 +1,17 @@
 """The commands of the roles: each joins a run as one worker."""
 
 import argparse
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
 
 from ops.commands.arguments import add_worker
 from ops.commands.execution import guarded, interruptible, joined_run, worker_name
 from ops.commands.listing import Commands
+
+if TYPE_CHECKING:
+    from ops.run_folder import RunFolder
+    from schemas.config import Config
+    from schemas.ids import WorkerId
 
 _SUMMARIES = {
     "server": "run the run's own nats-server on this machine",
@@ -28,6 +35,15 @@ def add_commands(commands: Commands) -> None:
         parser.set_defaults(role=role)
 
 
+def wall_clock(folder: "RunFolder", config: "Config", worker: "WorkerId") -> AbstractContextManager[None]:
+    """Open before anything that asks for the time is loaded."""
+    if not config.simulation_config.wrong_clocks:
+        return nullcontext()
+    from ops.simulation.clock import shifted_clock
+
+    return shifted_clock(folder.path, worker)
+
+
 @guarded
 @interruptible
 async def serve(options: argparse.Namespace) -> int:
@@ -37,12 +53,15 @@ async def serve(options: argparse.Namespace) -> int:
 
     folder, config = joined_run(options)
     worker = WorkerId(subject_token(worker_name(options), what="worker name"))
-    with role_logs(
-        log_path(folder.logs, options.role, worker),
-        run=config.bus_config.run,
-        role=options.role,
-        worker=worker,
-        verbose=config.env_config.verbose,
+    with (
+        role_logs(
+            log_path(folder.logs, options.role, worker),
+            run=config.bus_config.run,
+            role=options.role,
+            worker=worker,
+            verbose=config.env_config.verbose,
+        ),
+        wall_clock(folder, config, worker),
     ):
         from ops.roles import run_role
 

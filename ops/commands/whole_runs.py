@@ -12,8 +12,11 @@ from ops.replay_arguments import add_replay_arguments, request_of
 _CHAOS_EXAMPLE = """\
 millrace chaos --out runs/chaos --episodes 2000 --servers 3
 millrace chaos --kinds kill stop --set env_config.server_size=8
+millrace chaos --out runs/long --duration 1800 --fault-interval 0.5
 millrace chaos --run-dir runs/mine --duration 120
 millrace chaos --out runs/days --days 40"""
+_OWN_RUN_S = 60.0
+"""Of faults into a run of one's own."""
 _EVAL_EXAMPLE = """\
 millrace eval 30 --run-dir runs/quickstart --repeat 4
 millrace eval models/mine --config rollout_test --tasks tasks.jsonl
@@ -102,9 +105,8 @@ def _add_chaos_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--duration",
         type=above_zero,
-        default=60.0,
         metavar="S",
-        help="seconds of --run-dir's faults (default: %(default)s)",
+        help="seconds after which a drill comes to its end, instead of --episodes; of --run-dir's faults (60)",
     )
     add("--seed", type=seed, metavar="N", default=0, help="of tasks and faults (default: %(default)s)")
     add(
@@ -201,7 +203,7 @@ async def _chaos(options: argparse.Namespace) -> int:
             kinds=kinds,
             seed=options.seed,
             interval_s=options.fault_interval,
-            duration_s=options.duration,
+            duration_s=options.duration or _OWN_RUN_S,
         )
     command = " ".join(("millrace", *options.given))
     if options.days is not None:
@@ -221,6 +223,7 @@ async def _chaos(options: argparse.Namespace) -> int:
         fault_interval_s=options.fault_interval,
         kinds=kinds,
         browser=options.browser,
+        duration_s=options.duration,
         limit_s=options.limit,
         overrides=tuple(options.overrides),
     )

@@ -1,7 +1,6 @@
 """`millrace monitor`: a run as it stands, in the terminal, as a page, as JSON, for Prometheus; with the monitor's key."""
 
 import argparse
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -112,7 +111,7 @@ async def _print_json(watch: MonitorWatch, config: Config, *, once: bool) -> Non
         await _complete(watch)
         while True:
             alerts = watch.conditions_now() if once else watch.alerts
-            await lines.write(updates.next(watch.state, alerts, config, time.time()))
+            await lines.write(updates.next(watch.state, alerts, config, watch.now()))
             if once:
                 return
             await anyio.sleep(_JSON_EVERY_S)
@@ -121,7 +120,7 @@ async def _print_json(watch: MonitorWatch, config: Config, *, once: bool) -> Non
 async def _print_once(watch: MonitorWatch, config: Config) -> None:
     await _complete(watch)
     console = Console()
-    shown = Shown(state=watch.state, alerts=watch.conditions_now(), config=config, now=time.time())
+    shown = Shown(state=watch.state, alerts=watch.conditions_now(), config=config, now=watch.now())
     console.print(frame(shown, console.width, max(_LEAST_HEIGHT, console.height - 1)))
 
 
@@ -134,4 +133,4 @@ def _console(entrance: "Entrance | None") -> Console:
 
 
 def _shown(watch: MonitorWatch, config: Config) -> Shown:
-    return Shown(state=watch.state, alerts=watch.alerts, config=config, now=time.time(), missing=watch.missing)
+    return Shown(state=watch.state, alerts=watch.alerts, config=config, now=watch.now(), missing=watch.missing)

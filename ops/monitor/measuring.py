@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 
 from bus.ports import Bus, QueueDepth, StreamStanding, WorkQueue
+from bus.server_time import ServerClock
 from bus.subjects import Subjects
 from bus.topology import step_queue, streams, task_queue, trajectory_queue
 from ops.monitor.queues import QueueState
@@ -34,6 +35,7 @@ class Measuring:
     disk: Path | None
     """Folder of the server's store, where it is on this machine."""
     measured: anyio.Event
+    now: ServerClock
 
     async def run(self) -> None:
         queues = self._queues()
@@ -69,14 +71,15 @@ class Measuring:
         for queue in queues:
             began = time.monotonic()
             depth = await self.bus.depth(queue)
-            self.state.server.answered(time.monotonic() - began, time.time())
+            self.state.server.answered(time.monotonic() - began, self.now())
             if depth is not None:
                 oldest_s = await self._oldest(queue, depth)
-                now = time.time()
+                now = self.now()
                 self.state.queues[queue.name].note(depth, oldest_s=oldest_s, now=now, window_s=self.thresholds.queue_growth_s)
 
     async def _standing(self, stream: str) -> StreamStanding:
         standing = self.state.streams[stream] = await self.bus.standing(stream)
+        self.now.heard(standing.now_s)
         return standing
 
     async def _oldest(self, queue: WorkQueue, depth: QueueDepth) -> float | None:
@@ -89,7 +92,7 @@ class Measuring:
         else:
             record = await self.bus.get(queue.stream, depth.acked_seq + 1)
             began_s = record.time_s if record is not None else 0.0
-        return max(0.0, time.time() - began_s) if began_s else None
+        return max(0.0, self.now() - began_s) if began_s else None
 
 
 def _disk(folder: Path) -> Disk | None:

@@ -4,7 +4,6 @@ TASKS holds exactly the episodes that are queued or played, and STREAM.INFO list
 episode's chain is, its subjects say too; of a chain only its task, start and end are ever read, never a picture.
 """
 
-import time
 from dataclasses import dataclass
 
 import anyio
@@ -12,6 +11,7 @@ import structlog
 
 from bus.backlog import backlog
 from bus.ports import Bus
+from bus.server_time import ServerClock
 from bus.side_by_side import side_by_side
 from bus.subjects import Subjects
 from bus.topology import trajectory_queue
@@ -41,6 +41,7 @@ class Reconciling:
     config: BusConfig
     state: MonitorState
     joined: anyio.Event
+    now: ServerClock
 
     async def run(self) -> None:
         while True:
@@ -69,7 +70,7 @@ class Reconciling:
                 return
 
     async def _round(self) -> None:
-        began, cells = time.time(), self.state.cells
+        began, cells = self.now(), self.state.cells
         listed = await self.bus.subjects(self.subjects.tasks, self.subjects.everything("task"))
         on_tasks = {EpisodeId(subject.rpartition(".")[2]) for subject in listed}
         unknown = [episode for episode in on_tasks if episode not in cells.by_episode or not cells.by_episode[episode].task]
@@ -90,7 +91,7 @@ class Reconciling:
         cell = cells.by_episode.get(episode)
         if cell is None or not cell.task:
             await self._describe(stream, episode)
-        now = time.time()
+        now = self.now()
         cells.place(episode, standing, now)
         if episode in cells.by_episode:
             cells.by_episode[episode].checked_at = now
@@ -110,7 +111,7 @@ class Reconciling:
         if record is None:
             self.state.cells.drop(episode)  # aged out
         elif isinstance(record.message, Task):
-            self.state.cells.describe(record.message, time.time(), admitted_at=record.time_s)
+            self.state.cells.describe(record.message, self.now(), admitted_at=record.time_s)
 
     async def _end(self, stream: str, episode: EpisodeId) -> None:
         """Of a chain that is done. One that is judged as well is not live."""
@@ -121,7 +122,7 @@ class Reconciling:
             return
         end = await self._last(stream, self.subjects.chain_done(episode))
         if isinstance(end, Trajectory):
-            self.state.cells.ended(end, time.time())
+            self.state.cells.ended(end, self.now())
 
     async def _last(self, stream: str, subject: str) -> object:
         try:

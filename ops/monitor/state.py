@@ -104,9 +104,14 @@ class MonitorState:
         self._lineage = Lineage()
         self.version_times: deque[float] = deque(maxlen=64)
         """When the latest versions were announced."""
-        self.ended = Rate(_RATE_S, began_at)
-        self.steps = Rate(_RATE_S, began_at)
+        self.begin(began_at)
         self.judged = Rate(_RATE_S)
+
+    def begin(self, at: float) -> None:
+        """Rates are those of what comes from now on."""
+        self.began_at = at
+        self.ended = Rate(_RATE_S, at)
+        self.steps = Rate(_RATE_S, at)
 
     def heard(self, record: Record, now: float) -> None:
         """One message that was published just now, and may never be stored."""

@@ -5,9 +5,8 @@ tokens never travel here. Never listen on `<run>.>` or `<run>.wake.*`: an offer 
 once only as long as nobody hears it.
 """
 
-import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -16,6 +15,7 @@ import structlog
 from bus.backlog import backlog
 from bus.companions import companions
 from bus.ports import Bus, Record
+from bus.server_time import ServerClock
 from bus.subjects import Subjects
 from ops.monitor.alerts.alert import Alert, AlertBook
 from ops.monitor.alerts.rules import conditions
@@ -36,7 +36,9 @@ class MonitorWatch:
     """Use `monitoring`."""
 
     def __init__(self, bus: Bus, subjects: Subjects, config: Config, *, disk: Path | None) -> None:
-        self.state = MonitorState(config.monitor_config, began_at=time.time())
+        self.now = ServerClock()
+        """Everything here is dated by the server's time."""
+        self.state = MonitorState(config.monitor_config, began_at=self.now())
         bounds = config.monitor_config
         self._book = AlertBook(bounds.raise_after_s, bounds.clear_after_s)
         self._bus = bus
@@ -75,9 +77,10 @@ class MonitorWatch:
     async def run(self) -> None:
         names, bus_config = self._subjects, self._config.bus_config
         measuring = Measuring(
-            self._bus, names, bus_config, self._config.monitor_config, self.state, self._disk, self._measured
+            self._bus, names, bus_config, self._config.monitor_config, self.state, self._disk, self._measured, self.now
         )
-        reconciling = Reconciling(self._bus, names, bus_config, self.state, self._joined)
+        reconciling = Reconciling(self._bus, names, bus_config, self.state, self._joined, self.now)
+        await self._set_clock()
         async with AsyncExitStack() as stack, anyio.create_task_group() as group:
             for subject in (f"{names.run}.ep.*.*.task", f"{names.run}.ep.*.*.*.start.*", f"{names.run}.phase.*", self._ends):
                 heard = await stack.enter_async_context(self._bus.listen(subject))
@@ -90,6 +93,12 @@ class MonitorWatch:
                 await self._joined.wait()
             for stream, subject in self._sources:
                 group.start_soon(self._follow, stream, subject)
+
+    async def _set_clock(self) -> None:
+        """Ahead of all that is dated; a server that is away is asked again with every measurement."""
+        with suppress(BusError):
+            self.now.heard((await self._bus.standing(self._subjects.heartbeats)).now_s)
+            self.state.begin(self.now())
 
     @property
     def _ends(self) -> str:
@@ -118,7 +127,7 @@ class MonitorWatch:
 
     def _take(self, fold: Callable[[Record, float], None], record: Record) -> None:
         try:
-            fold(record, time.time())
+            fold(record, self.now())
         except Exception:  # noqa: BLE001 - one record ends no watch over all others
             self.state.num_passed_over += 1
             _log.exception("record_passed_over", stream=record.stream, subject=record.subject, seq=record.seq)
@@ -130,7 +139,7 @@ class MonitorWatch:
 
     async def _tick(self) -> None:
         while True:
-            now = time.time()
+            now = self.now()
             self.state.expire(now)
             self._book.update(conditions(self.state, self._config, now, raised=self._book.raised), now)
             self._note_change()
@@ -143,7 +152,7 @@ class MonitorWatch:
 
     def conditions_now(self) -> list[Alert]:
         """All that hold at this moment, for a look that cannot wait until they have held for a while."""
-        now = time.time()
+        now = self.now()
         return AlertBook(0.0, 0.0, patient=False).update(conditions(self.state, self._config, now), now)
 
     async def wait_until(self, holds: Callable[[MonitorState], bool]) -> None:

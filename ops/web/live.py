@@ -4,7 +4,6 @@ A reader gets the whole first and then differences, each computed when the one b
 fewer and larger ones, and nothing waits for it in memory.
 """
 
-import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -16,6 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from bus.ports import Bus
+from bus.server_time import ServerClock
 from bus.subjects import Subjects
 from ops.monitor.alerts.alert import Alert
 from ops.monitor.snapshot import Updates
@@ -42,6 +42,11 @@ class Watched(Protocol):
 
     @property
     def missing(self) -> Sequence[str]: ...
+
+    @property
+    def now(self) -> ServerClock:
+        """By which the state is dated."""
+        ...
 
 
 @dataclass
@@ -80,7 +85,7 @@ class Live:
         updates, event = Updates(), b"event: whole\nretry: %d\n" % _AGAIN_MS
         while not self._ended.is_set():
             watch = self.watch
-            update = updates.next(watch.state, watch.alerts, self.config, time.time())
+            update = updates.next(watch.state, watch.alerts, self.config, watch.now())
             yield event + b"data: " + msgspec.json.encode({"missing": watch.missing, **update}) + b"\n\n"
             event = b"event: update\n"
             with anyio.move_on_after(_EVERY_S):

@@ -1,37 +1,114 @@
-"""Those who decide what is begun and what is trained on come back after every age has passed: real processes, a real server,
-and ages of seconds."""
+"""Every role comes back after the records that it lives from have aged out: real processes, a real server, ages of seconds."""
 
+import time
+from collections import Counter
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import anyio
 import pytest
 
+from bus import BEGINNING, connect
 from ops.chaos.days import play_days
-from ops.chaos.scaled_run import ScaledSettings, names_of, scaled_run
+from ops.chaos.scaled_run import ScaledRun, ScaledSettings, names_of, scaled_run
+from ops.monitor.watch import monitoring
+from ops.role_process import millrace_command
+from ops.supervisor import RoleSpec
+from schemas.ids import EpisodeId
 from schemas.messages import Role
 from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
-_AGES = ("bus_config.episodes_max_age_s=10", "bus_config.results_max_age_s=20")
+_AGES = (
+    "bus_config.episodes_max_age_s=6",
+    "bus_config.results_max_age_s=10",
+    "bus_config.steps_max_age_s=3",
+    "bus_config.heartbeats_max_age_s=5",
+    "bus_config.advisories_max_age_s=5",
+    "feeder_config.audit_s=3",
+    "archive_config.seconds_per_part=1",
+)
 """Longer than an episode and every lease, as ages are in any run."""
+_DURABLE = "mine"
+_LIMIT_S = 1200.0
 
 
-@pytest.mark.parametrize("age", ["chains", "results"])
-@pytest.mark.parametrize("role", [Role.FEEDER, Role.TRAINER])
+@pytest.mark.parametrize(
+    ("role", "age"),
+    [
+        (Role.FEEDER, "chains"),
+        (Role.FEEDER, "results"),
+        (Role.BROWSER, "chains"),
+        (Role.BROWSER, "results"),
+        (Role.POLICY, "chains"),
+        (Role.JUDGE, "results"),
+        (Role.TRAINER, "chains"),
+        (Role.TRAINER, "results"),
+    ],
+)
 async def test_a_role_that_was_away_while_records_aged_out_goes_on(role: Role, age: str, tmp_path: Path) -> None:
-    """Nothing is begun twice, what was admitted ends once, and versions go on."""
+    """Nothing is begun twice, what was admitted ends once at most, and versions go on."""
     async with scaled_run(ScaledSettings(folder=tmp_path / "run", overrides=_AGES)) as run:
-        assert await run.until(lambda: len(run.passing.versions) > 2)
+        assert await run.until(lambda: len(run.passing.versions) > 2, limit_s=_LIMIT_S)
         await run.supervisor.stop(*names_of(role))
-        with anyio.fail_after(HANGS_S):
-            await run.until_aged_out(run.subjects.episodes(0) if age == "chains" else run.subjects.trajectories)
-            if age == "results":
-                await run.until_aged_out(run.subjects.judged)
+        await aged_out(run, results=age == "results")
         before = len(run.passing.versions)
         for name in names_of(role):
             run.start(role, name)
-        assert await run.until(lambda: len(run.passing.versions) > before + 2, limit_s=1200.0), "versions go on"
+        assert await run.until(lambda: len(run.passing.versions) > before + 2, limit_s=_LIMIT_S), "versions go on"
         assert [fault for fault in run.passing.proof() if "never" not in fault] == []
+
+
+async def aged_out(run: ScaledRun, *, results: bool) -> None:
+    """Returns when all that stands now has been removed by the server."""
+    streams = [run.subjects.episodes(0), *((run.subjects.trajectories, run.subjects.judged) if results else ())]
+    with anyio.fail_after(HANGS_S):
+        for stream in streams:
+            await run.until_aged_out(stream)
+
+
+async def test_readers_that_were_away_while_records_aged_out_go_on(tmp_path: Path) -> None:
+    """An archiver, a consumer with a place of its own and a monitor: none is in the way of the run, or of another."""
+    seen: Counter[EpisodeId] = Counter()
+    async with scaled_run(ScaledSettings(folder=tmp_path / "run", overrides=_AGES)) as run:
+        await archives(run, more_than=0)
+        await consume(run, seen, 3)
+        num_archived = len(parts(run))
+        await aged_out(run, results=True)
+        await consume(run, seen, 3)
+        await archives(run, more_than=num_archived)
+        async with monitoring(run.bus, run.subjects, run.config, disk=None) as watch:
+            with anyio.fail_after(HANGS_S):
+                await watch.wait_complete()
+                await watch.wait_until(lambda state: len(state.workers.of(Role.BROWSER, time.time())) == 1)
+        assert run.passing.faults == []
+    assert max(seen.values()) == 1, "a place is kept"
+    assert (run.folder.path / "archive" / "gaps.jsonl").read_text(), "what aged out before it was archived is named"
+
+
+def parts(run: ScaledRun) -> list[Path]:
+    return sorted((run.folder.path / "archive").glob("*/*.parquet"))
+
+
+async def archives(run: ScaledRun, *, more_than: int) -> None:
+    """Runs an archiver until there are more parts than so many."""
+    argv = millrace_command(("archive", "--run-dir", str(run.folder.path), "--name", "archiver-1"))
+    run.supervisor.start(RoleSpec(role=Role.ARCHIVER, name="archiver-1", argv=argv))
+    assert await run.until(lambda: len(parts(run)) > more_than, limit_s=_LIMIT_S)
+    await run.supervisor.stop("archiver-1")
+
+
+async def consume(run: ScaledRun, seen: Counter[EpisodeId], count: int) -> None:
+    """Reads so many trajectories from where the consumer's place is."""
+    async with AsyncExitStack() as stack:
+        stack.enter_context(anyio.fail_after(HANGS_S))
+        opened = await stack.enter_async_context(connect(run.folder.path, name="consumer"))
+        items = opened.trajectories(start=BEGINNING, durable=_DURABLE)
+        async for item in items:
+            seen[item.message.episode] += 1
+            count -= 1
+            if not count:
+                return
 
 
 async def test_days_pass_with_a_failover_each(tmp_path: Path) -> None:

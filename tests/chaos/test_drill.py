@@ -45,6 +45,26 @@ async def test_a_run_on_one_server_keeps_its_promises_under_every_kind_of_fault(
     assert report.num_looks > 0
 
 
+async def test_a_drill_that_time_ends_is_as_whole_as_any(tmp_path: Path) -> None:
+    """Every process of a role away until its wake-ups have aged out, and clocks that jump, until the time is up."""
+    settings = DrillSettings(
+        folder=tmp_path / "run",
+        duration_s=20.0,
+        seed=5,
+        fault_interval_s=1.0,
+        kinds=(FaultKind.AGE, FaultKind.CLOCK, FaultKind.KILL),
+        limit_s=1200.0,
+        overrides=["env_config.server_size=4", "env_config.train_tasks_rollout_size=10", "feeder_config.max_concurrent=30"],
+    )
+
+    report = await drilled(settings)
+
+    assert report.holds, report.as_json()
+    assert {fault.kind for fault in report.faults} == {FaultKind.AGE, FaultKind.CLOCK, FaultKind.KILL}
+    assert report.audit.findings.num_tasks == report.num_expected > 0
+    assert any((tmp_path / "run" / "clocks").iterdir())
+
+
 async def test_a_run_on_three_servers_keeps_its_promises_when_leaders_are_killed(tmp_path: Path) -> None:
     kinds = (FaultKind.KILL_LEADER, FaultKind.KILL)
     settings = DrillSettings(

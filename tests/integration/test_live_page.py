@@ -17,6 +17,7 @@ from bus import chain
 from bus.memory import MemoryBus
 from bus.ports import Record
 from bus.server.ports import free_port
+from bus.server_time import ServerClock
 from ops.monitor.alerts.alert import Alert, Condition, Key, Severity
 from ops.monitor.state import MonitorState
 from ops.monitor.watch import MonitorWatch, monitoring
@@ -256,7 +257,7 @@ async def test_thousands_of_cells_in_a_narrow_window(browser: Browser, dark: boo
     """Equal to the state also when most of them are gone, and places were given anew."""
     condition = Condition(key=Key("disk_full", "disk"), severity=Severity.CRITICAL, sentence="x" * 200, remedy="y" * 200)
     state = MonitorState(CONFIG.monitor_config, began_at=0.0)
-    watch = SimpleNamespace(state=state, alerts=[Alert(condition=condition, since=1.0)], missing=())
+    watch = SimpleNamespace(state=state, alerts=[Alert(condition=condition, since=1.0)], missing=(), now=ServerClock())
     of = task("t1")
     for number in range(2_500):
         name = EpisodeId(f"e{number}")

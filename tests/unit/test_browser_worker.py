@@ -1,6 +1,7 @@
 """The browser worker on the in-memory bus, with a scripted browser and a scripted policy."""
 
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -192,11 +193,16 @@ class Stage:
 
 @asynccontextmanager
 async def stage(
-    browser: ScriptedBrowser | None = None, *, resend_s: float = 0.01, ack_wait_s: float = 30.0, **env: int
+    browser: ScriptedBrowser | None = None,
+    *,
+    resend_s: float = 0.01,
+    ack_wait_s: float = 30.0,
+    clock: Callable[[], float] = time.time,
+    **env: int,
 ) -> AsyncIterator[Stage]:
     """`ack_wait_s`: the lease of a task, in which a busy machine gets round to everything unless a test says less."""
     config = BusConfig(run=builders.RUN, task_ack_wait_s=ack_wait_s, max_payload_bytes=100_000)
-    bus = MemoryBus(SUBJECTS, config)
+    bus = MemoryBus(SUBJECTS, config, clock=clock)
     browser = browser or ScriptedBrowser()
     status = Status(Role.BROWSER, WORKER)
     worker = BrowserWorker(

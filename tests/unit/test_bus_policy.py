@@ -13,6 +13,9 @@ from bus.jetstream.lease import Claim, Vigil
 from bus.jetstream.read import unix_seconds
 from bus.jetstream.work import AckReply
 from bus.settlement import attempt, retry_delay_s
+from bus.subjects import Subjects
+from bus.topology import streams
+from schemas.bus_config import BusConfig
 from schemas.errors import BusUnavailable, ChainConflict, EngineFailed, MillraceError
 
 
@@ -142,3 +145,24 @@ async def _call_when_waited_for(handoff: Handoff[int], call: Callable[[], None])
     while not handoff.num_readers:
         await anyio.lowlevel.checkpoint()
     call()
+
+
+def test_every_age_of_a_stream_is_configuration() -> None:
+    config = BusConfig(
+        episodes_max_age_s=11.0,
+        results_max_age_s=12.0,
+        steps_max_age_s=13.0,
+        heartbeats_max_age_s=14.0,
+        advisories_max_age_s=15.0,
+    )
+    names = Subjects(config.run)
+    ages = {spec.name: spec.max_age_s for spec in streams(names, config) if spec.max_age_s}
+    assert ages == {
+        names.episodes(0): 11.0,
+        names.trajectories: 12.0,
+        names.judged: 12.0,
+        names.calls: 12.0,
+        names.steps: 13.0,
+        names.heartbeats: 14.0,
+        names.advisories: 15.0,
+    }

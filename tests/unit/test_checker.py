@@ -8,7 +8,7 @@ import pytest
 
 from bus import chain
 from bus.memory import MemoryBus
-from bus.ports import StoredBytes, WorkQueue
+from bus.ports import QueueDepth, StoredBytes, WorkQueue
 from bus.subjects import Subjects
 from bus.topology import task_queue, trajectory_queue
 from ops.audit import audit
@@ -455,6 +455,22 @@ async def test_a_trajectory_acknowledged_before_its_judgement_is_found(running: 
     await running.watch.look()
 
     assert running.watch.violations == {"1 trajectories were acknowledged when 0 were judged by r1"}
+
+
+async def test_what_its_queue_does_not_know_of_yet_is_not_acknowledged(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server counts a record for its consumers a moment after it has stored it."""
+    await running.finish(publish=True)
+    depth = running.bus.depth
+
+    async def lagging(queue: WorkQueue) -> QueueDepth | None:
+        found = await depth(queue)
+        return found and replace(found, num_pending=0)
+
+    monkeypatch.setattr(running.bus, "depth", lagging)
+    await running.watch.look()
+    assert running.watch.violations == set()
 
 
 # waits ----------------------------------------------------------------------------------------------------------------

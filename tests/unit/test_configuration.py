@@ -112,6 +112,10 @@ def test_what_cannot_be_played_is_refused(overrides: list[str], sentence: str) -
         ("trainer_config.max_mismatch=0", "max_mismatch is 0.0: write a number above 0"),
         ("trainer_config.stored_version=-2", "stored_version is -2: write a version, or -1"),
         ("trainer_config.seed=-1", "seed is -1: write 0 or more"),
+        ("bus_config.episodes_max_age_s=-1", "episodes_max_age_s is -1.0: write 0 .for ever. or more"),
+        ("bus_config.steps_max_age_s=0", "steps_max_age_s is 0.0: write 1 or more"),
+        ("bus_config.heartbeats_max_age_s=2", "heartbeats_max_age_s is 2.0: write 5 or more"),
+        ("feeder_config.audit_s=0", "audit_s is 0.0: write more than 0"),
     ],
 )
 def test_a_number_out_of_range_is_answered_with_one_that_is_not(override: str, sentence: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from bus.memory import MemoryBus
 from bus.ports import Record
+from bus.server_time import ServerClock
 from ops.monitor.snapshot import merged
 from ops.monitor.state import MonitorState
 from ops.web.live import Live
@@ -32,7 +33,9 @@ async def told(events: AsyncIterator[bytes]) -> tuple[str, dict[str, Any]]:
 async def test_a_slow_reader_gets_one_difference_of_all_that_happened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ops.web.live._EVERY_S", 0.001)
     state = MonitorState(CONFIG.monitor_config, began_at=0.0)
-    live = Live(SimpleNamespace(state=state, alerts=(), missing=("JUDGED",)), MemoryBus(SUBJECTS), SUBJECTS, CONFIG)
+    live = Live(
+        SimpleNamespace(state=state, alerts=(), missing=("JUDGED",), now=ServerClock()), MemoryBus(SUBJECTS), SUBJECTS, CONFIG
+    )
     one = task("t1")
     state.heard(Record("", "x", 0, one), 1.0)
     events = live._updates()

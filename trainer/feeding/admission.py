@@ -6,7 +6,7 @@ from bus import chain
 from bus.ports import Bus, Record
 from bus.skipping import skip
 from bus.subjects import Subjects
-from schemas.errors import MessageCorrupt, StreamFull
+from schemas.errors import MessageCorrupt, RecordGone, StreamFull
 from schemas.ids import EpisodeId
 from schemas.messages import Outcome, Split, Task, Trajectory
 from trainer.patience import patiently
@@ -29,7 +29,10 @@ class Admitter:
         task = await self._task(episode)
         if task is None:
             return False
-        trajectory = await chain.cancel(self._bus, self._subjects, task, outcome, reason, time.time())
+        try:
+            trajectory = await chain.cancel(self._bus, self._subjects, task, outcome, reason, time.time())
+        except RecordGone:
+            return False
         await chain.publish_trajectory(self._bus, self._subjects, trajectory)
         return True
 

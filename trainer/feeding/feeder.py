@@ -52,7 +52,6 @@ from trainer.patience import patiently
 from trainer.scores import mean_reward, success_share
 
 _TICK_S = 0.5
-_AUDIT_S = 60.0
 _ADMIT_AT_ONCE = 64
 _log = structlog.get_logger()
 
@@ -187,7 +186,7 @@ class Feeder:
                 await self._remember()
             if progress != judged:
                 audited_at, judged = now, progress
-            elif now - audited_at > _AUDIT_S:
+            elif now - audited_at > self._config.audit_s:
                 # Nothing has ended for a while: make sure that everything admitted is really queued.
                 await self._upkeep.audit()
                 audited_at = now
