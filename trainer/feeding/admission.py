@@ -66,8 +66,11 @@ class Admitter:
         return task is not None or await self._is_published(episode, split)
 
     async def _publish(self, end: Record | None) -> bool:
+        """Raises `MessageCorrupt` for an end of another task than the episode's."""
         if end is None or not isinstance(end.message, Trajectory):
             return False
+        if not await chain.is_end(self._bus, self._subjects, end.message):
+            raise MessageCorrupt("it is the end of another task", subject=end.subject, seq=end.seq)
         await chain.publish_trajectory(self._bus, self._subjects, end.message)
         return True
 
