@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -10,6 +11,7 @@ import pytest
 
 from bus.access import Access
 from bus.jetstream import JetStreamBus
+from bus.lineage import Lineage, catch_up
 from ops.chaos.drill import Drill
 from ops.chaos.faults import FaultKind
 from ops.chaos.injection import Injector
@@ -57,11 +59,13 @@ class Poisoned(Drill):
                 key: await stack.enter_async_context(join(self._folder, self._config, role=key, name=f"forger-{key}"))
                 for key in (Access.FEEDER, Access.BROWSER, Access.POLICY, Access.JUDGE, Access.TRAINER, Access.CONSUMER)
             }
+            lineage = Lineage()
             while True:
                 for kind in poisoner.kinds():
                     place = await self._place(buses[Access.BROWSER], draw)
+                    newest = (await catch_up(lineage, buses[Access.TRAINER], self._subjects)).newest
                     if place is not None:
-                        await self._write(buses, kind(place))
+                        await self._write(buses, kind(replace(place, newest=newest)))
                     await anyio.sleep(0.02)  # the pace of the forger, nothing that is waited for
 
     async def _write(self, buses: Mapping[Access, JetStreamBus], poison: Poison) -> None:
