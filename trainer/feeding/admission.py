@@ -5,6 +5,7 @@ import time
 from bus import chain
 from bus.ports import Bus, Record
 from bus.skipping import skip
+from bus.stored import newest
 from bus.subjects import Subjects
 from schemas.errors import MessageCorrupt, StreamFull
 from schemas.ids import EpisodeId
@@ -82,11 +83,7 @@ class Admitter:
             return True
 
     async def _is_published(self, episode: EpisodeId, split: Split) -> bool:
-        try:
-            return await self._bus.last(self._subjects.trajectories, self._subjects.trajectory(split, episode)) is not None
-        except MessageCorrupt as error:
-            skip(error.subject, error.seq, str(error))
-            return False
+        return await newest(self._bus, self._subjects.trajectories, self._subjects.trajectory(split, episode)) is not None
 
     async def _task(self, episode: EpisodeId) -> Task | None:
         try:
