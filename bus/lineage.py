@@ -2,7 +2,8 @@
 
 A version follows the newest one before it, was made from one that stands, and its folder lies beside the others'. What is
 announced otherwise is nobody's version: it is left out once, by name, and the next one is awaited. The newest version may be
-announced again, behind an announcement that its trainer found to have nothing behind it: that one is left out then.
+announced again, behind an announcement that its trainer found to have nothing behind it: that one is left out then. Version 0
+begins the run, whatever stands before it.
 """
 
 from collections.abc import Mapping
@@ -66,6 +67,9 @@ class Lineage:
         if record.seq <= self.seq:
             return self.known.get(checkpoint.version) == checkpoint
         self.seq = record.seq
+        if checkpoint.version == 0 and self.newest is not None and PolicyVersion(0) not in self.known:
+            skip(record.subject, self.newest_seq, f"version {self.newest.version} was announced before version 0")
+            self.known, self.newest = {}, None
         again = self.newest if self.newest is not None and 0 < self.newest.version == checkpoint.version else None
         known = self.known if again is None else {version: each for version, each in self.known.items() if each != again}
         before = self.newest if again is None else known.get(PolicyVersion(again.version - 1))

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from agents.following import Following
 from bus.lineage import Lineage
 from bus.memory import MemoryBus
 from bus.ports import Record
 from bus.presence import Status
 from bus.skipping import skipped
+from schemas.errors import CheckpointCorrupt
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint, Role
 from schemas.objective_config import ObjectiveConfig
@@ -75,6 +77,19 @@ async def test_what_was_written_and_is_gone_is_trained_again(tmp_path: Path) -> 
     again = (await Announcements(bus, SUBJECTS).all())[-1]
     assert (again.version, again.judged_seq) == (2, before.judged_seq)
     assert folder_of(again.uri).is_dir()
+
+
+async def test_a_run_begins_behind_what_was_announced_before_it(tmp_path: Path) -> None:
+    bus = await judged_bus(BATCH)
+    forged = structs.replace(checkpoint(2**31 - 1), uri="file:///etc")
+    await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(forged.version), forged)
+    await train(bus, tmp_path, Recorder(), OBJECTIVE, num_iterations=1, batch=BATCH)
+    assert [each.version for each in await Announcements(bus, SUBJECTS).all()] == [0, 1]
+    following = Following(PolicyVersion(0))
+    following.announced(1, forged, 0.0)
+    following.failed(forged, CheckpointCorrupt("/etc"), 0.0, 0.0)
+    following.announced(2, checkpoint(0), 1.0)
+    assert not following.unable
 
 
 def record(seq: int, of: Checkpoint) -> Record:

@@ -42,18 +42,21 @@ class Announcements:
             TrainerError: nothing is announced, though `root`, where versions are written, holds some.
         """
         newest = await self.newest()
-        if newest is None:
+        whole = await self._whole(newest) if newest is not None else None
+        if newest is None or whole is None:
             require_no_versions(root, self._subjects.run)
             return await self.announce_base(base, root)
-        whole = await self._whole(newest)
         if whole.version == newest.version and whole != newest:
             await self.announce(whole)
         for version in (*await self._bases([whole]), whole):
             await self._send(version)
         return whole
 
-    async def _whole(self, newest: Checkpoint) -> Checkpoint:
-        """The version itself; where there is nothing behind its announcement, the one that training can go on from instead."""
+    async def _whole(self, newest: Checkpoint) -> Checkpoint | None:
+        """The version itself; where there is nothing behind its announcement, the one that training can go on from instead.
+
+        None: the run has not begun, and there is nothing behind what is announced of it.
+        """
         lineage = await self._lineage()
         before = range(newest.version - 1, max(0, newest.version - 1 - _MOST_LEFT_OUT), -1) or range(newest.version)
         others = (*reversed(lineage.replaced), *(lineage.known.get(PolicyVersion(version)) for version in before))
@@ -63,7 +66,7 @@ class Announcements:
                 return version
             self._hollow.append(version)
             skip(self._subjects.checkpoint(version.version), lineage.newest_seq, reason)
-        return newest
+        return newest if PolicyVersion(0) in lineage.known else None
 
     async def newest(self) -> Checkpoint | None:
         return (await self._lineage()).newest
