@@ -39,6 +39,10 @@ class Poisoned(Drill):
         self.written: list[Poison] = []
         self.restarts: dict[str, int] = {}
 
+    @property
+    def checkpoints(self) -> str:
+        return self._subjects.checkpoints
+
     async def _under_faults(
         self, injector: Injector, supervisor: Supervisor, servers: Servers, proxies: Mapping[str, TcpProxy]
     ) -> None:
@@ -102,3 +106,13 @@ async def test_a_run_goes_on_while_records_that_cannot_be_are_written_to_every_s
     assert drill.restarts
     assert not any(drill.restarts.values()), drill.restarts
     assert len({poison.subject for poison in drill.written}) > 20
+    found = report.audit.findings
+    for promise in ("unfinished", "unpublished", "unjudged", "unfounded"):
+        assert not found.faults[promise], promise
+    assert found.num_checkpoints == settings.num_iterations + 1
+    forged = {poison.subject.rpartition(".")[2] for poison in drill.written if "-ghost" in poison.subject}
+    assert set(found.unknown) <= forged | {"forged-m0"}
+    announced = {poison.subject for poison in drill.written if poison.stream == drill.checkpoints}
+    assert announced
+    named = [fault for fault in found.unsound if f" of {drill.checkpoints} is " in fault]
+    assert len(named) >= len(announced), "each forged announcement is named"
