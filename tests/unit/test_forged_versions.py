@@ -79,9 +79,10 @@ async def test_what_was_written_and_is_gone_is_trained_again(tmp_path: Path) -> 
     assert folder_of(again.uri).is_dir()
 
 
-async def test_a_run_begins_behind_what_was_announced_before_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("uri", ["file:///etc", "a.b"])
+async def test_a_run_begins_behind_what_was_announced_before_it(tmp_path: Path, uri: str) -> None:
     bus = await judged_bus(BATCH)
-    forged = structs.replace(checkpoint(2**31 - 1), uri="file:///etc")
+    forged = structs.replace(checkpoint(2**31 - 1), uri=uri)
     await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(forged.version), forged)
     await train(bus, tmp_path, Recorder(), OBJECTIVE, num_iterations=1, batch=BATCH)
     assert [each.version for each in await Announcements(bus, SUBJECTS).all()] == [0, 1]

@@ -133,7 +133,10 @@ def why_hollow(checkpoint: Checkpoint) -> str:
     """
     if checkpoint.version == 0:
         return ""
-    folder = folder_of(checkpoint.uri)
+    try:
+        folder = folder_of(checkpoint.uri)
+    except ConfigurationError as error:
+        return str(error)
     if folder.name != _name(checkpoint.version, checkpoint.files):
         return f"{folder} is not the name of version {checkpoint.version} with these files"
     if STATE_FILE not in {file.path for file in checkpoint.files}:
