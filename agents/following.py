@@ -62,7 +62,9 @@ class Following:
         if seq <= self.announced_seq:
             return
         self.announced_seq = seq
-        if not self.is_served(checkpoint):
+        if self.is_served(checkpoint):
+            self.wanted, self.reason, self.fault = None, "", ""
+        else:
             self.wanted, self.num_failures, self.due_at = checkpoint, 0, now
 
     def loaded(self, version: PolicyVersion) -> None:

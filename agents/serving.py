@@ -16,14 +16,15 @@ from agents.duty import Duty
 from agents.following import Following
 from bus.companions import companions
 from bus.ports import Bus, Expect
+from bus.retry import SERVER_AWAITED
 from bus.room import append_when_room
 from bus.served import ServedVersions, served_records
 from bus.subjects import Subjects
+from bus.trying import outlast
 from schemas.errors import BusError, BusUnavailable, ChainConflict
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Role, ServedVersion, Standing
 
-_AGAIN_S = 1.0
 _LOOK_S = 2.0
 _LEAVING_S = 2.0
 _log = structlog.get_logger()
@@ -95,13 +96,11 @@ class Serving:
         if said.standing is Standing.UNABLE:
             self._known.apply(said, anyio.current_time(), self._record.seq + 1)
             self._turn()
-        while True:
-            try:
-                seq = await self._record.write(said)
-                break
-            except BusUnavailable as error:
-                _log.warning("served_version_unsaid", worker=self._worker, version=said.version, reason=str(error))
-                await anyio.sleep(_AGAIN_S)
+
+        def unsaid(error: BusUnavailable) -> None:
+            _log.warning("served_version_unsaid", worker=self._worker, version=said.version, reason=str(error))
+
+        seq = await outlast(partial(self._record.write, said), (BusUnavailable,), SERVER_AWAITED, failed=unsaid)
         self._known.apply(said, anyio.current_time(), seq)
         self._turn()
 

@@ -13,12 +13,13 @@ from agents.weight_sources import WeightSources
 from bus.companions import companions
 from bus.lineage import Lineage, catch_up
 from bus.ports import Bus
+from bus.retry import SERVER_AWAITED
 from bus.subjects import Subjects
+from bus.trying import outlast
 from schemas.errors import BusError, CheckpointCorrupt, EngineFailed, PolicyError
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
 
-_RETRY_S = 1.0
 _log = structlog.get_logger()
 
 Load = Callable[[Path, PolicyVersion], Awaitable[None]]
@@ -86,12 +87,11 @@ class AnnouncedWeights:
 
     async def _catch_up_patiently(self) -> None:
         """Outlasts a server that is away: the old weights are served meanwhile."""
-        while True:
-            try:
-                return await self.catch_up()
-            except BusError as error:
-                _log.warning("checkpoints_unseen", reason=str(error))
-                await anyio.sleep(_RETRY_S)
+
+        def unseen(error: BusError) -> None:
+            _log.warning("checkpoints_unseen", reason=str(error))
+
+        await outlast(self.catch_up, (BusError,), SERVER_AWAITED, failed=unseen)
 
     async def _try(self, checkpoint: Checkpoint) -> bool:
         """Whether this is served now."""

@@ -12,7 +12,8 @@ sequences serve the compare-and-set only.
 Reads may be answered by a replica that lags: what they show may be old, and what they do not show may be there all the same.
 Only a refused append says that there is more.
 
-A record that no reader takes has a place in the chain and no meaning: what comes next is appended behind it.
+A record that no reader takes has a place in the chain and no meaning: what comes next is appended behind it. So has an end of
+another task than the one that the chain begins with.
 
 A chain begins with its task, so where nothing stands, everything has aged out: nobody can tell any more how far it came, and
 nothing is begun or ended there again (`RecordGone`).
@@ -49,6 +50,7 @@ from schemas.messages import (
 _LOOKS_AT_NAMED = 3
 """A record that is named may have aged out as well, with thousands of others: less is spent on each."""
 _CANCELLED_AGAIN = Backoff(0.1, 1.0)
+_FOREIGN_END = "it ends another task than the one that its chain begins with"
 _MAX_REASON = 2_000
 """Characters: a refusal always fits into a message."""
 _ATTEMPT_TOKENS = 7
@@ -118,6 +120,15 @@ async def read_task(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record 
 async def read_end(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record | None:
     """The Trajectory that a chain which is known to be done ends with; None when it has aged out."""
     return await _named(bus, _stream(subjects, episode), subjects.chain_done(episode))
+
+
+async def is_end(bus: Bus, subjects: Subjects, end: Trajectory) -> bool:
+    """Whether what stands as a chain's end is one of the task that it begins with, where that is still kept."""
+    try:
+        begun = await bus.last(_stream(subjects, end.episode), subjects.chain_task(end.episode))
+    except MessageCorrupt:
+        return True
+    return begun is None or begun.message == end.task
 
 
 async def last(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record | None:
@@ -302,7 +313,10 @@ async def _standing(bus: Bus, subjects: Subjects, episode: EpisodeId, *, behind:
         record = await (_newest(bus, subjects, episode) if behind is None else last_behind(bus, subjects, episode, behind))
     except MessageCorrupt as error:
         skip(error.subject, error.seq, str(error))
-        return await _standing_before(bus, subjects, episode, error)
+        return await _standing_before(bus, subjects, episode, error.subject, error.seq)
+    if isinstance(end := record.message, Trajectory) and not await is_end(bus, subjects, end):
+        skip(record.subject, record.seq, _FOREIGN_END)
+        return await _standing_before(bus, subjects, episode, record.subject, record.seq)
     return _Standing(seq=record.seq, attempt=_place(record.subject)[0], newest=record.message)
 
 
@@ -322,13 +336,17 @@ def _aged_out(episode: EpisodeId) -> RecordGone:
     return RecordGone(f"the chain of {episode} has aged out")
 
 
-async def _standing_before(bus: Bus, subjects: Subjects, episode: EpisodeId, newest: MessageCorrupt) -> _Standing:
-    """Of a chain whose newest record no reader takes."""
+async def _standing_before(bus: Bus, subjects: Subjects, episode: EpisodeId, subject: str, seq: int) -> _Standing:
+    """Of a chain whose newest record means nothing."""
     records = await bus.history(_stream(subjects, episode), subjects.chain(episode))
-    end = next((record.message for record in records if isinstance(record.message, Trajectory)), None)
-    attempt = max(_place(subject)[0] for subject in (newest.subject, *(record.subject for record in records)))
+    ends = [record.message for record in records if isinstance(record.message, Trajectory) and record.seq != seq]
+    end = next(iter(ends), None)
+    if end is not None and not await is_end(bus, subjects, end):
+        end = None
+    records = [record for record in records if not isinstance(record.message, Trajectory)]
+    attempt = max(_place(name)[0] for name in (subject, *(record.subject for record in records)))
     of_attempt = [record.message for record in records if _place(record.subject)[0] == attempt]
-    return _Standing(seq=newest.seq, attempt=attempt, newest=end or (of_attempt[-1] if of_attempt else None))
+    return _Standing(seq=seq, attempt=attempt, newest=end or (of_attempt[-1] if of_attempt else None))
 
 
 def _place(subject: str) -> tuple[int, str]:

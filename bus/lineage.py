@@ -1,7 +1,9 @@
 """Which announcements are the run's versions, folded from CHECKPOINTS in its order: the same ones for every reader.
 
 A version follows the newest one before it, was made from one that stands, and its folder lies beside the others'. What is
-announced otherwise is nobody's version: it is left out once, by name, and the next one is awaited.
+announced otherwise is nobody's version: it is left out once, by name, and the next one is awaited. The newest version may be
+announced again, behind an announcement that its trainer found to have nothing behind it: that one is left out then. Version 0
+begins the run, whatever stands before it.
 """
 
 from collections.abc import Mapping
@@ -54,6 +56,9 @@ class Lineage:
     newest: Checkpoint | None = None
     seq: int = 0
     """Everything up to here was looked at."""
+    newest_seq: int = 0
+    replaced: tuple[Checkpoint, ...] = ()
+    """What was announced as the newest version before `newest` was, oldest first."""
 
     def takes(self, record: Record) -> bool:
         """Whether a record of CHECKPOINTS, in the stream's order, is a version of the run."""
@@ -62,10 +67,22 @@ class Lineage:
         if record.seq <= self.seq:
             return self.known.get(checkpoint.version) == checkpoint
         self.seq = record.seq
-        if reason := why_not(checkpoint, self.known, self.newest):
+        if checkpoint.version == 0 and self.newest is not None and PolicyVersion(0) not in self.known:
+            skip(record.subject, self.newest_seq, f"version {self.newest.version} was announced before version 0")
+            self.known, self.newest = {}, None
+        again = self.newest if self.newest is not None and 0 < self.newest.version == checkpoint.version else None
+        known = self.known if again is None else {version: each for version, each in self.known.items() if each != again}
+        before = self.newest if again is None else known.get(PolicyVersion(again.version - 1))
+        if reason := why_not(checkpoint, known, before):
             skip(record.subject, record.seq, reason)
             return False
+        if again is not None:
+            skip(
+                record.subject, self.newest_seq, f"version {again.version} was announced again behind it, at {checkpoint.uri}"
+            )
+        self.replaced = (*self.replaced, again) if again is not None else ()
         self.known[checkpoint.version] = self.newest = checkpoint
+        self.newest_seq = record.seq
         return True
 
 

@@ -1,21 +1,17 @@
-"""What a stream holds now, read page by page to its end: for whoever catches up before following."""
+"""What a stream holds now: page by page to its end, for whoever catches up before following; or its newest record."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import structlog
-
-from bus.codec import record_of
 from bus.ports import Bus, Record
+from bus.skipping import readable, skip
 from schemas.errors import MessageCorrupt
-
-_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     records: Sequence[Record]
-    """Without the corrupt ones."""
+    """Without those that no reader takes."""
     last_seq: int
     """Where the next page begins."""
 
@@ -25,10 +21,16 @@ async def page_behind(bus: Bus, stream: str, subject_filter: str, seq: int) -> P
     stored = await bus.read_bytes(stream, subject_filter, after_seq=seq)
     if not stored:
         return None
-    records: list[Record] = []
-    for each in stored:
-        try:
-            records.append(record_of(each))
-        except MessageCorrupt as error:
-            _log.error("record_skipped", stream=each.stream, seq=each.seq, reason=str(error))
-    return Page(records, stored[-1].seq)
+    return Page([record for each in stored if (record := readable(each)) is not None], stored[-1].seq)
+
+
+async def newest(bus: Bus, stream: str, subject_filter: str) -> Record | None:
+    """The newest record under a filter; None where there is none, or one that no reader takes, which is left out by name.
+
+    For whoever wants to know what is there. Who goes on behind it has to know of what no reader takes as well: `Bus.last`.
+    """
+    try:
+        return await bus.last(stream, subject_filter)
+    except MessageCorrupt as error:
+        skip(error.subject, error.seq, str(error))
+        return None

@@ -18,6 +18,7 @@ from bus.fault import Fault
 from bus.ports import Bus, Delivery, Inbox
 from bus.presence import Status
 from bus.settlement import item_of, retry_delay_s, settle
+from bus.stored import newest
 from bus.subjects import Subjects
 from bus.topology import trajectory_queue
 from judges.attempts import rule
@@ -212,10 +213,8 @@ class JudgeWorker:
         self._status.metrics.update({verdict: float(count) for verdict, count in self._counts.items()})
 
     async def _is_judged(self, trajectory: Trajectory) -> bool:
-        try:
-            return await self._bus.last(self._subjects.judged, self._subject(trajectory)) is not None
-        except MessageCorrupt:
-            return False  # what stands there is no judgement: ours is created behind it
+        """Behind what is no judgement, ours is created."""
+        return await newest(self._bus, self._subjects.judged, self._subject(trajectory)) is not None
 
     def _subject(self, trajectory: Trajectory) -> str:
         return self._subjects.judgement(trajectory.task.split, self._rubric, trajectory.episode)

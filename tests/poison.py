@@ -35,6 +35,7 @@ from tests.fixtures.write_messages import EXAMPLES
 
 WRONG_NUMBERS: tuple[object, ...] = (-1, 2**31, 2**40, 2**63, math.nan, math.inf, -math.inf, 1e300, -(2**40))
 _WRONG_TEXTS = ("", "a.b", "*", ">", "x" * 500, "a b", "../..", "\n")
+_UNWRITTEN = "-0badf00d"
 _raw = msgspec.msgpack.Decoder()
 M = TypeVar("M")
 
@@ -80,6 +81,8 @@ class Place:
     episode: EpisodeId
     attempt: int
     step: int
+    newest: Checkpoint | None = None
+    """The run's version at that time."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,7 @@ class Poisoner:
             self.block,
             self.checkpoint,
             self.far_checkpoint,
+            self.next_checkpoint,
             self.chunk,
             self.heartbeat,
             self.position,
@@ -201,6 +205,18 @@ class Poisoner:
         data = msgspec.msgpack.encode(announced)
         subject = self.subjects.checkpoint(version)
         return Poison(Access.TRAINER, self.subjects.checkpoints, subject, data, f"version {version} at /etc")
+
+    def next_checkpoint(self, place: Place) -> Poison:
+        """The version that comes next, in the run's own folder, where nobody wrote it; none behind another of these."""
+        newest = place.newest
+        if newest is None or newest.uri.endswith(_UNWRITTEN):
+            return self.far_checkpoint(place)
+        version = PolicyVersion(newest.version + 1)
+        root = newest.uri.rpartition("/")[0] if newest.version else newest.root
+        uri = f"{root}/v{version:06d}{_UNWRITTEN}"
+        announced = msgspec.structs.replace(newest, version=version, parent=newest.version, uri=uri, root="")
+        data, subject = msgspec.msgpack.encode(announced), self.subjects.checkpoint(version)
+        return Poison(Access.TRAINER, self.subjects.checkpoints, subject, data, f"version {version} that nobody wrote")
 
     def chunk(self, place: Place) -> Poison:
         chunk = example(WeightChunk)

@@ -44,7 +44,7 @@ def played(number: int) -> Trajectory:
     """An episode of two to four pictures."""
     of = task(f"t{number}", max_steps=4)
     instruction = f"Find item number {number} and say where it is."
-    of = structs.replace(of, run=SUBJECTS.run, instruction=instruction, website="https://shop.example/")
+    of = structs.replace(of, run=SUBJECTS.run, instruction=instruction, website="https://shop.example/", max_steps=4)
     num_steps = (2, 2, 2, 3, 4)[number % 5]
     ended = trajectory(of, outcome=Outcome.ANSWERED, reward=None, num_observations=num_steps, num_steps=num_steps)
     return structs.replace(ended, answer=f"on shelf {number}")

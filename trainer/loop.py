@@ -119,7 +119,8 @@ class Trainer:
     async def run(self) -> None:
         self._status.state = "loading"
         newest = await self._announcements.begin(self._base, self._checkpoints)
-        self._tracking.resume(await self._announcements.all())
+        before = [each for each in await self._announcements.all() if each.version < newest.version]
+        self._tracking.resume([*before, newest])
         while newest.version < self._feeder.num_iterations and not self._status.drain.requested:
             async with self._resumed(newest) as iterations:
                 newest = await self._serve(iterations)

@@ -8,6 +8,7 @@ from enum import Enum
 import anyio
 
 from bus.codec import decode, encode
+from bus.lineage import Lineage
 from bus.ports import Bus, Record, StoredBytes
 from bus.subjects import Subjects
 from schemas.errors import MessageCorrupt
@@ -95,6 +96,7 @@ class Ledger:
     published: list[Published] = field(default_factory=list)
     ruled: list[Ruled] = field(default_factory=list)
     checkpoints: list[Checkpoint] = field(default_factory=list)
+    """The run's versions, oldest first, as every reader takes them (`bus.lineage`)."""
     unsound: list[str] = field(default_factory=list)
     """Records that are gone, that nobody can read, or that are not what their subject says."""
 
@@ -107,14 +109,24 @@ async def read_ledger(bus: Bus, subjects: Subjects) -> Ledger:
     shards = [subjects.episodes(shard) for shard in range(subjects.num_shards)]
     streams = (subjects.checkpoints, subjects.judged, subjects.trajectories, *shards)
     ends = {stream: await bus.last_seq(stream) for stream in streams}
-    ledger = Ledger()
+    ledger, lineage, announced = Ledger(), Lineage(), list[Record]()
     for stream, end in ends.items():
         async for stored in _stored(bus, stream, end, ledger):
             if stream in shards:
                 link = _link(stored)
                 ledger.chains.setdefault(EpisodeId(stored.subject.split(".")[3]), []).append(link)
+            elif (version := _version(subjects, stored)) is not None:
+                lineage.takes(version)
+                announced.append(version)
             elif not _take_result(ledger, subjects, stored):
                 ledger.unsound.append(f"record {stored.seq} of {stream} is not what its subject says")
+    versions = list(lineage.known.values())
+    ledger.checkpoints.extend(versions)
+    ledger.unsound.extend(
+        f"record {record.seq} of {record.stream} is no version of the run"
+        for record in announced
+        if record.message not in versions
+    )
     return ledger
 
 
@@ -162,6 +174,13 @@ def _link(stored: StoredBytes) -> Link:
     return link_of(Record(stored.stream, stored.subject, stored.seq, message, stored.time_s))
 
 
+def _version(subjects: Subjects, stored: StoredBytes) -> Record | None:
+    message = _decoded(stored)
+    if not isinstance(message, Checkpoint) or stored.subject != subjects.checkpoint(message.version):
+        return None
+    return Record(stored.stream, stored.subject, stored.seq, message, stored.time_s)
+
+
 def _take_result(ledger: Ledger, subjects: Subjects, stored: StoredBytes) -> bool:
     """Whether the record is what its subject says; only then it counts."""
     match _decoded(stored):
@@ -169,8 +188,6 @@ def _take_result(ledger: Ledger, subjects: Subjects, stored: StoredBytes) -> boo
             ledger.published.append(_published(stored, trajectory))
         case Judgement() as judgement if _subjects_of(subjects, judgement) == {stored.subject}:
             ledger.ruled.append(_ruled(stored, judgement))
-        case Checkpoint() as checkpoint if stored.subject == subjects.checkpoint(checkpoint.version):
-            ledger.checkpoints.append(checkpoint)
         case _:
             return False
     return True

@@ -13,6 +13,7 @@ from bus.backlog import backlog
 from bus.ports import Bus
 from bus.server_time import ServerClock
 from bus.side_by_side import side_by_side
+from bus.stored import newest
 from bus.subjects import Subjects
 from bus.topology import trajectory_queue
 from ops.monitor.cells import LIVE, Cell, Phase
@@ -125,10 +126,7 @@ class Reconciling:
             self.state.cells.ended(end, self.now())
 
     async def _last(self, stream: str, subject: str) -> object:
-        try:
-            record = await self.bus.last(stream, subject)
-        except MessageCorrupt:
-            return None
+        record = await newest(self.bus, stream, subject)
         return record.message if record is not None else None
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from agents.describing import describe
 from bus.ports import Bus
+from bus.stored import newest
 from bus.subjects import Subjects
 from ops.monitor.chains import chain_standing
 from ops.web.detail import Page, PictureLink, picture_digest
@@ -65,7 +66,7 @@ async def live_episode(bus: Bus, names: Subjects, episode: EpisodeId, *, attempt
         BusUnavailable: no server answers.
     """
     stream = names.episodes(names.shard(episode))
-    begun = await bus.last(stream, names.chain_task(episode))
+    begun = await newest(bus, stream, names.chain_task(episode))
     if begun is None or not isinstance(begun.message, Task):
         raise RecordGone(f"Nothing of episode {episode} is kept: it was never admitted here, or has aged out.")
     attempt = attempt or chain_standing(await bus.subjects(stream, names.chain(episode))).attempt
@@ -74,7 +75,7 @@ async def live_episode(bus: Bus, names: Subjects, episode: EpisodeId, *, attempt
         # The answer first: a page that comes in between is behind it, so an answer never stands beside an older page.
         answered = await _newest(bus, names, episode, attempt, "act")
         seen = await _newest(bus, names, episode, attempt, "obs")
-    ended = await bus.last(stream, names.chain_done(episode))
+    ended = await newest(bus, stream, names.chain_done(episode))
     return _shown(
         begun.message,
         attempt,
@@ -86,7 +87,7 @@ async def live_episode(bus: Bus, names: Subjects, episode: EpisodeId, *, attempt
 
 async def picture_at(bus: Bus, names: Subjects, episode: EpisodeId, attempt: int, step: int, digest: str) -> Picture:
     """Raises `RecordGone` when the picture there is not the one that is meant."""
-    record = await bus.last(names.episodes(names.shard(episode)), names.chain_record(episode, attempt, "obs", step))
+    record = await newest(bus, names.episodes(names.shard(episode)), names.chain_record(episode, attempt, "obs", step))
     seen = record.message if record is not None else None
     if not isinstance(seen, Observation) or picture_digest(seen) != digest:
         raise RecordGone("There is no such picture: it is of another run, or no longer kept.")
@@ -94,7 +95,7 @@ async def picture_at(bus: Bus, names: Subjects, episode: EpisodeId, attempt: int
 
 
 async def _newest(bus: Bus, names: Subjects, episode: EpisodeId, attempt: int, kind: str) -> object:
-    record = await bus.last(names.episodes(names.shard(episode)), names.chain_kind(episode, attempt, kind))
+    record = await newest(bus, names.episodes(names.shard(episode)), names.chain_kind(episode, attempt, kind))
     return record.message if record is not None else None
 
 

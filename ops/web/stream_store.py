@@ -9,6 +9,7 @@ import structlog
 
 from bus.codec import encode
 from bus.ports import Bus, Record
+from bus.stored import newest
 from bus.subjects import Subjects
 from ops.archive.stream_source import present_end, read_episode, stored_judgement
 from ops.web.index import EpisodeIndex
@@ -44,7 +45,7 @@ class StreamStore:
     async def episode(self, episode: EpisodeId) -> Fetched | None:
         names = self.subjects
         judged = await self.bus.history(names.judged, names.judgement_of(episode))
-        record = await self.bus.last(names.trajectories, f"{names.run}.trajectory.*.{episode}")
+        record = await newest(self.bus, names.trajectories, f"{names.run}.trajectory.*.{episode}")
         if record is None and judged:
             record = _ended(judged[0])
         if record is None or not isinstance(record.message, Trajectory):

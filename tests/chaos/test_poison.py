@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -10,6 +11,7 @@ import pytest
 
 from bus.access import Access
 from bus.jetstream import JetStreamBus
+from bus.lineage import Lineage, catch_up
 from ops.chaos.drill import Drill
 from ops.chaos.faults import FaultKind
 from ops.chaos.injection import Injector
@@ -37,6 +39,10 @@ class Poisoned(Drill):
         self.written: list[Poison] = []
         self.restarts: dict[str, int] = {}
 
+    @property
+    def checkpoints(self) -> str:
+        return self._subjects.checkpoints
+
     async def _under_faults(
         self, injector: Injector, supervisor: Supervisor, servers: Servers, proxies: Mapping[str, TcpProxy]
     ) -> None:
@@ -57,11 +63,13 @@ class Poisoned(Drill):
                 key: await stack.enter_async_context(join(self._folder, self._config, role=key, name=f"forger-{key}"))
                 for key in (Access.FEEDER, Access.BROWSER, Access.POLICY, Access.JUDGE, Access.TRAINER, Access.CONSUMER)
             }
+            lineage = Lineage()
             while True:
                 for kind in poisoner.kinds():
                     place = await self._place(buses[Access.BROWSER], draw)
+                    newest = (await catch_up(lineage, buses[Access.TRAINER], self._subjects)).newest
                     if place is not None:
-                        await self._write(buses, kind(place))
+                        await self._write(buses, kind(replace(place, newest=newest)))
                     await anyio.sleep(0.02)  # the pace of the forger, nothing that is waited for
 
     async def _write(self, buses: Mapping[Access, JetStreamBus], poison: Poison) -> None:
@@ -98,3 +106,13 @@ async def test_a_run_goes_on_while_records_that_cannot_be_are_written_to_every_s
     assert drill.restarts
     assert not any(drill.restarts.values()), drill.restarts
     assert len({poison.subject for poison in drill.written}) > 20
+    found = report.audit.findings
+    for promise in ("unpublished", "unjudged", "unfounded"):
+        assert not found.faults[promise], promise
+    assert found.num_checkpoints == settings.num_iterations + 1
+    forged = {poison.subject.rpartition(".")[2] for poison in drill.written if "-ghost" in poison.subject}
+    assert set(found.unknown) <= forged | {"forged-m0"}
+    announced = {poison.subject for poison in drill.written if poison.stream == drill.checkpoints}
+    assert announced
+    named = [fault for fault in found.unsound if f" of {drill.checkpoints} is " in fault]
+    assert len(named) >= len(announced), "each forged announcement is named"

@@ -1,10 +1,11 @@
 """Repairing what is under way, among records that no reader takes."""
 
 import pytest
+from msgspec import structs
 
 from bus import chain
-from schemas.messages import Outcome, Trajectory
-from tests.builders import task
+from schemas.messages import Outcome, Split, Trajectory
+from tests.builders import task, trajectory
 from tests.contract.backends import SUBJECTS, Backend
 from trainer.feeding.admission import Admitter
 
@@ -32,6 +33,20 @@ async def test_an_end_that_no_reader_takes_is_a_failure_that_says_so(backend: Ba
     published = await backend.bus.last(SUBJECTS.trajectories, SUBJECTS.trajectory(of.split, of.episode))
     assert published is not None
     assert isinstance(published.message, Trajectory)
+    assert published.message.outcome is Outcome.FAILED
+
+
+async def test_an_end_of_another_task_is_not_the_episodes(backend: Backend) -> None:
+    """Published as it stands, it would come before judges and be counted under a split that nobody waits for."""
+    of = task(split=Split.EVAL)
+    await chain.admit(backend.bus, SUBJECTS, of)
+    forged = trajectory(structs.replace(of, split=Split.TRAIN), num_steps=0, num_observations=0)
+    stream = SUBJECTS.episodes(SUBJECTS.shard(of.episode))
+    await backend.bus.append(stream, SUBJECTS.chain_done(of.episode), forged)
+    assert await Admitter(backend.bus, SUBJECTS).repair(of.episode, of.split)
+    [published] = await backend.bus.history(SUBJECTS.trajectories, SUBJECTS.everything("trajectory"))
+    assert isinstance(published.message, Trajectory)
+    assert published.message.task == of
     assert published.message.outcome is Outcome.FAILED
 
 

@@ -11,7 +11,7 @@ from bus.chain import EpisodeChain
 from bus.ports import Bus
 from schemas.errors import ChainConflict
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import EpisodeStart, Outcome, RecordRef, StepRefusal, StepWake, Task, Trajectory
+from schemas.messages import EpisodeStart, Outcome, RecordRef, Split, StepRefusal, StepWake, Task, Trajectory
 from tests.builders import WORKER, observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS, Backend
 
@@ -69,6 +69,23 @@ async def test_a_whole_episode(backend: Backend) -> None:
     owned, ended = await played(backend, of)
     assert (owned.num_observations, owned.num_steps) == (1, 1)
     await owned.finish(ended)
+    assert await EpisodeChain.take(backend.other, SUBJECTS, of, SECOND) == ended
+
+
+@pytest.mark.parametrize("garbage_behind", [False, True])
+async def test_an_end_of_another_task_ends_nothing(backend: Backend, garbage_behind: bool) -> None:
+    of = await admitted(backend)
+    owned = await taken(backend, of)
+    await owned.observe(observation(of))
+    forged = trajectory(msgspec.structs.replace(of, split=Split.EVAL), num_observations=1)
+    await owned.finish(forged)
+    if garbage_behind:
+        subject = SUBJECTS.chain_record(of.episode, 1, "act", 0)
+        await backend.bus.append_bytes(SUBJECTS.episodes(0), subject, b"\xc1 garbage")
+    again = await taken(backend, of, SECOND)
+    assert again.attempt == 2
+    ended = trajectory(of, attempt=2, num_observations=0)
+    await again.finish(ended)
     assert await EpisodeChain.take(backend.other, SUBJECTS, of, SECOND) == ended
 
 

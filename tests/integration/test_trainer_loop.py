@@ -11,6 +11,7 @@ import torch
 from bus.companions import companions
 from bus.memory import MemoryBus
 from bus.ports import Expect
+from ops.simulation.training import Counters
 from schemas.errors import CheckpointCorrupt, MismatchExceeded, TrainerError
 from schemas.ids import PolicyVersion
 from schemas.messages import AnyMessage, Checkpoint
@@ -18,7 +19,7 @@ from tests import tiny_models
 from tests.deadlines import HANGS_S
 from tests.trainer_runs import BATCH, played, published, trainer, weights
 from tests.trainer_world import SUBJECTS, PlainModel, judge, play, train_task
-from trainer.versions.checkpoints import folder_of, read_trainer_state
+from trainer.versions.checkpoints import TrainerState, folder_of, read_trainer_state, write_checkpoint
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 
@@ -159,7 +160,9 @@ async def test_a_second_trainer_is_refused(plain: PlainModel, base: Path, tmp_pa
             first = (await anext(records)).message
         assert isinstance(first, Checkpoint)
         version = PolicyVersion(1)
-        other = msgspec.structs.replace(first, version=version, parent=first.version, uri=f"{first.root}/of-another")
+        state = TrainerState(version=1, num_trajectories=BATCH, num_updates=1)
+        folder, files = write_checkpoint(folder_of(first.root), base=base, engine=Counters(), state=state)
+        other = msgspec.structs.replace(first, version=version, parent=first.version, uri=folder.as_uri(), files=files)
         await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(version), other)
 
     async with trainer(bus, base, tmp_path, num_iterations=2) as worker, companions(rival):

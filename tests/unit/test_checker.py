@@ -368,7 +368,7 @@ async def something_else_among_the_trajectories(world: World) -> None:
         (counted_twice, "miscounted"),
         (counted_nothing, "miscounted"),
         (counted_the_future, "miscounted"),
-        (skipped_a_version, "miscounted"),
+        (skipped_a_version, "unsound"),
         (wrong_parent, "miscounted"),
     ],
 )

@@ -78,13 +78,15 @@ def test_the_newest_counts_by_its_place_so_that_a_version_in_vain_is_forgotten()
     assert state.wanted is None
 
 
-def test_an_announcement_that_is_no_newer_than_what_is_served_changes_nothing() -> None:
+def test_behind_one_that_is_no_newer_than_what_is_served_nothing_is_wanted() -> None:
+    """What was announced before it is no version of the run any more."""
     state = following(served=3)
     announced(state, 4, 4)
     refused(state)
+    assert state.unable
     announced(state, 5, 2)
-    assert state.wanted is not None
-    assert state.wanted.version == 4
+    assert state.state == (3, None, "")
+    assert state.wait_s(0.0) == math.inf
 
 
 def test_one_that_was_heard_before_does_not_begin_anew() -> None:

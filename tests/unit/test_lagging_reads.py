@@ -4,6 +4,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from msgspec import structs
 
 from agents.weights import AnnouncedWeights
 from browser_workers.play import Play
@@ -14,6 +15,7 @@ from bus.consumer.start import BEGINNING
 from bus.memory import MemoryBus
 from bus.ports import Expect, Record
 from bus.weight_chunks import stored_files
+from ops.simulation.training import Counters
 from schemas.errors import BusUnavailable, ChainConflict
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import AnyMessage, Checkpoint, FileHash, Outcome, Position, RecordRef, Task, Trajectory
@@ -25,6 +27,7 @@ from tests.local_weights import local_weights
 from tests.weight_world import CONFIG, checkpoint_of, version_files, write
 from trainer.feeding.admission import Admitter
 from trainer.versions.announcements import Announcements
+from trainer.versions.checkpoints import TrainerState, write_checkpoint
 from trainer.versions.weight_publishing import WeightPublisher
 
 pytestmark = [pytest.mark.anyio]
@@ -176,10 +179,13 @@ async def test_a_trainer_goes_on_from_the_version_that_is_announced(tmp_path: Pa
     announcements = Announcements(bus, SUBJECTS)
     base = await announcements.announce_base(tmp_path)
     bus.lag(9)
-    await announcements.announce(checkpoint(1))
-    assert await announcements.begin(tmp_path, tmp_path / "none") == checkpoint(1)
+    state = TrainerState(version=1, num_trajectories=2, num_updates=1)
+    folder, files = write_checkpoint(tmp_path / "versions", base=None, engine=Counters(), state=state)
+    first = structs.replace(checkpoint(1), uri=folder.as_uri(), files=files)
+    await announcements.announce(first)
+    assert await announcements.begin(tmp_path, tmp_path / "none") == first
     bus.show_nothing(9)
-    assert await announcements.begin(tmp_path, tmp_path / "none") == checkpoint(1)
+    assert await announcements.begin(tmp_path, tmp_path / "none") == first
     assert base.version == 0
 
 

@@ -1,5 +1,6 @@
 """The policy worker over the in-memory bus, with an engine that says what it is told to."""
 
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -74,6 +75,7 @@ class ScriptedEngine:
     hates: str = ""
     """An episode at whose steps it meets what nobody foresaw."""
     num_dropped: int = 0
+    logprob: float = -0.5
 
     async def __aenter__(self) -> Self:
         return self
@@ -98,7 +100,7 @@ class ScriptedEngine:
             finish_reason="stop",
             prompt_tokens=(1, 2),
             completion_tokens=(3,),
-            logprobs=(-0.5,),
+            logprobs=(self.logprob,),
             versions=(VersionSpan(start=0, end=1, version=self.version),),
             num_dropped=self.num_dropped,
         )
@@ -518,6 +520,26 @@ async def test_a_prompt_that_cannot_fit_is_refused_at_once_and_for_good(bus: Mem
     browser.chain.refused(record.seq)
     await browser.take_over()
     assert browser.chain.attempt == 2, "whoever takes the episode over stands behind the refusal"
+
+
+@pytest.mark.parametrize("worker", ["p1", None], ids=["offered", "queued"])
+@pytest.mark.parametrize("logprob", [math.nan, math.inf, -math.inf])
+async def test_an_answer_that_no_reader_takes_ends_its_episode_at_once(
+    bus: MemoryBus, worker: str | None, logprob: float
+) -> None:
+    browser, engine = await an_episode(bus), ScriptedEngine(logprob=logprob)
+    async with running(policy := worker_of(bus, engine)):
+        wake = await browser.observe()
+        await browser.wake(wake, worker)
+        with anyio.fail_after(HANGS_S):
+            while (record := await browser.chain.pending_answer()) is None:
+                await anyio.wait_all_tasks_blocked()
+        await browser.wake(wake, worker)
+        await queue_is_empty(bus)
+    assert policy._tally.num_refused == 1
+    assert isinstance(record.message, StepRefusal)
+    assert "logprobs" in record.message.reason
+    assert len(engine.requests) == 1
 
 
 async def test_an_overloaded_worker_declines_offers(bus: MemoryBus) -> None:

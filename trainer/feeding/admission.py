@@ -5,6 +5,7 @@ import time
 from bus import chain
 from bus.ports import Bus, Record
 from bus.skipping import skip
+from bus.stored import newest
 from bus.subjects import Subjects
 from schemas.errors import MessageCorrupt, RecordGone, StreamFull
 from schemas.ids import EpisodeId
@@ -69,8 +70,11 @@ class Admitter:
         return task is not None or await self._is_published(episode, split)
 
     async def _publish(self, end: Record | None) -> bool:
+        """Raises `MessageCorrupt` for an end of another task than the episode's."""
         if end is None or not isinstance(end.message, Trajectory):
             return False
+        if not await chain.is_end(self._bus, self._subjects, end.message):
+            raise MessageCorrupt("it is the end of another task", subject=end.subject, seq=end.seq)
         await chain.publish_trajectory(self._bus, self._subjects, end.message)
         return True
 
@@ -82,11 +86,7 @@ class Admitter:
             return True
 
     async def _is_published(self, episode: EpisodeId, split: Split) -> bool:
-        try:
-            return await self._bus.last(self._subjects.trajectories, self._subjects.trajectory(split, episode)) is not None
-        except MessageCorrupt as error:
-            skip(error.subject, error.seq, str(error))
-            return False
+        return await newest(self._bus, self._subjects.trajectories, self._subjects.trajectory(split, episode)) is not None
 
     async def _task(self, episode: EpisodeId) -> Task | None:
         try:

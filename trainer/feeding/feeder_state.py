@@ -164,8 +164,10 @@ class FeederState:
             self.window.append(scored)
 
     def _announced(self, checkpoint: Checkpoint) -> None:
-        self.version = max(self.version, checkpoint.version)
-        self.judged_seqs[checkpoint.version] = checkpoint.judged_seq
+        """The newest, in the order of CHECKPOINTS; what was announced as one behind it before was none."""
+        self.version = checkpoint.version
+        before = {version: seq for version, seq in self.judged_seqs.items() if version < checkpoint.version}
+        self.judged_seqs = {**before, checkpoint.version: checkpoint.judged_seq}
         for version in sorted(self.judged_seqs)[:-_NUM_VERSIONS]:
             del self.judged_seqs[version]
         if self.refill is not None:

@@ -9,14 +9,17 @@ import structlog
 
 from bus.lineage import Lineage, confirmed
 from bus.ports import Bus, Expect
+from bus.skipping import skip
 from bus.subjects import Subjects
 from schemas.errors import ChainConflict, CheckpointCorrupt, MessageCorrupt, TrainerError
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
 from trainer.patience import patiently
-from trainer.versions.checkpoints import folder_of, hash_files, require_no_versions
+from trainer.versions.checkpoints import folder_of, hash_files, require_no_versions, why_hollow
 from trainer.versions.weight_publishing import WeightPublisher
 
+_MOST_LEFT_OUT = 3
+"""Versions before the newest that are looked at: where more are gone, it is their disk that is not there."""
 _log = structlog.get_logger()
 
 
@@ -26,6 +29,8 @@ class Announcements:
     def __init__(self, bus: Bus, subjects: Subjects, publisher: WeightPublisher | None = None) -> None:
         """`publisher`: where policies get weights over the bus, every version is on it when it is announced."""
         self._known = Lineage()
+        self._hollow: list[Checkpoint] = []
+        """Announcements that this trainer found nothing behind, whatever it has written there since."""
         self._bus = bus
         self._subjects = subjects
         self._publisher = publisher
@@ -37,12 +42,31 @@ class Announcements:
             TrainerError: nothing is announced, though `root`, where versions are written, holds some.
         """
         newest = await self.newest()
-        if newest is None:
+        whole = await self._whole(newest) if newest is not None else None
+        if newest is None or whole is None:
             require_no_versions(root, self._subjects.run)
             return await self.announce_base(base, root)
-        for version in (*await self._bases([newest]), newest):
+        if whole.version == newest.version and whole != newest:
+            await self.announce(whole)
+        for version in (*await self._bases([whole]), whole):
             await self._send(version)
-        return newest
+        return whole
+
+    async def _whole(self, newest: Checkpoint) -> Checkpoint | None:
+        """The version itself; where there is nothing behind its announcement, the one that training can go on from instead.
+
+        None: the run has not begun, and there is nothing behind what is announced of it.
+        """
+        lineage = await self._lineage()
+        before = range(newest.version - 1, max(0, newest.version - 1 - _MOST_LEFT_OUT), -1) or range(newest.version)
+        others = (*reversed(lineage.replaced), *(lineage.known.get(PolicyVersion(version)) for version in before))
+        for version in (newest, *filter(None, others)):
+            reason = why_hollow(version)
+            if not reason:
+                return version
+            self._hollow.append(version)
+            skip(self._subjects.checkpoint(version.version), lineage.newest_seq, reason)
+        return newest if PolicyVersion(0) in lineage.known else None
 
     async def newest(self) -> Checkpoint | None:
         return (await self._lineage()).newest
@@ -113,7 +137,8 @@ class Announcements:
 
     async def _in_the_way(self, version: PolicyVersion) -> int:
         """The sequence of what stands under a version's name and is no version of the run; 0: nothing does."""
-        if version in (await self._lineage()).known:
+        known = (await self._lineage()).known.get(version)
+        if known is not None and known not in self._hollow and not why_hollow(known):
             return 0
         names = self._subjects
         try:

@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlparse
 import msgspec
 
 from schemas.errors import CheckpointCorrupt, ConfigurationError, TrainerError
-from schemas.messages import FileHash
+from schemas.messages import Checkpoint, FileHash
 from trainer.collapse import GuardMemory
 from trainer.episodes.groups import Member
 from trainer.episodes.passes import Consumed, Position
@@ -75,7 +75,7 @@ def write_checkpoint(
         (writing / STATE_FILE).write_bytes(msgspec.msgpack.encode(state))
         files = hash_files(writing)
         _to_disk(writing, files)
-        final = root / f"v{state.version:06d}-{_digest_of_all(files)}"
+        final = root / _name(state.version, files)
         _put(writing, final)
         _sync(root)
     except OSError as error:
@@ -124,6 +124,28 @@ def require_intact(folder: Path) -> None:
         raise CheckpointCorrupt(
             f"{folder} is not what was written (its files' hash differs): restore it, or take another version"
         )
+
+
+def why_hollow(checkpoint: Checkpoint) -> str:
+    """Why there is nothing behind an announcement, for people; empty: its trainer wrote what it announces.
+
+    What was written and is damaged by now is another matter (`verify`): of that a person knows more than we do.
+    """
+    if checkpoint.version == 0:
+        return ""
+    try:
+        folder = folder_of(checkpoint.uri)
+    except ConfigurationError as error:
+        return str(error)
+    if folder.name != _name(checkpoint.version, checkpoint.files):
+        return f"{folder} is not the name of version {checkpoint.version} with these files"
+    if STATE_FILE not in {file.path for file in checkpoint.files}:
+        return f"version {checkpoint.version} is announced without {STATE_FILE}"
+    return "" if folder.is_dir() else f"{folder} is not there"
+
+
+def _name(version: int, files: Sequence[FileHash]) -> str:
+    return f"v{version:06d}-{_digest_of_all(files)}"
 
 
 def _digest(path: Path) -> str:
