@@ -40,7 +40,7 @@ from bus.subjects import Subjects
 from bus.topology import step_queue
 from schemas.bus_config import BusConfig
 from schemas.context_config import ContextConfig
-from schemas.errors import BusError, ChainConflict, MessageCorrupt, PolicyError
+from schemas.errors import BusError, ChainConflict, MessageCorrupt
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import AnyMessage, Observation, Split, StepHeld, StepRequest, StepWake
 from schemas.model_config import ModelConfig
@@ -239,9 +239,10 @@ class PolicyWorker:
 
     async def _answer(self, wake: StepWake) -> None:
         taken_at = time.monotonic()
-        observation = await self._open_observation(wake)
-        if observation is None:
+        waiting = await chain.open_observation(self._bus, self._subjects, wake)
+        if waiting is None:
             return
+        observation = waiting.observation
         history = await self._histories.before(observation)
         windows = Windows(history.task, history.rounds, observation, self._context, self._model)
         request = GenerationRequest(
@@ -262,24 +263,11 @@ class PolicyWorker:
         parsed = await self._parsed(response)
         step = self._step_request(observation, pictures, generation, response, parsed, begun_at - taken_at, generated_s)
         try:
-            await chain.answer(self._bus, self._subjects, wake.observation_seq, step)
+            await chain.answer(self._bus, self._subjects, waiting.seq, step)
         except ChainConflict:
             return  # somebody answered first, or the episode has gone on: this wake-up is used up
         self._histories.add(history, Round(observation, step))
         self._count(step)
-
-    async def _open_observation(self, wake: StepWake) -> Observation | None:
-        """The observation, as long as it is the newest record of its episode; None when it needs no answer any more.
-
-        Raises:
-            PolicyError: the record cannot be seen yet (a lagging replica).
-        """
-        record = await chain.last(self._bus, self._subjects, wake.episode)
-        if record is None or record.seq < wake.observation_seq:
-            raise PolicyError(f"observation {wake.step} of {wake.episode} cannot be seen")
-        if record.seq > wake.observation_seq or not isinstance(record.message, Observation):
-            return None
-        return record.message
 
     async def _parsed(self, text: str) -> Parsed:
         """A long text is read in a thread: whoever asks whether this worker is there does not wait for it."""

@@ -21,6 +21,7 @@ nothing is begun or ended there again (`RecordGone`).
 
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeGuard
@@ -71,8 +72,33 @@ async def admit(bus: Bus, subjects: Subjects, task: Task) -> int | None:
         return None
 
 
-async def answer(bus: Bus, subjects: Subjects, observation_seq: int, step: StepRequest) -> int:
-    """Appends the policy's answer behind exactly the observation with this sequence, and returns its own.
+@dataclass(frozen=True, slots=True)
+class OpenObservation:
+    """One that waits for its answer."""
+
+    observation: Observation
+    seq: int
+    """Which the answer has to follow: its own, or that of what stands behind it and means nothing."""
+
+
+async def open_observation(bus: Bus, subjects: Subjects, wake: StepWake) -> OpenObservation | None:
+    """What a wake-up is about, as long as nothing that means anything stands behind it; None when it needs no answer any more.
+
+    Raises:
+        BusUnavailable: it cannot be seen yet.
+        RecordGone: it has aged out.
+    """
+    standing = await _standing(bus, subjects, wake.episode)
+    if standing.seq < wake.observation_seq:
+        standing = await _standing(bus, subjects, wake.episode, behind=wake.observation_seq - 1)
+    found = standing.newest
+    if not isinstance(found, Observation) or (found.attempt, found.step) != (wake.attempt, wake.step):
+        return None
+    return OpenObservation(found, standing.seq)
+
+
+async def answer(bus: Bus, subjects: Subjects, behind: int, step: StepRequest) -> int:
+    """Appends the policy's answer behind exactly the record with this sequence, and returns its own. See `OpenObservation`.
 
     Raises:
         ChainConflict: the observation was answered already, or the episode has a new owner.
@@ -82,7 +108,7 @@ async def answer(bus: Bus, subjects: Subjects, observation_seq: int, step: StepR
         _stream(subjects, step.episode),
         subjects.chain_record(step.episode, step.attempt, "act", step.step),
         step,
-        expect=Expect(subjects.chain(step.episode), observation_seq),
+        expect=Expect(subjects.chain(step.episode), behind),
     )
 
 
@@ -94,16 +120,18 @@ async def refuse(bus: Bus, subjects: Subjects, wake: StepWake, reason: str, work
     refusal = StepRefusal(
         episode=wake.episode, attempt=wake.attempt, step=wake.step, reason=reason[:_MAX_REASON], worker=worker
     )
-    try:
-        return await append_when_room(
-            bus,
-            _stream(subjects, wake.episode),
-            subjects.chain_record(wake.episode, wake.attempt, "act", wake.step),
-            refusal,
-            expect=Expect(subjects.chain(wake.episode), wake.observation_seq),
-        )
-    except ChainConflict:
-        return None
+
+    async def behind(seq: int) -> int:
+        subject = subjects.chain_record(wake.episode, wake.attempt, "act", wake.step)
+        expect = Expect(subjects.chain(wake.episode), seq)
+        return await append_when_room(bus, _stream(subjects, wake.episode), subject, refusal, expect=expect)
+
+    with suppress(ChainConflict):
+        return await behind(wake.observation_seq)
+    if (waiting := await open_observation(bus, subjects, wake)) is not None:
+        with suppress(ChainConflict):
+            return await behind(waiting.seq)
+    return None
 
 
 async def read(bus: Bus, subjects: Subjects, ref: RecordRef) -> Record | None:
@@ -196,7 +224,7 @@ class EpisodeChain:
         """
         standing = await _standing(bus, subjects, task.episode)
         while standing.end is None:
-            attempt = 1 + standing.attempt
+            attempt = 1 + standing.highest_attempt
             chain = cls(bus, subjects, task, attempt, standing.seq)
             try:
                 await chain._append(
@@ -205,7 +233,7 @@ class EpisodeChain:
             except ChainConflict:
                 # Either somebody has begun this attempt, or the earlier one went on behind what we were shown.
                 standing = await _standing(bus, subjects, task.episode, behind=standing.seq)
-                if standing.end is None and standing.attempt >= attempt:
+                if standing.end is None and standing.highest_attempt >= attempt:
                     raise
             else:
                 return chain
@@ -256,9 +284,10 @@ class EpisodeChain:
         acted = names.chain_record(episode, attempt, "act", self.num_observations - 1)
         if (answered := await self._bus.last(self._stream, acted)) is not None:
             return answered
-        for moved_on in (names.chain_done(episode), names.chain_record(episode, attempt + 1, "start", 0)):
-            if await self._bus.last(self._stream, moved_on) is not None:
-                raise ChainConflict(f"{episode} went on without this worker")
+        ended = await self._bus.last(self._stream, names.chain_done(episode))
+        taken = await self._bus.last(self._stream, names.chain_record(episode, attempt + 1, "start", 0))
+        if taken or (ended and isinstance(ended.message, Trajectory) and await is_end(self._bus, names, ended.message)):
+            raise ChainConflict(f"{episode} went on without this worker")
         # Its oldest record, and a small one: while it stands, so does the observation.
         began = await self._bus.last(self._stream, names.chain_record(episode, attempt, "start", 0))
         if began is None and await _is_gone(self._bus, names, episode):
@@ -292,10 +321,12 @@ class _Standing:
 
     seq: int
     """Of its newest record, readable or not."""
-    attempt: int
-    """The newest; 0: none has begun."""
     newest: AnyMessage | None
-    """The newest that can be read."""
+    """The newest that means anything."""
+    attempt: int
+    """Which that belongs to; 0: none has begun."""
+    highest_attempt: int
+    """That anything stands under, readable or not."""
 
     @property
     def end(self) -> Trajectory | None:
@@ -317,7 +348,8 @@ async def _standing(bus: Bus, subjects: Subjects, episode: EpisodeId, *, behind:
     if isinstance(end := record.message, Trajectory) and not await is_end(bus, subjects, end):
         skip(record.subject, record.seq, _FOREIGN_END)
         return await _standing_before(bus, subjects, episode, record.subject, record.seq)
-    return _Standing(seq=record.seq, attempt=_place(record.subject)[0], newest=record.message)
+    attempt = _place(record.subject)[0]
+    return _Standing(seq=record.seq, newest=record.message, attempt=attempt, highest_attempt=attempt)
 
 
 async def _newest(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record:
@@ -339,14 +371,16 @@ def _aged_out(episode: EpisodeId) -> RecordGone:
 async def _standing_before(bus: Bus, subjects: Subjects, episode: EpisodeId, subject: str, seq: int) -> _Standing:
     """Of a chain whose newest record means nothing."""
     records = await bus.history(_stream(subjects, episode), subjects.chain(episode))
-    ends = [record.message for record in records if isinstance(record.message, Trajectory) and record.seq != seq]
-    end = next(iter(ends), None)
-    if end is not None and not await is_end(bus, subjects, end):
-        end = None
-    records = [record for record in records if not isinstance(record.message, Trajectory)]
-    attempt = max(_place(name)[0] for name in (subject, *(record.subject for record in records)))
-    of_attempt = [record.message for record in records if _place(record.subject)[0] == attempt]
-    return _Standing(seq=seq, attempt=attempt, newest=end or (of_attempt[-1] if of_attempt else None))
+    meant = [
+        record for record in records if not isinstance(end := record.message, Trajectory) or await is_end(bus, subjects, end)
+    ]
+    newest = meant[-1] if meant else None
+    return _Standing(
+        seq=seq,
+        newest=newest.message if newest else None,
+        attempt=_place(newest.subject)[0] if newest else 0,
+        highest_attempt=max(_place(name)[0] for name in (subject, *(record.subject for record in records))),
+    )
 
 
 def _place(subject: str) -> tuple[int, str]:

@@ -41,7 +41,7 @@ FACT = Fact("the price of the blue mug is shown", difficulty=2, group="the mug")
 def question(name: str, *, facts: Sequence[Fact] = (FACT,), reference: str | None = "12 euro") -> Task:
     """A task that is answered in words; its name is part of its instruction."""
     return msgspec.structs.replace(
-        task(name, max_steps=7),
+        task(name, max_steps=5),
         instruction=f"What does the blue mug cost? ({name})",
         website="https://www.shop.example/",
         facts=tuple(facts),
@@ -53,6 +53,7 @@ async def answered(
     bus: Bus, of: Task, *, num_steps: int = 2, answer: str = ANSWER, pictures: Sequence[Picture] = ()
 ) -> Trajectory:
     """Plays an episode to its answer. Without pictures, no two are equal, and none is one."""
+    of = msgspec.structs.replace(of, max_steps=max(of.max_steps, num_steps))
     await chain.admit(bus, SUBJECTS, of)
     owner = await chain.EpisodeChain.take(bus, SUBJECTS, of, WORKER)
     assert isinstance(owner, chain.EpisodeChain)

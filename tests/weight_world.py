@@ -15,6 +15,7 @@ from schemas.errors import BusUnavailable
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint, FileHash, WeightChunk
 from tests.builders import RUN
+from trainer.versions.checkpoints import STATE_FILE, folder_name
 
 CHUNK = 1000
 CONFIG = BusConfig(run=RUN, weights="bus", max_payload_bytes=2 * CHUNK, weights_timeout_s=0.4)
@@ -33,6 +34,7 @@ def version_files(version: int) -> dict[str, bytes]:
         "tokenizer.json": content("tokenizer", 2 * CHUNK),
         "added_tokens.json": b"",
         "trainer/optimizer.safetensors": content(f"optimizer {version}", 5 * CHUNK),
+        STATE_FILE: content(f"state {version}", 10),
     }
 
 
@@ -61,6 +63,11 @@ def checkpoint_of(folder: Path, version: int, files: Mapping[str, bytes]) -> Che
 
 def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def folder_of(root: Path, version: int) -> Path:
+    """Where a trainer writes it."""
+    return root / folder_name(version, checkpoint_of(root, version, version_files(version)).files)
 
 
 def read(folder: Path) -> dict[str, bytes]:

@@ -11,7 +11,7 @@ from bus.chain import EpisodeChain
 from bus.ports import Bus
 from schemas.errors import ChainConflict
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import EpisodeStart, Outcome, RecordRef, Split, StepRefusal, StepWake, Task, Trajectory
+from schemas.messages import EpisodeStart, Outcome, RecordRef, Split, StepRefusal, StepRequest, StepWake, Task, Trajectory
 from tests.builders import WORKER, observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS, Backend
 
@@ -98,6 +98,32 @@ async def test_an_answer_whose_live_copy_was_missed_is_found(backend: Backend) -
     pending = await owned.pending_answer()
     assert pending is not None
     assert pending.message == step_request(of)
+
+
+@pytest.mark.parametrize("refused", [False, True])
+async def test_an_observation_with_garbage_behind_it_is_answered_all_the_same(backend: Backend, refused: bool) -> None:
+    """Two records of it, in the places of an earlier act and of another attempt's."""
+    of = await admitted(backend)
+    owned = await taken(backend, of)
+    owned.answered(await chain.answer(backend.other, SUBJECTS, await owned.observe(observation(of)), step_request(of)))
+    seen = await owned.observe(observation(of, 1))
+    for attempt in (1, 2):
+        subject = SUBJECTS.chain_record(of.episode, attempt, "act", 0)
+        await backend.bus.append_bytes(SUBJECTS.episodes(0), subject, b"\xc1 garbage")
+    wake = StepWake(episode=of.episode, attempt=1, step=1, observation_seq=seen)
+    if refused:
+        assert await chain.refuse(backend.other, SUBJECTS, wake, "no", WORKER) is not None
+    else:
+        waiting = await chain.open_observation(backend.other, SUBJECTS, wake)
+        assert waiting is not None
+        assert (waiting.observation, waiting.seq) == (observation(of, 1), seen + 2)
+        await chain.answer(backend.other, SUBJECTS, waiting.seq, step_request(of, 1))
+    assert await chain.open_observation(backend.other, SUBJECTS, wake) is None
+    pending = await owned.pending_answer()
+    assert pending is not None
+    assert isinstance(pending.message, StepRefusal if refused else StepRequest)
+    owned.answered(pending.seq)
+    await owned.finish(trajectory(of, num_observations=2, num_steps=1 if refused else 2))
 
 
 @pytest.mark.parametrize("how", ["taken over", "ended"])

@@ -28,6 +28,7 @@ from tests.weight_world import (
     Line,
     checkpoint_of,
     content,
+    folder_of,
     read,
     served,
     version_files,
@@ -51,7 +52,7 @@ class TrainerDisk:
         return Announcements(self.bus, SUBJECTS, WeightPublisher(self.bus, SUBJECTS, CONFIG))
 
     def written(self, version: int) -> Checkpoint:
-        folder = write(self.root / str(version), version_files(version))
+        folder = write(folder_of(self.root, version), version_files(version))
         return checkpoint_of(folder, version, version_files(version))
 
     async def announce(self, version: int, *, base: int | None = None) -> Checkpoint:
@@ -59,7 +60,7 @@ class TrainerDisk:
         based = None if base is None else PolicyVersion(base)
         checkpoint = msgspec.structs.replace(self.written(version), base=based)
         await self.announcements.announce(checkpoint)
-        shutil.rmtree(self.root / str(version))
+        shutil.rmtree(folder_of(self.root, version))
         return checkpoint
 
     async def num_written(self) -> int:
@@ -104,7 +105,7 @@ class TestPublishing:
     async def test_a_trainer_that_begins_again_makes_its_newest_version_whole(self, trainer: TrainerDisk, cache: Path) -> None:
         checkpoint = trainer.written(1)
         await Announcements(trainer.bus, SUBJECTS).announce(checkpoint)
-        assert await trainer.announcements.begin(trainer.root, trainer.root / "none") == checkpoint
+        assert await trainer.announcements.begin(trainer.root, trainer.root) == checkpoint
         shutil.rmtree(trainer.root)
         assert read(await sources(trainer.bus, cache).folder(checkpoint)) == served(version_files(1))
 
@@ -134,7 +135,7 @@ class TestPublishing:
 
     async def test_nothing_is_announced_that_cannot_be_read(self, trainer: TrainerDisk) -> None:
         checkpoint = trainer.written(1)
-        (trainer.root / "1" / "tokenizer.json").unlink()
+        (folder_of(trainer.root, 1) / "tokenizer.json").unlink()
         with pytest.raises(CheckpointCorrupt, match=r"tokenizer\.json cannot be read"):
             await trainer.announcements.announce(checkpoint)
         assert await trainer.announcements.newest() is None
@@ -150,8 +151,8 @@ class TestFetching:
     async def test_a_folder_that_can_be_read_here_is_not_fetched(self, trainer: TrainerDisk, cache: Path) -> None:
         checkpoint = trainer.written(1)
         await trainer.announcements.announce(checkpoint)
-        assert await sources(trainer.bus, cache).folder(checkpoint) == trainer.root / "1"
-        (trainer.root / "1" / "model.safetensors").write_bytes(content("something else", 3 * CHUNK + 1))
+        assert await sources(trainer.bus, cache).folder(checkpoint) == folder_of(trainer.root, 1)
+        (folder_of(trainer.root, 1) / "model.safetensors").write_bytes(content("something else", 3 * CHUNK + 1))
         assert (await sources(trainer.bus, cache).folder(checkpoint)).parent == cache
 
     async def test_a_file_that_did_not_change_is_not_fetched_again(self, trainer: TrainerDisk, cache: Path) -> None:
@@ -217,7 +218,7 @@ class TestFetching:
 
         async with anyio.create_task_group() as group:
             group.start_soon(fetch)
-            await publisher.send(hidden / "1", checkpoint)
+            await publisher.send(folder_of(hidden, 1), checkpoint)
         assert read(found[0]) == served(version_files(1))
 
     async def test_a_version_that_was_damaged_on_the_disk_is_made_again(self, trainer: TrainerDisk, cache: Path) -> None:
@@ -276,8 +277,8 @@ class TestServing:
             await sources(trainer.bus, cache).folder(checkpoint)
         await weights.catch_up()
         assert [version for version, _ in served_by.loaded] == [1]
-        write(trainer.root / "2", version_files(2))
-        await trainer.announcements.begin(trainer.root, trainer.root / "none")
+        write(folder_of(trainer.root, 2), version_files(2))
+        await trainer.announcements.begin(trainer.root, trainer.root)
         shutil.rmtree(trainer.root)
         await weights.catch_up()
         assert served_by.loaded[1:] == [(2, served(version_files(2)))]
@@ -288,7 +289,7 @@ class TestServing:
         loaded = []
 
         async def load(folder: Path, version: PolicyVersion) -> None:
-            shutil.rmtree(trainer.root / "1")
+            shutil.rmtree(folder_of(trainer.root, 1))
             loaded.append((version, read(folder)))
 
         await Announcements(trainer.bus, SUBJECTS).announce(trainer.written(1))

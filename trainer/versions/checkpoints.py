@@ -75,7 +75,7 @@ def write_checkpoint(
         (writing / STATE_FILE).write_bytes(msgspec.msgpack.encode(state))
         files = hash_files(writing)
         _to_disk(writing, files)
-        final = root / _name(state.version, files)
+        final = root / folder_name(state.version, files)
         _put(writing, final)
         _sync(root)
     except OSError as error:
@@ -137,14 +137,15 @@ def why_hollow(checkpoint: Checkpoint) -> str:
         folder = folder_of(checkpoint.uri)
     except ConfigurationError as error:
         return str(error)
-    if folder.name != _name(checkpoint.version, checkpoint.files):
+    if folder.name != folder_name(checkpoint.version, checkpoint.files):
         return f"{folder} is not the name of version {checkpoint.version} with these files"
     if STATE_FILE not in {file.path for file in checkpoint.files}:
         return f"version {checkpoint.version} is announced without {STATE_FILE}"
     return "" if folder.is_dir() else f"{folder} is not there"
 
 
-def _name(version: int, files: Sequence[FileHash]) -> str:
+def folder_name(version: int, files: Sequence[FileHash]) -> str:
+    """Of a version's folder, by its content."""
     return f"v{version:06d}-{_digest_of_all(files)}"
 
 
