@@ -46,7 +46,6 @@ _RESTARTS = RestartPolicy(first_delay_s=0.1, longest_delay_s=1.0, healthy_after_
 """Quicker than in production: every role is killed over and over."""
 _LOOK_S = 1.5
 _READY_S = 60.0
-_SETTLING_S = 120.0
 _NUM_TASKS = 1000
 _HOSTILE_EVERY = 10
 """Of the real pages, one in so many means harm."""
@@ -306,7 +305,7 @@ class Drill:
     async def _settle(self) -> None:
         """Without faults, everything that was begun has to end; what does not is found by the proof."""
         self.progress.phase = "settling"
-        with anyio.move_on_after(_SETTLING_S):
+        with anyio.move_on_after(self._settings.settle_s):
             await self._settled.wait()
 
     # the figures ------------------------------------------------------------------------------------------------------

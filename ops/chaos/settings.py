@@ -39,6 +39,8 @@ class DrillSettings:
     `num_episodes`."""
     limit_s: float = 1800.0
     """Seconds after which the drill is given up, beyond `duration_s`."""
+    settle_s: float = 120.0
+    """Seconds that everything which was begun has to end in, once faults are over."""
     overrides: Sequence[str] = ()
 
     @property

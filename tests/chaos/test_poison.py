@@ -22,6 +22,7 @@ from ops.roles import join
 from ops.supervisor import Supervisor
 from schemas.errors import StreamFull
 from schemas.ids import EpisodeId
+from tests.deadlines import HANGS_S
 from tests.poison import Place, Poison, Poisoner
 
 pytestmark = [
@@ -95,7 +96,8 @@ async def test_a_run_goes_on_while_records_that_cannot_be_are_written_to_every_s
         num_episodes=200,
         seed=5,
         kinds=(FaultKind.KILL,),
-        limit_s=200.0,
+        limit_s=HANGS_S,
+        settle_s=40.0,  # what was forged is never done with
         overrides=["env_config.server_size=8", "bus_config.num_shards=1"],
     )
     drill = Poisoned(settings)
@@ -107,12 +109,14 @@ async def test_a_run_goes_on_while_records_that_cannot_be_are_written_to_every_s
     assert not any(drill.restarts.values()), drill.restarts
     assert len({poison.subject for poison in drill.written}) > 20
     found = report.audit.findings
-    for promise in ("unpublished", "unjudged", "unfounded"):
+    for promise in ("unfinished", "unpublished", "unjudged", "unfounded"):
         assert not found.faults[promise], promise
-    assert found.num_checkpoints == settings.num_iterations + 1
+    # One that is forged may stand: behind its last version the trainer has none of its own to put in the place.
+    standing = found.num_checkpoints - (settings.num_iterations + 1)
+    assert standing in (0, 1)
     forged = {poison.subject.rpartition(".")[2] for poison in drill.written if "-ghost" in poison.subject}
     assert set(found.unknown) <= forged | {"forged-m0"}
     announced = {poison.subject for poison in drill.written if poison.stream == drill.checkpoints}
     assert announced
     named = [fault for fault in found.unsound if f" of {drill.checkpoints} is " in fault]
-    assert len(named) >= len(announced), "each forged announcement is named"
+    assert len(named) >= len(announced) - standing, "each forged announcement is named"
