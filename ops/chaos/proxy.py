@@ -29,18 +29,24 @@ class _Pipe(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_far and self.proxy.is_deaf:
             return
-        if self.other is None or self.other.transport is None:
+        if self.other is None:
             self._early.append(data)
         else:
-            self.other.transport.write(data)
+            self.other.send(data)
+
+    def send(self, data: bytes) -> None:
+        """What comes for a connection that is gone is lost with it: uvloop raises where asyncio warns."""
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.write(data)
 
     def join(self, other: "_Pipe") -> None:
         self.other, other.other = other, self
         for pipe, peer in ((self, other), (other, self)):
             for data in pipe._early:
-                assert peer.transport is not None
-                peer.transport.write(data)
+                peer.send(data)
             pipe._early.clear()
+        if self.transport is None or self.transport.is_closing():
+            self.connection_lost(None)
 
     def pause_writing(self) -> None:
         if self.other is not None and self.other.transport is not None:

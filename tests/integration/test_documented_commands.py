@@ -24,6 +24,7 @@ from ops.roles import join, subjects_of
 from ops.run_folder import RunFolder
 from ops.simulation.material import ensure_task_file
 from schemas.messages import Heartbeat, Role
+from tests.deadlines import HANGS_S
 from tests.documented_commands import ROOT, Line, documented, scripts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(420)]
@@ -32,7 +33,7 @@ _RUNS = ("quickstart", "shop")
 _AT_ONCE = 4
 _DONE, _NOT_YET, _CTRL_C = 0, 1, 130
 """Not yet: an audit of a run that goes on."""
-_SEEN_S, _LONGEST_S = 45.0, 90.0
+_SEEN_S, _LONGEST_S = HANGS_S / 2, HANGS_S
 _IN_ORDER = ("archive --once", "archive --run-dir", "archive --verify", "import")
 _LAST = ("rejudge", "drain", "restart")
 _WORKERS = {"feeder", "browser", "policy", "judge", "trainer"}
@@ -227,7 +228,11 @@ async def test_every_documented_command_does_its_work(reader: Reader) -> None:
 
     async def types(line: Line, places: anyio.CapacityLimiter) -> None:
         async with places:
-            if complaint := await reader.types(line):
+            try:
+                complaint = await reader.types(line)
+            except TimeoutError:
+                complaint = "it does not end"
+            if complaint:
                 wrong[f"millrace {line}"] = complaint
 
     first = [line for line in _HERE if _begins(line, _IN_ORDER)]
