@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 
-from schemas.errors import ConfigurationError
+from schemas.errors import BusUnavailable, ConfigurationError
 
 OLDEST = (2, 12)
 OLDEST_OF_CLUSTERS = (2, 14)
@@ -30,7 +30,12 @@ class ServerBinary:
 
 
 async def find_binary() -> ServerBinary:
-    """Raises `ConfigurationError` when there is none, or only older ones."""
+    """The first that is new enough.
+
+    Raises:
+        ConfigurationError: there is none, or there are only older ones.
+        BusUnavailable: one was stopped before it could say how old it is.
+    """
     too_old: list[str] = []
     for path in _candidates():
         version = await _version(path)
@@ -58,7 +63,11 @@ async def _version(path: Path) -> tuple[int, ...]:
     try:
         with anyio.fail_after(_VERSION_S):
             done = await anyio.run_process([str(path), "--version"], check=False, stderr=subprocess.DEVNULL)
-    except (OSError, TimeoutError):
+    except OSError:
         return ()
+    except TimeoutError as error:
+        raise BusUnavailable(f"{path} did not say its version within {_VERSION_S:g} s") from error
+    if done.returncode < 0:
+        raise BusUnavailable(f"{path} was asked for its version and ended by signal {-done.returncode}")
     match = re.search(rb"v(\d+)\.(\d+)\.(\d+)", done.stdout)
     return tuple(map(int, match.groups())) if match else ()

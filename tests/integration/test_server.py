@@ -350,6 +350,17 @@ async def test_a_missing_or_old_binary_is_said_so(
             pass
 
 
+async def test_a_binary_that_is_killed_before_it_says_its_version_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    binary = tmp_path / "nats-server"
+    binary.write_text("#!/bin/sh\nkill -9 $$\n")
+    binary.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(BusUnavailable, match="ended by signal 9"):
+        await server_binary.find_binary()
+
+
 async def test_nobody_else_gets_in(tmp_path: Path) -> None:
     async with nats_server(tmp_path) as address:
         assert stat.S_IMODE((tmp_path / "nats.conf").stat().st_mode) == 0o600
