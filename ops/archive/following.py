@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import anyio
+import anyio.to_thread
 import structlog
 from anyio.streams.memory import MemoryObjectSendStream
 
@@ -14,7 +15,7 @@ from ops.archive.disk_room import when_disk_has_room
 from ops.archive.folder import ArchiveFolder, Gap, PartFolder
 from ops.archive.keeping import Keeper
 from ops.archive.part_buffer import PartBuffer
-from ops.archive.tables import encode_part
+from ops.archive.tables import Row, encode_part
 from schemas.archive_config import ArchiveConfig
 from schemas.errors import ArchiveError, MessageCorrupt
 
@@ -98,11 +99,8 @@ class Follower:
         except MessageCorrupt as error:
             self._miss(record.seq, record.seq, f"{record.subject}: {error}")
         except Exception as error:
-            surprise = unforeseen(error)
-            if surprise is None or self.bulkhead is None or isinstance(surprise, OSError):
-                raise  # what the disk cannot do now is no fault of the record
-            fault = await self.bulkhead.left_out(surprise, f"{self.stream}/{record.seq}")
-            self._miss(record.seq, record.seq, f"{record.subject}: {fault}")
+            if not await self._left_out(error, record.seq, record.subject):
+                raise
         else:
             if kept.fault:
                 self._miss(record.seq, record.seq, kept.fault, kept.episode)
@@ -110,6 +108,15 @@ class Follower:
             self.num_rows += 1
         self.position = record.seq
         self.report()
+
+    async def _left_out(self, error: Exception, seq: int, name: str) -> bool:
+        """Whether a record is a gap from now on, since nobody foresaw the error that it met."""
+        surprise = unforeseen(error)
+        if surprise is None or self.bulkhead is None or isinstance(surprise, OSError):
+            return False  # what the disk cannot do now is no fault of the record
+        fault = await self.bulkhead.left_out(surprise, f"{self.stream}/{seq}")
+        self._miss(seq, seq, f"{name}: {fault}")
+        return True
 
     def _miss(self, first_seq: int, last_seq: int, reason: str, episode: str = "") -> None:
         gap = Gap(self.stream, first_seq, last_seq, reason, episode)
@@ -124,8 +131,29 @@ class Follower:
             _log.warning("archiver_late", stream=self.stream, seq=record.seq, age_s=round(age_s), warn_age_s=self.warn_age_s)
 
     async def _write(self) -> None:
-        await when_disk_has_room(self._write_now)
+        try:
+            await when_disk_has_room(self._write_now)
+        except Exception:
+            if not await self._left_out_rows():
+                raise
+            await when_disk_has_room(self._write_now)
         self.report()
+
+    async def _left_out_rows(self) -> bool:
+        """Whether rows that fit into no part, each by itself, are gaps from now on."""
+        fitting: list[Row] = []
+        for row in self._buffer.rows:
+            try:
+                await anyio.to_thread.run_sync(encode_part, [row], self.keeper.schema)
+            except Exception as error:
+                if not await self._left_out(error, row["seq"], row["episode"]):
+                    raise
+            else:
+                fitting.append(row)
+        num_left_out = len(self._buffer.rows) - len(fitting)
+        self._buffer.rows = fitting
+        self.num_rows -= num_left_out
+        return num_left_out > 0
 
     def _write_now(self) -> None:
         """What a row refers to, then why rows are missing, then the rows."""
@@ -134,6 +162,7 @@ class Follower:
         self._gaps.clear()
         buffer = self._buffer
         if not buffer.rows:
+            buffer.clear()
             return
         self.parts.write(buffer.first_seq, buffer.last_seq, encode_part(buffer.rows, self.keeper.schema))
         self.num_parts += 1

@@ -4,12 +4,15 @@ TASKS holds exactly the episodes that are queued or played, and STREAM.INFO list
 episode's chain is, its subjects say too; of a chain only its task, start and end are ever read, never a picture.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import anyio
 import structlog
 
 from bus.backlog import backlog
+from bus.fault import unforeseen
 from bus.ports import Bus
 from bus.server_time import ServerClock
 from bus.side_by_side import side_by_side
@@ -43,6 +46,8 @@ class Reconciling:
     state: MonitorState
     joined: anyio.Event
     now: ServerClock
+    pass_over: Callable[[Exception, str], None]
+    """Hears what nobody foresaw, and the record or episode that met it."""
 
     async def run(self) -> None:
         while True:
@@ -65,7 +70,8 @@ class Reconciling:
         num_left = self.state.cells.capacity
         async for record in backlog(self.bus, self.subjects.trajectories, everything, after_seq=depth.acked_seq):
             if isinstance(record.message, Trajectory):
-                self.state.cells.ended(record.message, record.time_s)
+                with self._passing_over(f"{record.stream}/{record.seq}"):
+                    self.state.cells.ended(record.message, record.time_s)
                 num_left -= 1
             if not num_left:
                 return
@@ -81,7 +87,23 @@ class Reconciling:
         wanted = dict.fromkeys((*unknown[: cells.capacity], *missed, *(cell.episode for cell in quiet[:_MOST_QUIET])))
         await side_by_side(wanted, self._look_up, num_loops=_AT_ONCE)
 
+    @contextmanager
+    def _passing_over(self, item: str) -> Iterator[None]:
+        """One item ends no watch over all others."""
+        try:
+            yield
+        except Exception as error:
+            surprise = unforeseen(error)
+            if surprise is None:
+                raise
+            self.pass_over(surprise, item)
+
     async def _look_up(self, episode: EpisodeId) -> None:
+        with self._passing_over(episode):
+            await self._set(episode)
+
+    async def _set(self, episode: EpisodeId) -> None:
+        """Makes one cell agree with the streams."""
         cells, names = self.state.cells, self.subjects
         stream = names.episodes(names.shard(episode))
         listed = await self.bus.subjects(stream, names.chain(episode))

@@ -13,8 +13,10 @@ import anyio
 import structlog
 
 from bus.backlog import backlog
+from bus.bulkhead import Bulkhead
 from bus.companions import companions
 from bus.ports import Bus, Record
+from bus.presence import Status
 from bus.server_time import ServerClock
 from bus.subjects import Subjects
 from ops.monitor.alerts.alert import Alert, AlertBook
@@ -24,6 +26,8 @@ from ops.monitor.reconciling import Reconciling
 from ops.monitor.state import MonitorState
 from schemas.config import Config
 from schemas.errors import BusError
+from schemas.ids import WorkerId
+from schemas.messages import Role
 
 _TICK_S = 1.0
 _AGAIN_S = 1.0
@@ -45,6 +49,8 @@ class MonitorWatch:
         self._subjects = subjects
         self._config = config
         self._disk = disk
+        self._bulkhead = Bulkhead(bus, subjects, Status(Role.MONITOR, WorkerId(Role.MONITOR.value)))
+        """For its log alone: a monitor may tell nobody."""
         self._sources = (
             (subjects.judged, subjects.judgements_by(config.bus_config.trained_rubric)),
             (subjects.checkpoints, subjects.everything("checkpoint")),
@@ -79,7 +85,7 @@ class MonitorWatch:
         measuring = Measuring(
             self._bus, names, bus_config, self._config.monitor_config, self.state, self._disk, self._measured, self.now
         )
-        reconciling = Reconciling(self._bus, names, bus_config, self.state, self._joined, self.now)
+        reconciling = Reconciling(self._bus, names, bus_config, self.state, self._joined, self.now, self._pass_over)
         await self._set_clock()
         async with AsyncExitStack() as stack, anyio.create_task_group() as group:
             for subject in (f"{names.run}.ep.*.*.task", f"{names.run}.ep.*.*.*.start.*", f"{names.run}.phase.*", self._ends):
@@ -128,10 +134,13 @@ class MonitorWatch:
     def _take(self, fold: Callable[[Record, float], None], record: Record) -> None:
         try:
             fold(record, self.now())
-        except Exception:  # noqa: BLE001 - one record ends no watch over all others
-            self.state.num_passed_over += 1
-            _log.exception("record_passed_over", stream=record.stream, subject=record.subject, seq=record.seq)
+        except Exception as error:  # noqa: BLE001 - one record ends no watch over all others
+            self._pass_over(error, f"{record.stream or record.subject}/{record.seq}")
         self._note_change()
+
+    def _pass_over(self, error: Exception, item: str) -> None:
+        self._bulkhead.note(error, item)
+        self.state.num_passed_over += 1
 
     def _note_change(self) -> None:
         self.changed.set()

@@ -7,16 +7,18 @@ import anyio
 import anyio.lowlevel
 import structlog
 
+from bus.bulkhead import Bulkhead
 from bus.codec import encode
 from bus.ports import Bus, Record
+from bus.presence import Status
 from bus.stored import newest
 from bus.subjects import Subjects
 from ops.archive.stream_source import present_end, read_episode, stored_judgement
 from ops.web.index import EpisodeIndex
 from ops.web.store import Fetched
 from schemas.errors import BusUnavailable
-from schemas.ids import EpisodeId
-from schemas.messages import JudgeCall, Judgement, Trajectory
+from schemas.ids import EpisodeId, WorkerId
+from schemas.messages import JudgeCall, Judgement, Role, Trajectory
 
 _log = structlog.get_logger()
 _PAUSE_S = 2.0
@@ -33,6 +35,10 @@ class StreamStore:
     keeps_calls = True
     _behind: set[str] = field(default_factory=set)
     """Streams whose present end was not reached yet."""
+
+    def __post_init__(self) -> None:
+        self._bulkhead = Bulkhead(self.bus, self.subjects, Status(Role.MONITOR, WorkerId("viewer")))
+        """For its log alone: who reads may tell nobody."""
 
     async def fill(self, index: EpisodeIndex) -> None:
         names = self.subjects
@@ -65,7 +71,7 @@ class StreamStore:
                     self._reached_end(index, stream)
                 async with self.bus.tail(stream, subject_filter, after_seq=after_seq) as records:
                     async for record in records:
-                        _take(index, record)
+                        self._take(index, record)
                         after_seq = record.seq
                         if after_seq >= end:
                             self._reached_end(index, stream)
@@ -75,18 +81,21 @@ class StreamStore:
                 _log.info("viewer_waits_for_server", reason=str(error))
                 await anyio.sleep(_PAUSE_S)
 
+    def _take(self, index: EpisodeIndex, record: Record) -> None:
+        try:
+            match record.message:
+                case Trajectory() as trajectory:
+                    index.add(trajectory)
+                case Judgement() as judgement:
+                    index.rule(judgement)
+        except Exception as error:  # noqa: BLE001 - one record ends no page over all others
+            item = f"{record.stream}/{record.seq}"
+            index.trouble(f"Record {item} cannot be shown: {self._bulkhead.note(error, item)}.")
+
     def _reached_end(self, index: EpisodeIndex, stream: str) -> None:
         self._behind.discard(stream)
         if not self._behind:
             index.caught_up()
-
-
-def _take(index: EpisodeIndex, record: Record) -> None:
-    match record.message:
-        case Trajectory() as trajectory:
-            index.add(trajectory)
-        case Judgement() as judgement:
-            index.rule(judgement)
 
 
 def _ended(judged: Record) -> Record | None:

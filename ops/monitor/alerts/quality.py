@@ -73,7 +73,7 @@ def _surprises(look: Look) -> Iterator[Condition]:
         yield warning(
             Key("unexpected_error", "monitor"),
             f"this monitor passed over records that it could not take in: {look.state.num_passed_over:,}",
-            "its log has the traceback (record_passed_over): report it",
+            "its log has the traceback (unexpected_error): report it",
         )
 
 
