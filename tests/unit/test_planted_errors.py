@@ -16,7 +16,7 @@ from bus.bulkhead import Bulkhead
 from bus.memory import MemoryBus
 from bus.ports import Record
 from bus.presence import Status
-from ops.archive import following
+from ops.archive import following, tables
 from ops.archive.archive_source import ArchiveSource
 from ops.archive.folder import ArchiveFolder
 from ops.archive.keeping import EpisodeKeeper
@@ -99,7 +99,7 @@ async def test_an_episode_that_the_archiver_cannot_keep_is_a_gap(tmp_path: Path,
 
 
 async def test_a_row_that_fits_into_no_part_is_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bus, poison, encode = await run_of_four(), world.task(1, run=SUBJECTS.run).episode, following.encode_part
+    bus, poison, encode = await run_of_four(), world.task(1, run=SUBJECTS.run).episode, tables.encode_part
 
     def encode_part(rows: list[dict[str, Any]], schema: Any) -> bytes:
         if any(row["episode"] == poison and "outcome" in row for row in rows):
