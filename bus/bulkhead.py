@@ -50,7 +50,7 @@ class Bulkhead:
             return failing
         number = await self._tell(fault, item)
         if number < MOST_TRIES:
-            return Unforeseen(f"unexpected {fault}")
+            return Unforeseen(f"unexpected {fault}", num_tried=number)
         return Hopeless(f"unexpected at {number} tries: {fault}")
 
     async def left_out(self, error: Exception, item: str) -> Fault:

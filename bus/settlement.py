@@ -25,7 +25,7 @@ from bus.fault import LONGEST, leaves, unforeseen
 from bus.ports import Bus, Delivery
 from bus.retry import REDELIVERED
 from bus.subjects import matches
-from schemas.errors import BusError, Disposition, MillraceError
+from schemas.errors import BusError, Disposition, MillraceError, Unforeseen
 from schemas.ids import WorkerId
 from schemas.messages import DeadLetter
 from schemas.text import valid
@@ -182,7 +182,9 @@ async def _conclude(
             else:
                 await reject(bus, delivery, worker, reason)
         case _:
-            delay_s = retry_delay_s(delivery.num_delivered)
+            # Kills and outages deliver a message as well, and are no reason to wait once it can be tried.
+            num_tried = failure.num_tried if isinstance(failure, Unforeseen) else delivery.num_delivered
+            delay_s = retry_delay_s(num_tried)
             log.warning("work_retried", delivered=delivery.num_delivered, delay_s=delay_s)
             await delivery.nak(delay_s)
 

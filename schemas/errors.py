@@ -208,6 +208,11 @@ class ImportConflict(ArchiveError):
 class Unforeseen(MillraceError):
     """A defect of a worker's code, or of a judge, suite or sampler of the user's own, was met; `bus.bulkhead` names it."""
 
+    def __init__(self, message: str, *, num_tried: int = 1) -> None:
+        """`num_tried`: how often its item has met what nobody foresaw."""
+        super().__init__(message)
+        self.num_tried = num_tried
+
 
 class Hopeless(Unforeseen):
     """So many tries at an item met what nobody foresaw that it is not tried again."""

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
+import structlog
 
 from bus.bulkhead import Bulkhead
 from bus.fault import MOST_IN_A_ROW
@@ -221,6 +222,21 @@ class TestBehindABulkhead:
         letter = await dead_letter(backend)
         assert letter is not None
         assert letter.reason == "it has aged out"
+
+    async def test_deliveries_that_others_had_do_not_put_a_try_off(
+        self, backend: Backend, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("bus.settlement.retry_delay_s", lambda num_tried: num_tried / 100)
+        bulkhead = Bulkhead(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER))
+        async with one_queued(backend) as inbox:
+            for _ in range(4):
+                await (await receive(inbox)).nak()
+            with structlog.testing.capture_logs() as logs:
+                for _ in range(2):
+                    async with settle(backend.bus, await receive(inbox), WORKER, bulkhead=bulkhead):
+                        fail(KeyError("price"))
+        retried = [(line["delivered"], line["delay_s"]) for line in logs if line["event"] == "work_retried"]
+        assert retried == [(5, 0.01), (6, 0.02)]
 
     async def test_the_same_at_item_after_item_ends_the_worker_and_hands_back(self, backend: Backend) -> None:
         bulkhead = Bulkhead(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER))
