@@ -25,12 +25,14 @@ from bus.fault import LONGEST, leaves, unforeseen
 from bus.ports import Bus, Delivery
 from bus.retry import REDELIVERED
 from bus.subjects import matches
-from schemas.errors import BusError, Disposition, MillraceError, Unforeseen
+from schemas.errors import BusError, BusUnavailable, Disposition, MillraceError, Unforeseen
 from schemas.ids import WorkerId
 from schemas.messages import DeadLetter
 from schemas.text import valid
 
 _log = structlog.get_logger()
+_MOST_PUT_OFF = 2
+"""Tries that the pause after an outage goes by: work goes on within a second of the server's return."""
 _CLOSING_S = 2.0
 _GRAVEST_FIRST = (Disposition.FATAL, Disposition.REJECT, Disposition.RETRY, Disposition.LEAVE)
 OnReject = Callable[[str], Awaitable[bool]]
@@ -182,11 +184,17 @@ async def _conclude(
             else:
                 await reject(bus, delivery, worker, reason)
         case _:
-            # Kills and outages deliver a message as well, and are no reason to wait once it can be tried.
-            num_tried = failure.num_tried if isinstance(failure, Unforeseen) else delivery.num_delivered
-            delay_s = retry_delay_s(num_tried)
+            delay_s = retry_delay_s(_num_tried(failure, delivery))
             log.warning("work_retried", delivered=delivery.num_delivered, delay_s=delay_s)
             await delivery.nak(delay_s)
+
+
+def _num_tried(failure: MillraceError, delivery: Delivery) -> int:
+    """How often an input failed, as far as it may be the input's fault: kills and outages deliver it again as well."""
+    if isinstance(failure, Unforeseen):
+        return failure.num_tried
+    most = _MOST_PUT_OFF if isinstance(failure, BusUnavailable) else delivery.num_delivered
+    return min(most, delivery.num_delivered)
 
 
 async def _ended(on_reject: OnReject | None, reason: str) -> bool:

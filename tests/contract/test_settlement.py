@@ -19,6 +19,7 @@ from schemas.errors import (
     ConfigurationError,
     MessageCorrupt,
     PageFailed,
+    PolicyError,
     RecordGone,
     WorkerFailing,
 )
@@ -223,8 +224,16 @@ class TestBehindABulkhead:
         assert letter is not None
         assert letter.reason == "it has aged out"
 
-    async def test_deliveries_that_others_had_do_not_put_a_try_off(
-        self, backend: Backend, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        ("error", "expected"),
+        [
+            (KeyError("price"), [(5, 0.01), (6, 0.02)]),
+            (BusUnavailable("it is away"), [(5, 0.02), (6, 0.02)]),
+            (PolicyError("not yet"), [(5, 0.05), (6, 0.06)]),
+        ],
+    )
+    async def test_deliveries_that_are_no_fault_of_an_input_do_not_put_it_off(
+        self, backend: Backend, monkeypatch: pytest.MonkeyPatch, error: Exception, expected: list[tuple[int, float]]
     ) -> None:
         monkeypatch.setattr("bus.settlement.retry_delay_s", lambda num_tried: num_tried / 100)
         bulkhead = Bulkhead(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER))
@@ -234,9 +243,8 @@ class TestBehindABulkhead:
             with structlog.testing.capture_logs() as logs:
                 for _ in range(2):
                     async with settle(backend.bus, await receive(inbox), WORKER, bulkhead=bulkhead):
-                        fail(KeyError("price"))
-        retried = [(line["delivered"], line["delay_s"]) for line in logs if line["event"] == "work_retried"]
-        assert retried == [(5, 0.01), (6, 0.02)]
+                        fail(error)
+        assert [(line["delivered"], line["delay_s"]) for line in logs if line["event"] == "work_retried"] == expected
 
     async def test_the_same_at_item_after_item_ends_the_worker_and_hands_back(self, backend: Backend) -> None:
         bulkhead = Bulkhead(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER))
