@@ -115,9 +115,13 @@ def _history() -> list[AnyMessage]:
 
 @given(st.permutations(_history()), st.lists(st.integers(0, 19), max_size=20))
 def test_the_feeder_knows_the_same_in_any_order(messages: list[AnyMessage], repeats: list[int]) -> None:
+    """Of streams beside each other; versions come in the order of theirs."""
     state = FeederState()
     state.admit([ended(index).episode for index in (*range(8), 50)])
-    for seq, message in enumerate([*messages, *(messages[index % len(messages)] for index in repeats)], start=1):
+    versions = iter([each for each in _history() if isinstance(each, Checkpoint)])
+    ordered = [next(versions) if isinstance(each, Checkpoint) else each for each in messages]
+    again = [each for index in repeats if not isinstance(each := messages[index % len(messages)], Checkpoint)]
+    for seq, message in enumerate([*ordered, *again], start=1):
         state.apply(message, 0.0, seq)
     assert (state.num_admitted, state.num_accepted, state.num_ended) == (9, 8, 9)
     assert state.version == 2
