@@ -116,6 +116,10 @@ async def refuse(bus: Bus, subjects: Subjects, wake: StepWake, reason: str, work
     """Ends the episode that waits for an answer which nobody can give: its browser is told at once, and ends it with `reason`.
 
     Returns the refusal's sequence; None when the observation was answered, or its episode went on, before.
+
+    Raises:
+        BusUnavailable: what stands behind the observation cannot be seen yet.
+        RecordGone: the chain has aged out.
     """
     refusal = StepRefusal(
         episode=wake.episode, attempt=wake.attempt, step=wake.step, reason=reason[:_MAX_REASON], worker=worker

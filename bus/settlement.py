@@ -193,8 +193,9 @@ def _num_tried(failure: MillraceError, delivery: Delivery) -> int:
     """How often an input failed, as far as it may be the input's fault: kills and outages deliver it again as well."""
     if isinstance(failure, Unforeseen):
         return failure.num_tried
-    most = _MOST_PUT_OFF if isinstance(failure, BusUnavailable) else delivery.num_delivered
-    return min(most, delivery.num_delivered)
+    if isinstance(failure, BusUnavailable):
+        return min(delivery.num_delivered, _MOST_PUT_OFF)
+    return delivery.num_delivered
 
 
 async def _ended(on_reject: OnReject | None, reason: str) -> bool:
