@@ -102,6 +102,11 @@ class Loading:
     def busy(self) -> bool:
         return self._loading or bool(self._requests)
 
+    async def answered(self, navigation: Request) -> None:
+        """Waits until a document came of it, or none will, or another was asked for."""
+        while self.navigation is navigation and not self._ended:
+            await self._changed.wait()
+
     async def loaded(self) -> None:
         """Waits until no document is loading."""
         while self._loading and not self._ended:

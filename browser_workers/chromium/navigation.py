@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
+import anyio
 import msgspec
 
 from browser_workers.chromium.calls import DRIVER_S, CallRefused, Calls, NoAnswer
@@ -35,6 +36,18 @@ class Navigation:
         except CallRefused as error:
             said = self._loading.navigation_error
             self._loading.navigation_error = said or unreachable(where, str(error), self._why_blocked)
+
+    async def arrive(self) -> bool:
+        """Waits for the document that was asked for, which is given up when it does not come; whether there was one."""
+        asked = self._loading.navigation
+        if asked is None:
+            return False
+        cap_s = min(LOAD_CAP_S, self._calls.timeout_s)
+        with anyio.move_on_after(cap_s):
+            await self._loading.answered(asked)
+        if self._loading.navigation is asked:
+            await self.give_up(asked.url, cap_s)
+        return True
 
     async def give_up(self, where: str, after_s: float) -> None:
         self._loading.navigation_error = unanswered(where, after_s)

@@ -79,6 +79,7 @@ class Performer:
     async def performed(self, performed: Performed | None = None) -> Performed:
         """What was said since the last time, beside what is said already."""
         tab = await self._windows.active()
+        await tab.arrive()
         if status := tab.rest.take_status():
             self._happenings.note(status)
         asides = tab.rest.take_asides()

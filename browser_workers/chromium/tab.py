@@ -122,6 +122,11 @@ class Tab:
         """Waits until page and network have come to rest, or `cap_s` seconds, or what three operations may take."""
         await self.rest.settle(min(cap_s, 3 * self._settings.timeout_s))
 
+    async def arrive(self) -> None:
+        """Whatever site was asked for when settling ended has answered afterwards, or has been given up."""
+        if await self.navigation.arrive():
+            await self.settle()
+
     async def state(self) -> PageState:
         """Address, title and environment."""
         return await self.rest.state()

@@ -274,6 +274,19 @@ async def test_a_site_that_never_answers_is_given_up(site: str) -> None:
             assert await title(session) == "here"
 
 
+async def test_a_site_that_is_asked_before_the_click_is_over_is_given_up_too(site: str) -> None:
+    eager = f"<!doctype html><title>here</title><body onmousedown='location = \"{site}/never\"' style='height: 400px'>"
+    pages = Documents(origin=ORIGIN, documents=PAGES | {"/eager": eager.encode()})
+    async with (
+        PlaywrightBrowser(config(), EnvConfig(operation_timeout=1.0)) as browser,
+        browser.session(opening("/eager", site=pages)) as session,
+    ):
+        await session.open()
+        performed = await session.perform(click(100))
+        assert performed.navigation_error == f"{site}/never did not answer within 1 s"
+        assert await title(session) == "here"
+
+
 async def test_old_browsers_are_replaced_when_their_last_episode_ends() -> None:
     async with PlaywrightBrowser(config(), EnvConfig(instance_lifetime_max=0.0)) as browser:
         async with browser.session(opening()) as first:
