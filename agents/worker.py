@@ -21,6 +21,7 @@ from agents.action_space import ActionSpace
 from agents.context import Round, Windows
 from agents.duty import Duty
 from agents.engine import Engine, Generation, GenerationRequest, Measured
+from agents.engine_deaths import EngineDeaths
 from agents.following import Following
 from agents.held_steps import HeldSteps
 from agents.histories import Histories
@@ -100,6 +101,7 @@ class PolicyWorker:
         self._space = ActionSpace.of(context_config)
         self._model = model_config
         self._engine = engine
+        self._deaths = EngineDeaths(bus, subjects, status, engine, max_running=policy_config.max_num_seqs + len(Source) - 1)
         self._sources = sources
         self._own = Handoff[StepWake]()
         """Steps that browsers offered because their episodes are cached here. They exist nowhere else: a browser that gets no
@@ -134,7 +136,8 @@ class PolicyWorker:
             EngineFailed: inside an exception group; the worker must be started anew.
         """
         await self._serving.begin()
-        beside = [self._report, self._serving.follow]
+        await self._deaths.begin()
+        beside = [self._report, self._serving.follow, self._deaths.follow]
         if self._engine.takes_weights:
             weights = AnnouncedWeights(self._bus, self._subjects, self._load, self._engine.version, self._sources, self._tell)
             await weights.catch_up()
@@ -254,7 +257,7 @@ class PolicyWorker:
         begun_at = time.monotonic()
         self._tally.num_running += 1
         try:
-            generation = await self._engine.generate(request)
+            generation = await self._deaths.generate(request)
         finally:
             self._tally.num_running -= 1
         pictures = windows.without(generation.num_dropped).pictures
@@ -311,7 +314,7 @@ class PolicyWorker:
     async def _load(self, folder: Path, version: PolicyVersion) -> None:
         begun_at = time.monotonic()
         async with self._state("loading"):
-            await self._engine.load(folder, version)
+            await self._deaths.load(folder, version)
         self._tally.load_s = time.monotonic() - begun_at
         _log.info("weights_loaded", worker=self._worker, version=version, seconds=round(self._tally.load_s, 3))
 

@@ -48,7 +48,7 @@ class Bulkhead:
             failing = WorkerFailing(f"one item after the other meets {fault}: this worker ends")
             failing.__cause__ = error
             return failing
-        number = await self._tell(fault, item)
+        number = await self.tell(fault, item)
         if number < MOST_TRIES:
             return Unforeseen(f"unexpected {fault}", num_tried=number)
         return Hopeless(f"unexpected at {number} tries: {fault}")
@@ -57,7 +57,7 @@ class Bulkhead:
         """For a role that reads records in order: it leaves the item out, since to end would only have it met again."""
         fault = self.note(error, item)
         try:
-            await self._tell(fault, item)
+            await self.tell(fault, item)
         except BusError as failure:
             _log.warning("unexpected_error_untold", item=item, reason=str(failure))
         return fault
@@ -72,8 +72,12 @@ class Bulkhead:
     def succeeded(self, item: str) -> None:
         self._streak.succeeded(item)
 
-    async def _tell(self, fault: Fault, item: str) -> int:
-        """Which try it was: the first number under which nothing stands, which two workers never both find."""
+    async def tell(self, fault: Fault, item: str) -> int:
+        """Which try it was: the first number under which nothing stands, which two workers never both find.
+
+        Raises:
+            BusError: it cannot be told.
+        """
         for number in range(1, MOST_TRIES + 1):
             subject = self._subjects.fault(self._status.role, self._scope + item, number)
             said = messages.Fault(

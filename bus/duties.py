@@ -132,7 +132,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
         Access.POLICY: Duties(
             writes=(*presence(Access.POLICY), f"{run}.served.*", acted, f"{run}.live.*.*.*.held.*", names.dead(names.steps)),
             reads=(*chains, names.weight_chunks),
-            tails=(names.checkpoints, names.served, names.heartbeats),
+            tails=(names.checkpoints, names.served, names.heartbeats, names.advisories),
             works=tuple(step_queue(names, config, split) for split in Split),
             answers=(f"{run}.wake.*", *asked(Access.POLICY)),
         ),

@@ -102,7 +102,7 @@ _READERS: dict[str, tuple[Access, ...]] = {
     "FEEDING": (_F, _M),
     "LEASES": (_F, _M, _A),
     "POSITIONS": (_M, _C, _A),
-    "ADVISORIES": (_M,),
+    "ADVISORIES": (_P, _M),
 }
 _CONFIRMERS: dict[str, tuple[Access, ...]] = {
     "TASKS": (_B,),
@@ -110,7 +110,7 @@ _CONFIRMERS: dict[str, tuple[Access, ...]] = {
     "TRAJECTORIES": (_B,),
     "BLOCKLIST": (_J,),
     "HEARTBEATS": (_B, _J, _T, _A),
-    "ADVISORIES": (_F, _B, _P, _J, _T, _A),
+    "ADVISORIES": (_F, _B, _J, _T, _A),
 }
 """They write or pull there, and may ask whether the stream exists."""
 
@@ -187,6 +187,7 @@ def _listening() -> Iterator[Operation]:
     yield _hear("to chunks of checkpoints' files", "r.weights.>", _M)
     yield _hear("to heartbeats", "r.heartbeat.>", _F, _P, _M)
     yield _hear("to what policies serve", "r.served.>", _F, _P, _M)
+    yield _hear("to errors that nobody foresaw", "r.fault.>", _P, _M)
     yield _hear("to the feeder's lease", "r.lease.feeder", _F, _M)
     yield _hear("to positions", "r.position.>", _M, _C, _A)
     yield _hear("to orders to browsers", "r.control.browser.w", _B, _M)

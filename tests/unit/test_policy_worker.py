@@ -19,7 +19,7 @@ from agents.weight_sources import WeightSources
 from agents.worker import PolicyWorker
 from bus import chain
 from bus.chain import EpisodeChain
-from bus.fault import MOST_IN_A_ROW
+from bus.fault import MOST_IN_A_ROW, MOST_TRIES
 from bus.memory import MemoryBus
 from bus.ports import Offered, Record
 from bus.presence import Status
@@ -74,6 +74,8 @@ class ScriptedEngine:
     refuses: PolicyError | None = None
     hates: str = ""
     """An episode at whose steps it meets what nobody foresaw."""
+    fatal: str = ""
+    """An episode at whose steps it dies."""
     num_dropped: int = 0
     logprob: float = -0.5
 
@@ -91,7 +93,7 @@ class ScriptedEngine:
             await self.gate.wait()
         if request.observation.episode == self.hates:
             raise IndexError("picture index out of range")
-        if self.dead:
+        if self.dead or request.observation.episode == self.fatal:
             raise EngineFailed("the engine died")
         if self.refuses is not None:
             raise self.refuses
@@ -634,6 +636,23 @@ async def test_a_dead_engine_ends_the_worker_and_hands_back(bus: MemoryBus) -> N
     async with running(worker_of(bus, helper, "p2")):
         await queue_is_empty(bus)
     assert len(helper.requests) == 1
+
+
+async def test_a_step_of_which_engines_die_again_and_again_ends_its_episode_with_that_reason(bus: MemoryBus) -> None:
+    bad, good = await an_episode(bus, "bad"), await an_episode(bus, "good")
+    for browser in (bad, good):
+        await browser.wake(await browser.observe())
+    for life in range(MOST_TRIES):
+        with anyio.fail_after(HANGS_S), pytest.RaisesGroup(EngineFailed, flatten_subgroups=True):
+            await worker_of(bus, ScriptedEngine(fatal=bad.task.episode), f"p{life}").run()
+    async with running(worker_of(bus, ScriptedEngine(fatal=bad.task.episode), "p9")):
+        await queue_is_empty(bus)
+    refusal, answer = [await browser.chain.pending_answer() for browser in (bad, good)]
+    assert refusal is not None
+    assert isinstance(refusal.message, StepRefusal)
+    assert refusal.message.reason == "the engine died at 3 tries to answer this step"
+    assert answer is not None
+    assert isinstance(answer.message, StepRequest)
 
 
 def a_checkpoint(folder: Path, version: int, *, corrupt: bool = False) -> Checkpoint:
