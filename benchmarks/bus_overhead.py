@@ -26,7 +26,7 @@ from matplotlib.axes import Axes
 
 from benchmarks.plain_requests import answer, plain_requests
 from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
-from bus import chain
+from bus import chain, standing
 from bus.address import ServerAddress
 from bus.chain import EpisodeChain
 from bus.companions import companions
@@ -202,7 +202,7 @@ async def _answer_offered(bus: JetStreamBus) -> None:
 
 async def _answer_step(bus: JetStreamBus, wake: AnyMessage) -> None:
     assert isinstance(wake, StepWake)
-    seen = await chain.last(bus, SUBJECTS, wake.episode)
+    seen = await standing.last(bus, SUBJECTS, wake.episode)
     assert seen is not None
     assert seen.seq == wake.observation_seq
     await chain.answer(bus, SUBJECTS, wake.observation_seq, answer(wake.episode, wake.attempt, wake.step))

@@ -17,6 +17,7 @@ from browser_workers.episode import Act, Ask, Decision, Episode, Finish, Observe
 from browser_workers.phases import Phases
 from browser_workers.words import Worded
 from bus import chain as chains
+from bus import standing
 from bus.chain import EpisodeChain
 from bus.companions import companions
 from bus.ports import Bus, Record
@@ -190,7 +191,7 @@ class Play:
             ChainConflict: it was something else that was appended.
         """
         try:
-            newest = await chains.last_behind(self._bus, self._subjects, self._task.episode, self._chain.last_seq)
+            newest = await standing.last_behind(self._bus, self._subjects, self._task.episode, self._chain.last_seq)
         except MessageCorrupt as error:
             self._chain.pass_over(error)
             return

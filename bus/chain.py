@@ -13,7 +13,7 @@ Reads may be answered by a replica that lags: what they show may be old, and wha
 Only a refused append says that there is more.
 
 A record that no reader takes has a place in the chain and no meaning: what comes next is appended behind it. So has an end of
-another task than the one that the chain begins with.
+another task than the one that the chain begins with (`bus/standing.py`), and what is no answer to the step that waits.
 
 A chain begins with its task, so where nothing stands, everything has aged out: nobody can tell any more how far it came, and
 nothing is begun or ended there again (`RecordGone`).
@@ -30,10 +30,10 @@ from bus.creation import create
 from bus.ports import Bus, Expect, Record
 from bus.retry import Backoff
 from bus.room import append_when_room
-from bus.skipping import skip
+from bus.standing import aged_out, is_end, is_gone, place_of, standing_of, standing_whole, stream_of
 from bus.subjects import Subjects
 from bus.trying import Tries, look
-from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, RecordGone
+from schemas.errors import ChainConflict, MessageCorrupt
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import (
     AnyMessage,
@@ -51,11 +51,8 @@ from schemas.messages import (
 _LOOKS_AT_NAMED = 3
 """A record that is named may have aged out as well, with thousands of others: less is spent on each."""
 _CANCELLED_AGAIN = Backoff(0.1, 1.0)
-_FOREIGN_END = "it ends another task than the one that its chain begins with"
 _MAX_REASON = 2_000
 """Characters: a refusal always fits into a message."""
-_ATTEMPT_TOKENS = 7
-"""Of `<run>.ep.<shard>.<episode>.<attempt>.<kind>.<step>`."""
 
 
 async def admit(bus: Bus, subjects: Subjects, task: Task) -> int | None:
@@ -63,7 +60,7 @@ async def admit(bus: Bus, subjects: Subjects, task: Task) -> int | None:
     try:
         return await append_when_room(
             bus,
-            _stream(subjects, task.episode),
+            stream_of(subjects, task.episode),
             subjects.chain_task(task.episode),
             task,
             expect=Expect(subjects.chain(task.episode), 0),
@@ -88,13 +85,29 @@ async def open_observation(bus: Bus, subjects: Subjects, wake: StepWake) -> Open
         BusUnavailable: it cannot be seen yet.
         RecordGone: it has aged out.
     """
-    standing = await _standing(bus, subjects, wake.episode)
+    standing = await standing_of(bus, subjects, wake.episode)
     if standing.seq < wake.observation_seq:
-        standing = await _standing(bus, subjects, wake.episode, behind=wake.observation_seq - 1)
-    found = standing.newest
-    if not isinstance(found, Observation) or (found.attempt, found.step) != (wake.attempt, wake.step):
+        standing = await standing_of(bus, subjects, wake.episode, behind=wake.observation_seq - 1)
+    found, waits = standing.newest, (wake.attempt, wake.step)
+    if isinstance(found, Observation | StepRequest | StepRefusal) and found.attempt <= wake.attempt:
+        if (found.attempt, found.step) != waits:
+            found = await _unanswered(bus, subjects, wake)
+        if isinstance(found, Observation):
+            return OpenObservation(found, standing.seq)
+    return None
+
+
+async def _unanswered(bus: Bus, subjects: Subjects, wake: StepWake) -> Observation | None:
+    """The observation behind which something stands that may belong elsewhere, as long as its answer does not stand."""
+    stream = stream_of(subjects, wake.episode)
+    seen, acted = (subjects.chain_record(wake.episode, wake.attempt, kind, wake.step) for kind in ("obs", "act"))
+    try:
+        if await bus.last(stream, acted) is not None:
+            return None
+        observation = await bus.last(stream, seen)
+    except MessageCorrupt:
         return None
-    return OpenObservation(found, standing.seq)
+    return observation.message if observation and isinstance(observation.message, Observation) else None
 
 
 async def answer(bus: Bus, subjects: Subjects, behind: int, step: StepRequest) -> int:
@@ -105,7 +118,7 @@ async def answer(bus: Bus, subjects: Subjects, behind: int, step: StepRequest) -
     """
     return await append_when_room(
         bus,
-        _stream(subjects, step.episode),
+        stream_of(subjects, step.episode),
         subjects.chain_record(step.episode, step.attempt, "act", step.step),
         step,
         expect=Expect(subjects.chain(step.episode), behind),
@@ -128,7 +141,7 @@ async def refuse(bus: Bus, subjects: Subjects, wake: StepWake, reason: str, work
     async def behind(seq: int) -> int:
         subject = subjects.chain_record(wake.episode, wake.attempt, "act", wake.step)
         expect = Expect(subjects.chain(wake.episode), seq)
-        return await append_when_room(bus, _stream(subjects, wake.episode), subject, refusal, expect=expect)
+        return await append_when_room(bus, stream_of(subjects, wake.episode), subject, refusal, expect=expect)
 
     with suppress(ChainConflict):
         return await behind(wake.observation_seq)
@@ -141,53 +154,17 @@ async def refuse(bus: Bus, subjects: Subjects, wake: StepWake, reason: str, work
 async def read(bus: Bus, subjects: Subjects, ref: RecordRef) -> Record | None:
     """The record that a message names; None when it has aged out."""
     subject = subjects.chain_record(ref.episode, ref.attempt, ref.kind, ref.step)
-    return await _named(bus, _stream(subjects, ref.episode), subject)
+    return await _named(bus, stream_of(subjects, ref.episode), subject)
 
 
 async def read_task(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record | None:
     """The Task that the chain begins with."""
-    return await _named(bus, _stream(subjects, episode), subjects.chain_task(episode))
+    return await _named(bus, stream_of(subjects, episode), subjects.chain_task(episode))
 
 
 async def read_end(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record | None:
     """The Trajectory that a chain which is known to be done ends with; None when it has aged out."""
-    return await _named(bus, _stream(subjects, episode), subjects.chain_done(episode))
-
-
-async def is_end(bus: Bus, subjects: Subjects, end: Trajectory) -> bool:
-    """Whether what stands as a chain's end is one of the task that it begins with, where that is still kept."""
-    try:
-        begun = await bus.last(_stream(subjects, end.episode), subjects.chain_task(end.episode))
-    except MessageCorrupt:
-        return True
-    return begun is None or begun.message == end.task
-
-
-async def last(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record | None:
-    return await bus.last(_stream(subjects, episode), subjects.chain(episode))
-
-
-async def last_behind(bus: Bus, subjects: Subjects, episode: EpisodeId, seq: int) -> Record:
-    """The newest record of a chain that is known to go on behind `seq`.
-
-    Raises:
-        BusUnavailable: a lagging replica does not show it.
-        MessageCorrupt: no reader takes it.
-    """
-
-    async def behind() -> Record | None:
-        try:
-            record = await last(bus, subjects, episode)
-        except MessageCorrupt as error:
-            if error.seq > seq:
-                raise
-            return None
-        return record if record is not None and record.seq > seq else None
-
-    record = await look(behind)
-    if record is None:
-        raise BusUnavailable(f"what comes behind sequence {seq} of {episode} cannot be seen yet")
-    return record
+    return await _named(bus, stream_of(subjects, episode), subjects.chain_done(episode))
 
 
 async def _named(bus: Bus, stream: str, subject: str) -> Record | None:
@@ -196,11 +173,7 @@ async def _named(bus: Bus, stream: str, subject: str) -> Record | None:
 
 async def history(bus: Bus, subjects: Subjects, episode: EpisodeId, attempt: int) -> Sequence[Record]:
     """The records of one attempt, oldest first: start, obs 0, act 0, ..., in one batched read."""
-    return await bus.history(_stream(subjects, episode), subjects.chain_attempt(episode, attempt))
-
-
-def _stream(subjects: Subjects, episode: EpisodeId) -> str:
-    return subjects.episodes(subjects.shard(episode))
+    return await bus.history(stream_of(subjects, episode), subjects.chain_attempt(episode, attempt))
 
 
 class EpisodeChain:
@@ -214,7 +187,7 @@ class EpisodeChain:
         """Observations that were answered."""
         self._bus = bus
         self._subjects = subjects
-        self._stream = _stream(subjects, task.episode)
+        self._stream = stream_of(subjects, task.episode)
         self.last_seq = last_seq
         """Of the chain's newest record, as far as its owner knows."""
 
@@ -226,7 +199,7 @@ class EpisodeChain:
             ChainConflict: another worker took it at the same moment.
             RecordGone: its chain has aged out.
         """
-        standing = await _standing(bus, subjects, task.episode)
+        standing = await standing_whole(bus, subjects, task.episode)
         while standing.end is None:
             attempt = 1 + standing.highest_attempt
             chain = cls(bus, subjects, task, attempt, standing.seq)
@@ -236,7 +209,7 @@ class EpisodeChain:
                 )
             except ChainConflict:
                 # Either somebody has begun this attempt, or the earlier one went on behind what we were shown.
-                standing = await _standing(bus, subjects, task.episode, behind=standing.seq)
+                standing = await standing_whole(bus, subjects, task.episode, behind=standing.seq)
                 if standing.end is None and standing.highest_attempt >= attempt:
                     raise
             else:
@@ -269,7 +242,7 @@ class EpisodeChain:
         Raises:
             ChainConflict: it stands elsewhere: somebody else has gone on with the episode.
         """
-        attempt, kind = _place(unreadable.subject)
+        attempt, kind = place_of(unreadable.subject)
         if (attempt, kind) != (self.attempt, "act"):
             raise ChainConflict(f"{self.task.episode} went on without this worker") from unreadable
         self.last_seq = unreadable.seq
@@ -294,8 +267,8 @@ class EpisodeChain:
             raise ChainConflict(f"{episode} went on without this worker")
         # Its oldest record, and a small one: while it stands, so does the observation.
         began = await self._bus.last(self._stream, names.chain_record(episode, attempt, "start", 0))
-        if began is None and await _is_gone(self._bus, names, episode):
-            raise _aged_out(episode)
+        if began is None and await is_gone(self._bus, names, episode):
+            raise aged_out(episode)
         return None
 
     async def finish(self, trajectory: Trajectory) -> None:
@@ -319,80 +292,6 @@ def is_answer(message: AnyMessage, attempt: int) -> TypeGuard[StepRequest | Step
     return isinstance(message, StepRequest | StepRefusal) and message.attempt == attempt
 
 
-@dataclass(frozen=True)
-class _Standing:
-    """How far a chain is."""
-
-    seq: int
-    """Of its newest record, readable or not."""
-    newest: AnyMessage | None
-    """The newest that means anything."""
-    attempt: int
-    """Which that belongs to; 0: none has begun."""
-    highest_attempt: int
-    """That anything stands under, readable or not."""
-
-    @property
-    def end(self) -> Trajectory | None:
-        return self.newest if isinstance(self.newest, Trajectory) else None
-
-
-async def _standing(bus: Bus, subjects: Subjects, episode: EpisodeId, *, behind: int | None = None) -> _Standing:
-    """`behind`: a sequence behind which the chain is known to go on.
-
-    Raises:
-        BusUnavailable: what comes behind it cannot be seen yet.
-        RecordGone: nothing of the chain stands any more.
-    """
-    try:
-        record = await (_newest(bus, subjects, episode) if behind is None else last_behind(bus, subjects, episode, behind))
-    except MessageCorrupt as error:
-        skip(error.subject, error.seq, str(error))
-        return await _standing_before(bus, subjects, episode, error.subject, error.seq)
-    if isinstance(end := record.message, Trajectory) and not await is_end(bus, subjects, end):
-        skip(record.subject, record.seq, _FOREIGN_END)
-        return await _standing_before(bus, subjects, episode, record.subject, record.seq)
-    attempt = _place(record.subject)[0]
-    return _Standing(seq=record.seq, newest=record.message, attempt=attempt, highest_attempt=attempt)
-
-
-async def _newest(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record:
-    record = await last(bus, subjects, episode)
-    if record is None and await _is_gone(bus, subjects, episode):
-        raise _aged_out(episode)
-    return record or await last_behind(bus, subjects, episode, 0)
-
-
-async def _is_gone(bus: Bus, subjects: Subjects, episode: EpisodeId) -> bool:
-    """That nothing of it stands says the stream's leader: a replica that lags may not show a young chain."""
-    return not await bus.subjects(_stream(subjects, episode), subjects.chain(episode))
-
-
-def _aged_out(episode: EpisodeId) -> RecordGone:
-    return RecordGone(f"the chain of {episode} has aged out")
-
-
-async def _standing_before(bus: Bus, subjects: Subjects, episode: EpisodeId, subject: str, seq: int) -> _Standing:
-    """Of a chain whose newest record means nothing."""
-    records = await bus.history(_stream(subjects, episode), subjects.chain(episode))
-    meant = [
-        record for record in records if not isinstance(end := record.message, Trajectory) or await is_end(bus, subjects, end)
-    ]
-    newest = meant[-1] if meant else None
-    return _Standing(
-        seq=seq,
-        newest=newest.message if newest else None,
-        attempt=_place(newest.subject)[0] if newest else 0,
-        highest_attempt=max(_place(name)[0] for name in (subject, *(record.subject for record in records))),
-    )
-
-
-def _place(subject: str) -> tuple[int, str]:
-    """Attempt and kind of a chain's record; attempt 0 of what belongs to none."""
-    tokens = subject.split(".")
-    return (int(tokens[4]), tokens[5]) if len(tokens) == _ATTEMPT_TOKENS and tokens[4].isdecimal() else (0, tokens[-1])
-
-
 async def publish_trajectory(bus: Bus, subjects: Subjects, trajectory: Trajectory) -> None:
     """Puts a finished episode before judges and consumers; doing it twice stores it once."""
     await create(bus, subjects.trajectories, subjects.trajectory(trajectory.task.split, trajectory.episode), trajectory)
@@ -404,9 +303,9 @@ async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, rea
     Raises:
         RecordGone: its chain has aged out.
     """
-    stream = _stream(subjects, task.episode)
+    stream = stream_of(subjects, task.episode)
     async for _ in Tries(_CANCELLED_AGAIN):
-        standing = await _standing(bus, subjects, task.episode)
+        standing = await standing_whole(bus, subjects, task.episode)
         if standing.end is not None:
             return standing.end
         num_observations, num_steps = _counts(standing.newest)

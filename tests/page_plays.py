@@ -11,7 +11,7 @@ from browser_workers.browser import Browser
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.suites.suite import Suite
 from browser_workers.worker import BrowserWorker
-from bus import chain
+from bus import chain, standing
 from bus.jetstream import connect, create_topology
 from bus.ports import Bus
 from bus.presence import Status
@@ -42,7 +42,7 @@ async def _answer(bus: Bus, policy: Policy) -> None:
             async with settle(bus, delivery, WorkerId("policy")):
                 wake = delivery.message
                 assert isinstance(wake, StepWake)
-                record = await chain.last(bus, SUBJECTS, wake.episode)
+                record = await standing.last(bus, SUBJECTS, wake.episode)
                 assert record is not None
                 assert isinstance(record.message, Observation)
                 step = msgspec.structs.replace(

@@ -6,7 +6,7 @@ import anyio
 import msgspec
 import pytest
 
-from bus import chain
+from bus import chain, standing
 from bus.chain import EpisodeChain
 from bus.ports import Bus
 from schemas.errors import ChainConflict
@@ -40,7 +40,7 @@ async def played(backend: Backend, of: Task) -> tuple[EpisodeChain, Trajectory]:
 
 async def test_an_episode_is_admitted_once(backend: Backend) -> None:
     of = await admitted(backend)
-    first = await chain.last(backend.bus, SUBJECTS, of.episode)
+    first = await standing.last(backend.bus, SUBJECTS, of.episode)
     assert first is not None
     assert await chain.admit(backend.other, SUBJECTS, of) == first.seq
     assert await chain.admit(backend.other, SUBJECTS, msgspec.structs.replace(of, policy_version=PolicyVersion(9))) is None
@@ -124,6 +124,47 @@ async def test_an_observation_with_garbage_behind_it_is_answered_all_the_same(ba
     assert isinstance(pending.message, StepRefusal if refused else StepRequest)
     owned.answered(pending.seq)
     await owned.finish(trajectory(of, num_observations=2, num_steps=1 if refused else 2))
+
+
+@pytest.mark.parametrize("step", [0, 1, 2, 5])
+async def test_an_observation_with_another_out_of_its_place_behind_it_is_answered_all_the_same(
+    backend: Backend, step: int
+) -> None:
+    of = await admitted(backend)
+    owned = await taken(backend, of)
+    for number in (0, 1):
+        seen = await owned.observe(observation(of, number))
+        owned.answered(await chain.answer(backend.other, SUBJECTS, seen, step_request(of, number)))
+    seen = await owned.observe(observation(of, 2))
+    subject = SUBJECTS.chain_record(of.episode, 1, "obs", step)
+    await backend.bus.append(SUBJECTS.episodes(0), subject, observation(of, step))
+    wake = StepWake(episode=of.episode, attempt=1, step=2, observation_seq=seen)
+    waiting = await chain.open_observation(backend.other, SUBJECTS, wake)
+    assert waiting is not None
+    assert (waiting.observation, waiting.seq) == (observation(of, 2), seen + 1)
+    await chain.answer(backend.other, SUBJECTS, waiting.seq, step_request(of, 2))
+    assert await chain.open_observation(backend.other, SUBJECTS, wake) is None
+    pending = await owned.pending_answer()
+    assert pending is not None
+    owned.answered(pending.seq)
+    await owned.finish(trajectory(of, num_observations=3, num_steps=3))
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_an_observation_of_an_earlier_attempt_behind_all_begins_nothing_twice(backend: Backend, ended: bool) -> None:
+    of = await admitted(backend)
+    await (await taken(backend, of)).observe(observation(of))
+    second = await taken(backend, of, SECOND)
+    end = trajectory(of, attempt=2, num_observations=0)
+    if ended:
+        await second.finish(end)
+    await backend.bus.append(SUBJECTS.episodes(0), SUBJECTS.chain_record(of.episode, 1, "obs", 1), observation(of, 1))
+    found = await EpisodeChain.take(backend.other, SUBJECTS, of, WORKER)
+    if ended:
+        assert found == end
+    else:
+        assert isinstance(found, EpisodeChain)
+        assert found.attempt == 3
 
 
 @pytest.mark.parametrize("how", ["taken over", "ended"])

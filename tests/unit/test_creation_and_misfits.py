@@ -9,6 +9,7 @@ from bus import chain, creation
 from bus.chain import EpisodeChain
 from bus.memory import MemoryBus
 from bus.skipping import _LONGEST_REASON, _MOST_KNOWN, Skipped, readable, skip, skipped
+from bus.standing import last, standing_of
 from bus.subjects import Subjects
 from ops.simulation.training import SimulatedBuilder
 from schemas.errors import ChainConflict, MessageCorrupt, TrainerError, UnusableRecord
@@ -80,7 +81,7 @@ async def garbled(bus: MemoryBus, of: Task, attempt: int, kind: str, step: int) 
     """What reading the chain raises once such a record stands at its end."""
     await bus.append_bytes(SUBJECTS.episodes(0), SUBJECTS.chain_record(of.episode, attempt, kind, step), GARBAGE)
     with pytest.raises(MessageCorrupt) as met:
-        await chain.last(bus, SUBJECTS, of.episode)
+        await last(bus, SUBJECTS, of.episode)
     return met.value
 
 
@@ -111,7 +112,7 @@ async def test_an_attempt_that_only_garbage_stands_under_is_none_to_begin(bus: M
     owner = await owned(bus, of)
     owner.answered(await chain.answer(bus, SUBJECTS, await owner.observe(observation(of)), step_request(of)))
     met = await garbled(bus, of, 4, "start", 0)
-    standing = await chain._standing(bus, SUBJECTS, of.episode)
+    standing = await standing_of(bus, SUBJECTS, of.episode)
     assert (standing.seq, standing.attempt, standing.highest_attempt) == (met.seq, 1, 4)
     assert (standing.newest, standing.end) == (step_request(of), None)
     again = await EpisodeChain.take(bus, SUBJECTS, of, WorkerId("second"))

@@ -19,6 +19,7 @@ _PORTS = {
         "ports",
         "subjects",
         "chain",
+        "standing",
         "settlement",
         "bulkhead",
         "fault",

@@ -2,7 +2,7 @@
 
 import time
 
-from bus import chain
+from bus import chain, standing
 from bus.ports import Bus, Record
 from bus.skipping import skip
 from bus.stored import newest
@@ -73,7 +73,7 @@ class Admitter:
         """Raises `MessageCorrupt` for an end of another task than the episode's."""
         if end is None or not isinstance(end.message, Trajectory):
             return False
-        if not await chain.is_end(self._bus, self._subjects, end.message):
+        if not await standing.is_end(self._bus, self._subjects, end.message):
             raise MessageCorrupt("it is the end of another task", subject=end.subject, seq=end.seq)
         await chain.publish_trajectory(self._bus, self._subjects, end.message)
         return True
