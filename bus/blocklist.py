@@ -1,6 +1,7 @@
 """Sites that are left out of training for a while, because they blocked the agent: kept on the bus, for the run's feeders.
 
 The newest word on a site counts, so whoever blocks it later, or lifts the block, needs to know nothing of the ones before.
+Of the clock of whoever says it only the length of a block counts: it begins when the server stored it, by the server's clock.
 """
 
 import time
@@ -8,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
+
+import msgspec
 
 from bus.ports import Bus
 from bus.subjects import Subjects
@@ -51,7 +54,7 @@ def end_of(entry: SiteBlock) -> datetime:
 async def block(
     bus: Bus, subjects: Subjects, site: str, *, hours: float, reason: str, episode: EpisodeId | None = None
 ) -> SiteBlock:
-    """Leaves a site out from now on; 0 hours: not any more."""
+    """Leaves a site out from now on; 0 hours: not any more. Returns what was written, by this machine's clock."""
     now = time.time()
     entry = SiteBlock(site=site, until=now + hours * 3600.0, reason=reason, episode=episode or EpisodeId(""), at=now)
     await bus.append(subjects.blocklist, subjects.blocked(site), entry)
@@ -63,7 +66,7 @@ async def read_blocklist(bus: Bus, subjects: Subjects) -> "Blocklist":
     found = Blocklist()
     for record in await bus.history(subjects.blocklist, subjects.everything("blocked")):
         if isinstance(record.message, SiteBlock):
-            found.apply(record.message)
+            found.apply(record.message, record.time_s)
     return found
 
 
@@ -72,10 +75,13 @@ class Blocklist:
     """Folded from the stream; entries of a site come in order."""
 
     entries: dict[str, SiteBlock] = field(default_factory=dict)
+    """By site; their times are the server's."""
 
-    def apply(self, entry: SiteBlock) -> None:
-        self.entries[entry.site] = entry
+    def apply(self, entry: SiteBlock, stored_at: float) -> None:
+        """`stored_at`: unix seconds by the server's clock."""
+        length_s = max(0.0, entry.until - entry.at)
+        self.entries[entry.site] = msgspec.structs.replace(entry, at=stored_at, until=stored_at + length_s)
 
     def blocked(self, now_s: float) -> Mapping[str, SiteBlock]:
-        """Every site that is left out at a time (unix seconds)."""
-        return {site: entry for site, entry in self.entries.items() if entry.until > now_s}
+        """Every site that is left out at a time (unix seconds, by the server's clock)."""
+        return {site: entry for site, entry in self.entries.items() if entry.until > max(now_s, entry.at)}

@@ -25,6 +25,14 @@ from schemas.errors import BusError, ChainConflict, Hopeless, NotPermitted, Unfo
 _log = structlog.get_logger()
 
 
+def note(error: Exception, item: str, status: Status) -> Fault:
+    """Logs and counts an error: all that can be done where there is no bus to tell it on."""
+    fault = Fault.of(error)
+    status.num_unexpected += 1
+    _log.error("unexpected_error", item=item, worker=status.worker, error=fault.error, place=fault.place, exc_info=error)
+    return fault
+
+
 class Bulkhead:
     """One a worker, for all its slots."""
 
@@ -64,10 +72,7 @@ class Bulkhead:
 
     def note(self, error: Exception, item: str) -> Fault:
         """Logs and counts an error, here alone."""
-        fault, status = Fault.of(error), self._status
-        status.num_unexpected += 1
-        _log.error("unexpected_error", item=item, worker=status.worker, error=fault.error, place=fault.place, exc_info=error)
-        return fault
+        return note(error, item, self._status)
 
     def succeeded(self, item: str) -> None:
         self._streak.succeeded(item)

@@ -2,6 +2,19 @@
 
 import time
 
+from bus.ports import Bus
+
+
+async def server_now(bus: Bus, stream: str) -> float:
+    """Unix seconds by the clock that dates a stream's records; by this machine's where the server does not say."""
+    return (await bus.standing(stream)).now_s or time.time()
+
+
+async def age_s(bus: Bus, stream: str, seq: int) -> float:
+    """Seconds since the server stored a record; 0 for one that is gone."""
+    record = await bus.get(stream, seq)
+    return 0.0 if record is None else max(0.0, await server_now(bus, stream) - record.time_s)
+
 
 class ServerClock:
     """Unix seconds; by this machine's clock until the server has said what time it is."""

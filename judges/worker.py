@@ -17,6 +17,7 @@ from bus.evidence import Evidence
 from bus.fault import Fault
 from bus.ports import Bus, Delivery, Inbox
 from bus.presence import Status
+from bus.server_time import age_s
 from bus.settlement import item_of, retry_delay_s, settle
 from bus.stored import newest
 from bus.subjects import Subjects
@@ -138,7 +139,7 @@ class JudgeWorker:
         episode = JudgedEpisode(trajectory, Evidence(self._bus, self._subjects))
         ruling = await self._rule(episode, delivery.num_delivered)
         if ruling.blocked:
-            await self._block(trajectory)
+            await self._block(trajectory, delivery)
         seconds = time.monotonic() - started
         try:
             await self._publish(trajectory, ruling, seconds)
@@ -173,15 +174,15 @@ class JudgeWorker:
         ruling = await rule(self._judge, episode, max_attempts=self._config.max_attempts)
         return await shape(ruling, episode, self._config.shaping)
 
-    async def _block(self, trajectory: Trajectory) -> None:
+    async def _block(self, trajectory: Trajectory, delivery: Delivery) -> None:
         """May be done again by a worker that takes the trajectory over: the newest word on a site counts.
 
-        The time begins with the episode's end: who judges an old one says nothing about the site today.
+        The time begins when the server stored the episode's end: who judges an old one says nothing about the site today, nor
+        does one that was replayed from another run, of which the server does not know when it was played.
         """
         site, hours = site_of(trajectory.task.website), self._config.blocklist_hours
-        if trajectory.ended_at:
-            hours -= max(0.0, time.time() - trajectory.ended_at) / 3600.0
-        if hours > 0:
+        hours -= await age_s(self._bus, delivery.stream, delivery.seq) / 3600.0
+        if hours > 0 and trajectory.task.run == self._subjects.run:
             reason = trajectory.error or f"{self._rubric} found that it blocked the agent"
             await block(self._bus, self._subjects, site, hours=hours, reason=reason, episode=trajectory.episode)
             _log.warning("site_blocked", site=site, hours=round(hours, 2), episode=trajectory.episode)

@@ -2,7 +2,6 @@
 
 import argparse
 import re
-import time
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import Any
@@ -12,6 +11,7 @@ from rich.text import Text
 
 from bus.blocklist import Blocklist, block, end_of, read_blocklist, site_of
 from bus.ports import Bus
+from bus.server_time import server_now
 from bus.subjects import Subjects
 from ops.json_lines import json_lines
 from ops.roles import join, subjects_of
@@ -38,7 +38,7 @@ async def main(options: argparse.Namespace) -> int:
     site = None if options.action is None else named_site(options.site)
     async with served(folder, config), join(folder, config, role=role, name="blocklist") as bus:
         if site is None:
-            await _list(await read_blocklist(bus, subjects), options)
+            await _list(await read_blocklist(bus, subjects), options, now_s=await server_now(bus, subjects.blocklist))
         elif options.action == "add":
             hours = options.hours or config.judge_config.blocklist_hours
             await _add(bus, subjects, site, hours=hours, reason=options.reason or _ADDED)
@@ -68,8 +68,7 @@ def _is_address(site: str) -> bool:
         return False
 
 
-async def _list(found: Blocklist, options: argparse.Namespace) -> None:
-    now_s = time.time()
+async def _list(found: Blocklist, options: argparse.Namespace, *, now_s: float) -> None:
     entries = found.entries if options.all else found.blocked(now_s)
     shown = sorted(entries.values(), key=lambda entry: (entry.until, entry.site))
     if options.json:
@@ -117,7 +116,8 @@ async def _add(bus: Bus, subjects: Subjects, site: str, *, hours: float, reason:
 
 
 async def _remove(bus: Bus, subjects: Subjects, site: str) -> None:
-    if site not in (await read_blocklist(bus, subjects)).blocked(time.time()):
+    now_s = await server_now(bus, subjects.blocklist)
+    if site not in (await read_blocklist(bus, subjects)).blocked(now_s):
         raise ConfigurationError(f"{site} is not blocked: `millrace blocklist` lists the sites that are")
     await block(bus, subjects, site, hours=0.0, reason=_REMOVED)
     print(f"{site} is trained on again")

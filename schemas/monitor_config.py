@@ -42,7 +42,7 @@ class MonitorConfig:
     version_delay: float = 3.0
     """A version is late when it takes so many times the median of those before."""
     most_clock_skew_s: float = 2.0
-    """Seconds that a worker's clock may differ from the server's: leases and ages are compared across machines."""
+    """Seconds that a worker's clock may differ from the server's: what it writes down is dated by it."""
     unexpected_shown_s: float = 900.0
     """An error that nobody foresaw is told for so long after a worker met it."""
     raise_after_s: float = 5.0

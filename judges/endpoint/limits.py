@@ -24,14 +24,17 @@ def duration_s(text: str) -> float | None:
 
 
 def retry_after_s(headers: Mapping[str, str], body: object, *, now: float) -> float | None:
-    """Seconds from `now` (of the epoch) until the endpoint that refused a call takes one; None: it does not say."""
+    """Seconds until the endpoint that refused a call takes one; None: it does not say.
+
+    Where it states a date, that is by its own clock, and so is the `date` of its answer; `now` (of the epoch): for none.
+    """
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000
     stated = headers.get("retry-after", "")
     seconds = _number(stated)
     if seconds is None:
-        seconds = _until_date(stated, now)
+        seconds = _until_date(stated, headers.get("date", ""), now)
     return seconds if seconds is not None else _retry_info(body)
 
 
@@ -63,9 +66,14 @@ def _retry_info(body: object) -> float | None:
     return None
 
 
-def _until_date(text: str, now: float) -> float | None:
+def _until_date(text: str, said_at: str, now: float) -> float | None:
+    date_s, said_s = _date_s(text), _date_s(said_at)
+    return None if date_s is None else max(0.0, date_s - (now if said_s is None else said_s))
+
+
+def _date_s(text: str) -> float | None:
     try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+        return parsedate_to_datetime(text).timestamp()
     except (ValueError, OverflowError):
         return None
 

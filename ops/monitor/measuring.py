@@ -11,6 +11,7 @@ from bus.ports import Bus, QueueDepth, StreamStanding, WorkQueue
 from bus.server_time import ServerClock
 from bus.subjects import Subjects
 from bus.topology import step_queue, streams, task_queue, trajectory_queue
+from ops.monitor.passing import PassOver, passing_over
 from ops.monitor.queues import QueueState
 from ops.monitor.state import Disk, MonitorState
 from schemas.bus_config import BusConfig
@@ -36,6 +37,7 @@ class Measuring:
     """Folder of the server's store, where it is on this machine."""
     measured: anyio.Event
     now: ServerClock
+    pass_over: PassOver
 
     async def run(self) -> None:
         queues = self._queues()
@@ -65,17 +67,22 @@ class Measuring:
         """Raises `BusError`. What was measured before it stays."""
         if whole:
             for spec in streams(self.subjects, self.config):
-                await self._standing(spec.name)
+                with passing_over(self.pass_over, spec.name):
+                    await self._standing(spec.name)
             self.state.store = await self.bus.store_standing()
             self.state.disk = None if self.disk is None else _disk(self.disk)
         for queue in queues:
-            began = time.monotonic()
-            depth = await self.bus.depth(queue)
-            self.state.server.answered(time.monotonic() - began, self.now())
-            if depth is not None:
-                oldest_s = await self._oldest(queue, depth)
-                now = self.now()
-                self.state.queues[queue.name].note(depth, oldest_s=oldest_s, now=now, window_s=self.thresholds.queue_growth_s)
+            with passing_over(self.pass_over, queue.name):
+                await self._depth(queue)
+
+    async def _depth(self, queue: WorkQueue) -> None:
+        began = time.monotonic()
+        depth = await self.bus.depth(queue)
+        self.state.server.answered(time.monotonic() - began, self.now())
+        if depth is not None:
+            oldest_s = await self._oldest(queue, depth)
+            now = self.now()
+            self.state.queues[queue.name].note(depth, oldest_s=oldest_s, now=now, window_s=self.thresholds.queue_growth_s)
 
     async def _standing(self, stream: str) -> StreamStanding:
         standing = self.state.streams[stream] = await self.bus.standing(stream)

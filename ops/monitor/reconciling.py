@@ -4,15 +4,12 @@ TASKS holds exactly the episodes that are queued or played, and STREAM.INFO list
 episode's chain is, its subjects say too; of a chain only its task, start and end are ever read, never a picture.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import anyio
 import structlog
 
 from bus.backlog import backlog
-from bus.fault import unforeseen
 from bus.ports import Bus
 from bus.server_time import ServerClock
 from bus.side_by_side import side_by_side
@@ -21,6 +18,7 @@ from bus.subjects import Subjects
 from bus.topology import trajectory_queue
 from ops.monitor.cells import LIVE, Cell, Phase
 from ops.monitor.chains import chain_standing
+from ops.monitor.passing import PassOver, passing_over
 from ops.monitor.state import MonitorState
 from schemas.bus_config import BusConfig
 from schemas.errors import BusError, MessageCorrupt
@@ -46,8 +44,7 @@ class Reconciling:
     state: MonitorState
     joined: anyio.Event
     now: ServerClock
-    pass_over: Callable[[Exception, str], None]
-    """Hears what nobody foresaw, and the record or episode that met it."""
+    pass_over: PassOver
 
     async def run(self) -> None:
         while True:
@@ -70,7 +67,7 @@ class Reconciling:
         num_left = self.state.cells.capacity
         async for record in backlog(self.bus, self.subjects.trajectories, everything, after_seq=depth.acked_seq):
             if isinstance(record.message, Trajectory):
-                with self._passing_over(f"{record.stream}/{record.seq}"):
+                with passing_over(self.pass_over, f"{record.stream}/{record.seq}"):
                     self.state.cells.ended(record.message, record.time_s)
                 num_left -= 1
             if not num_left:
@@ -87,19 +84,8 @@ class Reconciling:
         wanted = dict.fromkeys((*unknown[: cells.capacity], *missed, *(cell.episode for cell in quiet[:_MOST_QUIET])))
         await side_by_side(wanted, self._look_up, num_loops=_AT_ONCE)
 
-    @contextmanager
-    def _passing_over(self, item: str) -> Iterator[None]:
-        """One item ends no watch over all others."""
-        try:
-            yield
-        except Exception as error:
-            surprise = unforeseen(error)
-            if surprise is None:
-                raise
-            self.pass_over(surprise, item)
-
     async def _look_up(self, episode: EpisodeId) -> None:
-        with self._passing_over(episode):
+        with passing_over(self.pass_over, episode):
             await self._set(episode)
 
     async def _set(self, episode: EpisodeId) -> None:

@@ -5,7 +5,7 @@ tokens never travel here. Never listen on `<run>.>` or `<run>.wake.*`: an offer 
 once only as long as nobody hears it.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
@@ -15,13 +15,15 @@ import structlog
 from bus.backlog import backlog
 from bus.bulkhead import Bulkhead
 from bus.companions import companions
+from bus.fault import Fault
 from bus.ports import Bus, Record
 from bus.presence import Status
 from bus.server_time import ServerClock
 from bus.subjects import Subjects
-from ops.monitor.alerts.alert import Alert, AlertBook
+from ops.monitor.alerts.alert import Alert, AlertBook, Condition, Key
 from ops.monitor.alerts.rules import conditions
 from ops.monitor.measuring import Measuring
+from ops.monitor.passing import passing_over
 from ops.monitor.reconciling import Reconciling
 from ops.monitor.state import MonitorState
 from schemas.config import Config
@@ -51,6 +53,7 @@ class MonitorWatch:
         self._disk = disk
         self._bulkhead = Bulkhead(bus, subjects, Status(Role.MONITOR, WorkerId(Role.MONITOR.value)))
         """For its log alone: a monitor may tell nobody."""
+        self._met: set[tuple[Fault, str]] = set()
         self._sources = (
             (subjects.judged, subjects.judgements_by(config.bus_config.trained_rubric)),
             (subjects.checkpoints, subjects.everything("checkpoint")),
@@ -83,7 +86,15 @@ class MonitorWatch:
     async def run(self) -> None:
         names, bus_config = self._subjects, self._config.bus_config
         measuring = Measuring(
-            self._bus, names, bus_config, self._config.monitor_config, self.state, self._disk, self._measured, self.now
+            self._bus,
+            names,
+            bus_config,
+            self._config.monitor_config,
+            self.state,
+            self._disk,
+            self._measured,
+            self.now,
+            self._pass_over_once,
         )
         reconciling = Reconciling(self._bus, names, bus_config, self.state, self._joined, self.now, self._pass_over)
         await self._set_clock()
@@ -142,6 +153,16 @@ class MonitorWatch:
         self._bulkhead.note(error, item)
         self.state.num_passed_over += 1
 
+    def _pass_over_once(self, error: Exception, item: str) -> None:
+        """Of what is looked at again and again: the same fault of the same item is told once."""
+        met = (Fault.of(error), item)
+        if met not in self._met:
+            self._met.add(met)
+            self._pass_over(error, item)
+
+    def _conditions(self, now: float, raised: Collection[Key] = ()) -> list[Condition]:
+        return conditions(self.state, self._config, now, pass_over=self._pass_over_once, raised=raised)
+
     def _note_change(self) -> None:
         self.changed.set()
         self.changed = anyio.Event()
@@ -149,8 +170,9 @@ class MonitorWatch:
     async def _tick(self) -> None:
         while True:
             now = self.now()
-            self.state.expire(now)
-            self._book.update(conditions(self.state, self._config, now, raised=self._book.raised), now)
+            with passing_over(self._pass_over_once, "what has expired"):
+                self.state.expire(now)
+            self._book.update(self._conditions(now, self._book.raised), now)
             self._note_change()
             await anyio.sleep(_TICK_S)
 
@@ -162,7 +184,7 @@ class MonitorWatch:
     def conditions_now(self) -> list[Alert]:
         """All that hold at this moment, for a look that cannot wait until they have held for a while."""
         now = self.now()
-        return AlertBook(0.0, 0.0, patient=False).update(conditions(self.state, self._config, now), now)
+        return AlertBook(0.0, 0.0, patient=False).update(self._conditions(now), now)
 
     async def wait_until(self, holds: Callable[[MonitorState], bool]) -> None:
         """Returns when `holds` is true of the state."""

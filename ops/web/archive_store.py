@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 import anyio
 import anyio.to_thread
 
+from bus.bulkhead import note
+from bus.fault import unforeseen
+from bus.presence import Status
 from ops.archive.archive_source import JudgementIndex, naming, num_groups, read_group
 from ops.archive.episodes import StoredEpisode, StoredJudgement, StoredRecord
 from ops.archive.folder import ArchiveFolder, Part
@@ -13,9 +16,9 @@ from ops.archive.pictures import join
 from ops.archive.tables import Row, cut_records, read_judgement, read_trajectory
 from ops.web.index import EpisodeIndex
 from ops.web.store import Fetched
-from schemas.errors import ArchiveDamaged, MessageCorrupt
-from schemas.ids import EpisodeId
-from schemas.messages import JudgeCall, Judgement, Trajectory
+from schemas.errors import ArchiveDamaged
+from schemas.ids import EpisodeId, WorkerId
+from schemas.messages import JudgeCall, Judgement, Role, Trajectory
 
 _LOOK_S = 2.0
 _COLUMNS = ("episode", "data", "sha256")
@@ -38,6 +41,7 @@ class ArchiveStore:
     _places: dict[EpisodeId, _Place] = field(default_factory=dict)
     _read: set[Part] = field(default_factory=set)
     _judged: JudgementIndex | None = None
+    _status: Status = field(default_factory=lambda: Status(Role.MONITOR, WorkerId("viewer")))
 
     async def fill(self, index: EpisodeIndex) -> None:
         self.folder.describe()
@@ -72,16 +76,28 @@ class ArchiveStore:
         self._read.add(part)
         try:
             for group in range(await anyio.to_thread.run_sync(num_groups, part)):
-                if judgements:
-                    for judgement in await anyio.to_thread.run_sync(_judgements, part, group):
-                        index.rule(judgement)
-                else:
-                    found = await anyio.to_thread.run_sync(_trajectories, part, group)
-                    for row, trajectory in enumerate(found):
-                        self._places[trajectory.episode] = _Place(part, group, row)
-                        index.add(trajectory)
-        except (ArchiveDamaged, MessageCorrupt) as error:
-            index.trouble(str(error))
+                found = await anyio.to_thread.run_sync(_messages, part, group, judgements)
+                for row, (episode, message) in enumerate(found):
+                    self._take(index, _Place(part, group, row), episode, message)
+        except Exception as error:  # noqa: BLE001 - one part ends no page over all others
+            self._leave_out(index, error, part.path.name)
+
+    def _take(self, index: EpisodeIndex, place: _Place, episode: str, message: Trajectory | Judgement | Exception) -> None:
+        try:
+            match message:
+                case Trajectory():
+                    self._places[message.episode] = place
+                    index.add(message)
+                case Judgement():
+                    index.rule(message)
+                case _:
+                    raise message
+        except Exception as error:  # noqa: BLE001 - one row ends no page over all others
+            self._leave_out(index, error, f"{place.part.path.name}/{episode}")
+
+    def _leave_out(self, index: EpisodeIndex, error: Exception, item: str) -> None:
+        surprise = unforeseen(error)
+        index.trouble(str(error) if surprise is None else f"{item} cannot be shown: {note(surprise, item, self._status)}.")
 
     def _fetched(self, part: Part, row: Row) -> Fetched:
         problems: list[str] = []
@@ -114,11 +130,15 @@ class ArchiveStore:
             return ()
 
 
-def _trajectories(part: Part, group: int) -> list[Trajectory]:
-    with naming(part.path):
-        return [read_trajectory(row) for row in read_group(part, group, _COLUMNS)]
+def _messages(part: Part, group: int, judgements: bool) -> list[tuple[str, Trajectory | Judgement | Exception]]:
+    """Of every row the episode, and what it holds or why it cannot be read."""
+    rows = read_group(part, group, None if judgements else _COLUMNS)
+    return [(str(row["episode"]), _message(part, row, judgements=judgements)) for row in rows]
 
 
-def _judgements(part: Part, group: int) -> list[Judgement]:
-    with naming(part.path):
-        return [read_judgement(row).message for row in read_group(part, group)]
+def _message(part: Part, row: Row, *, judgements: bool) -> Trajectory | Judgement | Exception:
+    try:
+        with naming(part.path):
+            return read_judgement(row).message if judgements else read_trajectory(row)
+    except Exception as error:  # noqa: BLE001 - told of by whoever takes it
+        return error

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -99,7 +100,22 @@ async def test_who_only_reads_the_list_may_not_change_it(tmp_path: Path, role: s
         address = address_of(folder.server, run=SUBJECTS.run, role=role)
         config = BusConfig(run=SUBJECTS.run, request_timeout_s=0.5)
         async with connect(address, SUBJECTS, config, name="test") as reader:
-            assert (await read_blocklist(reader, SUBJECTS)).entries == {entry.site: entry}
+            assert set((await read_blocklist(reader, SUBJECTS)).entries) == {entry.site}
             with pytest.raises(BusError):
                 await block(reader, SUBJECTS, "example.org", hours=1.0, reason="not mine")
-            assert (await read_blocklist(reader, SUBJECTS)).entries == {entry.site: entry}
+            assert set((await read_blocklist(reader, SUBJECTS)).entries) == {entry.site}
+
+
+@pytest.mark.parametrize("shift", [timedelta(days=30), -timedelta(days=30)], ids=str)
+async def test_whoever_blocked_a_site_may_have_a_wrong_clock(
+    tmp_path: Path, shift: timedelta, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    true_s = time.time
+    async with running_run(tmp_path) as admin:
+        with monkeypatch.context() as wrong:
+            wrong.setattr(time, "time", lambda: true_s() + shift.total_seconds())
+            await block(admin, SUBJECTS, "captcha.example", hours=2.0, reason="captcha")
+        [entry] = (await listed(tmp_path)).values()
+        assert entry["blocked"] is True
+        assert 3600 < int(str(entry["seconds_left"])) <= 7200
+        assert abs(datetime.fromisoformat(str(entry["since"])) - datetime.now(UTC)) < timedelta(hours=1)

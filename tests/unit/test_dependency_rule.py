@@ -34,6 +34,7 @@ _PORTS = {
         "evidence",
         "blocklist",
         "served",
+        "server_time",
         "backlog",
         "side_by_side",
         "weight_chunks",

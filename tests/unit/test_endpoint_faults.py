@@ -109,6 +109,9 @@ def test_durations(text: str, seconds: float | None) -> None:
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after": "Tue, 14 Nov 2023 22:13:50 GMT"}, 30.0),
         ({"retry-after": "Tue, 14 Nov 2023 22:00:00 GMT"}, 0.0),
+        ({"retry-after": "Tue, 14 Nov 2023 23:13:50 GMT", "date": "Tue, 14 Nov 2023 23:13:20 GMT"}, 30.0),
+        ({"retry-after": "Tue, 14 Nov 2023 21:13:50 GMT", "date": "Tue, 14 Nov 2023 21:13:20 GMT"}, 30.0),
+        ({"retry-after": "Tue, 14 Nov 2023 22:13:50 GMT", "date": "today"}, 30.0),
         ({"retry-after": "tomorrow"}, None),
         ({"retry-after-ms": "1500"}, 1.5),
         ({"retry-after-ms": "x", "retry-after": "2"}, 2.0),
@@ -140,7 +143,7 @@ def test_used_up_limits(requests: tuple[str, str], tokens: tuple[str, str], seco
 @given(st.text(), st.text(), st.recursive(st.none() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(
     st.sampled_from(["error", "details", "retryDelay"]), inner)))  # fmt: skip
 def test_nothing_that_an_endpoint_sends_breaks_the_reading(header: str, other: str, body: object) -> None:
-    headers = {"retry-after": header, "retry-after-ms": other, "x-ratelimit-remaining-tokens": "0",
+    headers = {"retry-after": header, "retry-after-ms": other, "date": other, "x-ratelimit-remaining-tokens": "0",
                "x-ratelimit-reset-tokens": other}  # fmt: skip
     wait = retry_after_s(headers, body, now=NOW)
     assert wait is None or wait >= 0

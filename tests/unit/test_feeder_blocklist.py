@@ -12,6 +12,7 @@ from bus.blocklist import block
 from bus.companions import companions
 from bus.memory import MemoryBus
 from bus.presence import Status
+from bus.server_time import ServerClock
 from schemas.env_config import EnvConfig
 from schemas.feeder_config import FeederConfig
 from schemas.ids import WorkerId
@@ -36,21 +37,25 @@ def on_sites(count: int, num_sites: int, prefix: str = "t") -> tuple[TaskSpec, .
     )
 
 
-class Wall:
-    """A clock that is set by hand."""
+class Wall(ServerClock):
+    """The server's clock, set by hand."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.now_s = 1000.0
 
-
-@pytest.fixture
-def bus() -> MemoryBus:
-    return MemoryBus(SUBJECTS)
+    def __call__(self) -> float:
+        return self.now_s
 
 
 @pytest.fixture
 def wall() -> Wall:
     return Wall()
+
+
+@pytest.fixture
+def bus(wall: Wall) -> MemoryBus:
+    return MemoryBus(SUBJECTS, clock=wall)
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +81,7 @@ class Fed:
             objective=ObjectiveConfig(),
             train_tasks=on_sites(10, num_sites),
             test_tasks=on_sites(2, num_sites, "e"),
-            clock=lambda: wall.now_s,
+            clock=wall,
         )
 
     async def says(self, holds: Callable[[Status], bool]) -> None:
@@ -87,7 +92,9 @@ class Fed:
 
 
 async def leave_out(bus: MemoryBus, site: str, until_s: float) -> None:
-    await bus.append(SUBJECTS.blocklist, SUBJECTS.blocked(site), SiteBlock(site=site, until=until_s, reason="captcha"))
+    """From the time on that it was at first."""
+    said = SiteBlock(site=site, until=until_s, reason="captcha", at=1000.0)
+    await bus.append(SUBJECTS.blocklist, SUBJECTS.blocked(site), said)
 
 
 async def queued(bus: MemoryBus) -> list[Task]:
@@ -124,7 +131,6 @@ async def test_a_site_that_is_blocked_while_it_runs_keeps_what_is_queued(bus: Me
     async with companions(fed.feeder.run):
         await until(bus, SUBJECTS.tasks, BATCH)
         await block(bus, SUBJECTS, "site-0.org", hours=1.0, reason="captcha")
-        wall.now_s = (await bus.history(SUBJECTS.blocklist, ">"))[0].message.at  # type: ignore[union-attr]
         await fed.says(lambda status: status.metrics.get("blocked_sites") == 1)
         assert len(await queued(bus)) == BATCH, "what was queued stays"
         await world.publish(1)
@@ -155,14 +161,14 @@ async def test_waiting_for_a_site_is_no_busy_loop(bus: MemoryBus, wall: Wall, mo
     monkeypatch.setattr(feeder_module, "_TICK_S", 0.1)
     looks = 0
 
-    def clock() -> float:
-        nonlocal looks
-        looks += 1
-        return wall.now_s
+    class Watched(Wall):
+        def __call__(self) -> float:
+            nonlocal looks
+            looks += 1
+            return wall.now_s
 
     await leave_out(bus, "site-0.org", 2000.0)
-    fed = Fed(bus, wall, FeederConfig(num_iterations=2), num_sites=1)
-    fed.feeder._clock = clock
+    fed = Fed(bus, Watched(), FeederConfig(num_iterations=2), num_sites=1)
     await World(bus).publish(0)
     with anyio.move_on_after(0.55):
         await fed.feeder.run()

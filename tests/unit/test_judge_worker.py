@@ -30,7 +30,7 @@ from judges.worker import JudgeWorker
 from schemas.bus_config import BusConfig
 from schemas.env_config import EnvConfig
 from schemas.errors import BusUnavailable, ConfigurationError, JudgeError, MessageCorrupt, NoVerdict, WorkerFailing
-from schemas.ids import TaskId, WorkerId
+from schemas.ids import RunName, TaskId, WorkerId
 from schemas.judge_config import JudgeConfig, ShapingConfig
 from schemas.messages import Fault, Judgement, Outcome, RewardPart, Role, Split, StageUsage, StageVerdict, Trajectory, Verdict
 from tests.builders import RUN, WORKER, judgement, observation, task, trajectory
@@ -403,17 +403,27 @@ async def test_a_site_that_blocked_the_agent_is_listed_before_the_judgement_says
     assert entries["shop.example"].episode == given.episode
 
 
-@pytest.mark.parametrize(("age_h", "left_h"), [(0.5, 1.5), (3.0, None), (-1.0, 2.0)])
+@pytest.mark.parametrize(("age_h", "left_h"), [(0.5, 1.5), (3.0, None)])
 async def test_a_site_is_listed_from_the_episodes_end_on(age_h: float, left_h: float | None) -> None:
-    """Judged again after days, an episode says nothing about its site today; another machine's clock may be ahead."""
-    bus = MemoryBus(SUBJECTS, BusConfig(), RUBRICS)
-    played = structs.replace(on_site(trajectory(task(), outcome=Outcome.BLOCKED)), ended_at=time.time() - age_h * 3600)
+    """Judged again after days, an episode says nothing about its site today."""
+    now_s = time.time() - age_h * 3600
+    bus = MemoryBus(SUBJECTS, BusConfig(), RUBRICS, clock=lambda: now_s)
+    await publish_trajectory(bus, SUBJECTS, on_site(trajectory(task(), outcome=Outcome.BLOCKED)))
+    now_s = time.time()
     async with judging(bus, RulingJudge(scored(passed=True)), config=JudgeConfig(blocklist_hours=2.0)):
-        await publish_trajectory(bus, SUBJECTS, played)
         assert (await first_judgement(bus)).blocked
-    entries = (await read_blocklist(bus, SUBJECTS)).blocked(time.time())
-    left = [(entry.until - time.time()) / 3600 for entry in entries.values()]
+    entries = (await read_blocklist(bus, SUBJECTS)).blocked(now_s)
+    left = [(entry.until - now_s) / 3600 for entry in entries.values()]
     assert left == ([] if left_h is None else [pytest.approx(left_h, abs=0.02)])
+
+
+async def test_an_episode_of_another_run_lists_no_site() -> None:
+    bus = MemoryBus(SUBJECTS, BusConfig(), RUBRICS)
+    replayed = on_site(trajectory(structs.replace(task(), run=RunName("another")), outcome=Outcome.BLOCKED))
+    async with judging(bus, RulingJudge(scored(passed=True))):
+        await publish_trajectory(bus, SUBJECTS, replayed)
+        assert (await first_judgement(bus)).blocked
+    assert not (await read_blocklist(bus, SUBJECTS)).entries
 
 
 @pytest.mark.parametrize(

@@ -85,8 +85,14 @@ def queue(
         made.note(QueueDepth(pending, in_flight, waiting, 0), oldest_s=None, now=at, window_s=BOUNDS.queue_growth_s)
 
 
+def fail(error: Exception, item: str) -> None:
+    raise AssertionError(item) from error
+
+
 def found(of: MonitorState, kind: str, *, config: Config = CONFIG, raised: frozenset[Key] = frozenset()) -> list[Condition]:
-    return [condition for condition in conditions(of, config, NOW, raised=raised) if condition.key.kind == kind]
+    return [
+        condition for condition in conditions(of, config, NOW, pass_over=fail, raised=raised) if condition.key.kind == kind
+    ]
 
 
 def judged(of: MonitorState, count: int, verdict: Verdict = Verdict.SUCCESS, *, unparsed: int = 0, steps: int = 10) -> None:
@@ -103,7 +109,7 @@ def test_a_healthy_run_has_no_alerts() -> None:
     queue(of, Role.BROWSER, (NOW - 400, 60), (NOW, 60), in_flight=60)
     of.heard(Record("", "x", 0, task("live")), NOW)
     judged(of, 63)
-    assert conditions(of, CONFIG, NOW) == []
+    assert conditions(of, CONFIG, NOW, pass_over=fail) == []
 
 
 # roles ----------------------------------------------------------------------------------------------------------------
@@ -398,7 +404,7 @@ def test_a_server_that_does_not_answer_is_all_that_is_told() -> None:
     of = MonitorState(BOUNDS, began_at=NOW - BOUNDS.server_silent_s - 1)
     of.server.error = "no connection"
     beat(of, Role.BROWSER, at=NOW - 60)
-    told = conditions(of, CONFIG, NOW)
+    told = conditions(of, CONFIG, NOW, pass_over=fail)
     assert [condition.key.kind for condition in told] == ["server_unreachable"]
     assert "no connection" in told[0].sentence
     of.server.answered(0.01, NOW - BOUNDS.server_silent_s)
@@ -439,13 +445,13 @@ def test_a_stream_without_limit_is_never_full() -> None:
     of = state()
     of.streams["s"] = standing(num_bytes=10**15)
     of.store = StoreStanding(10**15, 0)
-    assert conditions(of, CONFIG, NOW) == []
+    assert conditions(of, CONFIG, NOW, pass_over=fail) == []
 
 
 def test_leaders_and_replicas() -> None:
     of = state()
     of.streams["s"] = standing(leader="n1", replicas=(ReplicaStanding("n2", True, False, 1000),))
-    assert conditions(of, CONFIG, NOW) == []
+    assert conditions(of, CONFIG, NOW, pass_over=fail) == []
     of.streams["s"] = standing(leader="n1", replicas=(ReplicaStanding("n2", True, False, 1001),))
     assert "1,001 operations behind" in found(of, "replica_behind")[0].sentence
     of.streams["s"] = standing(leader="", replicas=(ReplicaStanding("n2", False, True, 0),))

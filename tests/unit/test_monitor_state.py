@@ -108,7 +108,10 @@ def test_a_heartbeat_read_late_was_heard_when_the_server_heard_it() -> None:
 
 
 def alerts(of: MonitorState, now: float) -> list[Alert]:
-    return [Alert(condition=condition, since=now) for condition in conditions(of, CONFIG, now)]
+    def fail(error: Exception, item: str) -> None:
+        raise AssertionError(item) from error
+
+    return [Alert(condition=condition, since=now) for condition in conditions(of, CONFIG, now, pass_over=fail)]
 
 
 def test_differences_add_up_to_the_whole() -> None:

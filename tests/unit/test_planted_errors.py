@@ -16,17 +16,23 @@ from bus.bulkhead import Bulkhead
 from bus.memory import MemoryBus
 from bus.ports import Record
 from bus.presence import Status
+from bus.topology import task_queue
 from ops.archive import following, tables
 from ops.archive.archive_source import ArchiveSource
 from ops.archive.folder import ArchiveFolder
 from ops.archive.keeping import EpisodeKeeper
 from ops.archive.verify import verify
+from ops.monitor.alerts import rules
+from ops.monitor.alerts.alert import Condition
+from ops.monitor.alerts.look import Look
 from ops.monitor.cells import Cells
 from ops.monitor.state import MonitorState
 from ops.monitor.watch import monitoring
+from ops.web import archive_store
 from ops.web.index import EpisodeIndex
 from ops.web.stream_store import StreamStore
-from schemas.messages import Fault, Role
+from schemas.ids import EpisodeId
+from schemas.messages import Fault, Role, Split
 from tests import archive_world as world
 from tests.builders import WORKER, judgement, task, trajectory
 from tests.contract.backends import SUBJECTS
@@ -177,6 +183,64 @@ async def test_an_unjudged_end_that_the_monitor_cannot_take_in_is_passed_over(mo
     assert [line["item"] for line in logs] == [f"{SUBJECTS.trajectories}/1"]
 
 
+@pytest.mark.usefixtures("once")
+@pytest.mark.parametrize("what", ["stream", "queue"])
+async def test_what_the_monitor_cannot_measure_is_passed_over(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bus = MemoryBus(SUBJECTS, CONFIG.bus_config, (RUBRIC,))
+    poison, sound = (task_queue(SUBJECTS, CONFIG.bus_config, split) for split in (Split.TRAIN, Split.EVAL))
+    monkeypatch.setattr("ops.monitor.measuring._MEASURE_S", 0.0)
+    planted(
+        monkeypatch, MemoryBus, "standing" if what == "stream" else "depth", SUBJECTS.judged if what == "stream" else poison
+    )
+    await bus.append(SUBJECTS.tasks, SUBJECTS.task(Split.EVAL, task("sound").episode), task("sound"))
+    logs = await check_watched(
+        bus,
+        lambda state: state.queues[sound.name].depth.num_pending == 1 and state.store is not None and num_measured(state) > 2,
+    )
+    assert [line["item"] for line in logs] == [SUBJECTS.judged if what == "stream" else poison.name], "once"
+
+
+def num_measured(state: MonitorState) -> int:
+    """Measurements so far, about: every one asks for every queue."""
+    return len(state.server.times_s) // len(state.queues)
+
+
+@pytest.mark.usefixtures("once")
+async def test_what_the_monitor_cannot_let_go_of_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    bus, num_ticks = MemoryBus(SUBJECTS, CONFIG.bus_config), 0
+
+    def expire(self: MonitorState, now: float) -> None:
+        nonlocal num_ticks
+        num_ticks += 1
+        raise KeyError("planted")
+
+    monkeypatch.setattr("ops.monitor.watch._TICK_S", 0.01)
+    monkeypatch.setattr(MonitorState, "expire", expire)
+    logs = await check_watched(bus, lambda _: num_ticks > 2)
+    assert [line["item"] for line in logs] == ["what has expired"], "once"
+
+
+@pytest.mark.usefixtures("once")
+@pytest.mark.parametrize("look", ["now", "for a while"])
+async def test_a_rule_that_fails_silences_no_other(look: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bus = MemoryBus(SUBJECTS, CONFIG.bus_config)
+
+    def failing(_: Look) -> list[Condition]:
+        raise KeyError("planted")
+
+    monkeypatch.setattr("ops.monitor.watch._TICK_S", 0.01)
+    monkeypatch.setattr(rules, "_RULES", (failing, *rules._RULES))
+    config = replace(CONFIG, monitor_config=replace(CONFIG.monitor_config, raise_after_s=1e-9))
+    with unexpected() as logs, anyio.fail_after(HANGS_S):
+        async with monitoring(bus, SUBJECTS, config) as watch:
+            while not any("passed over" in alert.condition.sentence for alert in watch.alerts):
+                await watch.changed.wait()
+            if look == "now":
+                assert any("passed over" in alert.condition.sentence for alert in watch.conditions_now())
+            assert watch.state.num_passed_over == 1
+    assert len(logs) == 1
+
+
 # the page -------------------------------------------------------------------------------------------------------------
 
 
@@ -203,3 +267,48 @@ async def test_a_record_that_the_page_cannot_take_in_is_left_out(method: str, mo
     assert [line["item"] for line in logs] == [f"{stream}/1"]
     assert len(index.problems) == 1
     assert f"{stream}/1" in index.problems[0]
+
+
+@pytest.mark.parametrize("method", ["add", "rule"])
+async def test_a_row_of_an_archive_that_the_page_cannot_take_in_is_left_out(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, folder, _ = await archived(await run_of_four(), tmp_path)
+    poison, *sound = (world.task(index, run=SUBJECTS.run).episode for index in range(3))
+    planted(monkeypatch, EpisodeIndex, method, poison)
+    await check_shown_but(folder, poison, sound, whole=method == "add")
+
+
+@pytest.mark.parametrize("kind", ["trajectory", "judgement"])
+async def test_a_row_of_an_archive_that_cannot_be_read_is_left_out(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, folder, _ = await archived(await run_of_four(), tmp_path)
+    poison, *sound = (world.task(index, run=SUBJECTS.run).episode for index in range(3))
+    name = f"read_{kind}"
+    read: Callable[[tables.Row], Any] = getattr(archive_store, name)
+
+    def failing(row: tables.Row) -> Any:
+        if row["episode"] == poison:
+            raise ZeroDivisionError("planted")
+        return read(row)
+
+    monkeypatch.setattr(archive_store, name, failing)
+    await check_shown_but(folder, poison, sound, whole=kind == "trajectory")
+
+
+async def check_shown_but(folder: ArchiveFolder, poison: EpisodeId, sound: list[EpisodeId], *, whole: bool) -> None:
+    """All of an archive but what one episode's row says; of that there is nothing, or its judgements, or its trajectory."""
+    index, revision = EpisodeIndex(world.RUBRICS[0]), -1
+    with unexpected() as logs, anyio.fail_after(HANGS_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(archive_store.ArchiveStore(folder).fill, index)
+            while index.reading:
+                revision = await index.wait_change(revision)
+            group.cancel_scope.cancel()
+    assert all((found := index.find(episode)) is not None and found.rulings for episode in sound)
+    left = index.find(poison)
+    assert left is not None
+    assert bool(left.rulings) is whole, "its judgements bring it along; else it is there without them"
+    assert {line["item"].rpartition("/")[2] for line in logs} == {poison}
+    assert any(poison in problem for problem in index.problems)

@@ -164,7 +164,7 @@ def blocklist(**until: float) -> Blocklist:
     found = Blocklist()
     for site, end in until.items():
         name = f"{site.replace('_', '-')}.org"
-        found.apply(SiteBlock(site=name, until=end))
+        found.apply(SiteBlock(site=name, until=end), 0.0)
     return found
 
 

@@ -7,8 +7,7 @@ stream where nothing ages. Whoever takes over reads that, and of the other strea
 twice and nothing admitted is forgotten, however long ago it was, and a takeover costs the same on every day of a run.
 """
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import anyio
@@ -19,6 +18,7 @@ from bus.companions import companions
 from bus.lineage import Lineage, catch_up
 from bus.ports import Bus, Lease
 from bus.presence import Status
+from bus.server_time import ServerClock, server_now
 from bus.subjects import Subjects
 from schemas.env_config import EnvConfig
 from schemas.errors import ConfigurationError
@@ -72,9 +72,9 @@ class Feeder:
         objective: ObjectiveConfig,
         train_tasks: Sequence[TaskSpec],
         test_tasks: Sequence[TaskSpec],
-        clock: Callable[[], float] = time.time,
+        clock: ServerClock | None = None,
     ) -> None:
-        """`rubric`: whose judgements count; `clock`: unix seconds, which blocks of sites end by."""
+        """`rubric`: whose judgements count; `clock`: which blocks of sites end by."""
         if feeder.mode == "offline":
             raise ConfigurationError("feeder_config.mode is offline: stored episodes are trained on, and no feeder is needed")
         if feeder.mode != "eval" and not train_tasks:
@@ -84,7 +84,7 @@ class Feeder:
         self._bus = bus
         self._subjects = subjects
         self._rubric = rubric
-        self._clock = clock
+        self._clock = clock or ServerClock()
         self._worker = worker
         self._status = status
         self._bulkhead = Bulkhead(bus, subjects, status)
@@ -153,6 +153,7 @@ class Feeder:
     async def _resume(self) -> None:
         """Knows what the last feeder knew and what came since, and finishes what it was about to admit."""
         began = anyio.current_time()
+        self._clock.heard(await patiently(lambda: server_now(self._bus, self._subjects.blocklist)))
         memory = await self._recollection.take_over()
         self._state.rounds = await self._evaluation_rounds(memory)
         await patiently(lambda: catch_up(self._lineage, self._bus, self._subjects))

@@ -68,8 +68,8 @@ class FeederState:
     refill: Refill | None = None
     """None: nothing is admitted in place of groups without variance."""
 
-    def apply(self, message: AnyMessage, now: float, seq: int = 0) -> None:
-        """Takes one message in; `now` in seconds of any steady clock, `seq` of its record."""
+    def apply(self, message: AnyMessage, now: float, seq: int = 0, stored_at: float = 0.0) -> None:
+        """Takes one message in; `now` in seconds of any steady clock, `seq` and `stored_at` (unix seconds) of its record."""
         match message:
             case Checkpoint():
                 self._announced(message)
@@ -80,7 +80,7 @@ class FeederState:
             case Trajectory() if message.episode in self.episodes:
                 self._note(msgspec.structs.replace(self.episodes[message.episode], ended_seq=seq))
             case SiteBlock():
-                self.blocklist.apply(message)
+                self.blocklist.apply(message, stored_at)
             case _:
                 pass
 

@@ -117,7 +117,7 @@ class Recollection:
             return
         try:
             if not only_results:
-                self._state.apply(message, anyio.current_time(), record.seq)
+                self._state.apply(message, anyio.current_time(), record.seq, record.time_s)
             elif isinstance(message, Judgement) and message.split is Split.TRAIN:
                 self._state.attempts.add(record.seq, message)
         except Exception as error:  # noqa: BLE001 - the boundary around one record: to end would only meet it again

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from ops.monitor.alerts import flow, quality, roles, server, versions
 from ops.monitor.alerts.alert import Condition, Key
 from ops.monitor.alerts.look import Look
+from ops.monitor.passing import PassOver, passing_over
 from ops.monitor.state import MonitorState
 from schemas.config import Config
 
@@ -12,10 +13,14 @@ _RULES = (server.conditions, roles.conditions, flow.conditions, versions.conditi
 _UNREACHABLE = Key("server_unreachable")
 
 
-def conditions(state: MonitorState, config: Config, now: float, *, raised: Collection[Key] = ()) -> list[Condition]:
+def conditions(
+    state: MonitorState, config: Config, now: float, *, pass_over: PassOver, raised: Collection[Key] = ()
+) -> list[Condition]:
     """All that hold. `raised`: the alerts there are, whose bounds are wider."""
-    look = Look(state=state, config=config, now=now, raised=raised)
-    held = [condition for rule in _RULES for condition in rule(look)]
+    look, held = Look(state=state, config=config, now=now, raised=raised), list[Condition]()
+    for rule in _RULES:
+        with passing_over(pass_over, f"the alerts of {rule.__module__}"):
+            held.extend(rule(look))
     # Without a server nothing is heard: what follows from that is not told as well.
     unreachable = [condition for condition in held if condition.key == _UNREACHABLE]
     return unreachable or held
