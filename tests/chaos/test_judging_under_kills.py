@@ -24,7 +24,7 @@ from tests.endpoint_requests import Asked
 from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 from tests.scripted_judging import SUBJECTS, calls, judgements, judging_run, passes, played, say, write_all
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(1800)]
 NUM_TRAJECTORIES = 1000
 NUM_AT_ONCE = 12
 """Trajectories, and calls, that one worker has under way: what a kill can lose."""

@@ -27,7 +27,7 @@ from schemas.messages import Heartbeat, Role
 from tests.deadlines import HANGS_S
 from tests.documented_commands import ROOT, Line, documented, scripts
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(3600)]
 _RUNS = ("quickstart", "shop")
 """Other names under which the pages speak of a run."""
 _AT_ONCE = 4

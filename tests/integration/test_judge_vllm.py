@@ -23,7 +23,7 @@ from tests.asked_judge import answered, calls, judgements, judging, question, ru
 from tests.deadlines import HANGS_S
 from tests.vllm_server import KEY, MAX_PICTURES, MODEL, VllmServer, vllm_server
 
-pytestmark = [pytest.mark.integration, pytest.mark.anyio, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.anyio, pytest.mark.timeout(1800)]
 
 SYSTEM = "You judge whether a screenshot proves a fact. Answer with one JSON object."
 QUESTION = "Fact: the box is blue. Is it proven?"

@@ -15,7 +15,7 @@ from schemas.ids import WorkerId
 from schemas.messages import Checkpoint, Role, ServedVersion, Standing
 from tests.deadlines import HANGS_S
 
-pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(1800)]
 _NUM_VERSIONS, _BATCH = 6, 10
 _LIMIT_S = 200.0
 _BOUND = {"sync": 0, "async": 1}

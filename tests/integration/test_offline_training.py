@@ -32,7 +32,7 @@ from tests.trainer_world import SUBJECTS, PlainModel, judge, play, train_task
 from trainer.model.model_folder import suppressed_tokens
 from trainer.versions.announcements import Announcements
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 _EXAMPLE = Path(__file__).parents[2] / "examples" / "offline_training.py"
 _LIMIT_S = 240.0
 _NUM_STORED = 2 * BATCH + 2

@@ -96,6 +96,14 @@ class Browsers:
         self._heard.set()
 
 
+class OverTheBusAlone(WeightPublisher):
+    """Once a version is sent, and before it is announced, its folder is gone."""
+
+    async def send(self, folder: Path, checkpoint: Checkpoint) -> None:
+        await super().send(folder, checkpoint)
+        shutil.rmtree(folder)
+
+
 def second_machine(path: Path, url: str, keys: Path) -> RunFolder:
     """A run's folder with the policy's key, and no model."""
     own = path / "keys"
@@ -149,15 +157,13 @@ async def test_a_policy_elsewhere_serves_the_new_version_and_no_request_fails(tm
             policy_process(folder, tmp_path / "policy.out"),
             anyio.create_task_group() as group,
         ):
-            announcements = Announcements(own, SUBJECTS, WeightPublisher(own, SUBJECTS, CONFIG))
+            announcements = Announcements(own, SUBJECTS, OverTheBusAlone(own, SUBJECTS, CONFIG))
             await announcements.begin(trainer / "0", trainer)
-            shutil.rmtree(trainer / "0")
             for _ in range(NUM_BROWSERS):
                 group.start_soon(browsers.browse)
             with anyio.fail_after(_DEADLINE_S):
                 await browsers.answered_by(0)
                 await announcements.announce(checkpoint_of(trainer / "1"))
-                shutil.rmtree(trainer / "1")
                 await browsers.answered_by(1)
             browsers.stopping = True
     assert len(browsers.answers) == browsers.num_asked

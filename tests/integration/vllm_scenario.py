@@ -109,6 +109,7 @@ async def main(folder_a: Path, folder_b: Path) -> dict[str, object]:
         story = Story(engine, folder_b)
         with anyio.fail_after(HANGS_S):
             await story.tell()
+    engine._thread.join(HANGS_S)
     story.facts["thread_ended"] = not engine._thread.is_alive()
     return {"generations": story.generations, "facts": story.facts, "core": VllmCore.__name__}
 
