@@ -10,12 +10,12 @@ from ops.chaos.faults import FaultKind
 from ops.chaos.report import Report
 from ops.chaos.settings import DrillSettings
 from ops.role_process import millrace_command
+from tests.abandoned_sockets import abandoned_sockets
 
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.integration,
-    # nats-py leaves the socket of a connection that was cut during its handshake to the garbage collector.
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <function StreamWriter:pytest.PytestUnraisableExceptionWarning"),
+    abandoned_sockets,
 ]
 
 

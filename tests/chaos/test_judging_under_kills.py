@@ -25,10 +25,10 @@ from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 from tests.scripted_judging import SUBJECTS, calls, judgements, judging_run, passes, played, say, write_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(1800)]
-NUM_TRAJECTORIES = 1000
+NUM_TRAJECTORIES = 500
 NUM_AT_ONCE = 12
 """Trajectories, and calls, that one worker has under way: what a kill can lose."""
-KILLED_AT = range(500, 3001, 500)
+KILLED_AT = range(250, 1501, 250)
 """Requests that have arrived at the endpoint when a worker is killed, the one and the other in turn."""
 FAILURE_SHARE = 0.2
 WITHOUT_ANSWER: tuple[Reply, ...] = (failed(500), rate_limited("0.05"), RESET)

@@ -22,13 +22,14 @@ from ops.roles import join
 from ops.supervisor import Supervisor
 from schemas.errors import StreamFull
 from schemas.ids import EpisodeId
+from tests.abandoned_sockets import abandoned_sockets
 from tests.deadlines import HANGS_S
 from tests.poison import Place, Poison, Poisoner
 
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.integration,
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <function StreamWriter:pytest.PytestUnraisableExceptionWarning"),
+    abandoned_sockets,
 ]
 
 

@@ -19,6 +19,7 @@ from bus.server import ServerProcess, server_process
 from bus.topology import streams
 from bus.trying import Tries
 from ops.chaos.proxy import TcpProxy, tcp_proxy
+from tests.abandoned_sockets import abandoned_sockets
 from tests.builders import checkpoint
 from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
 from tests.deadlines import HANGS_S
@@ -28,7 +29,7 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.integration,
     # nats-py leaves the socket of a connection that was cut during its handshake to the garbage collector.
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <function StreamWriter:pytest.PytestUnraisableExceptionWarning"),
+    abandoned_sockets,
 ]
 IMPATIENT = replace(CONFIG, request_timeout_s=0.5)
 """An operation gives up after 1.5 seconds: what takes half a minute, in less time. A busy machine answers within it."""
