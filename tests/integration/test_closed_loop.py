@@ -9,13 +9,14 @@ import pytest
 
 from benchmarks.kill_drill import VICTIMS, descendants, find, quickstart, wait_for
 from ops.role_process import millrace_command, millrace_environment
+from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
 _LIMIT_S = 1500.0
-_VERSIONS = 5
+_VERSIONS = 4
 _SHORT = (
     f"feeder_config.num_iterations={_VERSIONS}",
-    "env_config.train_tasks_rollout_size=96",
+    "env_config.train_tasks_rollout_size=64",
     "algorithm_config.num_train_epochs=1",
 )
 
@@ -25,11 +26,11 @@ def a_browser_by_hand(folder: Path, process: subprocess.Popen[bytes]) -> None:
     arguments = ["browser", "--run-dir", str(folder), "--name", "browser-by-hand", "env_config.server_size=8"]
     by_hand = subprocess.Popen(millrace_command(arguments), env=millrace_environment())
     try:
-        wait_for(process, "browser_started", folder / "logs" / "browser-by-hand.log", times=1, limit_s=60.0)
+        wait_for(process, "browser_started", folder / "logs" / "browser-by-hand.log", times=1, limit_s=_LIMIT_S)
         wait_for(process, "version_published", folder / "logs" / "trainer-1.log", times=3, limit_s=_LIMIT_S)
     finally:
         by_hand.terminate()
-        assert by_hand.wait(15) == 0
+        assert by_hand.wait(HANGS_S) == 0
 
 
 def test_workers_come_and_are_killed_and_nothing_is_lost(tmp_path: Path) -> None:
@@ -43,7 +44,7 @@ def test_workers_come_and_are_killed_and_nothing_is_lost(tmp_path: Path) -> None
         assert not descendants(process)
     result = json.loads((folder / "result.json").read_text())
     assert result["audit_holds"], result
-    assert result["num_tasks"] == result["num_trajectories"] == result["num_judgements"] == _VERSIONS * 96 + 2 * 100
+    assert result["num_tasks"] == result["num_trajectories"] == result["num_judgements"] == _VERSIONS * 64 + 2 * 100
     assert (result["num_duplicates"], result["num_shared_pages"]) == (0, 0)
     assert result["num_restarts"] >= 4
     assert result["episodes_by_worker"]["browser-by-hand"] > 0
@@ -56,9 +57,9 @@ def test_workers_come_and_are_killed_and_nothing_is_lost(tmp_path: Path) -> None
 def test_killing_the_supervisor_leaves_no_process(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with quickstart(folder) as process:
-        wait_for(process, "server_ready", folder / "logs" / "server-1.log", times=1, limit_s=60.0)
+        wait_for(process, "server_ready", folder / "logs" / "server-1.log", times=1, limit_s=_LIMIT_S)
         below = descendants(process)
         assert below
         process.kill()
-        _, alive = psutil.wait_procs(below, timeout=15)
+        _, alive = psutil.wait_procs(below, timeout=HANGS_S)
         assert not alive, [child.name() for child in alive]

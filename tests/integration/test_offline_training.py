@@ -27,6 +27,7 @@ from schemas.policy_config import PolicyConfig
 from schemas.trainer_config import TrainerConfig
 from tests import tiny_models
 from tests.builders import RUN
+from tests.deadlines import HANGS_S
 from tests.trainer_runs import BATCH, REWARDS
 from tests.trainer_world import SUBJECTS, PlainModel, judge, play, train_task
 from trainer.model.model_folder import suppressed_tokens
@@ -86,7 +87,7 @@ def running(*command: str) -> Iterator[subprocess.Popen[bytes]]:
     finally:
         if process.poll() is None:
             process.terminate()
-        process.wait(20)
+        process.wait(HANGS_S)
 
 
 def roles_of(process: subprocess.Popen[bytes]) -> set[str]:
@@ -124,7 +125,7 @@ def test_a_kill_changes_nothing_and_no_browser_runs(source: Path, tmp_path: Path
         assert roles_of(process) == {"server-1", "trainer-1"}
         below = descendants(process)
         find(process, ("ops.cli", "replay")).kill()
-        _, alive = psutil.wait_procs(below, timeout=15)
+        _, alive = psutil.wait_procs(below, timeout=HANGS_S)
         assert not alive
     with running(*command) as process:
         assert process.wait(_LIMIT_S) == 0

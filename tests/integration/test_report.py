@@ -18,7 +18,7 @@ from tests.reported_world import OTHER, RUBRIC, fill
 from tests.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
-NUM_EPISODES = 1000
+NUM_EPISODES = 300
 Json = dict[str, Any]
 
 
@@ -41,7 +41,7 @@ async def test_the_numbers_agree_with_the_streams(tmp_path: Path, capsys: pytest
         check_judges(figures, judged)
         check_ends(figures, trajectories, judged)
         await check_steps(figures, bus, trajectories)
-        archive = await archive_world.archive(bus, SUBJECTS, tmp_path / "archive", episodes_per_part=300)
+        archive = await archive_world.archive(bus, SUBJECTS, tmp_path / "archive", episodes_per_part=90)
         archive.config.write_text((tmp_path / "run" / "config.yaml").read_text())
     archived = await reported(archive.path, tmp_path / "from_archive")
     assert archived | {"source": figures["source"]} == figures

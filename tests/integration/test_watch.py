@@ -17,6 +17,7 @@ from ops.role_process import millrace_command, millrace_environment
 from schemas.messages import JudgeCall, Outcome, Split
 from tests.builders import task
 from tests.contract.backends import SUBJECTS
+from tests.deadlines import HANGS_S
 from tests.played import judge, play
 from tests.running_run import running_run
 
@@ -114,7 +115,7 @@ async def test_a_reader_that_leaves_ends_it_quietly(bus: JetStreamBus, tmp_path:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()  # nothing more is stored: it has to notice by itself
-        assert await in_thread(lambda: process.wait(20)) == 0
+        assert await in_thread(lambda: process.wait(HANGS_S)) == 0
         assert process.stderr.read() == b""
 
 
@@ -122,7 +123,7 @@ async def test_ctrl_c_is_130(bus: JetStreamBus, tmp_path: Path) -> None:
     async with following(tmp_path) as process:
         assert process.stderr is not None
         process.send_signal(signal.SIGINT)
-        assert await in_thread(lambda: process.wait(20)) == 130
+        assert await in_thread(lambda: process.wait(HANGS_S)) == 130
         assert process.stderr.read() == b""
 
 

@@ -19,6 +19,7 @@ from ops.run_folder import RunFolder
 from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError, MismatchExceeded
 from schemas.messages import Role
+from tests.deadlines import HANGS_S
 
 _ROLES = ("server", "feeder", "browser", "policy", "judge", "trainer")
 _FILES = ("archive", "import", "export", "export-model", "replay")
@@ -199,7 +200,7 @@ def test_a_signal_cancels_and_cleans_up(number: signal.Signals, code: int) -> No
         assert process.stdout.readline() == "up\n"
         process.send_signal(number)
         assert process.stdout.read() == "down\n"
-        assert process.wait(10) == code
+        assert process.wait(HANGS_S) == code
 
 
 def test_a_role_started_by_hand_runs_under_a_guard_and_explains_a_mistake(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from tests.deadlines import HANGS_S
 from trainer.tracking import Row, ShownEpisode
 from trainer.tracking.follower import Follower
 from trainer.tracking.metrics_file import MetricsFile
@@ -66,7 +67,7 @@ def test_a_failure_is_said_once_and_tried_again(tmp_path: Path) -> None:
     with capture_logs() as logs:
         follower = follow(tmp_path, backend, again_s=0.01)
         follower.wake((1, ()))
-        assert backend.arrived.wait(10)
+        assert backend.arrived.wait(HANGS_S)
         follower.close(10)
     assert backend.rows == [1]
     assert backend.shown == [1]
@@ -93,7 +94,7 @@ def test_what_a_trainer_could_not_deliver_the_next_one_does(tmp_path: Path) -> N
     metrics, backend = MetricsFile(tmp_path / "metrics.jsonl"), Recorder(num_failures=2)
     metrics.append(Row(1, {"loss": 1.0}))
     follower = follow(tmp_path, backend)
-    assert backend.refused.wait(10)
+    assert backend.refused.wait(HANGS_S)
     follower.close(10)
     assert backend.rows == []
     follow(tmp_path, backend).close(10)
