@@ -12,10 +12,10 @@ from bus.companions import companions
 from bus.memory import MemoryBus
 from schemas.bus_config import BusConfig
 from schemas.feeder_config import FeederConfig
-from schemas.messages import Split
+from schemas.messages import FeederMemory, Split
 from tests.deadlines import HANGS_S
 from tests.trainer_world import SUBJECTS
-from tests.unit.test_feeder import World, feeder, until
+from tests.unit.test_feeder import World, feeder
 
 pytestmark = pytest.mark.anyio
 DAY_S = 86_400.0
@@ -39,14 +39,15 @@ def begun_twice(world: World) -> list[str]:
 
 
 @pytest.mark.parametrize("away_days", [8.0, 31.0], ids=["chains", "chains and results"])
-async def test_nothing_is_begun_twice_when_records_have_aged_out(away_days: float) -> None:
+async def test_nothing_is_begun_twice_when_records_have_aged_out(away_days: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainer.feeding.recollection._AGAIN_S", 0.0)
     calendar = Calendar()
     bus = MemoryBus(SUBJECTS, BusConfig(), clock=calendar)
     world, config = World(bus), FeederConfig(max_staleness=0)
     async with world.running(num_versions=3):
         async with companions(feeder(bus, config).run):
             with anyio.fail_after(HANGS_S):
-                await until(bus, SUBJECTS.judged, 16)
+                await until_known(bus, 16)
         calendar.pass_days(away_days)
         async with companions(feeder(bus, config).run):
             await anyio.wait_all_tasks_blocked()
@@ -56,6 +57,14 @@ async def test_nothing_is_begun_twice_when_records_have_aged_out(away_days: floa
             with anyio.fail_after(HANGS_S):
                 await until_played(world, 20)
     assert begun_twice(world) == []
+
+
+async def until_known(bus: MemoryBus, count: int) -> None:
+    """Returns when the feeder has written down that so many episodes were judged."""
+    async with bus.tail(SUBJECTS.feeding, SUBJECTS.feeder_memory) as records:
+        async for record in records:
+            if isinstance(memory := record.message, FeederMemory) and memory.num_accepted == count:
+                return
 
 
 async def until_played(world: World, count: int) -> None:
