@@ -130,9 +130,9 @@ class SiteBlock(Message, frozen=True, tag="block/1"):
     site: str
     """Host without `www.`, or a suite's name."""
     until: Amount
-    """Unix seconds; in the past: not any more."""
+    """Unix seconds by the writer's clock, as `at`: what counts is how long after `at`, and not at all where it is before."""
     reason: str = ""
     episode: EpisodeId = EpisodeId("")
     """That found it blocked."""
     at: Moment = 0.0
-    """Unix seconds."""
+    """Unix seconds by the writer's clock."""
