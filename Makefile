@@ -6,7 +6,7 @@ run: setup
 	@exec .venv/bin/millrace quickstart $(ARGS)
 
 test: setup
-	@exec .venv/bin/python -m pytest -n 2 --dist loadfile $(ARGS)
+	@exec .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: setup
 	@.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy .
