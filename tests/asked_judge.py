@@ -141,7 +141,7 @@ async def judging(bus: Bus, config: Config, folder: Path) -> AsyncIterator[Post]
         yield post
 
 
-async def judgements(bus: Bus, number: int, *, within_s: float = 20.0) -> dict[str, Judgement]:
+async def judgements(bus: Bus, number: int, *, within_s: float = HANGS_S) -> dict[str, Judgement]:
     """By the task's name, when there are so many."""
     found: dict[str, Judgement] = {}
     with anyio.fail_after(within_s):

@@ -64,7 +64,7 @@ class Watch:
         found: dict[str, int] = json.loads(line)
         return found
 
-    async def all_gone(self, within_s: float = 10.0) -> None:
+    async def all_gone(self, within_s: float = HANGS_S) -> None:
         """Returns when no process holds the pipe any more."""
         self._let_go()
         with anyio.fail_after(within_s):

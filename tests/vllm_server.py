@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ops.demo.tiny_model import TinyShape, build_tiny_model
+from tests.deadlines import HANGS_S
 
 MODEL = "tiny"
 KEY = "sesame"
 MAX_PICTURES = 8
 _SHAPE = TinyShape(max_vocabulary=2048)
 _READY = "Application startup complete"
-_START_S = 240.0
 _STOP_S = 20.0
 _ENVIRONMENT = {
     "VLLM_API_KEY": KEY,
@@ -72,7 +72,7 @@ def vllm_server(
     reader = threading.Thread(target=_read, args=(child, server.log, started))
     reader.start()
     try:
-        if not started.wait(_START_S) or child.poll() is not None:
+        if not started.wait(HANGS_S) or child.poll() is not None:
             raise RuntimeError("vLLM did not start: " + server.log.read_text()[-4000:])
         yield server
     finally:

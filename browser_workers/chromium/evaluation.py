@@ -6,6 +6,7 @@ Invariant: an expression is tried again when the document changes under it, so t
 import secrets
 from collections.abc import Awaitable, Callable
 from importlib import resources
+from itertools import count
 
 import anyio
 import msgspec
@@ -20,7 +21,7 @@ _TRIES = 4
 _TEXT_LIMIT = 400
 _PAGE_LIMIT = 20_000
 _CHANGE_CAP_S = 3.0
-"""How long documents that take each other's place are waited for, in all."""
+"""How long documents that take each other's place are waited for, in all; so long they are tried again, too."""
 Attempt = Callable[[float], Awaitable[object]]
 """Takes its deadline in seconds."""
 _WORLD = "millrace"
@@ -71,18 +72,18 @@ class Evaluation:
     async def _repeated(self, attempt: Attempt) -> object:
         num_documents = self._loading.num_documents
         until = anyio.current_time() + _CHANGE_CAP_S
-        for _ in range(_TRIES - 1):
+        for num_tried in count(1):
             try:
                 return await self._answered(attempt)
-            except CallRefused:
+            except CallRefused as error:
+                num_replaced = self._loading.num_documents - num_documents
+                if num_tried >= _TRIES and num_replaced < num_tried - 1:
+                    raise PageFailed(f"the page cannot be read: {error}") from error
+                if num_tried >= _TRIES and anyio.current_time() >= until:
+                    raise PageFailed(f"the page replaced its document whenever it was read, {num_tried} times") from error
                 with anyio.move_on_after(until - anyio.current_time()):
                     await self._loading.idle()
-        try:
-            return await self._answered(attempt)
-        except CallRefused as error:
-            if self._loading.num_documents - num_documents >= _TRIES - 1:
-                raise PageFailed(f"the page replaced its document whenever it was read, {_TRIES} times") from error
-            raise PageFailed(f"the page cannot be read: {error}") from error
+        raise AssertionError("the tries never end")
 
     async def _answered(self, attempt: Attempt) -> object:
         """What comes of it; no document answers while another site is waited for, so that such a wait is given up first."""

@@ -18,6 +18,7 @@ from schemas.bus_config import BusConfig
 from schemas.errors import BusError
 from schemas.ids import EpisodeId
 from tests.contract.backends import SUBJECTS
+from tests.deadlines import HANGS_S
 from tests.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -28,7 +29,7 @@ async def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     def command() -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             millrace_command(["blocklist", *arguments]),
-            env={**millrace_environment(), "COLUMNS": "200"}, capture_output=True, text=True, check=False, timeout=60,
+            env={**millrace_environment(), "COLUMNS": "200"}, capture_output=True, text=True, check=False, timeout=HANGS_S,
         )  # fmt: skip
 
     return await anyio.to_thread.run_sync(command)

@@ -322,7 +322,7 @@ async def test_nothing_is_left_after_closing() -> None:
         await session.open()
         mine = [process for process in chromium_processes() if process.pid not in before]
         assert mine
-    gone, alive = psutil.wait_procs(mine, timeout=5)
+    gone, alive = psutil.wait_procs(mine, timeout=HANGS_S)
     assert (len(gone), alive) == (len(mine), [])
 
 
@@ -367,5 +367,5 @@ async def test_the_browser_ends_with_a_killed_worker() -> None:
         assert chromium
         worker.kill()
         await worker.wait()
-        _, alive = await anyio.to_thread.run_sync(lambda: psutil.wait_procs(chromium, timeout=10))
+        _, alive = await anyio.to_thread.run_sync(lambda: psutil.wait_procs(chromium, timeout=HANGS_S))
         assert alive == []

@@ -129,7 +129,7 @@ async def test_a_message_that_the_server_gave_up_is_listed_by_its_notice(bus: Je
 def command(run_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         millrace_command(["dead-letters", arguments[0], "--run-dir", str(run_dir), *arguments[1:]]),
-        env={**millrace_environment(), "COLUMNS": "200"}, capture_output=True, text=True, check=False, timeout=60,
+        env={**millrace_environment(), "COLUMNS": "200"}, capture_output=True, text=True, check=False, timeout=HANGS_S,
     )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ async def run_example(name: str, *arguments: str, isolated: bool = False) -> sub
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=HANGS_S,
         )
     )
 

@@ -18,6 +18,7 @@ from browser_workers.network.gate import Gate
 from browser_workers.network.outside import Network
 from browser_workers.network.pipe import End
 from browser_workers.network.rules import Rules
+from tests.deadlines import HANGS_S
 from tests.staged_network import StagedNetwork
 
 
@@ -191,7 +192,7 @@ async def test_a_page_has_so_many_connections_and_no_more(monkeypatch: pytest.Mo
         assert await answer_of(gate, "127.0.0.1", port) is HTTPStatus.TOO_MANY_REQUESTS
         assert gate.why_blocked("127.0.0.1") == "the episode has 3 connections already"
         await first.aclose()
-        with anyio.fail_after(2):
+        with anyio.fail_after(HANGS_S):
             while gate.num_open:
                 await anyio.lowlevel.checkpoint()
         assert await answer_of(gate, "127.0.0.1", port) is HTTPStatus.OK
@@ -292,6 +293,6 @@ async def test_nothing_is_left_when_it_closes() -> None:
         assert gate.num_open == 0
         for stream in (*streams, hanging):
             await stream.aclose()
-        with anyio.fail_after(2):
+        with anyio.fail_after(HANGS_S):
             while len(psutil.Process().net_connections("tcp")) > before:
                 await anyio.lowlevel.checkpoint()

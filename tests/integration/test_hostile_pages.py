@@ -381,7 +381,7 @@ async def test_a_renderer_that_dies_is_a_named_failure(browser: PlaywrightBrowse
         await session.open()
         async with anyio.create_task_group() as group:
             group.start_soon(crash, session)
-            with anyio.fail_after(2):
+            with anyio.fail_after(HANGS_S):
                 assert "crashed" in str(await session.wait_failed())
             group.cancel_scope.cancel()
         with pytest.raises(PageFailed, match="crashed"):

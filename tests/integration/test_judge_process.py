@@ -85,7 +85,7 @@ async def test_the_key_is_taken_from_the_environment_and_written_nowhere(tmp_pat
         async with run_of(of_file(tmp_path, "", *named), tmp_path / "run") as (folder, bus):
             await answered(bus, question("t1"))
             async with judge_process(folder, MY_KEY=KEY) as process:
-                judgement = (await judgements(bus, 1, within_s=60))["t1"]
+                judgement = (await judgements(bus, 1))["t1"]
                 process.send_signal(signal.SIGTERM)
                 assert (await ended(process))[0] == 0
         written = everything_written(folder)
@@ -148,7 +148,7 @@ async def test_a_supervised_judge_has_the_environment_and_its_sentence_reaches_t
             await answered(bus, question("t1"))
             async with local_roles(folder) as roles:
                 roles.start(Role.JUDGE)
-                judgement = (await judgements(bus, 1, within_s=60))["t1"]
+                judgement = (await judgements(bus, 1))["t1"]
             assert judgement.verdict is Verdict.SUCCESS
             assert {request.key for request in endpoint.requests} == {KEY}
             other = replace(for_test(of_file(tmp_path, "")), save_path=config.save_path)

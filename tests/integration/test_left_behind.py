@@ -17,7 +17,6 @@ from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(1800)]
 _NUM_VERSIONS, _BATCH = 6, 10
-_LIMIT_S = 200.0
 _BOUND = {"sync": 0, "async": 1}
 
 
@@ -65,7 +64,7 @@ async def test_weights_that_are_broken_for_a_moment_stop_no_run(tmp_path: Path, 
                 damage.close()
 
             async with companions(mend):
-                await run.play(_LIMIT_S)
+                await run.play(HANGS_S)
         await until_said(run, lambda said: said.standing is Standing.SERVING and said.version == _NUM_VERSIONS)
         await require_fresh(run, mode)
 
@@ -77,7 +76,7 @@ async def test_a_policy_whose_weights_stay_broken_is_named_and_waited_for_by_nob
         async with a_run(tmp_path / "run", mode, num_policies=2) as run:
             stack.enter_context(broken_weights(tmp_path / "run", "policy-1"))
             async with monitoring(run.bus, run.subjects, run.config) as watch:
-                await run.play(_LIMIT_S)
+                await run.play(HANGS_S)
                 with anyio.fail_after(HANGS_S):
                     await watch.wait_until(
                         lambda state: (said := state.policies.of(WorkerId("policy-1"))) is not None and is_unable(said)

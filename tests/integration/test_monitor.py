@@ -267,7 +267,7 @@ async def test_the_page_is_served_with_metrics_beside_it(world: World) -> None:
 
 def first_queued(url: str) -> str:
     """The first queued episode that a page is told of."""
-    with urllib.request.urlopen(url, timeout=20) as answer:
+    with urllib.request.urlopen(url, timeout=HANGS_S) as answer:
         for line in answer:
             if line.startswith(b"data: ") and (found := [name for name in json.loads(line[6:])["cells"] if "queued" in name]):
                 return str(found[0])
@@ -275,7 +275,7 @@ def first_queued(url: str) -> str:
 
 
 def scrape(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=HANGS_S) as answer:
         return str(answer.read().decode())
 
 

@@ -16,6 +16,7 @@ from browser_workers.site import Documents
 from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind
+from tests.deadlines import HANGS_S
 from tests.local_site import LocalSite, Reply, local_site
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -199,7 +200,7 @@ async def test_nothing_stays_connected_when_the_episode_ends(browser: Playwright
         gate = session.reach
         assert isinstance(gate, Gate)
         assert gate.num_open >= 2
-    with anyio.fail_after(2):
+    with anyio.fail_after(HANGS_S):
         await gate.wait_closed()
     assert gate.num_open == 0
     with pytest.raises(OSError, match="failed"):

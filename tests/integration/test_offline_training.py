@@ -35,7 +35,6 @@ from trainer.versions.announcements import Announcements
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 _EXAMPLE = Path(__file__).parents[2] / "examples" / "offline_training.py"
-_LIMIT_S = 240.0
 _NUM_STORED = 2 * BATCH + 2
 _NUM_VERSIONS = 11
 _PASS = (6, 12, 14)
@@ -121,14 +120,14 @@ def test_a_kill_changes_nothing_and_no_browser_runs(source: Path, tmp_path: Path
     command = millrace_command(["replay", str(source), "--into", str(into), "--train", versions])
     log = into / "logs" / "trainer-1.log"
     with running(*command) as process:
-        wait_for(process, "version_published", log, times=2, limit_s=_LIMIT_S)
+        wait_for(process, "version_published", log, times=2, limit_s=HANGS_S)
         assert roles_of(process) == {"server-1", "trainer-1"}
         below = descendants(process)
         find(process, ("ops.cli", "replay")).kill()
         _, alive = psutil.wait_procs(below, timeout=HANGS_S)
         assert not alive
     with running(*command) as process:
-        assert process.wait(_LIMIT_S) == 0
+        assert process.wait(HANGS_S) == 0
     published, judged = results(into)
     assert [checkpoint.version for checkpoint in published] == list(range(_NUM_VERSIONS + 1))
     consumed = [_NUM_STORED * (index // 3) + _PASS[index % 3] for index in range(_NUM_VERSIONS)]
@@ -144,7 +143,7 @@ def test_the_example_trains(source: Path, tmp_path: Path) -> None:
     into = tmp_path / "example"
     done = subprocess.run(
         [sys.executable, str(_EXAMPLE), str(source), "--into", str(into), "--passes", "2"],
-        env=millrace_environment(), capture_output=True, text=True, timeout=_LIMIT_S, check=False,
+        env=millrace_environment(), capture_output=True, text=True, timeout=HANGS_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     assert "the model is in" in done.stdout
@@ -159,7 +158,7 @@ def test_trajectories_are_judged_again_with_the_runs_own_rubric(source: Path, tm
     into = tmp_path / "rejudged"
     command = millrace_command(["replay", str(source), "--into", str(into), "--limit", "4", "--rejudge", "--train"])
     with running(*command) as process:
-        assert process.wait(_LIMIT_S) == 0
+        assert process.wait(HANGS_S) == 0
     published, judged = results(into)
     assert [checkpoint.num_trajectories for checkpoint in published] == [0, 4]
     assert {(judgement.rubric, judgement.judge) for judgement in judged} == {("environment_v1", "judge-1")}
@@ -173,18 +172,18 @@ def test_of_two_rubrics_the_chosen_one_is_trained_by(source: Path, tmp_path: Pat
     anyio.run(_contradict, RunFolder(twice))
     command = ["replay", str(twice), "--into", str(into), "--train"]
     refused = subprocess.run(
-        millrace_command(command), env=millrace_environment(), capture_output=True, text=True, timeout=_LIMIT_S, check=False
+        millrace_command(command), env=millrace_environment(), capture_output=True, text=True, timeout=HANGS_S, check=False
     )
     assert refused.returncode == 78
     assert "judged by environment, strict: choose one with --rubric" in refused.stderr
     with running(*millrace_command([*command, "--rubric", "strict"])) as process:
-        assert process.wait(_LIMIT_S) == 0
+        assert process.wait(HANGS_S) == 0
     published, judged = results(into)
     assert {judgement.rubric for judgement in judged} == {"strict"}
     assert [checkpoint.num_trajectories for checkpoint in published[1:]] == list(_PASS)
     assert published[1].metrics["success"] == pytest.approx(0.2), "by the other rubric it was 0.8"
     counted = subprocess.run(
-        millrace_command(["audit", "--run-dir", str(into)]), env=millrace_environment(), capture_output=True, timeout=_LIMIT_S,
+        millrace_command(["audit", "--run-dir", str(into)]), env=millrace_environment(), capture_output=True, timeout=HANGS_S,
         check=False,
     )  # fmt: skip
     assert counted.returncode == 0, counted.stdout
@@ -201,12 +200,12 @@ async def _contradict(folder: RunFolder) -> None:
 
 def test_an_archive_is_replayed_like_a_run(source: Path, tmp_path: Path) -> None:
     with running(*millrace_command(["archive", "--run-dir", str(source), "--once"])) as process:
-        assert process.wait(_LIMIT_S) == 0
+        assert process.wait(HANGS_S) == 0
     into = tmp_path / "copy"
     with running(
         *millrace_command(["replay", str(source / "archive"), "--into", str(into), "--min-reward", "0.5"])
     ) as process:
-        assert process.wait(_LIMIT_S) == 0
+        assert process.wait(HANGS_S) == 0
     published, judged = results(into)
     assert published == []
     assert [judgement.reward for judgement in judged] == [1.0] * 10

@@ -8,6 +8,7 @@ import pytest
 from browser_workers.site import SiteRequest, SiteResponse
 from ops.site_server import site_server
 from schemas.errors import ConfigurationError
+from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.integration]
 
@@ -21,7 +22,7 @@ class Echo:
 
 
 def ask(address: str, method: str, path: str, body: bytes = b"") -> tuple[int, str | None, str]:
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=HANGS_S)
     try:
         connection.request(method, path, body=body, headers={"x-test": "t"})
         response = connection.getresponse()

@@ -15,6 +15,7 @@ from schemas.errors import TrainerError
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Action, ActionKind, StepRequest, VersionSpan
 from tests import tiny_models
+from tests.deadlines import HANGS_S
 from tests.rank_processes import run_ranks
 from tests.trainer_world import PlainModel, completion, ref, settings, small
 from trainer.engine.dealing import deal
@@ -288,7 +289,7 @@ def test_two_ranks_agree_with_one(base: Path, make: Make) -> None:
         alone = [engine.train(cloning_items(samples)).loss for _ in range(3)]
         weights = float(sum(weight.double().sum() for weight in engine.state().policy.weights.values()))
         logprob = float(engine.completion_logprobs(samples[:2])[1][0])
-    output = run_ranks(_RANK, base, timeout_s=120.0)
+    output = run_ranks(_RANK, base, timeout_s=HANGS_S)
     line = next(line for line in output.splitlines() if line.startswith("LOSSES"))
     _, *losses, _, total, first = line.split()
     assert [float(loss) for loss in losses] == pytest.approx(alone, rel=1e-4)

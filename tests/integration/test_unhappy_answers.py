@@ -137,7 +137,7 @@ async def observed(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory)
         for name in names:
             await answered(bus, question(name))
         async with companions(worker_of(post, ByCase(judges)).run):
-            found = await judgements(bus, len(names), within_s=60)
+            found = await judgements(bus, len(names))
         recorded = await calls(bus)
     for name in names:
         own = [call for call in recorded if call.episode == found[name].episode]

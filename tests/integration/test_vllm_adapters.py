@@ -14,6 +14,7 @@ import torch
 
 from schemas.ids import PolicyVersion
 from tests import tiny_models
+from tests.deadlines import HANGS_S
 from tests.integration.vllm_adapter_scenario import NUM_EACH
 from tests.integration.vllm_scenario import POLICY
 from tests.lora_runs import adapted, samples_of, step_request
@@ -57,7 +58,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=HANGS_S,
         check=False,
     )
     assert child.returncode == 0, child.stdout[-3000:] + child.stderr[-6000:]

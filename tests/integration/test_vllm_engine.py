@@ -18,6 +18,7 @@ from PIL import Image
 
 from agents.tokens import PromptTokenizer
 from tests import tiny_models
+from tests.deadlines import HANGS_S
 from tests.integration.vllm_scenario import NUM_IN_FLIGHT, POLICY
 
 pytestmark = [pytest.mark.integration]
@@ -34,7 +35,7 @@ class Told:
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=HANGS_S,
             check=False,
         )
         self.returncode, self.errors = child.returncode, child.stderr

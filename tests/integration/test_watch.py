@@ -45,7 +45,7 @@ async def in_thread(function: Callable[[], T]) -> T:
 async def watch(run_dir: Path, *arguments: str) -> list[dict[str, Any]]:
     done = await in_thread(
         lambda: subprocess.run(
-            command(run_dir, *arguments), env=millrace_environment(), capture_output=True, check=False, timeout=60
+            command(run_dir, *arguments), env=millrace_environment(), capture_output=True, check=False, timeout=HANGS_S
         )
     )
     assert done.returncode == 0, done.stderr

@@ -301,7 +301,7 @@ def test_a_reader_who_leaves_ends_no_command(command: str, code: int, tmp_path: 
             stderr=writing,
             env=millrace_environment(),
             cwd=tmp_path,
-            timeout=60,
+            timeout=HANGS_S,
             check=False,
         )
     finally:
@@ -328,5 +328,5 @@ def test_what_a_reader_who_leaves_has_read_is_whole(tmp_path: Path) -> None:
         assert child.stdout.readline() == b"first\n"
         child.stdout.close()
         child.stdout = None
-        _, told = child.communicate(b"x", timeout=60)
+        _, told = child.communicate(b"x", timeout=HANGS_S)
     assert (child.returncode, told) == (0, b"done\n")

@@ -18,6 +18,7 @@ from ops.cli import main
 from ops.launch.extras import extras_of
 from ops.role_process import millrace_command, millrace_environment
 from schemas.messages import Role
+from tests.deadlines import HANGS_S
 
 ROOT = Path(__file__).parents[2]
 VENV = Path(sys.prefix)
@@ -75,7 +76,7 @@ def test_units_are_what_systemd_takes(nodes: Path, tmp_path: Path) -> None:
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not here to read them")
-    done = subprocess.run([analyze, "verify", *units], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([analyze, "verify", *units], capture_output=True, text=True, check=False, timeout=HANGS_S)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -83,7 +84,7 @@ def test_batch_scripts_ask_for_gpus_and_are_scripts(nodes: Path, tmp_path: Path)
     assert launched(nodes, "--with", "slurm", "--out", str(tmp_path / "out"), "--no-setup") == 0
     scripts = {path.name: path.read_text() for path in (tmp_path / "out").iterdir()}
     for name in scripts:
-        subprocess.run(["bash", "-n", tmp_path / "out" / name], check=True, timeout=20)
+        subprocess.run(["bash", "-n", tmp_path / "out" / name], check=True, timeout=HANGS_S)
     assert "#SBATCH --gpus=5\n" in scripts["gpu-1.sbatch"]
     assert "--gpus" not in scripts["cpu-1.sbatch"]
     assert "#SBATCH --nodelist=nats-1\n" in scripts["nats-1.sbatch"]
@@ -120,7 +121,7 @@ def test_manifests_hold_no_secret_and_what_each_role_needs(
     assert "exec millrace browser --run-dir" in script
     assert '--config /given/recipe/own.yaml --name "$POD"' in script
     assert script.endswith("env_config.server_size=9")
-    assert subprocess.run(["sh", "-n", "-c", script], check=False, timeout=20).returncode == 0
+    assert subprocess.run(["sh", "-n", "-c", script], check=False, timeout=HANGS_S).returncode == 0
     given = browser["template"]["spec"]["volumes"][0]["secret"]
     assert given == {"secretName": "millrace-mine-browser", "items": [{"key": "browser.seed", "path": "browser.seed"}]}
     assert "python -m ops.launch.ranks 2 -- millrace trainer" in str(trainer)
@@ -182,17 +183,17 @@ def test_a_step_that_fails_is_named_and_ends_the_start(
 
 def test_the_script_of_a_node_explains_itself_and_runs_the_command(nodes: Path) -> None:
     script = ROOT / "ops/launch/node.sh"
-    told = subprocess.run([script, "--help"], capture_output=True, text=True, check=True, timeout=20).stdout
+    told = subprocess.run([script, "--help"], capture_output=True, text=True, check=True, timeout=HANGS_S).stdout
     assert told.startswith("usage: node.sh")
-    wrong = subprocess.run([script, "--fiel", "x"], capture_output=True, text=True, check=False, timeout=20)
+    wrong = subprocess.run([script, "--fiel", "x"], capture_output=True, text=True, check=False, timeout=HANGS_S)
     assert (wrong.returncode, wrong.stderr) == (78, "node.sh: there is no option --fiel (see --help)\n")
     extras = subprocess.run(
         [sys.executable, "-m", "ops.launch.extras", "--file", nodes, "--name", "cpu-1"],
-        capture_output=True, text=True, check=True, timeout=60, cwd=ROOT,
+        capture_output=True, text=True, check=True, timeout=HANGS_S, cwd=ROOT,
     )  # fmt: skip
     assert extras.stdout == "browser\n"
     run = [str(script), "--no-setup", "--venv", str(VENV), "--file", str(nodes), "--name", "nats-1"]
-    ended = subprocess.run(run, capture_output=True, text=True, check=False, timeout=60)
+    ended = subprocess.run(run, capture_output=True, text=True, check=False, timeout=HANGS_S)
     assert ended.returncode == 78
     assert "holds no nats.conf" in ended.stderr
 

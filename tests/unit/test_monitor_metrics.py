@@ -94,7 +94,7 @@ async def get(
 
     def ask() -> tuple[int, str]:
         try:
-            with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+            with urllib.request.urlopen(request, timeout=HANGS_S, context=context) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refused:
             return refused.code, ""

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from ops.restarts import EXIT_RESTART
-
-_LIMIT_S = 60
+from tests.deadlines import HANGS_S
 
 
 def ranks(count: int, program: str) -> subprocess.Popen[bytes]:
@@ -28,7 +27,7 @@ def test_every_rank_knows_its_place_and_all_end_well(tmp_path: Path) -> None:
         names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
         Path({str(tmp_path)!r}, os.environ["RANK"]).write_text(" ".join(os.environ[name] for name in names))
     """
-    assert ranks(2, program).wait(_LIMIT_S) == 0
+    assert ranks(2, program).wait(HANGS_S) == 0
     first, second = ((tmp_path / str(rank)).read_text().split() for rank in (0, 1))
     assert (first[:4], second[:4]) == (["0", "0", "2", "127.0.0.1"], ["1", "1", "2", "127.0.0.1"])
     assert first[4] == second[4]
@@ -42,7 +41,7 @@ def test_one_that_fails_ends_the_others(failing: int, expected: int) -> None:
             sys.exit(3)
         time.sleep(1000)
     """
-    assert ranks(2, program).wait(_LIMIT_S) == expected
+    assert ranks(2, program).wait(HANGS_S) == expected
 
 
 def test_a_drain_reaches_rank_0_and_its_word_to_be_started_again_comes_out(tmp_path: Path) -> None:
@@ -64,4 +63,4 @@ def test_a_drain_reaches_rank_0_and_its_word_to_be_started_again_comes_out(tmp_p
     job = ranks(2, program)
     assert up.read_text() == "up"
     job.send_signal(signal.SIGUSR1)
-    assert job.wait(_LIMIT_S) == EXIT_RESTART
+    assert job.wait(HANGS_S) == EXIT_RESTART
