@@ -7,7 +7,6 @@ late, or for an episode that has moved on costs one read.
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -28,6 +27,7 @@ from agents.histories import Histories
 from agents.parsing import Parsed, parse_response
 from agents.seats import Seats, Source
 from agents.serving import Serving
+from agents.tally import Tally
 from agents.weight_sources import WeightSources
 from agents.weights import AnnouncedWeights
 from bus import chain
@@ -57,21 +57,6 @@ _TELL_S = 0.5
 """While there is no connection."""
 _log = structlog.get_logger()
 T = TypeVar("T")
-
-
-@dataclass
-class _Tally:
-    """What this worker has done, for its heartbeat."""
-
-    num_answered: int = 0
-    num_unparsed: int = 0
-    num_refused: int = 0
-    num_tokens: int = 0
-    load_s: float = 0.0
-    num_running: int = 0
-    """Requests that are with the engine now."""
-    answers_s: float = 0.0
-    """From the wake-up taken to the answer generated, all together."""
 
 
 class PolicyWorker:
@@ -122,7 +107,7 @@ class PolicyWorker:
             num_pictures=context_config.num_rounds,
             max_bytes=policy_config.history_mb * 2**20,
         )
-        self._tally = _Tally()
+        self._tally = Tally()
         self._duty = Duty()
         """Off while others serve newer versions, and this worker cannot load them."""
         self._serving = Serving(bus, subjects, worker, self._duty)
@@ -270,7 +255,7 @@ class PolicyWorker:
         except ChainConflict:
             return  # somebody answered first, or the episode has gone on: this wake-up is used up
         self._histories.add(history, Round(observation, step))
-        self._count(step)
+        self._tally.answered(step)
 
     async def _parsed(self, text: str) -> Parsed:
         """A long text is read in a thread: whoever asks whether this worker is there does not wait for it."""
@@ -334,31 +319,16 @@ class PolicyWorker:
         finally:
             self._status.state = before
 
-    def _count(self, step: StepRequest) -> None:
-        self._tally.num_answered += 1
-        self._tally.num_unparsed += not step.parsed
-        self._tally.num_tokens += step.num_completion
-        self._tally.answers_s += step.queued_s + step.generated_s
-
     async def _report(self) -> None:
-        """Keeps the heartbeat's figures fresh; tokens a second are those since the last heartbeat."""
-        num_tokens, at = 0, time.monotonic()
+        """Keeps the heartbeat's figures fresh."""
         while True:
-            tally, now = self._tally, time.monotonic()
-            tokens_per_s = (tally.num_tokens - num_tokens) / max(now - at, 1e-3)
-            num_tokens, at = tally.num_tokens, now
+            metrics = self._tally.metrics()
             if self._status.state != "loading":
-                at_work = "working" if tokens_per_s > 0 else "waiting"
+                at_work = "working" if metrics["tokens_per_s"] > 0 else "waiting"
                 self._status.state = at_work if self._duty.is_on else "behind"
             self._status.metrics = {
-                "tokens_per_s": tokens_per_s,
-                "answered": float(tally.num_answered),
-                "refused": float(tally.num_refused),
-                "unparsed_share": tally.num_unparsed / max(tally.num_answered, 1),
-                "load_s": tally.load_s,
-                "answer_s": tally.answers_s / max(tally.num_answered, 1),
+                **metrics,
                 "slots": float(self._max_running),
-                "running": float(tally.num_running),
                 "backlog": float(self._own.num_items),
                 "history_mb": self._histories.num_bytes / 2**20,
                 **(self._engine.gauges() if isinstance(self._engine, Measured) else {}),
