@@ -15,7 +15,7 @@ from schemas.bus_config import BusConfig
 from tests.builders import RUN
 
 SUBJECTS = Subjects(RUN)
-CONFIG = BusConfig(run=RUN, task_ack_wait_s=1.0, step_ack_wait_s=1.0, judge_ack_wait_s=600.0, max_queued_tasks=30)
+CONFIG = BusConfig(run=RUN, task_ack_wait_s=1.0, step_ack_wait_s=1.0, judge_ack_wait_s=36_000.0, max_queued_tasks=30)
 RUBRIC = "contract_v1"
 QUEUES = shared_queues(SUBJECTS, CONFIG, (RUBRIC,))
 

@@ -14,11 +14,11 @@ from bus.topology import trajectory_queue
 from schemas.errors import ConfigurationError
 from tests.builders import WORKER, task, trajectory
 from tests.contract.backends import CONFIG, RUBRIC, SUBJECTS, Backend
+from tests.deadlines import HANGS_S
 
 pytestmark = pytest.mark.anyio
 QUEUE = trajectory_queue(SUBJECTS, CONFIG, RUBRIC)
-SOON_S = 30.0
-assert QUEUE.ack_wait_s > 10 * SOON_S
+assert QUEUE.ack_wait_s > 10 * HANGS_S
 NUM_SLOTS = 8
 
 
@@ -28,7 +28,7 @@ async def queue_one(bus: Bus, name: str = "a") -> None:
 
 
 async def soon(inbox: Inbox) -> Delivery:
-    with anyio.fail_after(SOON_S):
+    with anyio.fail_after(HANGS_S):
         return await anext(aiter(inbox))
 
 
@@ -63,7 +63,7 @@ async def holding_one(bus: Bus) -> AsyncIterator[Slots]:
             for _ in range(NUM_SLOTS):
                 group.start_soon(slots.serve, inbox)
             await queue_one(bus)
-            with anyio.fail_after(SOON_S):
+            with anyio.fail_after(HANGS_S):
                 await slots.holds.wait()
             yield slots
     except* ConfigurationError:
@@ -88,11 +88,11 @@ async def test_another_worker_that_waits_gets_it(backend: Backend, how: str) -> 
                 await received[0].ack()
 
             waiting.start_soon(wait)
-            with anyio.fail_after(SOON_S):
+            with anyio.fail_after(HANGS_S):
                 while await num_waiting(backend.other) == before:
                     await anyio.lowlevel.checkpoint()
             slots.stop(how)
-        waiting.cancel_scope.deadline = anyio.current_time() + SOON_S
+        waiting.cancel_scope.deadline = anyio.current_time() + HANGS_S
     assert [delivery.seq for delivery in received] == [1]
 
 
@@ -110,7 +110,7 @@ async def test_nothing_more_goes_to_a_worker_that_has_left(backend: Backend) -> 
     """Its connection may stay: what it had asked for there counts no more."""
     async with backend.bus.work(QUEUE, prefetch=0) as inbox, anyio.create_task_group() as group:
         group.start_soon(soon, inbox)
-        with anyio.fail_after(SOON_S):
+        with anyio.fail_after(HANGS_S):
             while not await num_waiting(backend.other):
                 await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from ops.guard import guard_command
+from tests.deadlines import HANGS_S
 from tests.process_tree import Watch, tree_command, watched_pipe
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="needs prctl")]
@@ -42,7 +43,7 @@ async def test_a_killed_command_takes_its_descendants_with_it(pipe: Path, watch:
         tree = await watch.stands()
         os.kill(tree["pid"], signal.SIGKILL)
         await watch.all_gone()
-        assert outer.wait(5) == 128 + signal.SIGKILL
+        assert outer.wait(HANGS_S) == 128 + signal.SIGKILL
 
 
 async def test_a_killed_inner_guard_leaves_nothing(pipe: Path, watch: Watch) -> None:
@@ -51,7 +52,7 @@ async def test_a_killed_inner_guard_leaves_nothing(pipe: Path, watch: Watch) -> 
         assert psutil.Process(tree["guard"]).ppid() == outer.pid
         os.kill(tree["guard"], signal.SIGKILL)
         await watch.all_gone()
-        assert outer.wait(5) == 128 + signal.SIGKILL
+        assert outer.wait(HANGS_S) == 128 + signal.SIGKILL
 
 
 async def test_a_killed_outer_guard_leaves_nothing(pipe: Path, watch: Watch) -> None:
@@ -65,7 +66,7 @@ async def test_a_command_that_ends_takes_its_orphans_with_it_and_its_status_is_p
     with guarded(*tree_command(pipe, "crash")) as outer:
         await watch.stands()
         await watch.all_gone()
-        assert outer.wait(5) == 3
+        assert outer.wait(HANGS_S) == 3
 
 
 async def test_sigterm_reaches_the_command(pipe: Path, watch: Watch) -> None:
@@ -73,7 +74,7 @@ async def test_sigterm_reaches_the_command(pipe: Path, watch: Watch) -> None:
         await watch.stands()
         outer.terminate()
         await watch.all_gone()
-        assert outer.wait(5) == 128 + signal.SIGTERM
+        assert outer.wait(HANGS_S) == 128 + signal.SIGTERM
 
 
 async def test_a_stubborn_command_is_killed_after_the_grace_period(pipe: Path, watch: Watch) -> None:
@@ -81,11 +82,11 @@ async def test_a_stubborn_command_is_killed_after_the_grace_period(pipe: Path, w
         await watch.stands()
         outer.terminate()
         await watch.all_gone()
-        assert outer.wait(5) == 128 + signal.SIGKILL
+        assert outer.wait(HANGS_S) == 128 + signal.SIGKILL
 
 
 async def test_a_second_signal_kills_at_once(pipe: Path, watch: Watch) -> None:
-    with guarded(*tree_command(pipe, "stubborn"), grace_s=600.0) as outer:
+    with guarded(*tree_command(pipe, "stubborn"), grace_s=36_000.0) as outer:
         await watch.stands()
         outer.send_signal(signal.SIGINT)
         outer.send_signal(signal.SIGTERM)
@@ -94,7 +95,7 @@ async def test_a_second_signal_kills_at_once(pipe: Path, watch: Watch) -> None:
 
 async def test_a_guard_whose_parent_is_already_gone_starts_nothing(pipe: Path, watch: Watch) -> None:
     with guarded(*tree_command(pipe), parent=2**22) as outer:
-        assert outer.wait(5) == 128 + signal.SIGTERM
+        assert outer.wait(HANGS_S) == 128 + signal.SIGTERM
 
 
 def test_exit_codes_and_a_missing_command() -> None:
