@@ -504,7 +504,7 @@ class TestOffers:
             return len(heard) == 1
 
         async with backend.other.offers(self.SUBJECT, accept):
-            assert [await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=5) for _ in range(2)] == [
+            assert [await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=60) for _ in range(2)] == [
                 Offered.TAKEN,
                 Offered.DECLINED,
             ]

@@ -119,13 +119,13 @@ async def test_a_worker_is_found_and_told_as_a_micro_service(run: Run) -> None:
         run.roles.start(Role.JUDGE)
         await run.wait_for_work("judge-1")
         async with open_link(address_for(run.folder, run.config.bus_config, "monitor"), "monitor") as link:
-            pinged = json.loads((await link.request("$SRV.PING.millrace-judge", timeout_s=5)).data)
-            told = json.loads((await link.request(f"$SRV.INFO.millrace-judge.{pinged['id']}", timeout_s=5)).data)
-            stats = json.loads((await link.request("$SRV.STATS", timeout_s=5)).data)
+            pinged = json.loads((await link.request("$SRV.PING.millrace-judge", timeout_s=HANGS_S)).data)
+            told = json.loads((await link.request(f"$SRV.INFO.millrace-judge.{pinged['id']}", timeout_s=HANGS_S)).data)
+            stats = json.loads((await link.request("$SRV.STATS", timeout_s=HANGS_S)).data)
             with pytest.raises(NotPermitted):
-                await link.request(subject, b"drain", timeout_s=5)
+                await link.request(subject, b"drain", timeout_s=HANGS_S)
         async with open_link(address_for(run.folder, run.config.bus_config, "admin"), "admin") as link:
-            refused = await link.request(subject, b"dance", timeout_s=5)
+            refused = await link.request(subject, b"dance", timeout_s=HANGS_S)
         unknown = await run.command("drain", "judge-2")
     assert pinged["type"] == "io.nats.micro.v1.ping_response"
     described = {name: pinged["metadata"][name] for name in ("run", "role", "worker")}

@@ -174,7 +174,7 @@ async def test_queues_streams_and_letters(world: World) -> None:
 
 async def test_the_key_can_write_nothing(world: World) -> None:
     address = address_of(world.folder / "server", role=Access.MONITOR)
-    async with connect(address, SUBJECTS, replace(CONFIG.bus_config, request_timeout_s=1.0), name="monitor") as bus:
+    async with connect(address, SUBJECTS, replace(CONFIG.bus_config, request_timeout_s=10.0), name="monitor") as bus:
         one = task()
         with pytest.raises(NotPermitted):
             await bus.append(SUBJECTS.tasks, SUBJECTS.task(Split.TRAIN, one.episode), one)

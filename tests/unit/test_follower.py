@@ -107,7 +107,7 @@ def test_a_backend_that_hangs_is_left(tmp_path: Path) -> None:
 
     class Hanging(Recorder):
         def log(self, row: Row) -> None:
-            release.wait(30)
+            release.wait(HANGS_S)
 
     with capture_logs() as logs:
         follow(tmp_path, Hanging()).close(0.05)

@@ -211,7 +211,7 @@ def test_a_node_that_is_drained_leaves_with_its_workers(nodes: Path) -> None:
         assert node.stdout is not None
         said = {node.stdout.readline() for _ in range(2)}
         node.send_signal(signal.SIGUSR1)
-        assert node.wait(30) == 0
+        assert node.wait(HANGS_S) == 0
         rest = node.stdout.read()
     assert said == {"cpu-1-browser-1 running\n", "cpu-1-browser-2 running\n"}
     assert {line.rpartition(" ")[2] for line in rest.splitlines()} <= {"running", "waiting", "finished", "stopped"}
