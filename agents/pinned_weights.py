@@ -6,7 +6,6 @@ Files are held by hard links, which outlast the names that they had; where the f
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -19,7 +18,7 @@ from schemas.messages import Checkpoint, FileHash
 
 _PREFIX = ".held-"
 _ABANDONED_S = 3600.0
-"""What is older was left by a process that was killed: no version takes so long to load."""
+"""What is older than a folder of now was left by a process that was killed: no version takes so long to load."""
 
 
 @asynccontextmanager
@@ -41,8 +40,9 @@ async def pinned(folder: Path, checkpoint: Checkpoint, root: Path) -> AsyncItera
 def _hold(folder: Path, checkpoint: Checkpoint, root: Path) -> Path:
     with disk_errors_named(root):
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _sweep(root)
-        place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root)) / folder.name
+        own = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
+        _sweep(root, own.stat().st_mtime)
+        place = own / folder.name
         try:
             place.mkdir()
             for file in checkpoint.policy_files:
@@ -73,8 +73,9 @@ def _release(place: Path) -> None:
     shutil.rmtree(place, ignore_errors=True)
 
 
-def _sweep(root: Path) -> None:
+def _sweep(root: Path, now: float) -> None:
+    """`now`: by the disk's clock, as the folders' own times are; a process's own clock may be wrong."""
     for left in root.glob(f"{_PREFIX}*"):
         with suppress(FileNotFoundError):
-            if time.time() - left.stat().st_mtime > _ABANDONED_S:
+            if now - left.stat().st_mtime > _ABANDONED_S:
                 _release(left)

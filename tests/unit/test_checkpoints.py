@@ -2,6 +2,7 @@
 
 import errno
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,18 @@ def test_pruning_keeps_the_newest_and_at_least_two(tmp_path: Path, keep: int, le
     (tmp_path / "notes").mkdir()
     prune(tmp_path, newest=5, retention=Retention(keep))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", *(f"v{version:06d}-abcdef01" for version in left)]
+
+
+def test_what_was_never_finished_is_deleted_after_a_while_by_the_disks_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, young, newest = (tmp_path / name for name in (".writing-v000001-7", ".writing-v000003-8", "v000002-abcdef01"))
+    for folder in (left, young, newest):
+        folder.mkdir()
+    os.utime(left, (0.0, newest.stat().st_mtime - 700.0))
+    monkeypatch.setattr(time, "time", lambda: 2.0**33)
+    prune(tmp_path, newest=2, retention=Retention(2))
+    assert sorted(tmp_path.iterdir()) == [young, newest]
 
 
 def test_some_versions_are_kept_for_good_and_some_by_name() -> None:

@@ -59,3 +59,13 @@ async def test_what_a_killed_worker_held_is_let_go_after_a_while(announced: Chec
     async with pinned(tmp_path / "v000001-abc", announced, tmp_path / "cache"):
         assert not left.exists()
         assert young.exists()
+
+
+async def test_a_wrong_clock_lets_go_of_nothing(
+    announced: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with pinned(tmp_path / "v000001-abc", announced, tmp_path / "cache") as held:
+        with monkeypatch.context() as jumped:
+            jumped.setattr(time, "time", lambda: 2.0**33)
+            async with pinned(tmp_path / "v000001-abc", announced, tmp_path / "cache"):
+                assert read(held) == served(FILES)

@@ -13,8 +13,8 @@ No file is a pickle. A folder gets its final name only when everything in it has
 import hashlib
 import os
 import shutil
-import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -31,6 +31,7 @@ from trainer.versions.retention import Retention
 
 STATE_FILE = "trainer/state.msgpack"
 _ABANDONED_S = 600.0
+"""Older than the newest version by so much: whoever wrote it is gone."""
 _WEIGHT_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".gguf", ".index.json")
 
 
@@ -205,15 +206,18 @@ def holds_optimizer(folder: Path) -> bool:
 
 
 def prune(root: Path, *, newest: int, retention: Retention) -> None:
-    """Deletes the checkpoints before `newest` that need not be kept, and what was never finished."""
-    if not root.is_dir():
-        return
+    """Deletes the checkpoints before `newest` that need not be kept, and what was begun long before it and never finished.
+
+    Times are those of the disk alone: no process's own clock is asked.
+    """
+    newest_s = max((folder.stat().st_mtime for folder in root.glob(f"v{newest:06d}-*")), default=0.0)
     for folder in root.glob("v[0-9]*-*"):
         if retention.lets_go(version_of(folder), newest=newest):
             shutil.rmtree(folder, ignore_errors=True)
     for folder in root.glob(".writing-*"):
-        if time.time() - folder.stat().st_mtime > _ABANDONED_S:
-            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            if newest_s - folder.stat().st_mtime > _ABANDONED_S:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def require_no_versions(root: Path, run: str) -> None:
