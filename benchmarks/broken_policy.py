@@ -17,7 +17,7 @@ import anyio
 
 from benchmarks.report import RESULTS, Report
 from benchmarks.simulated_run import SimulatedRun, simulated_run
-from ops.logs import quiet_logs
+from ops.run.logs import quiet_logs
 from ops.simulation.broken_weights import broken_weights
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint, Judgement, Role, ServedVersion, Standing

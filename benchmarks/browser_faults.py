@@ -25,7 +25,7 @@ from benchmarks.browser_memory import SLOTS, Sample, draw, growth, soak
 from benchmarks.report import RESULTS, Report
 from benchmarks.scripted_worker import VIEWPORT, Answer, ScriptedWorker, pids, scripted_worker, task
 from browser_workers.chromium.process.processes import Part
-from ops.logs import quiet_logs
+from ops.run.logs import quiet_logs
 from schemas.messages import Action, ActionKind, Observation, Outcome, Trajectory
 
 _KILL_AT_STEP = 2

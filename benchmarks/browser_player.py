@@ -16,7 +16,7 @@ from benchmarks.bare_playwright import BarePlaywright
 from benchmarks.player import Player, Timed
 from benchmarks.worker_alone import WorkerAlone
 from browser_workers.chromium.process.executable import find_chromium
-from ops.logs import quiet_logs
+from ops.run.logs import quiet_logs
 
 SYSTEMS = ("bare-png", "bare-jpeg", "alone")
 

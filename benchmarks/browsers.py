@@ -31,7 +31,7 @@ from benchmarks.process_usage import ProcessUsage
 from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
 from benchmarks.through_bus import seconds_by_phase, whole_path
 from bus.companions import companions
-from ops.logs import quiet_logs
+from ops.run.logs import quiet_logs
 
 _BUS = "bus"
 _CPU_TARGET_S = 0.25

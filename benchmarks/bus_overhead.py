@@ -37,8 +37,8 @@ from bus.server import address_of, server_process
 from bus.settlement import settle
 from bus.subjects import Subjects
 from bus.topology import step_queue
-from ops.logs import quiet_logs
-from ops.streams import create_streams
+from ops.run.logs import quiet_logs
+from ops.run.streams import create_streams
 from schemas.bus_config import BusConfig
 from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId, WorkerId
 from schemas.messages import AnyMessage, Observation, Picture, Split, StepWake, Task

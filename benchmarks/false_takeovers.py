@@ -19,10 +19,10 @@ import anyio
 
 from benchmarks.report import RESULTS, Report
 from benchmarks.simulated_run import simulated_run
-from ops.checker.ledger import Kind, read_ledger
-from ops.checker.waits import Waiting, waits
-from ops.logs import quiet_logs
-from ops.run_folder import RunFolder
+from ops.audit.ledger import Kind, read_ledger
+from ops.audit.waits import Waiting, waits
+from ops.run.folder import RunFolder
+from ops.run.logs import quiet_logs
 from ops.simulation.material import ensure_demo_task_file
 from schemas.bus_config import BusConfig
 from schemas.messages import Role

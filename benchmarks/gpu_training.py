@@ -27,7 +27,7 @@ from trainer.figures import TrainingFigures
 from trainer.imitation import cloning_items
 from trainer.ports import StepResult
 
-_CONFIGS = Path(__file__).parents[1] / "ops/conf/deepspeed"
+_CONFIGS = Path(__file__).parents[1] / "ops/config/deepspeed"
 _GIB = 2**30
 TARGET_MFU = 0.4
 
@@ -118,7 +118,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=1280)
     parser.add_argument("--height", type=int, default=768)
     parser.add_argument("--steps", type=int, default=8)
-    parser.add_argument("--deepspeed", help="a file of ops/conf/deepspeed")
+    parser.add_argument("--deepspeed", help="a file of ops/config/deepspeed")
     parser.add_argument("--peak-tflops", type=float, default=0.0)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()

@@ -10,8 +10,8 @@ import psutil
 from anyio.abc import Process
 
 from bus.ports import Bus
-from ops.role_process import millrace_environment
-from ops.run_folder import RunFolder
+from ops.processes.role_process import millrace_environment
+from ops.run.folder import RunFolder
 from schemas.messages import Heartbeat
 from tests.scripted_judging import SUBJECTS
 

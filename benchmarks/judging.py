@@ -17,7 +17,7 @@ import anyio
 
 from benchmarks import judging_calls, judging_kills, judging_prefix, judging_speed
 from benchmarks.report import RESULTS, Report
-from ops.logs import quiet_logs
+from ops.run.logs import quiet_logs
 
 _PARTS: Final[dict[str, tuple[Callable[[], Awaitable[Sequence[Any]]], Callable[[Sequence[Any]], Report]]]] = {
     "calls": (judging_calls.measure, judging_calls.report),

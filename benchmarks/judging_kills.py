@@ -13,7 +13,7 @@ from benchmarks.judge_worker import judge_worker
 from benchmarks.judged_episodes import REASONING, Kind, ended, noise, schema_name_of, verdict_word
 from benchmarks.report import Report
 from bus.server import address_of
-from ops.run_folder import RunFolder
+from ops.run.folder import RunFolder
 from tests.endpoint_replies import Said, verdict
 from tests.endpoint_requests import Asked
 from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint

@@ -18,7 +18,7 @@ from judges.endpoint.opening import open_endpoints
 from judges.endpoint.port import Answer, Endpoint
 from judges.rubric.judge import RubricJudge
 from judges.rubric.prompts import committed_prompts
-from ops.demo.tiny_model import TinyShape
+from ops.quickstart.tiny_model import TinyShape
 from schemas.judge_config import JudgeConfig, OpenAIConfig, QuestionConfig
 from tests import tiny_models
 from tests.scripted_judging import RUBRIC

@@ -17,7 +17,7 @@ from benchmarks.judged_episodes import Kind, ended, noise
 from benchmarks.late_endpoint import LateEndpoint, late_endpoint
 from benchmarks.report import BASELINE, OURS, Report
 from benchmarks.unrecorded_judging import MODEL, NUM_PICTURES, PICTURE_KB, openai_config
-from ops.role_process import millrace_environment
+from ops.processes.role_process import millrace_environment
 from tests.scripted_judging import SUBJECTS, judgements, judging_run
 
 _LATENCY_S: Final = 0.3

@@ -20,7 +20,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from ops.role_process import millrace_command, millrace_environment
+from ops.processes.role_process import millrace_command, millrace_environment
 
 VICTIMS = {
     "browser": ("--name", "browser-1"),

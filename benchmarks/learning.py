@@ -20,8 +20,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from benchmarks.report import TARGET, Report
-from ops.recipes import objective_names
-from ops.role_process import millrace_command, millrace_environment
+from ops.config.recipes import objective_names
+from ops.processes.role_process import millrace_command, millrace_environment
 
 MAX_WARM_START = 0.45
 _LIMIT_S = 1800.0

@@ -32,13 +32,13 @@ from benchmarks.report import RESULTS, Report
 from benchmarks.simulated_run import SimulatedRun, simulated_run
 from bus.jetstream import connect
 from bus.server import address_of
-from ops.logs import quiet_logs
 from ops.monitor.cells import LIVE, Cell, Phase
 from ops.monitor.chains import ChainStanding, chain_standing
 from ops.monitor.screen.frame import Shown, frame
 from ops.monitor.snapshot import Updates
 from ops.monitor.watch import MonitorWatch, monitoring
-from ops.role_process import millrace_command, millrace_environment
+from ops.processes.role_process import millrace_command, millrace_environment
+from ops.run.logs import quiet_logs
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Role, StepPhase
 

@@ -18,7 +18,7 @@ from browser_workers.chromium.process.executable import find_chromium, sandboxed
 from bus.jetstream import connect
 from bus.server import address_of
 from bus.server.ports import free_port
-from ops.role_process import millrace_command, millrace_environment
+from ops.processes.role_process import millrace_command, millrace_environment
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import StepPhase
 

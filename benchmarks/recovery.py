@@ -22,11 +22,11 @@ from matplotlib.axes import Axes
 
 from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
 from benchmarks.simulated_run import SimulatedRun, simulated_run
-from ops.checker.feed import Feed
-from ops.checker.ledger import Ledger, read_ledger
-from ops.checker.promises import check
-from ops.checker.waits import Waiting, waits
-from ops.logs import quiet_logs
+from ops.audit.feed import Feed
+from ops.audit.ledger import Ledger, read_ledger
+from ops.audit.promises import check
+from ops.audit.waits import Waiting, waits
+from ops.run.logs import quiet_logs
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.messages import Role

@@ -11,10 +11,10 @@ from agents.weight_sources import WeightSources
 from agents.worker import PolicyWorker
 from benchmarks.browser_schedule import schedule
 from bus.presence import presence
-from ops.configuration import load_config
-from ops.logs import quiet_logs
-from ops.roles import join, subjects_of
-from ops.run_folder import RunFolder
+from ops.config.loading import load_config
+from ops.run.folder import RunFolder
+from ops.run.joining import join, subjects_of
+from ops.run.logs import quiet_logs
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Role, VersionSpan
 

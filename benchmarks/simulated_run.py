@@ -15,13 +15,13 @@ import psutil
 from bus.companions import companions
 from bus.ports import Bus
 from bus.subjects import Subjects
-from ops.chaos.servers import EmbeddedServer, Servers, cluster_servers
-from ops.configuration import load_config
-from ops.local_roles import LocalRoles, local_roles
-from ops.roles import join, subjects_of
-from ops.run_folder import RunFolder
+from ops.config.loading import load_config
+from ops.drills.servers import EmbeddedServer, Servers, cluster_servers
+from ops.processes.local_roles import LocalRoles, local_roles
+from ops.processes.supervisor import Supervisor
+from ops.run.folder import RunFolder
+from ops.run.joining import join, subjects_of
 from ops.simulation.material import ensure_task_file
-from ops.supervisor import Supervisor
 from schemas.config import Config
 from schemas.messages import Heartbeat, Role
 

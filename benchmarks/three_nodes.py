@@ -27,17 +27,17 @@ from benchmarks.report import RESULTS, Report
 from benchmarks.three_nodes_material import Material, quickstart_material, simulated_material
 from bus.jetstream import JetStreamBus
 from bus.subjects import Subjects
-from ops.audit import Audit, audit
-from ops.checker.ledger import Kind, read_ledger
-from ops.configuration import load_config
+from ops.audit.audit import Audit, audit
+from ops.audit.ledger import Kind, read_ledger
+from ops.config.loading import load_config
 from ops.launch.node_file import quoted
-from ops.logs import quiet_logs
-from ops.results import judgements_of
-from ops.role_process import millrace_command, millrace_environment
-from ops.roles import address_for, join, subjects_of
-from ops.run_folder import RunFolder
-from ops.run_watch import Evaluation, RunState
-from ops.streams import create_streams
+from ops.monitor.run_watch import Evaluation, RunState
+from ops.processes.role_process import millrace_command, millrace_environment
+from ops.quickstart.results import judgements_of
+from ops.run.folder import RunFolder
+from ops.run.joining import address_for, join, subjects_of
+from ops.run.logs import quiet_logs
+from ops.run.streams import create_streams
 from schemas.config import Config
 from schemas.errors import BusError
 from schemas.messages import Heartbeat, Judgement, Split, Verdict

@@ -8,10 +8,10 @@ from pathlib import Path
 import anyio
 import yaml
 
-from ops.configuration import load_config
-from ops.local_roles import local_roles
-from ops.quickstart import Quickstart
-from ops.run_folder import RunFolder
+from ops.config.loading import load_config
+from ops.processes.local_roles import local_roles
+from ops.quickstart.quickstart import Quickstart
+from ops.run.folder import RunFolder
 from ops.simulation.material import ensure_task_file
 
 _SIMULATED_VERSIONS = 14

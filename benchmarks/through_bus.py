@@ -13,11 +13,11 @@ from benchmarks.scripted_policy import episode_id
 from bus import chain
 from bus.ports import Bus
 from bus.subjects import Subjects
-from ops.configuration import load_config
-from ops.local_roles import LocalRoles, local_roles
-from ops.roles import join, subjects_of
-from ops.run_folder import RunFolder
-from ops.supervisor import RoleSpec
+from ops.config.loading import load_config
+from ops.processes.local_roles import LocalRoles, local_roles
+from ops.processes.supervisor import RoleSpec
+from ops.run.folder import RunFolder
+from ops.run.joining import join, subjects_of
 from schemas.config import Config
 from schemas.ids import GroupId, PolicyVersion, TaskId
 from schemas.messages import Heartbeat, Outcome, Role, Split, Task, Trajectory

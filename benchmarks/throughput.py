@@ -23,10 +23,10 @@ from benchmarks.plain_requests import plain_requests
 from benchmarks.report import BASELINE, OURS, RESULTS, Report
 from benchmarks.simulated_run import simulated_run
 from bus.server import server_process
-from ops.checker.feed import Feed
-from ops.checker.ledger import Kind, read_ledger
-from ops.checker.promises import check
-from ops.logs import quiet_logs
+from ops.audit.feed import Feed
+from ops.audit.ledger import Kind, read_ledger
+from ops.audit.promises import check
+from ops.run.logs import quiet_logs
 from schemas.messages import Role
 
 _BROWSERS = 2

@@ -21,10 +21,10 @@ import torch
 from benchmarks.trainer_moments import Log, Moment, Phase, folders, writes
 from benchmarks.trainer_process import start_trainer
 from bus.ports import Bus
-from ops.configuration import load_config
-from ops.roles import join
-from ops.run_folder import RunFolder
-from ops.served import served
+from ops.config.loading import load_config
+from ops.run.folder import RunFolder
+from ops.run.joining import join
+from ops.run.served import served
 from schemas.config import Config
 from schemas.ids import EpisodeId, GroupId
 from schemas.messages import Checkpoint, Task, Trajectory

@@ -21,7 +21,7 @@ from benchmarks.report import RESULTS, Report
 from benchmarks.trainer_drill import BATCH, MOST_MISSES, Drill, Kill, Wanted, opened
 from benchmarks.trainer_moments import Phase
 from benchmarks.trainer_process import stop_forking
-from ops.recipes import objective_names
+from ops.config.recipes import objective_names
 from schemas.messages import Checkpoint
 from tests import tiny_models
 

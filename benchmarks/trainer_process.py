@@ -10,13 +10,13 @@ from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from ops.guard import MARKER
+from ops.processes.guard import MARKER
 
 _LOADED = (
     "deepspeed",
     "ops.cli",
-    "ops.roles",
-    "ops.training",
+    "ops.roles.running",
+    "ops.roles.deepspeed_trainer",
     "transformers.models.qwen3_vl.modeling_qwen3_vl",
 )
 

@@ -15,7 +15,7 @@ from trainer.engine.settings import EngineSettings
 from trainer.engine.training_engine import open_engine
 from trainer.imitation import cloning_items
 
-_DEEPSPEED = Path(__file__).parents[1] / "ops/conf/deepspeed/ds_config_cpu_zero1.json"
+_DEEPSPEED = Path(__file__).parents[1] / "ops/config/deepspeed/ds_config_cpu_zero1.json"
 
 
 def train(model: Path, *, threads: int, steps: int) -> Run:

@@ -12,9 +12,9 @@ from agents.engine import ChatMessage
 from agents.prompts import system_prompt
 from agents.rendering import render_action
 from agents.tokens import PromptTokenizer
-from ops.demo.material import reading_matter
-from ops.demo.recipe import GRID, THOUGHT
-from ops.demo.tiny_model import build_tiny_model
+from ops.quickstart.material import reading_matter
+from ops.quickstart.recipe import GRID, THOUGHT
+from ops.quickstart.tiny_model import build_tiny_model
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Action, ActionKind, Picture, RecordRef, StepRequest, VersionSpan
 from trainer.episodes.sample_builder import SampleBuilder

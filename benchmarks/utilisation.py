@@ -20,8 +20,8 @@ from benchmarks.collectors import Episode, duration, episode_synchronous, list_s
 from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
 from benchmarks.simulated_run import SimulatedRun, simulated_run
 from browser_workers.suites.suite import resolve
-from ops.checker.ledger import Kind, Link, read_ledger
-from ops.logs import quiet_logs
+from ops.audit.ledger import Kind, Link, read_ledger
+from ops.run.logs import quiet_logs
 from ops.simulation.browser import NAME, Script, SimulatedSuite
 from ops.simulation.draws import generator, spread
 from schemas.messages import Role, Task

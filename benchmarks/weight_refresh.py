@@ -29,8 +29,8 @@ from bus.ports import Bus
 from bus.server import nats_server
 from bus.subjects import Subjects
 from bus.topology import shared_queues, streams
-from ops.demo.tiny_model import build_tiny_model
-from ops.logs import quiet_logs
+from ops.quickstart.tiny_model import build_tiny_model
+from ops.run.logs import quiet_logs
 from schemas.bus_config import BusConfig
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Checkpoint

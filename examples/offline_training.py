@@ -10,9 +10,9 @@ from pathlib import Path
 
 import anyio
 
-from ops.replay_request import ReplayRequest, Selection
-from ops.replay_train import train_offline
-from ops.terminal import Console
+from ops.console.terminal import Console
+from ops.replay.request import ReplayRequest, Selection
+from ops.replay.training import train_offline
 from schemas.messages import Split
 
 

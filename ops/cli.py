@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ops.commands import administration, configuring, judging, launching, reading, roles, stored, tasks, watching, whole_runs
 from ops.commands.listing import Commands, Handler
-from ops.standard_streams import readers_may_leave
+from ops.console.standard_streams import readers_may_leave
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

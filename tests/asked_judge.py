@@ -21,9 +21,9 @@ from bus.topology import shared_queues, streams
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling
 from judges.worker import JudgeWorker
-from ops.judging import open_judge
-from ops.roles import Post
-from ops.run_folder import RunFolder
+from ops.roles.judge import open_judge
+from ops.run.folder import RunFolder
+from ops.run.joining import Post
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.ids import WorkerId

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import anyio
 
-from ops.logs import role_logs
-from ops.roles import run_role
-from ops.run_folder import RunFolder
+from ops.roles.running import run_role
+from ops.run.folder import RunFolder
+from ops.run.logs import role_logs
 from schemas.ids import WorkerId
 from schemas.messages import Role
 

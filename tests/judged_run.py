@@ -10,10 +10,10 @@ import msgspec
 from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.archive.stream_source import StreamSource
-from ops.configuration import load_config
-from ops.roles import join, subjects_of
-from ops.run_folder import RunFolder
-from ops.served import served
+from ops.config.loading import load_config
+from ops.run.folder import RunFolder
+from ops.run.joining import join, subjects_of
+from ops.run.served import served
 from schemas.bus_config import BusConfig
 from schemas.ids import RunName
 from schemas.messages import Judgement, Outcome, Trajectory

@@ -7,8 +7,8 @@ from pathlib import Path
 from bus.jetstream import JetStreamBus, connect, create_topology
 from bus.server import nats_server
 from bus.topology import shared_queues, streams
-from ops.configuration import load_config
-from ops.run_folder import RunFolder
+from ops.config.loading import load_config
+from ops.run.folder import RunFolder
 from schemas.bus_config import BusConfig
 from tests.contract.backends import SUBJECTS
 

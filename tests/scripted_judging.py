@@ -13,8 +13,8 @@ from bus.ports import Bus
 from bus.server import nats_server
 from bus.subjects import Subjects
 from bus.topology import shared_queues, streams
-from ops.configuration import load_config
-from ops.run_folder import RunFolder
+from ops.config.loading import load_config
+from ops.run.folder import RunFolder
 from schemas.ids import EpisodeId, RunName
 from schemas.messages import JudgeCall, Judgement, Outcome, Trajectory
 from tests.builders import observation, step_request, task, trajectory

@@ -9,7 +9,7 @@ from transformers import Qwen3VLForConditionalGeneration
 
 from agents.prompts import system_prompt
 from agents.rendering import render_action
-from ops.demo.tiny_model import build_tiny_model
+from ops.quickstart.tiny_model import build_tiny_model
 from schemas.messages import Action, ActionKind, Picture
 
 

@@ -36,7 +36,7 @@ from trainer.engine.deepspeed_config import read_deepspeed_config
 from trainer.engine.settings import EngineSettings
 
 SUBJECTS = Subjects(builders.RUN)
-CONFIGS = Path(__file__).parents[1] / "ops/conf/deepspeed"
+CONFIGS = Path(__file__).parents[1] / "ops/config/deepspeed"
 ALGORITHM = AlgorithmConfig(
     per_device_train_batch_size=4,
     gradient_accumulation_steps=1,

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ops.demo.tiny_model import TinyShape, build_tiny_model
+from ops.quickstart.tiny_model import TinyShape, build_tiny_model
 from tests.deadlines import HANGS_S
 
 MODEL = "tiny"

@@ -23,6 +23,8 @@ import msgspec
 
 from ops.archive.durable import make_folder, remove_leftovers, sync, write_whole
 from ops.archive.pictures import PictureStore
+from ops.run.folder import RunFolder
+from schemas.config import Config
 from schemas.errors import ArchiveDamaged, ArchiveError, ConfigurationError
 from schemas.ids import RunName
 
@@ -202,3 +204,9 @@ class ArchiveFolder:
         gaps = {(gap.stream, gap.first_seq, gap.episode): gap for gap in (*self.gaps(), *found)}
         write_whole(self._gaps, b"".join(msgspec.json.encode(gap) + b"\n" for gap in gaps.values()))
         sync(self.path)
+
+
+def archive_folder(run: RunFolder, config: Config) -> ArchiveFolder:
+    """Where the archive of a run is: `archive_config.folder`, or beside its streams."""
+    configured = config.archive_config.folder
+    return ArchiveFolder(Path(configured).expanduser().resolve() if configured else run.path / "archive")

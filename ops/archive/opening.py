@@ -8,11 +8,11 @@ from pathlib import Path
 from ops.archive.episodes import EpisodeSource
 from ops.archive.folder import ArchiveFolder
 from ops.archive.stream_source import StreamSource
-from ops.configuration import load_config
-from ops.extras import require_extra
-from ops.roles import join, subjects_of
-from ops.run_folder import RunFolder
-from ops.served import served
+from ops.config.loading import load_config
+from ops.run.extras import require_extra
+from ops.run.folder import RunFolder
+from ops.run.joining import join, subjects_of
+from ops.run.served import served
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 

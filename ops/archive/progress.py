@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from rich.text import Text
 
-from ops.terminal import Console
+from ops.console.terminal import Console
 
 
 @contextmanager

@@ -37,22 +37,22 @@ def add_commands(commands: Commands) -> None:
 
 
 def _doctor(_: argparse.Namespace) -> int:
-    from ops.doctor import main
+    from ops.commands.doctor import main
 
     return main()
 
 
 @interruptible
 async def _streams(options: argparse.Namespace) -> int:
-    from ops.streams_command import main
+    from ops.commands.streams import main
 
     return await main(*joined_run(options))
 
 
 @interruptible
 async def _cluster(options: argparse.Namespace) -> int:
-    from ops.cluster_command import main
-    from ops.configuration import load_config
+    from ops.commands.cluster import main
+    from ops.config.loading import load_config
 
     return await main(
         options.out.resolve(),

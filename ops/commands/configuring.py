@@ -30,7 +30,7 @@ def add_commands(commands: Commands) -> None:
 
 @interruptible
 async def _config(options: argparse.Namespace) -> int:
-    from ops.configuring.command import chosen_recipe, main, print_page
+    from ops.commands.config import chosen_recipe, main, print_page
 
     if options.markdown:
         return print_page(options.markdown)

@@ -14,17 +14,17 @@ from ops.commands.arguments import RUN_DIR
 from ops.commands.listing import Handler
 
 if TYPE_CHECKING:
-    from ops.run_folder import RunFolder
+    from ops.run.folder import RunFolder
     from schemas.config import Config
 
 
 def interruptible(body: Callable[[argparse.Namespace], Awaitable[int]]) -> Handler:
-    """An async command: quiet, ended by signals, its errors told as `ops.interruptible` says."""
+    """An async command: quiet, ended by signals, its errors told as `ops.processes.interruptible` says."""
 
     @wraps(body)
     def handler(options: argparse.Namespace) -> int:
-        from ops.interruptible import run
-        from ops.logs import quiet_logs
+        from ops.processes.interruptible import run
+        from ops.run.logs import quiet_logs
 
         with quiet_logs():
             return run(lambda: body(options))
@@ -37,8 +37,8 @@ def guarded(command: Handler) -> Handler:
 
     @wraps(command)
     def handler(options: argparse.Namespace) -> int:
-        from ops.guard import guard_command, is_guarded
-        from ops.role_process import millrace_command, millrace_environment
+        from ops.processes.guard import guard_command, is_guarded
+        from ops.processes.role_process import millrace_command, millrace_environment
 
         if not is_guarded():
             argv = guard_command(millrace_command(options.given))
@@ -52,8 +52,8 @@ def joined_run(options: argparse.Namespace) -> "tuple[RunFolder, Config]":
     """The run's folder and this worker's configuration: with `--config` a folder without a run becomes one."""
     import structlog
 
-    from ops.configuration import loaded
-    from ops.run_folder import RunFolder
+    from ops.config.loading import loaded
+    from ops.run.folder import RunFolder
 
     if options.config is None:
         folder = RunFolder((options.run_dir or RUN_DIR).resolve())

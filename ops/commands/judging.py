@@ -42,7 +42,7 @@ def add_commands(commands: Commands) -> None:
 
 @interruptible
 async def _rejudge(options: argparse.Namespace) -> int:
-    from ops.rejudging.command import main
+    from ops.commands.rejudge import main
     from schemas.ids import WorkerId
 
     return await main(options.run_dir.resolve(), options.overrides, WorkerId(worker_name(options)))
@@ -58,10 +58,10 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 @interruptible
 async def _calibrate_now(options: argparse.Namespace) -> int:
-    from ops.extras import require_extra
+    from ops.run.extras import require_extra
 
     require_extra("pyarrow", "archive")
-    from ops.calibration.command import against_labels, against_rubric, template
+    from ops.commands.calibrate import against_labels, against_rubric, template
 
     source = options.source.resolve()
     if options.template is not None:

@@ -10,8 +10,8 @@ from ops.commands.execution import interruptible, joined_run
 from ops.commands.listing import Commands
 
 if TYPE_CHECKING:
-    from ops.control.workers import Selection
-    from ops.run_folder import RunFolder
+    from ops.processes.workers import Selection
+    from ops.run.folder import RunFolder
     from schemas.config import Config
 
 _ROLES = ("browser", "policy", "judge", "archiver", "feeder", "trainer")
@@ -124,7 +124,7 @@ async def _launch(options: argparse.Namespace) -> int:
 
 @interruptible
 async def _drain(options: argparse.Namespace) -> int:
-    from ops.control.leaving import drain
+    from ops.processes.leaving import drain
 
     chosen = _selection(options)
     folder, config = _run_of(options)
@@ -133,7 +133,7 @@ async def _drain(options: argparse.Namespace) -> int:
 
 @interruptible
 async def _restart(options: argparse.Namespace) -> int:
-    from ops.control.leaving import restart
+    from ops.processes.leaving import restart
 
     chosen = _selection(options)
     folder, config = _run_of(options)
@@ -145,14 +145,14 @@ def _run_of(options: argparse.Namespace) -> "tuple[RunFolder, Config]":
     if options.file is None:
         return joined_run(options)
     from ops.launch.node_file import administered
-    from ops.run_folder import RunFolder
+    from ops.run.folder import RunFolder
 
     return RunFolder(options.file.resolve().parent), administered(options.file, options.cluster, options.overrides)
 
 
 def _selection(options: argparse.Namespace) -> "Selection":
     """Takes the names out of what was given; raises `ConfigurationError` where nobody is named."""
-    from ops.control.workers import Selection
+    from ops.processes.workers import Selection
     from schemas.messages import Role
 
     names = tuple(text for text in options.overrides if "=" not in text)

@@ -6,7 +6,7 @@ from pathlib import Path
 from ops.commands.arguments import RUN_DIR, above_zero, add_run_dir, count
 from ops.commands.execution import interruptible
 from ops.commands.listing import Commands, add_command
-from ops.watch_arguments import add_arguments as add_watch_arguments
+from ops.commands.watch_arguments import add_arguments as add_watch_arguments
 
 _WATCH_EXAMPLE = """\
 millrace watch judgements --run-dir runs/mine --verdict success
@@ -80,34 +80,34 @@ def _add_blocklist_actions(parser: argparse.ArgumentParser) -> None:
 
 @interruptible
 async def _audit(options: argparse.Namespace) -> int:
-    from ops.audit_command import main
+    from ops.commands.audit import main
 
     return await main(options.run_dir.resolve())
 
 
 @interruptible
 async def _watch(options: argparse.Namespace) -> int:
-    from ops.watch import main
+    from ops.commands.watch import main
 
     return await main(options, RUN_DIR)
 
 
 @interruptible
 async def _schema(options: argparse.Namespace) -> int:
-    from ops.message_schema import main
+    from ops.commands.schema import main
 
     return main(options.run_name, options.num_shards)
 
 
 @interruptible
 async def _letters(options: argparse.Namespace) -> int:
-    from ops.dead_letters_command import main
+    from ops.commands.dead_letters import main
 
     return await main(options)
 
 
 @interruptible
 async def _blocklist(options: argparse.Namespace) -> int:
-    from ops.blocklist_command import main
+    from ops.commands.blocklist import main
 
     return await main(options)

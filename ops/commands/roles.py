@@ -9,7 +9,7 @@ from ops.commands.execution import guarded, interruptible, joined_run, worker_na
 from ops.commands.listing import Commands
 
 if TYPE_CHECKING:
-    from ops.run_folder import RunFolder
+    from ops.run.folder import RunFolder
     from schemas.config import Config
     from schemas.ids import WorkerId
 
@@ -47,7 +47,7 @@ def wall_clock(folder: "RunFolder", config: "Config", worker: "WorkerId") -> Abs
 @guarded
 @interruptible
 async def serve(options: argparse.Namespace) -> int:
-    from ops.logs import log_path, role_logs
+    from ops.run.logs import log_path, role_logs
     from schemas.ids import WorkerId, subject_token
     from schemas.messages import Role
 
@@ -63,6 +63,6 @@ async def serve(options: argparse.Namespace) -> int:
         ),
         wall_clock(folder, config, worker),
     ):
-        from ops.roles import run_role
+        from ops.roles.running import run_role
 
         return await run_role(Role(options.role), folder.path, config, worker)

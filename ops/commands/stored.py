@@ -77,7 +77,7 @@ def _archive(options: argparse.Namespace) -> int:
 @interruptible
 async def _archive_now(options: argparse.Namespace) -> int:
     _require_archive()
-    from ops.archive.archive_command import check, once
+    from ops.commands.archive import check, once
 
     if options.verify:
         return await check(options.verify.resolve())
@@ -88,7 +88,7 @@ async def _archive_now(options: argparse.Namespace) -> int:
 @interruptible
 async def _import(options: argparse.Namespace) -> int:
     _require_archive()
-    from ops.archive.import_command import main
+    from ops.commands.import_ import main
 
     folder, config = joined_run(options)
     return await main(options.source.resolve(), folder, config, judgements=not options.no_judgements)
@@ -97,8 +97,8 @@ async def _import(options: argparse.Namespace) -> int:
 @interruptible
 async def _export(options: argparse.Namespace) -> int:
     _require_archive()
-    from ops.archive.export_command import main
     from ops.archive.exports.played import Selection
+    from ops.commands.export import main
     from schemas.messages import Split
 
     split = Split(options.split) if options.split else None
@@ -113,12 +113,12 @@ async def _export(options: argparse.Namespace) -> int:
 
 @interruptible
 async def _export_model(options: argparse.Namespace) -> int:
-    from ops.model_export import main
+    from ops.commands.export_model import main
 
     return await main(options.run_dir.resolve(), options.out.resolve(), options.version)
 
 
 def _require_archive() -> None:
-    from ops.extras import require_extra
+    from ops.run.extras import require_extra
 
     require_extra("pyarrow", "archive")

@@ -44,7 +44,7 @@ def _add_out(parser: argparse.ArgumentParser) -> None:
 
 @interruptible
 async def _miniwob_tasks(options: argparse.Namespace) -> int:
-    from ops.miniwob_task_file import main
+    from ops.commands.miniwob_tasks import main
 
     pages = None if options.pages is None else tuple(name.strip() for name in options.pages.split(","))
     return await main(pages, options.seeds, first_id=options.first_id, out=options.out.resolve())
@@ -52,7 +52,7 @@ async def _miniwob_tasks(options: argparse.Namespace) -> int:
 
 @interruptible
 async def _shop_tasks(options: argparse.Namespace) -> int:
-    from ops.shop_task_file import main
+    from ops.commands.shop_tasks import main
 
     return main(options.out, options.seed, options.difficulty)
 
@@ -60,6 +60,6 @@ async def _shop_tasks(options: argparse.Namespace) -> int:
 @interruptible
 async def _site(options: argparse.Namespace) -> int:
     from browser_workers.suites.shop.site import ShopSite
-    from ops.site_server import serve
+    from ops.web.site_server import serve
 
     return await serve(ShopSite(), options.port)

@@ -88,7 +88,7 @@ def _add_entrance(parser: argparse.ArgumentParser) -> None:
 
 def _entrance(options: argparse.Namespace, at: int | None) -> "Entrance":
     """`at`: the port that was asked for; None: the first free one. Raises `ConfigurationError`."""
-    from ops.extras import require_extra
+    from ops.run.extras import require_extra
 
     require_extra("uvicorn", "monitor")
     from ops.web.entrance import entrance
@@ -108,18 +108,18 @@ def _entrance(options: argparse.Namespace, at: int | None) -> "Entrance":
 @interruptible
 async def _view(options: argparse.Namespace) -> int:
     entrance = _entrance(options, options.port)
-    from ops.web.view_command import main
+    from ops.commands.view import main
 
     return await main(options.source.resolve(), entrance)
 
 
 @interruptible
 async def _report(options: argparse.Namespace) -> int:
-    from ops.extras import require_extra
+    from ops.run.extras import require_extra
 
     require_extra("pyarrow", "archive")
-    from ops.report.command import main
-    from ops.report.selection import Selection, moment_s
+    from ops.analysis.report.selection import Selection, moment_s
+    from ops.commands.report import main
     from schemas.messages import Split
 
     selection = Selection(
@@ -134,7 +134,7 @@ async def _report(options: argparse.Namespace) -> int:
 
 @interruptible
 async def _monitor(options: argparse.Namespace) -> int:
-    from ops.monitor.command import main
+    from ops.commands.monitor import main
     from schemas.errors import ConfigurationError
 
     if options.web and (options.once or options.json or options.prometheus):

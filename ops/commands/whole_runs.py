@@ -6,8 +6,8 @@ from pathlib import Path
 from ops.commands.arguments import RUN_DIR, above_zero, add_overrides, add_run_dir, count, seed
 from ops.commands.execution import guarded, interruptible
 from ops.commands.listing import Commands
-from ops.recipes import objective_names
-from ops.replay_arguments import add_replay_arguments, request_of
+from ops.commands.replay import add_replay_arguments, request_of
+from ops.config.recipes import objective_names
 
 _CHAOS_EXAMPLE = """\
 millrace chaos --out runs/chaos --episodes 2000 --servers 3
@@ -123,7 +123,7 @@ def _add_chaos_arguments(parser: argparse.ArgumentParser) -> None:
 
 @interruptible
 async def _quickstart(options: argparse.Namespace) -> int:
-    from ops.quickstart import main
+    from ops.quickstart.quickstart import main
 
     return await main(
         run_dir=options.run_dir.resolve(),
@@ -149,18 +149,18 @@ def _eval(options: argparse.Namespace) -> int:
 
 @interruptible
 async def _compare(options: argparse.Namespace) -> int:
-    from ops.evaluation.command import compare_files
+    from ops.commands.eval import compare_files
 
     return compare_files(options.compare)
 
 
 @interruptible
 async def _eval_one(options: argparse.Namespace) -> int:
-    from ops.extras import require_extra
+    from ops.run.extras import require_extra
 
     require_extra("pyarrow", "archive")
-    from ops.evaluation.command import main
-    from ops.evaluation.plan import Request
+    from ops.analysis.evaluation.plan import Request
+    from ops.commands.eval import main
 
     run_dir = options.run_dir if options.run_dir or options.config or options.api else RUN_DIR
     request = Request(
@@ -182,8 +182,8 @@ async def _eval_one(options: argparse.Namespace) -> int:
 @guarded
 @interruptible
 async def _replay(options: argparse.Namespace) -> int:
-    from ops.replay import main
-    from ops.replay_train import main as train
+    from ops.replay.into_run import main
+    from ops.replay.training import main as train
 
     if options.train is None:
         return await main(request_of(options))
@@ -192,11 +192,11 @@ async def _replay(options: argparse.Namespace) -> int:
 
 @interruptible
 async def _chaos(options: argparse.Namespace) -> int:
-    from ops.chaos.faults import FaultKind
+    from ops.drills.faults import FaultKind
 
     kinds = FaultKind.named(options.kinds)
     if options.run_dir is not None:
-        from ops.chaos.own_run_command import main as disturb
+        from ops.commands.own_run_drill import main as disturb
 
         return await disturb(
             options.run_dir.resolve(),
@@ -207,13 +207,13 @@ async def _chaos(options: argparse.Namespace) -> int:
         )
     command = " ".join(("millrace", *options.given))
     if options.days is not None:
-        from ops.chaos.days import days_main
-        from ops.chaos.scaled_run import ScaledSettings
+        from ops.drills.days import days_main
+        from ops.drills.scaled_run import ScaledSettings
 
         scaled = ScaledSettings(folder=options.out, day_s=options.day, seed=options.seed, overrides=tuple(options.overrides))
         return await days_main(scaled, num_days=options.days, command=command)
-    from ops.chaos.command import drill_main
-    from ops.chaos.settings import DrillSettings
+    from ops.commands.drill import drill_main
+    from ops.drills.settings import DrillSettings
 
     settings = DrillSettings(
         folder=options.out,

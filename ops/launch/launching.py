@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from ops.console.output_folder import make_output
 from ops.launch.kubernetes import Images, Names, manifests
 from ops.launch.node_file import Node, NodeFile, read_node_file
 from ops.launch.ssh import Step, draining, starting, stopping, take
 from ops.launch.templates import NODES_FILE, slurm_script, systemd_unit
-from ops.output_folder import make_output
 
 Means = Literal["ssh", "systemd", "slurm", "kubernetes"]
 Act = Literal["start", "drain", "stop"]

@@ -11,14 +11,14 @@ import anyio
 
 from bus.companions import companions
 from bus.server_binary import OLDEST_OF_CLUSTERS, find_binary
-from ops.control.service import DRAIN_SIGNAL
+from ops.console.terminal import Console
 from ops.launch.environment_file import read_environment
 from ops.launch.node_file import Node, NodeFile, read_node_file
 from ops.launch.processes import Given, processes
-from ops.restarts import EXIT_FATAL
-from ops.run_folder import RunFolder
-from ops.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervise
-from ops.terminal import Console
+from ops.processes.restarts import EXIT_FATAL
+from ops.processes.service import DRAIN_SIGNAL
+from ops.processes.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervise
+from ops.run.folder import RunFolder
 from schemas.errors import ConfigurationError
 from schemas.messages import Role
 

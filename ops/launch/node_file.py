@@ -24,7 +24,7 @@ from pathlib import Path
 
 import yaml
 
-from ops.configuration import load_config
+from ops.config.loading import load_config
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName, subject_token

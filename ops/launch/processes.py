@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ops.launch.node_file import Node, NodeFile, Share
-from ops.role_process import millrace_command
-from ops.supervisor import RoleSpec
+from ops.processes.role_process import millrace_command
+from ops.processes.supervisor import RoleSpec
 from schemas.messages import Role
 
 _COMMANDS = {Role.ARCHIVER: "archive"}

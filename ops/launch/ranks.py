@@ -17,9 +17,9 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.memory import MemoryObjectSendStream
 
-from ops.control.service import DRAIN_SIGNAL
-from ops.restarts import EXIT_RESTART
-from ops.role_process import exit_code
+from ops.processes.restarts import EXIT_RESTART
+from ops.processes.role_process import exit_code
+from ops.processes.service import DRAIN_SIGNAL
 
 _FOLLOW_S = 60.0
 """In which the other ranks end behind rank 0."""

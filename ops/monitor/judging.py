@@ -3,7 +3,7 @@
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from ops.judge_spending import Spending, spending_of
+from judges.spending import Spending, spending_of
 from schemas.messages import Judgement, Split, Verdict
 
 _WINDOW = 256

@@ -15,8 +15,8 @@ from ops.monitor.cells import LIVE, Cells
 from ops.monitor.judging import Judging
 from ops.monitor.queues import QueueState
 from ops.monitor.rates import Rate
+from ops.monitor.run_watch import RunState
 from ops.monitor.workers import Worker, Workers
-from ops.run_watch import RunState
 from schemas.messages import (
     Checkpoint,
     DeadLetter,

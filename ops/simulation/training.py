@@ -1,17 +1,13 @@
 """Training without a model: the real loop, intake, replay, checkpoints and resumption, around an engine that only counts."""
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
-from ops.simulation.material import ensure_model
-from ops.trainer_role import train_with
 from schemas.errors import CheckpointCorrupt
 from schemas.messages import RecordRef, StepRequest
 from schemas.simulation_config import SimulationConfig
@@ -19,9 +15,6 @@ from trainer.items import Item
 from trainer.ports import StepResult
 from trainer.samples import LeftOut, Patches, Sample
 from trainer.truncation import Truncation
-
-if TYPE_CHECKING:
-    from ops.roles import Post
 
 _STEP_SIZE = 64
 _WEIGHTS, _OPTIMIZER = "weights.json", "trainer/optimizer.json"
@@ -106,14 +99,3 @@ class SimulatedBuilder:
             pictures=tuple(pictures),
             versions=frozenset(span.version for span in step.versions),
         )
-
-
-async def train(post: "Post") -> None:
-    """Runs until all versions are published."""
-
-    @contextmanager
-    def open_engine(folder: Path, resume: bool) -> Iterator[SimulatedTrainEngine]:
-        yield SimulatedTrainEngine(post.config.simulation_config, read_counters(folder) if resume else Counters())
-
-    base = ensure_model(post.folder.model)
-    await train_with(post, open_engine, lambda _: SimulatedBuilder(), base=base)

@@ -1,14 +1,10 @@
-"""Where finished episodes are read from: the port that the viewer knows, and what opens it."""
+"""Defines the port that the viewer reads finished episodes through."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from ops.archive.episodes import StoredEpisode
-from ops.archive.opening import open_source
-from ops.archive.stream_source import StreamSource
 from ops.web.index import EpisodeIndex
 from schemas.config import Config
 from schemas.ids import EpisodeId
@@ -57,22 +53,3 @@ class Shown:
     """Of the run that played the episodes."""
     kind: str
     """`run` or `archive`."""
-
-
-@asynccontextmanager
-async def open_store(path: Path) -> AsyncIterator[Shown]:
-    """Opens a run, whose own server is started for the while when it is not up, or an archive.
-
-    Raises:
-        ConfigurationError: the folder holds neither.
-    """
-    from ops.web.stream_store import StreamStore
-
-    async with open_source(path, name="viewer") as opened:
-        if isinstance(opened.source, StreamSource):
-            yield Shown(store=StreamStore(opened.source.bus, opened.source.subjects), config=opened.config, kind="run")
-            return
-        from ops.web.archive_store import ArchiveStore
-
-        assert opened.archive is not None
-        yield Shown(store=ArchiveStore(opened.archive), config=opened.config, kind="archive")

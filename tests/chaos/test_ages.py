@@ -9,11 +9,11 @@ import anyio
 import pytest
 
 from bus import BEGINNING, connect
-from ops.chaos.days import play_days
-from ops.chaos.scaled_run import ScaledRun, ScaledSettings, names_of, scaled_run
+from ops.drills.days import play_days
+from ops.drills.scaled_run import ScaledRun, ScaledSettings, names_of, scaled_run
 from ops.monitor.watch import monitoring
-from ops.role_process import millrace_command
-from ops.supervisor import RoleSpec
+from ops.processes.role_process import millrace_command
+from ops.processes.supervisor import RoleSpec
 from schemas.ids import EpisodeId
 from schemas.messages import Role
 from tests.deadlines import HANGS_S

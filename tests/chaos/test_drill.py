@@ -5,11 +5,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ops.chaos.drill import Drill
-from ops.chaos.faults import FaultKind
-from ops.chaos.report import Report
-from ops.chaos.settings import DrillSettings
-from ops.role_process import millrace_command
+from ops.drills.drill import Drill
+from ops.drills.faults import FaultKind
+from ops.drills.report import Report
+from ops.drills.settings import DrillSettings
+from ops.processes.role_process import millrace_command
 from tests.abandoned_sockets import abandoned_sockets
 
 pytestmark = [

@@ -15,8 +15,8 @@ import anyio
 import anyio.abc
 import pytest
 
-from ops.role_process import millrace_environment
-from ops.run_folder import RunFolder
+from ops.processes.role_process import millrace_environment
+from ops.run.folder import RunFolder
 from schemas.messages import Verdict
 from tests.deadlines import HANGS_S
 from tests.endpoint_replies import RESET, Reply, failed, rate_limited, says, truncated

@@ -12,14 +12,14 @@ import pytest
 from bus.access import Access
 from bus.jetstream import JetStreamBus
 from bus.lineage import Lineage, catch_up
-from ops.chaos.drill import Drill
-from ops.chaos.faults import FaultKind
-from ops.chaos.injection import Injector
-from ops.chaos.proxy import TcpProxy
-from ops.chaos.servers import Servers
-from ops.chaos.settings import DrillSettings
-from ops.roles import join
-from ops.supervisor import Supervisor
+from ops.drills.drill import Drill
+from ops.drills.faults import FaultKind
+from ops.drills.injection import Injector
+from ops.drills.proxy import TcpProxy
+from ops.drills.servers import Servers
+from ops.drills.settings import DrillSettings
+from ops.processes.supervisor import Supervisor
+from ops.run.joining import join
 from schemas.errors import StreamFull
 from schemas.ids import EpisodeId
 from tests.abandoned_sockets import abandoned_sockets

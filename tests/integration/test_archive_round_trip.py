@@ -12,7 +12,6 @@ import pytest
 
 from bus.ports import Bus
 from bus.subjects import Subjects
-from ops.archive import archive_command, import_command
 from ops.archive.archive_source import ArchiveSource
 from ops.archive.exports.export import FORMATS, export
 from ops.archive.exports.played import Selection
@@ -20,12 +19,14 @@ from ops.archive.folder import ArchiveFolder
 from ops.archive.opening import open_source
 from ops.archive.stream_source import StreamSource
 from ops.archive.verify import verify
-from ops.audit import audit
-from ops.configuration import load_config
-from ops.role_process import millrace_command, millrace_environment
-from ops.roles import join, subjects_of
-from ops.run_folder import RunFolder
-from ops.served import served
+from ops.audit.audit import audit
+from ops.commands import archive as archive_command
+from ops.commands import import_ as import_command
+from ops.config.loading import load_config
+from ops.processes.role_process import millrace_command, millrace_environment
+from ops.run.folder import RunFolder
+from ops.run.joining import join, subjects_of
+from ops.run.served import served
 from schemas.archive_config import ArchiveConfig
 from schemas.bus_config import BusConfig
 from schemas.ids import RunName, WorkerId

@@ -12,8 +12,8 @@ import pytest
 from bus.blocklist import block, read_blocklist
 from bus.jetstream import connect
 from bus.server import address_of
-from ops.role_process import millrace_command, millrace_environment
-from ops.run_folder import RunFolder
+from ops.processes.role_process import millrace_command, millrace_environment
+from ops.run.folder import RunFolder
 from schemas.bus_config import BusConfig
 from schemas.errors import BusError
 from schemas.ids import EpisodeId

@@ -23,11 +23,12 @@ from bus.fault import MOST_IN_A_ROW
 from bus.jetstream import JetStreamBus, connect, create_topology
 from bus.server import nats_server
 from bus.topology import shared_queues, streams
-from ops.configuration import load_config
+from ops.config.loading import load_config
 from ops.monitor.watch import monitoring
-from ops.role_process import millrace_command, millrace_environment
-from ops.roles import join, run_role
-from ops.run_folder import RunFolder
+from ops.processes.role_process import millrace_command, millrace_environment
+from ops.roles.running import run_role
+from ops.run.folder import RunFolder
+from ops.run.joining import join
 from ops.simulation.browser import SimulatedSuite
 from ops.simulation.engine import SimulatedEngine
 from schemas.ids import WorkerId

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from ops import cli
-from ops.run_folder import RunFolder
+from ops.run.folder import RunFolder
 from tests.judged_run import AGAIN, OLD, RELABELLED, judged_run
 
 pytestmark = pytest.mark.integration

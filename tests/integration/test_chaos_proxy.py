@@ -7,7 +7,7 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
-from ops.chaos.proxy import TcpProxy, tcp_proxy
+from ops.drills.proxy import TcpProxy, tcp_proxy
 from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]

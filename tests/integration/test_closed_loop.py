@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from benchmarks.kill_drill import VICTIMS, descendants, find, quickstart, wait_for
-from ops.role_process import millrace_command, millrace_environment
+from ops.processes.role_process import millrace_command, millrace_environment
 from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]

@@ -21,10 +21,10 @@ from bus.server.text import LOOPBACK, ServerSettings
 from bus.server_binary import find_binary
 from bus.subjects import Subjects
 from bus.topology import shared_queues, streams
-from ops import streams_command
-from ops.roles import address_for
-from ops.run_folder import RunFolder
-from ops.streams import create_streams
+from ops.commands import streams as streams_command
+from ops.run.folder import RunFolder
+from ops.run.joining import address_for
+from ops.run.streams import create_streams
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError

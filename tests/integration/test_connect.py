@@ -16,7 +16,7 @@ from bus.server import nats_server
 from bus.server.embedded import address_of
 from bus.subjects import Subjects
 from bus.topology import shared_queues, streams
-from ops.role_process import millrace_environment
+from ops.processes.role_process import millrace_environment
 from schemas.bus_config import BusConfig
 from schemas.errors import BusUnavailable, ConfigurationError, NotPermitted
 from schemas.ids import RunName

@@ -12,8 +12,8 @@ from bus.jetstream import JetStreamBus, create_topology
 from bus.ports import WorkQueue
 from bus.settlement import reject
 from bus.topology import task_queue
-from ops.dead_letters import Letter, not_resendable, numbered, read_letters, resend
-from ops.role_process import millrace_command, millrace_environment
+from ops.processes.role_process import millrace_command, millrace_environment
+from ops.run.dead_letters import Letter, not_resendable, numbered, read_letters, resend
 from schemas.errors import ConfigurationError
 from schemas.messages import Split, Task
 from tests.builders import WORKER, task

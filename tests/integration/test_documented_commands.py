@@ -17,11 +17,11 @@ from bus.access import Access
 from bus.jetstream import JetStreamBus
 from bus.server import address_of, is_served
 from bus.subjects import Subjects
-from ops.configuration import load_config
-from ops.local_roles import local_roles
-from ops.role_process import millrace_command, millrace_environment
-from ops.roles import join, subjects_of
-from ops.run_folder import RunFolder
+from ops.config.loading import load_config
+from ops.processes.local_roles import local_roles
+from ops.processes.role_process import millrace_command, millrace_environment
+from ops.run.folder import RunFolder
+from ops.run.joining import join, subjects_of
 from ops.simulation.material import ensure_task_file
 from schemas.messages import Heartbeat, Role
 from tests.deadlines import HANGS_S

@@ -11,7 +11,7 @@ import pytest
 from agents.rendering import render_action
 from bus.codec import decode
 from ops.archive.opening import open_source
-from ops.role_process import millrace_command, millrace_environment
+from ops.processes.role_process import millrace_command, millrace_environment
 from ops.simulation.browser import Script
 from ops.simulation.material import ensure_task_file
 from schemas.messages import Action, ActionKind, StepRequest
@@ -25,7 +25,7 @@ NUM_TASKS, REPEAT = 5, 2
 _KILLED = """
 import os, signal, sys
 from ops.cli import main
-from ops.run_watch import RunState
+from ops.monitor.run_watch import RunState
 left = int(sys.argv.pop(1))
 original = RunState._judged
 def counting(self, judgement, now):

@@ -13,7 +13,7 @@ from bus.companions import companions
 from bus.memory import MemoryBus
 from bus.presence import Status
 from judges.composite import CompositeJudge
-from ops.judging import OWN_NAMES, open_judge
+from ops.roles.judge import OWN_NAMES, open_judge
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.ids import WorkerId

@@ -8,7 +8,7 @@ import pytest
 
 from bus.ports import Bus
 from bus.topology import trajectory_queue
-from ops.roles import run_role
+from ops.roles.running import run_role
 from schemas.bus_config import BusConfig
 from schemas.ids import WorkerId
 from schemas.messages import Heartbeat, Role

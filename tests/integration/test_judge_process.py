@@ -15,9 +15,9 @@ from anyio.abc import Process
 from bus.jetstream import JetStreamBus, connect, create_topology
 from bus.server import nats_server
 from bus.topology import shared_queues, streams, trajectory_queue
-from ops.local_roles import local_roles
-from ops.role_process import millrace_command, millrace_environment
-from ops.run_folder import RunFolder
+from ops.processes.local_roles import local_roles
+from ops.processes.role_process import millrace_command, millrace_environment
+from ops.run.folder import RunFolder
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.errors import ConfigurationError

@@ -11,14 +11,14 @@ import pytest
 from bus.jetstream import JetStreamBus
 from bus.jetstream.link import open_link
 from bus.subjects import Subjects
-from ops.audit import audit
-from ops.configuration import load_config
-from ops.local_roles import LocalRoles, local_roles
-from ops.role_process import millrace_command, millrace_environment
-from ops.roles import address_for, join, subjects_of
-from ops.run_folder import RunFolder
+from ops.audit.audit import audit
+from ops.config.loading import load_config
+from ops.processes.local_roles import LocalRoles, local_roles
+from ops.processes.role_process import millrace_command, millrace_environment
+from ops.processes.supervisor import RoleState
+from ops.run.folder import RunFolder
+from ops.run.joining import address_for, join, subjects_of
 from ops.simulation.material import ensure_task_file
-from ops.supervisor import RoleState
 from schemas.config import Config
 from schemas.errors import NotPermitted
 from schemas.ids import WorkerId

@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForImageTextToText
 
-from ops.run_folder import RunFolder
-from ops.run_models import whole_model
+from ops.run.folder import RunFolder
+from ops.run.models import whole_model
 from schemas.errors import CheckpointCorrupt, ConfigurationError
 from schemas.lora_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
 from tests import tiny_models

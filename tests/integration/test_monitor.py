@@ -28,7 +28,7 @@ from bus.settlement import settle
 from bus.topology import task_queue
 from ops.monitor.cells import Phase
 from ops.monitor.watch import MonitorWatch, monitoring
-from ops.role_process import millrace_command, millrace_environment
+from ops.processes.role_process import millrace_command, millrace_environment
 from ops.web.live_episode import live_episode, picture_at
 from schemas.errors import NotPermitted, RecordGone
 from schemas.ids import WorkerId

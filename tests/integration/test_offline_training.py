@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 from benchmarks.kill_drill import descendants, find, wait_for
-from ops.replay_source import checkpoints
-from ops.role_process import millrace_command, millrace_environment
-from ops.roles import join, subjects_of
-from ops.run_folder import RunFolder
-from ops.served import served
+from ops.processes.role_process import millrace_command, millrace_environment
+from ops.replay.source import checkpoints
+from ops.run.folder import RunFolder
+from ops.run.joining import join, subjects_of
+from ops.run.served import served
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.bus_config import BusConfig
 from schemas.config import Config

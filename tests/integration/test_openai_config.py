@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from judges.endpoint.addresses import resolve_addresses
-from ops.configuration import dump_config, load_config
+from ops.config.loading import dump_config, load_config
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.messages import Verdict

@@ -20,7 +20,7 @@ from bus.ports import Offered
 from bus.server import address_of, nats_server
 from bus.server.keys import KeyRing, read_seed
 from bus.subjects import Subjects
-from ops.streams import create_streams
+from ops.run.streams import create_streams
 from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError, NotPermitted
 from schemas.ids import PolicyVersion, RunName, WorkerId

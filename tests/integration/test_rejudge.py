@@ -20,13 +20,16 @@ from bus.topology import trajectory_queue
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, scored
 from judges.programmatic.environment import EnvironmentJudge
-from ops.archive import archive_command, import_command
-from ops.configuration import load_config
-from ops.rejudging import command
-from ops.rejudging.admission import admit, with_rubric
-from ops.role_process import millrace_command, millrace_environment
-from ops.roles import Post, join, judge_worker, run_role, subjects_of
-from ops.run_folder import RunFolder
+from ops.analysis.rejudging.admission import admit, with_rubric
+from ops.commands import archive as archive_command
+from ops.commands import import_ as import_command
+from ops.commands import rejudge as command
+from ops.config.loading import load_config
+from ops.processes.role_process import millrace_command, millrace_environment
+from ops.roles.judge import judge_worker
+from ops.roles.running import run_role
+from ops.run.folder import RunFolder
+from ops.run.joining import Post, join, subjects_of
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Heartbeat, Role

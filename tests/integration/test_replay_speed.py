@@ -11,8 +11,8 @@ from bus.memory import MemoryBus
 from bus.subjects import Subjects
 from ops.archive.importer import Importer
 from ops.archive.stream_source import StreamSource
-from ops.replay_player import Pace, play
-from ops.replay_request import Selection
+from ops.replay.player import Pace, play
+from ops.replay.request import Selection
 from schemas.ids import RunName
 from schemas.messages import Trajectory
 from tests import archive_world as world

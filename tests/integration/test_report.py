@@ -9,8 +9,8 @@ import pytest
 
 from bus.blocklist import site_of
 from bus.jetstream import JetStreamBus
-from ops.report.command import main
-from ops.report.selection import Selection
+from ops.analysis.report.selection import Selection
+from ops.commands.report import main
 from schemas.messages import Judgement, Observation, Split, StepRequest, Verdict
 from tests import archive_world
 from tests.contract.backends import SUBJECTS

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from browser_workers.site import SiteRequest, SiteResponse
-from ops.site_server import site_server
+from ops.web.site_server import site_server
 from schemas.errors import ConfigurationError
 from tests.deadlines import HANGS_S
 

@@ -12,7 +12,7 @@ from bus.jetstream import connect, create_topology, link
 from bus.ports import Expect
 from bus.server import nats_server
 from bus.topology import streams
-from ops.chaos.proxy import tcp_proxy
+from ops.drills.proxy import tcp_proxy
 from schemas.ids import PolicyVersion
 from schemas.messages import EpisodeCancel
 from tests.builders import checkpoint

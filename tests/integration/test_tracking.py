@@ -11,7 +11,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from bus.companions import companions
 from bus.memory import MemoryBus
-from ops.shown_step import show_step
+from ops.roles.shown_step import show_step
 from schemas.config import Config
 from schemas.ids import EpisodeId, PolicyVersion, RunName
 from schemas.log_config import LogConfig

@@ -9,8 +9,8 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText, AutoProcessor
 
-from ops.model_export import export_model
-from ops.run_folder import RunFolder
+from ops.commands.export_model import export_model
+from ops.run.folder import RunFolder
 from schemas.config import Config
 from schemas.errors import CheckpointCorrupt
 from schemas.lora_config import LoraConfig

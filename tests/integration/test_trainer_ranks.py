@@ -12,7 +12,7 @@ import pytest
 from benchmarks.trainer_drill import opened
 from bus.companions import companions
 from bus.ports import Bus
-from ops.role_process import millrace_environment
+from ops.processes.role_process import millrace_environment
 from schemas.messages import Checkpoint, Heartbeat
 from tests import tiny_models
 from tests.deadlines import HANGS_S

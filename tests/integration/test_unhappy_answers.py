@@ -14,7 +14,7 @@ import pytest
 from bus.companions import companions
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling
-from ops.judging import open_judge
+from ops.roles.judge import open_judge
 from schemas.config import Config
 from schemas.env_config import EnvConfig
 from schemas.judge_config import JudgeConfig, OpenAIConfig, QuestionConfig

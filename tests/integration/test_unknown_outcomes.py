@@ -18,7 +18,7 @@ from bus.retry import Backoff
 from bus.server import ServerProcess, server_process
 from bus.topology import streams
 from bus.trying import Tries
-from ops.chaos.proxy import TcpProxy, tcp_proxy
+from ops.drills.proxy import TcpProxy, tcp_proxy
 from tests.abandoned_sockets import abandoned_sockets
 from tests.builders import checkpoint
 from tests.contract.backends import CONFIG, QUEUES, SUBJECTS

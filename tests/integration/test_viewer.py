@@ -16,9 +16,10 @@ from playwright.async_api import Browser, Page, expect
 from bus.ports import Bus
 from bus.server.certificates import Authority
 from ops.archive.folder import ArchiveFolder
-from ops.role_process import millrace_environment
-from ops.roles import join
-from ops.run_folder import RunFolder
+from ops.commands.view import main
+from ops.processes.role_process import millrace_environment
+from ops.run.folder import RunFolder
+from ops.run.joining import join
 from ops.web.access import Access
 from ops.web.archive_store import ArchiveStore
 from ops.web.entrance import entrance
@@ -27,7 +28,6 @@ from ops.web.query import PAGE_ROWS
 from ops.web.serving import Listening
 from ops.web.store import Fetched
 from ops.web.stream_store import StreamStore
-from ops.web.view_command import main
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId
 from schemas.messages import JudgeCall

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from bus.jetstream import JetStreamBus
-from ops.role_process import millrace_command, millrace_environment
+from ops.processes.role_process import millrace_command, millrace_environment
 from schemas.messages import JudgeCall, Outcome, Split
 from tests.builders import task
 from tests.contract.backends import SUBJECTS

@@ -22,9 +22,9 @@ from bus.jetstream import connect, create_topology
 from bus.ports import Bus
 from bus.server import address_of, nats_server
 from bus.topology import shared_queues, streams
-from ops.configuration import load_config
-from ops.role_process import millrace_command, millrace_environment
-from ops.run_folder import RunFolder
+from ops.config.loading import load_config
+from ops.processes.role_process import millrace_command, millrace_environment
+from ops.run.folder import RunFolder
 from schemas.bus_config import BusConfig
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Checkpoint, StepHeld, StepRequest, StepWake

@@ -10,9 +10,9 @@ import pytest
 
 from bus.presence import Status
 from bus.subjects import Subjects
-from ops import roles
-from ops.roles import Post
-from ops.run_folder import RunFolder
+from ops.roles import running as roles
+from ops.run.folder import RunFolder
+from ops.run.joining import Post
 from schemas.config import Config
 from schemas.ids import PolicyVersion, TaskId, WorkerId
 from schemas.messages import Role, Split

@@ -21,7 +21,7 @@ from bus.presence import Status
 from bus.subjects import Subjects
 from judges.worker import JudgeWorker
 from ops.cli import main
-from ops.guard import MARKER
+from ops.processes.guard import MARKER
 from schemas.config import Config
 from schemas.errors import PageFailed
 from schemas.ids import WorkerId
@@ -52,12 +52,12 @@ def _begun(config: Config) -> dict[str, str]:
         begun["file"] = str(run_dir / "logs" / f"{worker}.log")
         return 0
 
-    fake = ModuleType("ops.roles")
+    fake = ModuleType("ops.roles.running")
     fake.run_role = run_role  # type: ignore[attr-defined]
     with _PATCH.context() as patch:
-        patch.setitem(sys.modules, "ops.roles", fake)
-        patch.setattr("ops.configuration.load_config", lambda *_: config)
-        patch.setattr("ops.configuration.loaded", lambda *_: SimpleNamespace(config=config, notes=()))
+        patch.setitem(sys.modules, "ops.roles.running", fake)
+        patch.setattr("ops.config.loading.load_config", lambda *_: config)
+        patch.setattr("ops.config.loading.loaded", lambda *_: SimpleNamespace(config=config, notes=()))
         patch.setenv(MARKER, str(os.getppid()))
         assert main(["browser", "--config", "default", "--name", "browser-1"]) == 0
     return begun | {"log": Path(begun["file"]).read_text()}

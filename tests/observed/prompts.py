@@ -16,9 +16,9 @@ from agents.fitting import max_prompt
 from agents.prompts import system_prompt
 from agents.vllm_core import VllmCore, VllmSettings, _arguments
 from bus.subjects import Subjects
-from ops import roles
-from ops.roles import Post
-from ops.run_folder import RunFolder
+from ops.roles import running as roles
+from ops.run.folder import RunFolder
+from ops.run.joining import Post
 from schemas.config import Config
 from schemas.ids import PolicyVersion, WorkerId
 from tests import builders

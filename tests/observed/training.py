@@ -12,7 +12,7 @@ import pytest
 
 from bus.presence import Status
 from judges.endpoint.addresses import resolve_addresses
-from ops.trackers import backends
+from ops.roles.trackers import backends
 from schemas.config import Config
 from schemas.ids import PolicyVersion, TaskId, WorkerId
 from schemas.messages import Role
@@ -102,7 +102,7 @@ def deepspeed(figure: Callable[[Any], object]) -> Callable[[Config], object]:
     """What DeepSpeed gets."""
 
     def given(config: Config) -> object:
-        from ops.training import engine_settings
+        from ops.roles.deepspeed_trainer import engine_settings
 
         settings = engine_settings(config)
         return figure(settings.deepspeed.completed(settings.algorithm))

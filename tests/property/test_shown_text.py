@@ -21,17 +21,17 @@ from bus import chain
 from bus.blocklist import block
 from bus.memory import MemoryBus
 from bus.subjects import Subjects
+from ops.analysis.report.report import Report, gather
+from ops.analysis.report.sections import sections
+from ops.analysis.report.terminal import show
 from ops.archive.archive_source import ArchiveSource
 from ops.archive.exports.export import FORMATS, export
 from ops.archive.exports.played import Selection
 from ops.archive.stream_source import StreamSource
-from ops.json_lines import JsonLines
-from ops.report.command import title_of, write
-from ops.report.report import Report, gather
-from ops.report.sections import sections
-from ops.report.terminal import show
-from ops.terminal import Console
-from ops.watch_lines import without_bytes
+from ops.commands.report import title_of, write
+from ops.console.json_lines import JsonLines
+from ops.console.record_lines import without_bytes
+from ops.console.terminal import Console
 from ops.web.answers import json_answer
 from ops.web.detail import detail_of
 from ops.web.stream_store import StreamStore

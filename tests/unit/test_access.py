@@ -11,8 +11,8 @@ from bus.server.cluster_files import server_folder
 from bus.server.keys import KeyRing
 from bus.subjects import Subjects
 from ops.cli import main
-from ops.roles import address_for, runs_of
-from ops.run_folder import RunFolder
+from ops.run.folder import RunFolder
+from ops.run.joining import address_for, runs_of
 from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName

@@ -34,7 +34,7 @@ from ops.archive.importer import Importer
 from ops.archive.pictures import PictureStore, cut, join, picture_path
 from ops.archive.stream_source import StreamSource, records_to_the_end
 from ops.archive.verify import refuse_damage, verify
-from ops.audit import audit
+from ops.audit.audit import audit
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.errors import ArchiveDamaged, ArchiveError, BusUnavailable, ConfigurationError, ImportConflict

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from bus.blocklist import Blocklist, block, end_of, read_blocklist, site_of
 from bus.memory import MemoryBus
 from bus.subjects import Subjects
-from ops.blocklist_command import named_site, time_left
+from ops.commands.blocklist import named_site, time_left
 from schemas.errors import ConfigurationError
 from schemas.messages import SiteBlock
 from tests.builders import RUN

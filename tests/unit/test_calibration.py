@@ -9,14 +9,14 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from ops.calibration.comparison import Comparison, Truth, compare, deciding
-from ops.calibration.display import show
-from ops.calibration.drawing import draw
-from ops.calibration.labels import read_labels
-from ops.calibration.report import Calibration
-from ops.calibration.statistics import Confusion
-from ops.judge_spending import Spending, spending_rows, spent
-from ops.shares import Share
+from judges.spending import Spending, spending_rows, spent
+from ops.analysis.calibration.comparison import Comparison, Truth, compare, deciding
+from ops.analysis.calibration.display import show
+from ops.analysis.calibration.drawing import draw
+from ops.analysis.calibration.labels import read_labels
+from ops.analysis.calibration.report import Calibration
+from ops.analysis.calibration.statistics import Confusion
+from ops.statistics.shares import Share
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId
 from schemas.messages import Judgement, StageUsage, StageVerdict, Verdict

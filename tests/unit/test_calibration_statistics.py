@@ -2,8 +2,8 @@
 
 import pytest
 
-from ops.calibration.statistics import Confusion
-from ops.shares import Share
+from ops.analysis.calibration.statistics import Confusion
+from ops.statistics.shares import Share
 
 
 @pytest.mark.parametrize(

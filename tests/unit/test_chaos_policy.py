@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from ops.audit import Audit
-from ops.chaos.bounds import PATIENCE_S, bound_s, late
-from ops.chaos.faults import Durations, FaultKind, Injected, faults
-from ops.chaos.own_run import Found, durations, role_of
-from ops.chaos.report import Report
-from ops.chaos.settings import DrillSettings
-from ops.checker.feed import Feed
-from ops.checker.ledger import Ledger
-from ops.checker.promises import check
-from ops.checker.waits import Wait, Waiting
+from ops.audit.audit import Audit
+from ops.audit.feed import Feed
+from ops.audit.ledger import Ledger
+from ops.audit.promises import check
+from ops.audit.waits import Wait, Waiting
+from ops.drills.bounds import PATIENCE_S, bound_s, late
+from ops.drills.faults import Durations, FaultKind, Injected, faults
+from ops.drills.own_run import Found, durations, role_of
+from ops.drills.report import Report
+from ops.drills.settings import DrillSettings
 from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError
 

@@ -11,11 +11,11 @@ from bus.memory import MemoryBus
 from bus.ports import QueueDepth, StoredBytes, WorkQueue
 from bus.subjects import Subjects
 from bus.topology import task_queue, trajectory_queue
-from ops.audit import audit
-from ops.checker.acknowledgements import AcknowledgementWatch
-from ops.checker.ledger import Kind, Ledger, Link, read_ledger
-from ops.checker.promises import Findings
-from ops.checker.waits import Waiting, figures, waits
+from ops.audit.acknowledgements import AcknowledgementWatch
+from ops.audit.audit import audit
+from ops.audit.ledger import Kind, Ledger, Link, read_ledger
+from ops.audit.promises import Findings
+from ops.audit.waits import Waiting, figures, waits
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.env_config import EnvConfig

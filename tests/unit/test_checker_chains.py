@@ -4,8 +4,8 @@ import pytest
 
 from bus.ports import Record
 from bus.subjects import Subjects
-from ops.checker.chains import chain_fault
-from ops.checker.ledger import Link, link_of
+from ops.audit.chains import chain_fault
+from ops.audit.ledger import Link, link_of
 from schemas.messages import AnyMessage, EpisodeStart, Observation, Outcome, StepRefusal, StepRequest, Task, Trajectory
 from tests.builders import RUN, WORKER, observation, step_request, task, trajectory
 

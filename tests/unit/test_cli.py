@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from ops import cli
-from ops.configuration import load_config
-from ops.guard import MARKER
-from ops.interruptible import run
-from ops.role_process import describe_end, millrace_command, millrace_environment, open_output
-from ops.run_folder import RunFolder
+from ops.config.loading import load_config
+from ops.processes.guard import MARKER
+from ops.processes.interruptible import run
+from ops.processes.role_process import describe_end, millrace_command, millrace_environment, open_output
+from ops.run.folder import RunFolder
 from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError, MismatchExceeded
 from schemas.messages import Role
@@ -185,7 +185,7 @@ def test_ends_become_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_signal_cancels_and_cleans_up(number: signal.Signals, code: int) -> None:
     program = """
         import sys, anyio
-        from ops.interruptible import run
+        from ops.processes.interruptible import run
         async def body():
             try:
                 print("up", flush=True)
@@ -213,10 +213,10 @@ def test_a_role_started_by_hand_runs_under_a_guard_and_explains_a_mistake(tmp_pa
 
 
 class _Roles(types.ModuleType):
-    """Stands in for `ops.roles`: remembers what it was asked to run."""
+    """Stands in for `ops.roles.running`: remembers what it was asked to run."""
 
     def __init__(self) -> None:
-        super().__init__("ops.roles")
+        super().__init__("ops.roles.running")
         self.asked: list[tuple[Role, Path, Config, str]] = []
 
     async def run_role(self, role: Role, run_dir: Path, config: Config, worker: str) -> int:
@@ -227,7 +227,7 @@ class _Roles(types.ModuleType):
 @pytest.fixture
 def roles(monkeypatch: pytest.MonkeyPatch) -> _Roles:
     roles = _Roles()
-    monkeypatch.setitem(sys.modules, "ops.roles", roles)
+    monkeypatch.setitem(sys.modules, "ops.roles.running", roles)
     monkeypatch.setenv(MARKER, str(os.getppid()))
     return roles
 
@@ -311,7 +311,7 @@ def test_a_reader_who_leaves_ends_no_command(command: str, code: int, tmp_path: 
 
 def test_what_a_reader_who_leaves_has_read_is_whole(tmp_path: Path) -> None:
     script = """
-        from ops.standard_streams import readers_may_leave
+        from ops.console.standard_streams import readers_may_leave
         import os, sys
         with readers_may_leave():
             from rich.console import Console

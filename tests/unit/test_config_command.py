@@ -7,15 +7,15 @@ import pytest
 import yaml
 
 from ops.cli import main
-from ops.config_schema import known_keys
-from ops.configuration import load_config
-from ops.configuring.display import as_yaml, scalar
-from ops.configuring.explaining import explained
-from ops.configuring.key_docs import KeyDoc, key_docs
-from ops.configuring.names import NAMES
-from ops.configuring.resolved import Resolved, Value, resolve
-from ops.recipes import RECIPES
-from ops.run_folder import RunFolder
+from ops.config.display import as_yaml, scalar
+from ops.config.explaining import explained
+from ops.config.key_docs import KeyDoc, key_docs
+from ops.config.loading import load_config
+from ops.config.names import NAMES
+from ops.config.recipes import RECIPES
+from ops.config.resolved import Resolved, Value, resolve
+from ops.config.schema import known_keys
+from ops.run.folder import RunFolder
 from schemas.errors import ConfigurationError
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ops.config_schema import known_keys
-from ops.configuration import dump_config, load_config
-from ops.recipes import RECIPES, objective_names, recipe_names
+from ops.config.loading import dump_config, load_config
+from ops.config.recipes import RECIPES, objective_names, recipe_names
+from ops.config.schema import known_keys
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import Config
 from schemas.env_config import DifficultyShare

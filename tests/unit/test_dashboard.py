@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from rich.text import Text
 
-from ops.curve import draw_curve
-from ops.dashboard import dashboard, render, summary_line
-from ops.terminal import Console
-from ops.view import Curve, CurvePoint, Figures, Progress, RoleRow, VersionMark, View
+from ops.console.terminal import Console
+from ops.monitor.curve import draw_curve
+from ops.monitor.dashboard import dashboard, render, summary_line
+from ops.monitor.view import Curve, CurvePoint, Figures, Progress, RoleRow, VersionMark, View
 
 _VIEW = View(
     title="Millrace quickstart",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.role_process import millrace_environment
+from ops.processes.role_process import millrace_environment
 
 _ROOT = Path(__file__).parent.parent.parent
 _DOMAIN = ("agents", "browser_workers", "judges", "trainer")
@@ -110,14 +110,15 @@ def test_the_domain_and_the_bus_never_import_ops_or_tests() -> None:
         "import schemas.messages, schemas.config, schemas.ids, schemas.errors",
         "from bus import BEGINNING, NEW, After, Item, Run, Start, Stream, connect",
         "import bus.ports, bus.chain, bus.settlement, bus.topology, bus.presence, bus.jetstream, bus.memory, bus.server",
-        "import ops.configuration; ops.configuration.load_config('update_online')",
-        "import ops.guard, ops.supervisor, ops.dashboard, ops.run_folder, ops.logs, ops.checks",
+        "import ops.config.loading; ops.config.loading.load_config('update_online')",
+        "import ops.processes.guard, ops.processes.supervisor, ops.monitor.dashboard",
+        "import ops.run.folder, ops.run.logs, ops.launch.checks",
         "from ops.cli import main; main(['--help'])",
         "from ops.cli import main; main(['policy', '--help'])",
         "from ops.cli import main; main(['archive', '--help'])",
         "from ops.cli import main; main(['node', '--help'])",
-        "import ops.launch.node, ops.launch.launching, ops.launch.extras, ops.control.leaving",
-        "import ops.roles, ops.run_tasks, judges.worker, ops.judging",
+        "import ops.launch.node, ops.launch.launching, ops.launch.extras, ops.processes.leaving",
+        "import ops.roles.running, ops.run.tasks, judges.worker, ops.roles.judge",
     ],
 )
 def test_the_light_parts_load_nothing_heavy(program: str) -> None:
@@ -135,12 +136,12 @@ atexit.register(lambda: print("LOADED", *sorted({{name.partition(".")[0] for nam
     assert loaded.isdisjoint(_HEAVY), loaded & set(_HEAVY)
 
 
-_BROWSER = "browser_workers.worker, browser_workers.chromium.browser, ops.suites"
+_BROWSER = "browser_workers.worker, browser_workers.chromium.browser, ops.roles.suites"
 
 
 @pytest.mark.parametrize("parts", [_BROWSER, "trainer.feeding.feeder"])
 def test_browsers_and_feeders_load_without_torch(parts: str) -> None:
-    program = f"import sys, ops.roles, {parts}; print(*sys.modules)"
+    program = f"import sys, ops.roles.running, {parts}; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd="/", env=millrace_environment(),
     )  # fmt: skip

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ops.cli import main
-from ops.config_schema import known_keys
+from ops.config.schema import known_keys
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])

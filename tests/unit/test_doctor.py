@@ -6,8 +6,9 @@ import pytest
 from rich.console import Console
 
 from browser_workers.chromium.process.executable import find_chromium
-from ops import checks, doctor
-from ops.checks import Check, Health
+from ops.commands import doctor
+from ops.launch import checks
+from ops.launch.checks import Check, Health
 from schemas.errors import ConfigurationError
 
 _GOOD = Check(part="nats-server", health=Health.GOOD, found="2.15.1")

@@ -5,7 +5,7 @@ import importlib.util
 import pytest
 
 from ops.cli import parse
-from ops.configuration import load_config
+from ops.config.loading import load_config
 from tests.documented_commands import Line, documented
 
 _MODULES = [line for line in documented("python") if line.words[0] == "-m"]

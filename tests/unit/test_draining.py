@@ -17,8 +17,8 @@ from bus.presence import Status
 from judges.episode import JudgedEpisode
 from judges.judge import Ruling
 from judges.programmatic.environment import EnvironmentJudge
-from ops.control.orders import WorkerReport
-from ops.control.workers import Selection
+from ops.processes.orders import WorkerReport
+from ops.processes.workers import Selection
 from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import WorkerId

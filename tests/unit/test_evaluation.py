@@ -11,19 +11,19 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
+from ops.analysis.evaluation.comparison import compare, require_alike
+from ops.analysis.evaluation.counting import Counted, result_of
+from ops.analysis.evaluation.display import sentence, show, show_comparison
+from ops.analysis.evaluation.estimators import Tries, bootstrap, estimates, mcnemar, pass_all, pass_at
+from ops.analysis.evaluation.plan import Plan, Request, begin, plan_of
+from ops.analysis.evaluation.result import EvaluationResult, Model, read_result, write_result
+from ops.analysis.evaluation.settings import differences, fingerprint, settings_of
+from ops.analysis.report.episode import ReportedEpisode
+from ops.analysis.report.report import Report
 from ops.cli import main
-from ops.configuration import load_config
-from ops.evaluation.comparison import compare, require_alike
-from ops.evaluation.counting import Counted, result_of
-from ops.evaluation.display import sentence, show, show_comparison
-from ops.evaluation.estimators import Tries, bootstrap, estimates, mcnemar, pass_all, pass_at
-from ops.evaluation.plan import Plan, Request, begin, plan_of
-from ops.evaluation.result import EvaluationResult, Model, read_result, write_result
-from ops.evaluation.settings import differences, fingerprint, settings_of
-from ops.report.episode import ReportedEpisode
-from ops.report.report import Report
-from ops.run_folder import RunFolder
-from ops.run_models import checkpoint_folder, whole_model
+from ops.config.loading import load_config
+from ops.run.folder import RunFolder
+from ops.run.models import checkpoint_folder, whole_model
 from ops.simulation.material import ensure_task_file
 from schemas.bus_config import BusConfig
 from schemas.config import Config

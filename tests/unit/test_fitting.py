@@ -11,7 +11,7 @@ from agents.context import Round, Windows
 from agents.engine import ChatMessage, GenerationRequest
 from agents.fitting import fitted, max_prompt
 from agents.tokens import PromptTokenizer
-from ops.demo.tiny_model import build_tiny_model
+from ops.quickstart.tiny_model import build_tiny_model
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import Config
 from schemas.context_config import ContextConfig

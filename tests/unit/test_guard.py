@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ops.guard import guard_command
+from ops.processes.guard import guard_command
 from tests.deadlines import HANGS_S
 from tests.process_tree import Watch, tree_command, watched_pipe
 

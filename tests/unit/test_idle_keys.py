@@ -2,9 +2,9 @@
 
 import pytest
 
-from ops.config_schema import build_config, known_keys
-from ops.configuring.idle_keys import IDLE, idle_notes
-from ops.configuring.key_docs import key_docs
+from ops.config.idle_keys import IDLE, idle_notes
+from ops.config.key_docs import key_docs
+from ops.config.schema import build_config, known_keys
 from schemas.config import Config
 
 

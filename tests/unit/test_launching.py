@@ -16,7 +16,7 @@ import yaml
 from bus.server.keys import write_private
 from ops.cli import main
 from ops.launch.extras import extras_of
-from ops.role_process import millrace_command, millrace_environment
+from ops.processes.role_process import millrace_command, millrace_environment
 from schemas.messages import Role
 from tests.deadlines import HANGS_S
 

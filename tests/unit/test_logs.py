@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from ops.log_file import BoundedLog
-from ops.logs import log_path, quiet_logs, role_logs
+from ops.run.log_file import BoundedLog
+from ops.run.logs import log_path, quiet_logs, role_logs
 from tests.any_text import OBEYED
 
 

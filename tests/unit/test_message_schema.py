@@ -13,7 +13,7 @@ import pytest
 from bus.subjects import Subjects, matches
 from bus.topology import streams
 from ops.cli import main
-from ops.message_schema import SUBJECTS, document, printed
+from ops.commands.schema import SUBJECTS, document, printed
 from schemas.bus_config import BusConfig
 from schemas.ids import EpisodeId, PolicyVersion, RunName, WorkerId
 from schemas.messages import AnyMessage, Role, Split

@@ -9,7 +9,7 @@ import pytest
 from bus.memory import MemoryBus
 from bus.server_time import ServerClock
 from bus.subjects import Subjects
-from ops.configuration import load_config
+from ops.config.loading import load_config
 from ops.monitor.watch import monitoring
 from schemas.ids import WorkerId
 from schemas.messages import Heartbeat, Role

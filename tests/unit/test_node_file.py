@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from ops.cli import main
-from ops.configuration import load_config
+from ops.config.loading import load_config
 from ops.launch.environment_file import read_environment
 from ops.launch.node_file import NodeFile, administered, read_node_file
 from ops.launch.processes import Given, processes

@@ -3,7 +3,7 @@
 import pytest
 
 from bus.ports import Record
-from ops.checker.following import Passing
+from ops.audit.following import Passing
 from schemas.ids import PolicyVersion
 from schemas.messages import AnyMessage, Checkpoint, EpisodeStart, Outcome, Trajectory
 from tests import builders

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from ops.episode_strip import Frame, draw_strip
-from ops.plots import plot_curve
-from ops.view import Curve, CurvePoint, VersionMark
+from ops.monitor.view import Curve, CurvePoint, VersionMark
+from ops.quickstart.episode_strip import Frame, draw_strip
+from ops.quickstart.plots import plot_curve
 
 _CURVE = Curve(
     train=tuple(CurvePoint(num_episodes=64 * i, success=min(1.0, 0.35 + i / 60)) for i in range(1, 40)),

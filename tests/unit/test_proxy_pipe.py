@@ -2,7 +2,7 @@
 
 import asyncio
 
-from ops.chaos.proxy import TcpProxy, _Pipe
+from ops.drills.proxy import TcpProxy, _Pipe
 
 
 class Ended(asyncio.Transport):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.restarts import EXIT_RESTART
+from ops.processes.restarts import EXIT_RESTART
 from tests.deadlines import HANGS_S
 
 

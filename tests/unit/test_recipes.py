@@ -5,8 +5,8 @@ from functools import cache
 import pytest
 
 from judges.endpoint.addresses import resolve_addresses
-from ops.configuration import load_config, loaded
-from ops.recipes import RECIPES, recipe_names
+from ops.config.loading import load_config, loaded
+from ops.config.recipes import RECIPES, recipe_names
 from schemas.config import Config
 
 config_of = cache(load_config)

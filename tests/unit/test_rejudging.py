@@ -8,12 +8,12 @@ from rich.console import Console
 from rich.text import Text
 
 from bus.presence import Status
-from ops.judge_spending import Spending
-from ops.rejudging import progress
-from ops.rejudging.admission import require_admissible, with_rubric
-from ops.rejudging.display import report_table, summary
-from ops.rejudging.draining import Remaining
-from ops.rejudging.report import Rejudged
+from judges.spending import Spending
+from ops.analysis.rejudging import progress
+from ops.analysis.rejudging.admission import require_admissible, with_rubric
+from ops.analysis.rejudging.display import report_table, summary
+from ops.analysis.rejudging.draining import Remaining
+from ops.analysis.rejudging.report import Rejudged
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.errors import ConfigurationError

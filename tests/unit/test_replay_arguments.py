@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ops.replay_arguments import add_replay_arguments, request_of
-from ops.replay_request import ReplayRequest, Selection
+from ops.commands.replay import add_replay_arguments, request_of
+from ops.replay.request import ReplayRequest, Selection
 from schemas.errors import ConfigurationError
 from schemas.messages import Split
 

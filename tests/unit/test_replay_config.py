@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ops.replay_config import offline_config
-from ops.run_folder import RunFolder
+from ops.replay.config import offline_config
+from ops.run.folder import RunFolder
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.errors import ConfigurationError

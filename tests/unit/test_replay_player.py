@@ -8,9 +8,9 @@ from bus.memory import MemoryBus
 from bus.subjects import Subjects
 from ops.archive.importer import Importer
 from ops.archive.stream_source import StreamSource
-from ops.replay_config import num_iterations, with_dataset
-from ops.replay_player import Pace, Played, play
-from ops.replay_request import Selection
+from ops.replay.config import num_iterations, with_dataset
+from ops.replay.player import Pace, Played, play
+from ops.replay.request import Selection
 from schemas.config import Config
 from schemas.errors import ConfigurationError, ImportConflict
 from schemas.feeder_config import FeederConfig

@@ -8,26 +8,26 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from bus.memory import MemoryBus
+from ops.analysis.report.causes import Causes, cause_of, reason
+from ops.analysis.report.charts import draw, draw_file, ticks
+from ops.analysis.report.episode import ReportedEpisode
+from ops.analysis.report.figures import as_json
+from ops.analysis.report.judging import Judging
+from ops.analysis.report.labels import difficulty_of, domain_of, family_of, kind_of, site_label, version_of
+from ops.analysis.report.limits import StepLimits
+from ops.analysis.report.repetition import Repeats, gini, repeats_of, share_of_top
+from ops.analysis.report.report import Report, gather
+from ops.analysis.report.sections import sections
+from ops.analysis.report.selection import Selection, counting_rubric, moment_s
+from ops.analysis.report.success import Tally, total
+from ops.analysis.report.tables import Chart, Series, shown
+from ops.analysis.report.terminal import show
+from ops.analysis.report.usage import Usage
 from ops.archive.exports.played import PlayedStep
 from ops.archive.stream_source import StreamSource
-from ops.report.causes import Causes, cause_of, reason
-from ops.report.charts import draw, draw_file, ticks
-from ops.report.command import about, title_of, write
-from ops.report.episode import ReportedEpisode
-from ops.report.figures import as_json
-from ops.report.judging import Judging
-from ops.report.labels import difficulty_of, domain_of, family_of, kind_of, site_label, version_of
-from ops.report.limits import StepLimits
-from ops.report.repetition import Repeats, gini, repeats_of, share_of_top
-from ops.report.report import Report, gather
-from ops.report.sections import sections
-from ops.report.selection import Selection, counting_rubric, moment_s
-from ops.report.success import Tally, total
-from ops.report.tables import Chart, Series, shown
-from ops.report.terminal import show
-from ops.report.usage import Usage
-from ops.shares import Share
-from ops.spread import Values
+from ops.commands.report import about, title_of, write
+from ops.statistics.shares import Share
+from ops.statistics.spread import Values
 from schemas.errors import ConfigurationError
 from schemas.ids import PolicyVersion, RunName, WorkerId
 from schemas.messages import (

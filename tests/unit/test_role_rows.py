@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import msgspec
 
-from ops.role_rows import role_rows
-from ops.supervisor import RoleState, RoleStatus
+from ops.monitor.role_rows import role_rows
+from ops.processes.supervisor import RoleState, RoleStatus
 from schemas.ids import WorkerId
 from schemas.messages import Heartbeat, Role
 

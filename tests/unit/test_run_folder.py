@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ops.configuration import load_config
-from ops.run_folder import RunFolder
+from ops.config.loading import load_config
+from ops.run.folder import RunFolder
 from schemas.errors import ConfigurationError
 
 

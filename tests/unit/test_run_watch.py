@@ -6,8 +6,8 @@ import pytest
 
 from bus.memory import MemoryBus
 from bus.subjects import Subjects
-from ops.results import judgements_of
-from ops.run_watch import RunState, watching
+from ops.monitor.run_watch import RunState, watching
+from ops.quickstart.results import judgements_of
 from schemas.bus_config import BusConfig
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Heartbeat, Judgement, Role, Split, Verdict

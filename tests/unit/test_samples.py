@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 from PIL import Image
 
-from ops.shown_step import show_step
+from ops.roles.shown_step import show_step
 from schemas.messages import Action, ActionKind, Element, Judgement, Observation
 from tests import builders
 from trainer.tracking import ShownEpisode, ShownStep

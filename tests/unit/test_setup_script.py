@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.checks import JUDGE_PACKAGES
+from ops.launch.checks import JUDGE_PACKAGES
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = (ROOT / "ops" / "setup.sh").read_text(encoding="utf-8")

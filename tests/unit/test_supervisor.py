@@ -11,9 +11,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ops.restarts import EXIT_FATAL, EXIT_RESTART, Fatal, Finished, Restart, RestartPolicy, Restarts
-from ops.role_process import exit_code
-from ops.supervisor import RoleSpec, RoleState, RoleStatus, supervise
+from ops.processes.restarts import EXIT_FATAL, EXIT_RESTART, Fatal, Finished, Restart, RestartPolicy, Restarts
+from ops.processes.role_process import exit_code
+from ops.processes.supervisor import RoleSpec, RoleState, RoleStatus, supervise
 from schemas.messages import Role
 from tests.deadlines import HANGS_S
 from tests.process_tree import Watch, tree_command, watched_pipe
@@ -150,7 +150,7 @@ async def test_a_killed_supervisor_leaves_nothing(tmp_path: Path, pipe: Path, wa
     program = """
         import sys, anyio
         from pathlib import Path
-        from ops.supervisor import RoleSpec, supervise
+        from ops.processes.supervisor import RoleSpec, supervise
         from schemas.messages import Role
         async def main():
             async with supervise(Path(sys.argv[1])) as supervisor:

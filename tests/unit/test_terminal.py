@@ -9,10 +9,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 import ops
-from ops.blocklist_command import blocklist_table
-from ops.dead_letters import Letter
-from ops.dead_letters_command import letters_table
-from ops.terminal import Console
+from ops.commands.blocklist import blocklist_table
+from ops.commands.dead_letters import letters_table
+from ops.console.terminal import Console
+from ops.run.dead_letters import Letter
 from schemas.messages import SiteBlock
 
 _OPS = Path(next(iter(ops.__path__)))
@@ -45,7 +45,7 @@ def test_no_command_prints_by_another_console() -> None:
         calls = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
         if "Console" in riches & calls:
             used.append(path)
-    assert used == [], "write `from ops.terminal import Console`"
+    assert used == [], "write `from ops.console.terminal import Console`"
 
 
 def test_only_our_colours_are_obeyed() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.vllm_adapters import adapter_arguments
-from ops.config_schema import build_config
+from ops.config.schema import build_config
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.errors import ConfigurationError
 from schemas.lora_config import LoraConfig

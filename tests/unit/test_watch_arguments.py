@@ -11,9 +11,9 @@ from bus import BEGINNING, NEW, After, Item, Start
 from bus.evidence import Evidence
 from bus.memory import MemoryBus
 from ops.cli import main
-from ops.run_folder import RunFolder
-from ops.watch import start_of, versions_of
-from ops.watch_lines import line, without_bytes
+from ops.commands.watch import start_of, versions_of
+from ops.console.record_lines import line, without_bytes
+from ops.run.folder import RunFolder
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId
 from schemas.messages import AnyMessage

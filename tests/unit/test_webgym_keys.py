@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ops.config_schema import build_config, known_keys
-from ops.configuring.translation import put, translated
-from ops.configuring.webgym_keys import SAME_AS, SPLIT, WITHOUT_EFFECT
+from ops.config.schema import build_config, known_keys
+from ops.config.translation import put, translated
+from ops.config.webgym_keys import SAME_AS, SPLIT, WITHOUT_EFFECT
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.messages import Split

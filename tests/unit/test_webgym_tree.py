@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from judges.endpoint.addresses import resolve_addresses
-from ops.configuration import Loaded, load_config, loaded
-from ops.configuring.resolved import resolve
-from ops.configuring.translation import translated
-from ops.configuring.webgym_keys import SAME_AS, SPLIT, WITHOUT_EFFECT
+from ops.config.loading import Loaded, load_config, loaded
+from ops.config.resolved import resolve
+from ops.config.translation import translated
+from ops.config.webgym_keys import SAME_AS, SPLIT, WITHOUT_EFFECT
 from schemas.errors import ConfigurationError
 from tests.webgym_reference import GEMINI, REFERENCE, TEST, TRAIN
 

@@ -4,9 +4,9 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from ops.chaos.bounds import PATIENCE_S, bound_s
-from ops.chaos.faults import Durations, FaultKind, Injected, faults
-from ops.checker.waits import Wait, Waiting
+from ops.audit.waits import Wait, Waiting
+from ops.drills.bounds import PATIENCE_S, bound_s
+from ops.drills.faults import Durations, FaultKind, Injected, faults
 from ops.simulation.clock import shift_clock, shift_file, shifted_clock
 
 DAY_S = 86_400.0

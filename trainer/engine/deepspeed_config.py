@@ -55,7 +55,7 @@ class DeepSpeedConfig:
 
 
 def read_deepspeed_config(file: Path) -> DeepSpeedConfig:
-    """Reads one of `ops/conf/deepspeed/*.json` or a file of the user's own.
+    """Reads one of `ops/config/deepspeed/*.json` or a file of the user's own.
 
     Raises:
         ConfigurationError: no such file, not JSON, no ZeRO stage 1 to 3, fp16, or a key that the algorithm's settings own.

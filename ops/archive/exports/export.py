@@ -14,7 +14,7 @@ from ops.archive.exports.json_lines import JsonLinesFormat
 from ops.archive.exports.parquet import ParquetFormat
 from ops.archive.exports.played import Selection
 from ops.archive.exports.sharegpt import ShareGptFormat
-from ops.output_folder import make_output
+from ops.console.output_folder import make_output
 from schemas.context_config import ContextConfig
 from schemas.errors import ConfigurationError
 from schemas.model_config import ModelConfig

@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ops.curve import draw_curve
 from ops.monitor.alerts.alert import Alert, Severity
+from ops.monitor.curve import draw_curve
 from ops.monitor.screen import lines, tables
 from ops.monitor.screen.cell_grid import cell_grid
 from ops.monitor.screen.colours import FAINT

@@ -1,0 +1,82 @@
+"""A calibration for a terminal: its figures, the matrix of verdicts, and the disagreements."""
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from judges.spending import spending_rows
+from ops.analysis.calibration.comparison import UNJUDGED, UNLABELLED, Disagreement
+from ops.analysis.calibration.report import Calibration
+from ops.statistics.shares import Share
+from schemas.messages import Verdict
+from schemas.text import visible
+
+_WORDS = (*(verdict.value for verdict in Verdict), UNJUDGED, UNLABELLED)
+_NAMED = 5
+_TOLD = 40
+
+
+def show(calibration: Calibration, console: Console) -> None:
+    console.print(_figures(calibration))
+    console.print(f"\n{calibration.truth} (rows) x {calibration.rubric}", markup=False, soft_wrap=True, highlight=False)
+    console.print(_matrix(calibration))
+    disagreements = calibration.comparison.disagreements
+    for disagreement in disagreements[:_TOLD]:
+        console.print(_told(disagreement), soft_wrap=True)
+    if len(disagreements) > _TOLD:
+        console.print(f"\nand {len(disagreements) - _TOLD} more disagreements: --json writes all", highlight=False)
+    if calibration.unknown:
+        more = " ..." if len(calibration.unknown) > _NAMED else ""
+        listed = ", ".join(calibration.unknown[:_NAMED])
+        text = f"\n{len(calibration.unknown)} labels of episodes that are not there: {listed}{more}"
+        console.print(text, style="yellow", soft_wrap=True, highlight=False, markup=False)
+
+
+def _figures(calibration: Calibration) -> Table:
+    found, confusion = calibration.comparison, calibration.comparison.confusion
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_row("compared", f"[bold]{confusion.number}[/] of {sum(found.truths.values())} episodes")
+    for name, share in (("precision", confusion.precision), ("recall", confusion.recall), ("agreement", confusion.agreement)):
+        table.add_row(name, _share(share))
+    for name, figure in (("F1", confusion.f1), ("Cohen's kappa", confusion.kappa), ("vote agreement", found.vote_agreement)):
+        table.add_row(name, "-" if figure is None else f"[bold]{figure:.3f}[/]")
+    for level, share in found.by_difficulty.items():
+        table.add_row(f"agreement, difficulty {level}", _share(share))
+    for name, value in spending_rows(found.spending):
+        table.add_row(name, value)
+    if calibration.other_spending is not None:
+        for name, value in spending_rows(calibration.other_spending):
+            table.add_row(f"{name}, {calibration.truth}", value)
+    return table
+
+
+def _share(share: Share) -> str:
+    if share.value is None or share.interval is None:
+        return "-"
+    low, high = share.interval
+    return f"[bold]{share.value:.3f}[/]  {low:.3f} to {high:.3f}  ({share.count} of {share.number})"
+
+
+def _matrix(calibration: Calibration) -> Table:
+    found = calibration.comparison
+    columns = [word for word in _WORDS if word in found.verdicts]
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("")
+    for word in columns:
+        table.add_column(word, justify="right")
+    for truth in (word for word in _WORDS if word in found.matrix):
+        table.add_row(truth, *(str(found.matrix[truth].get(verdict, 0)) for verdict in columns))
+    return table
+
+
+def _told(one: Disagreement) -> Text:
+    return Text("\n".join(("", *map(visible, _lines(one)))))
+
+
+def _lines(one: Disagreement) -> Iterator[str]:
+    yield f"{one.episode}: {one.verdict}, should be {one.truth}" + (f" ({one.note})" if one.note else "")
+    yield f"  task    {one.task}"
+    yield f"  answer  {one.answer or '(none)'}"
+    yield f"  reason  {one.reason or '(none given)'}"

@@ -1,0 +1,100 @@
+"""`millrace watch`: prints a stream of a run as JSON lines, live or to its end."""
+
+import argparse
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from bus import BEGINNING, NEW, After, Run, Start, Stream, connect
+from bus.consumer.run import Reading
+from ops.commands.watch_arguments import FILTERS
+from ops.config.loading import load_config
+from ops.console.json_lines import json_lines
+from ops.console.output_folder import make_output
+from ops.console.record_lines import line
+from ops.console.times import time_of
+from ops.run.folder import RunFolder
+from ops.run.served import served
+from schemas.errors import ConfigurationError
+
+
+async def main(options: argparse.Namespace, run_dir: Path) -> int:
+    filters = selected(options)
+    start = start_of(options.start, whole=not options.follow or options.durable is not None)
+    reading = Reading(start=start, follow=options.follow, durable=options.durable)
+    folder = anyio.Path(make_output(options.pictures)) if options.pictures else None
+    async with AsyncExitStack() as stack:
+        run = await stack.enter_async_context(await _opened(options, run_dir, stack))
+        lines = await stack.enter_async_context(json_lines())
+        read: Callable[..., Stream[Any]] = getattr(run, options.what)
+        async for item in read(**filters, **reading):
+            await lines.write(await line(item, folder))
+    return 0
+
+
+def selected(options: argparse.Namespace) -> dict[str, Any]:
+    """The filters that were given. Raises `ConfigurationError` for one that this stream does not have."""
+    every = dict.fromkeys(name for names in FILTERS.values() for name in names)
+    given = {name: getattr(options, name) for name in every if getattr(options, name) is not None}
+    for name in given:
+        if name not in FILTERS[options.what]:
+            having = ", ".join(what for what, names in FILTERS.items() if name in names)
+            raise ConfigurationError(f"{options.what} cannot be chosen by --{name.replace('_', '-')}: only {having} can")
+    if "version" in given:
+        given["version"] = versions_of(given["version"])
+    return given
+
+
+def versions_of(text: str) -> range:
+    """`3`, or `3-7` with both ends."""
+    first, dash, last = text.partition("-")
+    try:
+        versions = range(int(first), int(last if dash else first) + 1)
+    except ValueError:
+        versions = range(0)
+    if not versions:
+        raise ConfigurationError(f"--version {text} is no version: write one as 3, or several as 3-7")
+    return versions
+
+
+def start_of(text: str | None, *, whole: bool) -> Start:
+    """Where to begin. A time without zone is one of this machine's clock."""
+    if text is None:
+        return BEGINNING if whole else NEW
+    if text in ("beginning", "new"):
+        return BEGINNING if text == "beginning" else NEW
+    if text.isdigit():
+        return After(int(text))
+    time = time_of(text)
+    if time is None:
+        raise ConfigurationError(
+            f"--from {text} says no place: write beginning, new, a sequence, 2026-01-31T12:00, or 10m, 2h, 1d for ago"
+        )
+    return time
+
+
+async def _opened(options: argparse.Namespace, run_dir: Path, stack: AsyncExitStack) -> AbstractAsyncContextManager[Run]:
+    # Heartbeats are for monitors; a monitor keeps no place, so everything else is read with the key of consumers.
+    role = "monitor" if options.what == "heartbeats" else "consumer"
+    if options.config is not None:
+        config = load_config(options.config, [])
+        if config.bus_config.url:
+            bus = config.bus_config
+            return connect(
+                url=bus.url,
+                run=bus.run,
+                keys=bus.keys,
+                ca_file=bus.ca_file,
+                credentials_file=bus.credentials_file,
+                role=role,
+                name="watch",
+            )
+        run_dir = Path(config.save_path)
+    folder = RunFolder((options.run_dir or run_dir).resolve())
+    config = folder.load()
+    if not options.follow:
+        await stack.enter_async_context(served(folder, config))
+    return connect(folder.path, role=role, name="watch")

@@ -1,0 +1,1 @@
+"""Composes a run's configuration from recipes, files and overrides, and explains every key: names, origins, meanings."""

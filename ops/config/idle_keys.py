@@ -1,0 +1,150 @@
+"""Keys that a configuration changes and that have no effect beside its other keys. Pure: a configuration in, notes out.
+
+Where a contradiction would train on something else than was meant, `schemas` refuses it; here nothing is wrong, only in vain.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+
+from ops.config.translation import Note
+from schemas.config import Config
+
+_ASK_NO_MODEL = ("environment_v1", "answer_exact_v1", "answer_numeric_v1", "answer_fuzzy_v1", "milestones_v1")
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    keys: tuple[str, ...]
+    """Keys or groups."""
+    when: Callable[[Config], bool]
+    why: str
+
+
+def _told_to_nobody(config: Config) -> bool:
+    return "wandb" not in config.algorithm_config.reporters
+
+
+def _plays_no_training(config: Config) -> bool:
+    return not config.feeder_config.trains
+
+
+_ENV, _POLICY, _ALGORITHM, _BUS = "env_config.", "policy_config.", "algorithm_config.", "bus_config."
+IDLE = (
+    Idle(
+        (_ENV + "completion_threshold", _ENV + "completion_grace_period"),
+        lambda config: config.feeder_config.mode != "sync",
+        "only a batch of mode sync waits for its last episodes",
+    ),
+    Idle(
+        ("feeder_config.max_staleness",),
+        lambda config: config.feeder_config.mode != "async",
+        "only mode async plays ahead of the trainer by so much",
+    ),
+    Idle(
+        (_ENV + "difficulty_ratio",),
+        lambda config: config.env_config.train_tasks_sampler != "ratio",
+        "only env_config.train_tasks_sampler=ratio draws by it",
+    ),
+    Idle(
+        (_ENV + "deduplicate_across_iterations",),
+        lambda config: config.env_config.train_tasks_sampler == "adaptive",
+        "env_config.train_tasks_sampler=adaptive goes by what became of a task",
+    ),
+    Idle(
+        tuple(
+            _ALGORITHM + name
+            for name in (
+                "positive_samples_to_train",
+                "recency_bias_power",
+                "replay_iterations",
+                "replay_capacity",
+                "val_split_ratio",
+            )
+        ),
+        lambda config: not config.objective_config.imitates,
+        "objective_config.adv_estimator trains on every scored episode once, from no replay buffer",
+    ),
+    Idle(
+        (_ENV + "use_rich_actree",),
+        lambda config: not config.context_config.accessibility_tree,
+        "no accessibility tree is shown without context_config.accessibility_tree",
+    ),
+    Idle(
+        ("openai_config",),
+        lambda config: config.judge_config.judge in _ASK_NO_MODEL,
+        "judge_config.judge asks no model",
+    ),
+    Idle(
+        (_POLICY + "base_url", _POLICY + "api_key_env_var"),
+        lambda config: config.policy_config.engine != "openai",
+        "only policy_config.engine=openai asks an endpoint",
+    ),
+    Idle(
+        tuple(
+            _POLICY + name
+            for name in ("checkpoint_path", "top_k", "min_p", "max_model_len", "dtype", "gpu_memory_utilization")
+        ),
+        lambda config: config.policy_config.engine == "openai",
+        "an endpoint samples in its own way and is not told",
+    ),
+    Idle(
+        tuple(f"log_config.{name}" for name in ("run_name", "wandb_mode", "project_name", "entity_name", "wandb_key_env_var")),
+        _told_to_nobody,
+        "algorithm_config.report_to has no wandb",
+    ),
+    Idle(
+        (_ENV + "train_tasks_sampler", _ENV + "train_difficulty_max_steps", "feeder_config.max_concurrent"),
+        _plays_no_training,
+        "no training task is played in this mode",
+    ),
+    Idle(
+        ("browser_config.jpeg_quality",),
+        lambda config: config.browser_config.picture_format != "jpeg",
+        "pictures are no JPEGs",
+    ),
+    Idle(
+        ("browser_config.cdp_token_env_var",),
+        lambda config: not config.browser_config.cdp_url,
+        "no browser elsewhere is driven without browser_config.cdp_url",
+    ),
+    Idle(
+        (_BUS + "weights_kept", _BUS + "weights_max_gb", _BUS + "weights_timeout_s"),
+        lambda config: config.bus_config.weights == "path",
+        "weights are read from their folder where bus_config.weights is path",
+    ),
+    Idle(
+        (_ALGORITHM + "warmup_steps",),
+        lambda config: config.algorithm_config.lr_scheduler_type == "constant",
+        "algorithm_config.lr_scheduler_type=constant has no warm-up",
+    ),
+    Idle(
+        ("simulation_config",),
+        lambda config: (
+            "simulated" not in (config.browser_config.engine, config.policy_config.engine, config.trainer_config.engine)
+        ),
+        "nothing is simulated",
+    ),
+)
+
+
+def idle_notes(config: Config) -> tuple[Note, ...]:
+    """One for every such key that differs from its default."""
+    changed = tuple(_changed(config, Config(), ""))
+    return tuple(
+        Note(key, f"has no effect here: {idle.why}")
+        for idle in IDLE
+        if idle.when(config)
+        for key in changed
+        if any(key == each or key.startswith(f"{each}.") for each in idle.keys)
+    )
+
+
+def _changed(component: object, default: object, prefix: str) -> Iterator[str]:
+    if not is_dataclass(component):
+        return
+    for field in fields(component):
+        value, usual = getattr(component, field.name), getattr(default, field.name)
+        if is_dataclass(value):
+            yield from _changed(value, usual, f"{prefix}{field.name}.")
+        elif value != usual:
+            yield prefix + field.name

@@ -1,0 +1,200 @@
+"""One configuration from YAML files and command-line overrides: Hydra and OmegaConf compose, then plain dataclasses travel.
+
+A recipe is the name of a committed file (`update_online`) or the path of a person's own YAML file, whose `defaults:` may
+name committed recipes and files beside it. Overrides are Hydra's: `policy_config.temperature=0.7`; `objective=grpo` chooses
+one of `conf/main/objective`, which overrides of single keys may change.
+"""
+
+import dataclasses
+import difflib
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from ops.config.idle_keys import idle_notes
+from ops.config.recipes import OBJECTIVES, RECIPES, objective_names, recipe_names
+from ops.config.schema import build_config, unknown_key
+from ops.config.translation import Note, translated
+from ops.config.webgym_keys import SAME_AS, WITHOUT_EFFECT
+from schemas.config import Config
+from schemas.errors import ConfigurationError
+
+_SUFFIXES = (".yaml", ".yml")
+_TWINS = SAME_AS | {ours: theirs for theirs, ours in SAME_AS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class MergedFile:
+    """One of the files that a configuration is made of."""
+
+    path: Path
+    package: str
+    """The group that its keys stand in; empty: they are named in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    config: Config
+    notes: tuple[Note, ...]
+    """Keys that were written and have no effect."""
+
+
+def load_config(recipe: str | Path, overrides: Sequence[str] = ()) -> Config:
+    """Composes one configuration.
+
+    Raises:
+        ConfigurationError: no such recipe, a file that is not YAML, an unknown key, or a wrong value; says what to write.
+    """
+    return loaded(recipe, overrides).config
+
+
+def loaded(recipe: str | Path, overrides: Sequence[str] = ()) -> Loaded:
+    """As `load_config`, with what is to be said of it."""
+    ours = translated(written(recipe, overrides))
+    config = build_config(ours.tree)
+    return Loaded(config, (*ours.notes, *idle_notes(config)))
+
+
+def written(recipe: str | Path, overrides: Sequence[str] = ()) -> dict[str, object]:
+    """What files and overrides say together, whether or not the keys exist. Raises `ConfigurationError`."""
+    folder, name = _locate(recipe)
+    with _hydra(folder, name):
+        composed = OmegaConf.to_container(
+            compose(name, overrides=_arguments(folder, name, overrides)), resolve=True, throw_on_missing=True
+        )
+    if not isinstance(composed, dict):
+        raise ConfigurationError(f"{recipe} holds no keys: write groups such as policy_config: and their keys below them")
+    return {str(key): value for key, value in composed.items()}
+
+
+def merged_files(recipe: str | Path, overrides: Sequence[str] = ()) -> tuple[MergedFile, ...]:
+    """The files that are merged, in this order: what a later one says counts. Raises `ConfigurationError`."""
+    folder, name = _locate(recipe)
+    with _hydra(folder, name):
+        listed = (
+            GlobalHydra.instance()
+            .config_loader()
+            .compute_defaults_list(name, _arguments(folder, name, overrides), RunMode.RUN)
+        )
+    found = []
+    for each in listed.defaults:
+        file = f"{each.config_path}.yaml"
+        path = next((place / file for place in (folder, RECIPES) if (place / file).is_file()), None)
+        if path is not None:
+            found.append(MergedFile(path, each.package or ""))
+    return tuple(found)
+
+
+def overridden_keys(overrides: Sequence[str]) -> tuple[tuple[str, bool], ...]:
+    """The keys that overrides name, and whether they are taken away; the choice of an objective is none."""
+    parsed = [_parsed(text) for text in overrides]
+    keys = [(override.key_or_group, override.is_delete()) for override in parsed]
+    return tuple(pair for pair in keys if pair[0] != OBJECTIVES.name)
+
+
+def dump_config(config: Config) -> str:
+    """YAML with every key, which `load_config` reads back to an equal value."""
+    return OmegaConf.to_yaml(OmegaConf.create(dataclasses.asdict(config)))
+
+
+def _locate(recipe: str | Path) -> tuple[Path, str]:
+    if isinstance(recipe, str) and not recipe.endswith(_SUFFIXES):
+        if recipe in recipe_names():
+            return RECIPES, recipe
+        nearest = difflib.get_close_matches(recipe, recipe_names(), n=1, cutoff=0.0)[0]
+        listed = ", ".join(recipe_names())
+        raise ConfigurationError(
+            f"there is no recipe {recipe!r}; did you mean {nearest}? Write one of {listed}, or the path of a .yaml file"
+        )
+    path = Path(recipe)
+    if not path.is_file():
+        raise ConfigurationError(f"there is no configuration file {path}: write the path of a .yaml file that exists")
+    return path.resolve().parent, path.stem
+
+
+@contextmanager
+def _hydra(folder: Path, name: str) -> Iterator[None]:
+    # Hydra keeps its state in a process-wide singleton and refuses a second initialisation while one is alive.
+    GlobalHydra.instance().clear()
+    try:
+        with warnings.catch_warnings(), initialize_config_dir(str(folder), version_base="1.3"):
+            # A file without `_self_` in its defaults overrides its parents, which is what its writer means.
+            warnings.filterwarnings("ignore", message=".*missing `_self_`.*")
+            yield
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
+        raise ConfigurationError(f"configuration {name}: {_one_line(error)}") from error
+
+
+def _arguments(folder: Path, name: str, overrides: Sequence[str]) -> list[str]:
+    search = [] if folder == RECIPES else [f"hydra.searchpath=[file://{RECIPES}]"]
+    return [*_forced(folder, name, overrides), *search]
+
+
+def _parsed(text: str) -> Override:
+    try:
+        return OverridesParser.create().parse_override(text)
+    except HydraException as error:
+        raise ConfigurationError(
+            f"override {text!r} cannot be read: write key=value, with quotes around a value that holds "
+            "spaces, commas, brackets or an equals sign: key='\"a value\"'"
+        ) from error
+
+
+def _chooses_objective(folder: Path, name: str, above: tuple[str, ...] = ()) -> bool:
+    """Whether the file, or one that it begins with, does so in its `defaults`."""
+    path = next((place / f"{name}.yaml" for place in (folder, RECIPES) if (place / f"{name}.yaml").is_file()), None)
+    said = yaml.safe_load(path.read_text(encoding="utf-8")) if path else None
+    listed = said.get("defaults") if isinstance(said, dict) else None
+    for entry in listed if isinstance(listed, list) else ():
+        if isinstance(entry, dict) and OBJECTIVES.name in entry:
+            return True
+        known = ("_self_", name, *above)
+        if isinstance(entry, str) and entry not in known and _chooses_objective(folder, entry, known):
+            return True
+    return False
+
+
+def _forced(folder: Path, name: str, overrides: Sequence[str]) -> list[str]:
+    """Lets an override name any key, also one that no file mentions: whether it exists is decided by the dataclasses.
+
+    What has two names is said under both, so that an override counts whichever of them a file uses.
+    """
+    forced = []
+    for text in overrides:
+        override = _parsed(text)
+        key = override.key_or_group
+        if override.is_delete() or override.is_add() or override.is_force_add():
+            forced.append(text)
+        elif key.partition(".")[0] in {field.name for field in dataclasses.fields(Config)} or key in WITHOUT_EFFECT:
+            forced.append(f"++{text}")
+            if key in _TWINS:
+                forced.append(f"++{_TWINS[key]}={text.partition('=')[2]}")
+        elif key == OBJECTIVES.name:
+            sign = "" if _chooses_objective(folder, name) else "+"
+            forced.append(f"{sign}{_objective(str(override.value()))}")
+        else:
+            raise ConfigurationError(unknown_key(key))
+    return forced
+
+
+def _objective(name: str) -> str:
+    if name not in objective_names():
+        raise ConfigurationError(f"there is no objective {name!r}: write one of {', '.join(objective_names())}")
+    return f"{OBJECTIVES.name}={name}"
+
+
+def _one_line(error: Exception) -> str:
+    lines = (line.strip() for line in str(error).splitlines())
+    return " ".join(line for line in lines if line and not line.startswith(("full_key", "object_type", "provider=")))

@@ -1,1 +1,0 @@
-"""The configuration for people: names of other programs, where every value comes from, and what every key means."""

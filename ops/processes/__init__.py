@@ -1,0 +1,1 @@
+"""Starts, supervises, restarts and drains the processes of the roles on this machine."""

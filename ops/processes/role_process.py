@@ -1,0 +1,54 @@
+"""One role as a process: its command, its environment, the file that takes its output, and how it ended, in words."""
+
+import signal
+import sys
+from collections.abc import Sequence
+from os import environ
+from pathlib import Path
+from typing import BinaryIO
+
+_OUTPUT_LIMIT = 16 * 1024 * 1024
+_TAIL = 4096
+_PACKAGES = Path(__file__).resolve().parents[2]
+
+
+def millrace_command(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The argument vector of `millrace <arguments>` for this interpreter, whatever the working directory holds."""
+    return (sys.executable, "-P", "-m", "ops.cli", *arguments)
+
+
+def millrace_environment() -> dict[str, str]:
+    """This process's environment, such that a child finds the same packages."""
+    paths = [str(_PACKAGES), *environ.get("PYTHONPATH", "").split(":")]
+    return {**environ, "PYTHONPATH": ":".join(dict.fromkeys(filter(None, paths)))}
+
+
+def open_output(path: Path) -> BinaryIO:
+    """Opens a role's output file to append; one earlier file is kept when it has grown too large."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.exists() and path.stat().st_size > _OUTPUT_LIMIT:
+        path.replace(path.with_suffix(".out.1"))
+    return path.open("ab")
+
+
+def exit_code(returncode: int) -> int:
+    """What a process ended with, in one way for guards and their roles: 128 + n after signal n, where Python says -n."""
+    return returncode if returncode >= 0 else 128 - returncode
+
+
+def describe_end(code: int, output: Path) -> str:
+    """The last line that a role wrote; without one, what its exit code says."""
+    if code > 128:
+        with_name = next((s.name for s in signal.Signals if s == code - 128), str(code - 128))
+        return f"killed by {with_name}"
+    return _last_line(output).removeprefix("millrace: ") or f"ended with exit code {code}"
+
+
+def _last_line(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

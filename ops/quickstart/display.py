@@ -1,0 +1,79 @@
+"""What a person sees of a quickstart: its phases, roles, progress, curve and figures."""
+
+import time
+
+from ops.monitor.role_rows import role_rows
+from ops.monitor.run_watch import RunWatch
+from ops.monitor.view import Curve, Figures, Progress, RoleRow, View
+from ops.processes.local_roles import Statuses
+
+PHASES = ("prepare", "demonstrations", "warm start", "learning", "results")
+BAR = 0.80
+"""Held-out success that the quickstart is built to reach."""
+_LEARNING = PHASES.index("learning")
+
+
+class QuickstartDisplay:
+    """The flow writes `phase`, `statuses` and `watch`; the terminal asks for `view`."""
+
+    def __init__(
+        self, *, title: str, num_demonstrations: int, num_train: int, warm_target: float, max_staleness: int | None
+    ) -> None:
+        self.phase = 0
+        self.statuses = Statuses()
+        self.watch: RunWatch | None = None
+        self._title = title
+        self._num_demonstrations = num_demonstrations
+        self._num_train = num_train
+        self._warm_target = warm_target
+        self._max_staleness = max_staleness
+        self._began = time.monotonic()
+
+    def view(self) -> View:
+        now = time.monotonic()
+        return View(
+            title=self._title,
+            phases=PHASES,
+            phase=self.phase,
+            remark="Warm-started on demonstrations; from there on it learns from reward alone.",
+            elapsed_s=now - self._began,
+            roles=self._rows(),
+            progress=self._progress(),
+            curve=self._curve(),
+            figures=self._figures(now),
+        )
+
+    def _curve(self) -> Curve:
+        if self.watch is None or self.phase < _LEARNING:
+            return Curve()
+        return self.watch.state.curve(bar=BAR, num_expected=self._num_train)
+
+    def _figures(self, now: float) -> Figures:
+        if self.watch is None or self.phase < _LEARNING:
+            return Figures()
+        return self.watch.state.figures(now, max_staleness=self._max_staleness, queue_depth=self.watch.queue_depth)
+
+    def _rows(self) -> tuple[RoleRow, ...]:
+        return role_rows(self.statuses.by_name, self.watch.state.heartbeats if self.watch else {})
+
+    def _progress(self) -> tuple[Progress, ...]:
+        if self.watch is None:
+            return ()
+        state = self.watch.state
+        match PHASES[self.phase : self.phase + 1]:
+            case ("demonstrations",):
+                return (Progress(label="demonstrations", done=state.num_episodes, total=self._num_demonstrations),)
+            case ("warm start",):
+                return (self._warm_progress(),)
+            case ("learning" | "results",):
+                return (Progress(label="training episodes", done=state.num_episodes, total=self._num_train),)
+            case _:
+                return ()
+
+    def _warm_progress(self) -> Progress:
+        beats = self.watch.state.heartbeats.values() if self.watch else ()
+        metrics = next((beat.metrics for beat in beats if beat.worker == "warm-start"), {})
+        note = f"{metrics.get('updates', 0):.0f} updates, loss {metrics.get('loss', 0):.3f}"
+        return Progress(
+            label="success so far, %", done=100 * metrics.get("success", 0.0), total=100 * self._warm_target, note=note
+        )

@@ -1,0 +1,78 @@
+"""One episode as a strip of its screenshots, each with what the policy did drawn in."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PIL import Image, ImageDraw, ImageFont
+
+from ops.roles.click_mark import draw_click
+
+_FRAME_HEIGHT = 420
+_MOST_COLUMNS = 6
+_GAP = 16
+_CAPTION = 44
+_HEADER = 40
+_PAPER, _INK, _FAINT = "#ffffff", "#202020", "#8a8a8a"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """One step."""
+
+    picture: bytes
+    """PNG or JPEG, as the policy saw it."""
+    caption: str = ""
+    point: tuple[float, float] | None = None
+    """Where it pointed, on the 0-1000 grid."""
+
+
+def draw_strip(frames: Sequence[Frame], *, title: str) -> bytes:
+    """A PNG of all frames in reading order, at most six a row; clicks are numbered by step from 1."""
+    if not frames:
+        raise ValueError("a strip needs at least one frame")
+    pictures = [_drawn(frame, number) for number, frame in enumerate(frames, 1)]
+    columns = min(len(pictures), _MOST_COLUMNS)
+    rows = -(-len(pictures) // columns)
+    cell_width = max(picture.width for picture in pictures) + _GAP
+    cell_height = _FRAME_HEIGHT + _CAPTION
+    title_width = round(_font(18).getlength(title))
+    width = max(columns * cell_width + _GAP, title_width + 2 * _GAP)
+    sheet = Image.new("RGB", (width, _HEADER + rows * cell_height + _GAP // 2), _PAPER)
+    draw = ImageDraw.Draw(sheet)
+    draw.text((_GAP, _HEADER // 2), title, _INK, _font(18), anchor="lm")
+    for index, (picture, frame) in enumerate(zip(pictures, frames, strict=True)):
+        x = _GAP + index % columns * cell_width
+        y = _HEADER + index // columns * cell_height
+        sheet.paste(picture, (x, y))
+        draw.rectangle((x - 1, y - 1, x + picture.width, y + picture.height), outline=_FAINT)
+        caption = _fitted(f"{index + 1}  {frame.caption}", picture.width)
+        draw.text((x, y + picture.height + 8), caption, _INK, _font(14))
+    encoded = io.BytesIO()
+    sheet.save(encoded, "PNG")
+    return encoded.getvalue()
+
+
+def _drawn(frame: Frame, number: int) -> Image.Image:
+    with Image.open(io.BytesIO(frame.picture)) as opened:
+        picture = opened.convert("RGB")
+    width = max(1, round(picture.width * _FRAME_HEIGHT / picture.height))
+    small = picture.height < _FRAME_HEIGHT
+    picture = picture.resize((width, _FRAME_HEIGHT), Image.Resampling.NEAREST if small else Image.Resampling.LANCZOS)
+    if frame.point is not None:
+        draw_click(picture, frame.point[0] / 1000 * width, frame.point[1] / 1000 * _FRAME_HEIGHT, number)
+    return picture
+
+
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size)
+
+
+def _fitted(text: str, width: int) -> str:
+    """The text, shortened to `width` pixels."""
+    font = _font(14)
+    if font.getlength(text) <= width:
+        return text
+    while text and font.getlength(text + "...") > width:
+        text = text[:-1]
+    return text + "..."

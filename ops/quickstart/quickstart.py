@@ -1,0 +1,261 @@
+"""The quickstart: the whole loop on this machine, from nothing to a policy that has learnt, in one command.
+
+    prepare         a tiny model, its tokenizer, three task files
+    demonstrations  the oracle plays through the same browser workers, policy worker, judge and bus
+    warm start      the model imitates them until it succeeds about one time in three
+    learning        feeder, browser, policy, judge and trainer run until the last evaluation round is over
+    results         counts from the streams, the curve, a solved episode, result.json
+
+A phase whose product is there already is not done again, so a quickstart that was killed goes on where it was. A folder with a
+finished one is set aside, and a new one begins.
+"""
+
+import dataclasses
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal
+
+import anyio
+
+from ops.audit.audit import audit
+from ops.config.loading import dump_config, load_config
+from ops.console.terminal import Console
+from ops.monitor.dashboard import dashboard
+from ops.monitor.run_watch import RunWatch
+from ops.processes.local_roles import LocalRoles, local_roles
+from ops.processes.supervisor import RoleSpec
+from ops.quickstart.display import BAR, PHASES, QuickstartDisplay
+from ops.quickstart.plots import plot_curve
+from ops.quickstart.recipe import NUM_DEMONSTRATIONS, NUM_HELD_OUT, WARM_START_LEARNING_RATE, WarmStart
+from ops.quickstart.results import Result, count_shared_pages, result, solved_episode_strip
+from ops.run.folder import RunFolder
+from ops.run.joining import join, subjects_of
+from ops.run.logs import role_logs
+from schemas.config import Config
+from schemas.ids import PolicyVersion, RunName
+from schemas.messages import Role
+from schemas.objective_config import ObjectiveConfig
+
+_CATCH_UP_S = 30.0
+_PLAYING_ROLES = (Role.FEEDER, Role.BROWSER, Role.POLICY, Role.JUDGE)
+_LOOP_ROLES = (*_PLAYING_ROLES, Role.TRAINER)
+
+
+async def main(
+    *, run_dir: Path, seed: int, family: str, objective: str, mode: Literal["async", "sync"], overrides: Sequence[str]
+) -> int:
+    """Returns 0 when the run has ended, whatever was learnt; the figures say how well."""
+    folder = RunFolder(run_dir)
+    _set_aside_finished(folder)
+    config = load_config(
+        "quickstart" if objective == "cloning" else "quickstart_policy_gradient",
+        [
+            f"objective={objective}",
+            f"feeder_config.seed={seed}",
+            f"trainer_config.seed={seed}",
+            f"feeder_config.mode={mode}",
+            *overrides,
+        ],
+    )
+    config = dataclasses.replace(config, save_path=str(folder.path), data_path=str(folder.path))
+    quickstart = Quickstart(folder, config, seed=seed, family=family, objective=objective, mode=mode)
+    console = Console()
+    folder.create(quickstart.config)
+    # The terminal belongs to the display; what happens is in the log.
+    with (
+        (folder.logs / "quickstart.out").open("a") as output,
+        role_logs(folder.logs / "quickstart.log", run=config.bus_config.run, role="quickstart", worker="", stream=output),
+    ):
+        async with dashboard(quickstart.display.view, console):
+            outcome = await quickstart.run()
+    console.print(outcome.table())
+    console.print(farewell(folder, outcome), soft_wrap=True, highlight=False)
+    return 0
+
+
+def _set_aside_finished(folder: RunFolder) -> None:
+    if folder.result.exists():
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(folder.result.stat().st_mtime))
+        folder.path.rename(folder.path.with_name(f"{folder.path.name}-{stamp}"))
+
+
+class Quickstart:
+    """One quickstart; `display` says at any time how it stands."""
+
+    def __init__(self, folder: RunFolder, config: Config, *, seed: int, family: str, objective: str, mode: str) -> None:
+        self._folder = folder
+        self._seed = seed
+        self._family = family
+        self._objective = objective
+        self._mode = mode
+        self._num_train = config.feeder_config.num_iterations * config.env_config.train_tasks_rollout_size
+        self._demo_config = _demonstrations_config(config, folder.model)
+        self.config = _with_guest(_with_model(config, folder.path / "warm" / "model"), self._demo_config.bus_config.run)
+        self.display = QuickstartDisplay(
+            title=f"Millrace quickstart  seed {seed}  {mode}",
+            num_demonstrations=NUM_DEMONSTRATIONS,
+            num_train=self._num_train,
+            warm_target=WarmStart().target_success,
+            max_staleness=config.feeder_config.staleness_bound,
+        )
+        self._began = time.monotonic()
+
+    async def run(self) -> Result:
+        async with local_roles(self._folder) as roles:
+            await self.prepare(roles)
+            setup_seconds = time.monotonic() - self._began
+            return await self._learn(roles, setup_seconds)
+
+    async def prepare(self, roles: LocalRoles) -> None:
+        """Serves the run, and comes to a policy that was warm-started."""
+        self._demo_file.write_text(dump_config(self._demo_config))
+        self.display.statuses = roles.statuses
+        await roles.serve(self.config)
+        await self._make_material(roles)
+        await self._demonstrate(roles)
+        await self._warm_start(roles)
+
+    async def _make_material(self, roles: LocalRoles) -> None:
+        if (self._folder.tasks / "held_out.jsonl").exists() and (self._folder.model / "config.json").exists():
+            return
+        await self._run_once(roles, "material", "ops.quickstart.material", "--family", self._family, "--seed", str(self._seed))
+
+    async def _run_once(self, roles: LocalRoles, name: str, module: str, *arguments: str) -> None:
+        """Runs a module of the quickstart's own as a supervised process, until it has done its work."""
+        argv = (sys.executable, "-P", "-m", module, "--run-dir", str(self._folder.path), *arguments)
+        await roles.run(RoleSpec(role=Role.TRAINER, name=name, argv=argv))
+        roles.statuses.forget_ended()
+
+    async def _demonstrate(self, roles: LocalRoles) -> None:
+        self.display.phase = 1
+        if self._warm_model.exists():
+            return
+        demonstrators = roles.guests(self._demo_file, prefix="demo-")
+        async with self._watching(self._demo_config):
+            demonstrators.start(*_PLAYING_ROLES)
+            await demonstrators.finished(Role.FEEDER)
+            await demonstrators.stop(*_PLAYING_ROLES)
+        roles.statuses.forget_ended()
+
+    async def _warm_start(self, roles: LocalRoles) -> None:
+        self.display.phase = 2
+        if self._warm_model.exists():
+            return
+        async with self._watching(self._demo_config):
+            await self._run_once(roles, "warm-start", "ops.quickstart.warm_start", "--config", str(self._demo_file))
+
+    async def _learn(self, roles: LocalRoles, setup_seconds: float) -> Result:
+        self.display.phase = 3
+        began = time.monotonic()
+        async with self._watching(self.config) as watch:
+            roles.start(*_LOOP_ROLES)
+            await roles.finished(Role.FEEDER)
+            loop_seconds = time.monotonic() - began
+            self.display.phase = 4
+            await self._results_complete(watch)
+            return await self._conclude(roles, watch, began, setup_seconds, loop_seconds)
+
+    async def _results_complete(self, watch: RunWatch) -> None:
+        """The watch reads the same streams as the feeder, and may be a moment behind it."""
+        last = PolicyVersion(self.config.feeder_config.num_iterations)
+        num_episodes = NUM_HELD_OUT * self.config.env_config.test_tasks_repeat_times
+        with anyio.fail_after(_CATCH_UP_S):
+            await watch.wait_until(lambda state: state.num_evaluated(last) >= num_episodes)
+
+    async def _conclude(
+        self, roles: LocalRoles, watch: RunWatch, began_at: float, setup_seconds: float, loop_seconds: float
+    ) -> Result:
+        await roles.stop(*_LOOP_ROLES)
+        subjects, rubric = subjects_of(self.config), self.config.bus_config.trained_rubric
+        async with join(self._folder, self.config, role=Role.MONITOR.value, name="results") as bus:
+            outcome = result(
+                watch.state,
+                (await audit(bus, self.config)).findings,
+                seed=self._seed,
+                objective=self._objective,
+                mode=self._mode,
+                family=self._family,
+                began_at=began_at,
+                last_version=PolicyVersion(self.config.feeder_config.num_iterations),
+                setup_seconds=setup_seconds,
+                loop_seconds=loop_seconds,
+                num_restarts=sum(status.num_restarts for status in roles.statuses.by_name.values()),
+                num_shared_pages=await count_shared_pages(bus, subjects, rubric),
+            )
+            strip = await solved_episode_strip(bus, subjects, rubric)
+        curve = watch.state.curve(bar=BAR, num_expected=self._num_train)
+        plot_curve(
+            curve, self._folder.path / "curve.png", title=f"Quickstart, {self._objective}, seed {self._seed}: {self._family}"
+        )
+        if strip is not None:
+            (self._folder.path / "episode.png").write_bytes(strip)
+        outcome.write(self._folder.result)
+        self.display.phase = len(PHASES)
+        return outcome
+
+    @property
+    def _warm_model(self) -> Path:
+        return self._folder.path / "warm" / "model"
+
+    @property
+    def _demo_file(self) -> Path:
+        return self._folder.path / "demonstrations.yaml"
+
+    @asynccontextmanager
+    async def _watching(self, config: Config) -> AsyncIterator[RunWatch]:
+        subjects = subjects_of(config)
+        async with (
+            join(self._folder, config, role=Role.MONITOR.value, name="quickstart") as bus,
+            anyio.create_task_group() as group,
+        ):
+            watch = self.display.watch = RunWatch(bus, subjects, config.bus_config)
+            group.start_soon(watch.run)
+            yield watch
+            group.cancel_scope.cancel()
+
+
+def farewell(folder: RunFolder, outcome: Result) -> str:
+    path = folder.path
+    return (
+        f"held-out success {outcome.warm_start_success:.2f} (warm-started on demonstrations) -> "
+        f"{outcome.final_success:.2f} (learnt from reward)\n"
+        f"figures   {folder.result}\n"
+        f"curve     {path / 'curve.png'}\n"
+        f"episode   {path / 'episode.png'}\n"
+        f"model     {folder.checkpoints}\n"
+        f"streams   {folder.server}   count them again: millrace audit --run-dir {path}"
+    )
+
+
+def _with_model(config: Config, model: Path) -> Config:
+    return dataclasses.replace(config, policy_config=dataclasses.replace(config.policy_config, base_model=str(model)))
+
+
+def _with_guest(config: Config, run: RunName) -> Config:
+    return dataclasses.replace(config, bus_config=dataclasses.replace(config.bus_config, guest_runs=(run,)))
+
+
+def _demonstrations_config(config: Config, model: Path) -> Config:
+    """The same loop without training, answered by the oracle, as a run of its own on the same server."""
+    config = _with_model(config, model)
+    return dataclasses.replace(
+        config,
+        policy_config=dataclasses.replace(config.policy_config, engine="oracle"),
+        bus_config=dataclasses.replace(config.bus_config, run=RunName(f"{config.bus_config.run}-demonstrations")),
+        env_config=dataclasses.replace(
+            config.env_config, train_tasks="tasks/demonstrations.jsonl", train_tasks_rollout_size=NUM_DEMONSTRATIONS
+        ),
+        feeder_config=dataclasses.replace(
+            config.feeder_config,
+            mode="rollout",
+            demonstrate=True,
+            num_iterations=1,
+            evaluate_first=False,
+            evaluate_last=False,
+        ),
+        algorithm_config=dataclasses.replace(config.algorithm_config, learning_rate=WARM_START_LEARNING_RATE),
+        objective_config=ObjectiveConfig(),
+    )

@@ -1,0 +1,203 @@
+"""What a quickstart came to: figures for people and for programs, the curve, and one solved episode to look at."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from agents.describing import describe
+from bus.chain import read
+from bus.ports import Bus
+from bus.subjects import Subjects
+from ops.audit.promises import Findings
+from ops.monitor.run_watch import RunState
+from ops.quickstart.episode_strip import Frame, draw_strip
+from schemas.ids import PolicyVersion
+from schemas.messages import Judgement, Observation, RecordRef, Split, StepRequest, Trajectory, Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """One evaluation on the held-out pages."""
+
+    version: int
+    num_episodes: int
+    """Training episodes judged before."""
+    seconds: float
+    """Since the roles were started."""
+    success: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """The figures of `result.json`. Success is a share of the held-out pages that were scored, sampled at temperature 1."""
+
+    seed: int
+    objective: str
+    mode: str
+    family: str
+    warm_start_success: float
+    final_success: float
+    num_held_out: int
+    setup_seconds: float
+    """Model, task files, demonstrations and warm start."""
+    loop_seconds: float
+    """From starting the five roles, vLLM included, to the last evaluation."""
+    parse_rate: float
+    max_mismatch: float
+    """Largest of all iterations: mean absolute difference of log-probabilities, nats."""
+    num_mismatch_checks: int
+    max_staleness: float
+    """Largest of what was trained on, in versions."""
+    num_versions: int
+    num_tasks: int
+    num_trajectories: int
+    num_judgements: int
+    num_duplicates: int
+    num_unscored: int
+    """Episodes that failed, were cancelled, or got no verdict."""
+    num_shared_pages: int
+    """Pictures that were both trained on and held out; has to be 0."""
+    num_restarts: int
+    episodes_by_worker: dict[str, int]
+    """Episodes that each browser worker played to the end."""
+    audit_holds: bool
+    held_out: tuple["HeldOut", ...]
+    """Every evaluation round."""
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+
+    def table(self) -> Table:
+        table = Table(title="Quickstart", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+        for name, value in vars(self).items():
+            table.add_row(name, Text(_shown(value), "bold"))
+        return table
+
+
+def _shown(value: object) -> str:
+    match value:
+        case float():
+            return f"{value:.3g}"
+        case dict():
+            return ", ".join(f"{name} {count}" for name, count in value.items())
+        case tuple():
+            return ", ".join(_shown(part) for part in value)
+        case HeldOut(version=version, success=success):
+            return f"v{version} {success:.2f}"
+        case _:
+            return str(value)
+
+
+def result(
+    state: RunState,
+    counts: Findings,
+    *,
+    seed: int,
+    objective: str,
+    mode: str,
+    family: str,
+    began_at: float,
+    last_version: PolicyVersion,
+    setup_seconds: float,
+    loop_seconds: float,
+    num_restarts: int,
+    num_shared_pages: int,
+) -> Result:
+    """Puts the figures together; all evaluation rounds must be over. `began_at`: of the loop, on the watch's clock."""
+    first, last = state.evaluations[PolicyVersion(0)], state.evaluations[last_version]
+    return Result(
+        seed=seed,
+        objective=objective,
+        mode=mode,
+        family=family,
+        warm_start_success=first.success,
+        final_success=last.success,
+        num_held_out=last.num_scored,
+        setup_seconds=round(setup_seconds, 1),
+        loop_seconds=round(loop_seconds, 1),
+        parse_rate=state.parse_rate or 0.0,
+        max_mismatch=max(state.mismatches, default=float("nan")),
+        num_mismatch_checks=len(state.mismatches),
+        max_staleness=max(state.staleness, default=0.0),
+        num_versions=len(state.versions),
+        num_tasks=counts.num_tasks,
+        num_trajectories=counts.num_trajectories,
+        num_judgements=counts.num_judgements,
+        num_duplicates=counts.num_duplicates,
+        num_unscored=state.num_unscored,
+        num_shared_pages=num_shared_pages,
+        num_restarts=num_restarts,
+        episodes_by_worker={str(worker): count for worker, count in state.num_played_by.items()},
+        audit_holds=counts.holds,
+        held_out=tuple(
+            HeldOut(
+                version=version,
+                num_episodes=evaluation.at_episode,
+                seconds=round(evaluation.began_at - began_at, 1),
+                success=evaluation.success,
+            )
+            for version, evaluation in sorted(state.evaluations.items())
+        ),
+    )
+
+
+async def judgements_of(bus: Bus, subjects: Subjects, rubric: str, split: Split) -> list[Judgement]:
+    """Each episode's once: what other rubrics say of it is another matter."""
+    records = await bus.history(subjects.judged, subjects.judgements_by(rubric, split))
+    return [record.message for record in records if isinstance(record.message, Judgement)]
+
+
+async def count_shared_pages(bus: Bus, subjects: Subjects, rubric: str) -> int:
+    """First pictures that occur in both splits, compared by content."""
+    seen: dict[Split, set[bytes]] = {}
+    for split in Split:
+        refs = [
+            judgement.trajectory.observations[0]
+            for judgement in await judgements_of(bus, subjects, rubric, split)
+            if judgement.trajectory.observations
+        ]
+        seen[split] = {digest for ref in refs if (digest := await _digest(bus, subjects, ref))}
+    return len(seen[Split.TRAIN] & seen[Split.EVAL])
+
+
+async def _digest(bus: Bus, subjects: Subjects, ref: RecordRef) -> bytes | None:
+    record = await read(bus, subjects, ref)
+    if record is None or not isinstance(record.message, Observation):
+        return None
+    return hashlib.sha256(record.message.picture.data).digest()
+
+
+async def solved_episode_strip(bus: Bus, subjects: Subjects, rubric: str) -> bytes | None:
+    """A picture of the latest held-out episode that was solved, with its clicks drawn in; None when none was."""
+    judgements = await judgements_of(bus, subjects, rubric, Split.EVAL)
+    solved = [judgement.trajectory for judgement in judgements if judgement.verdict is Verdict.SUCCESS]
+    return await _strip(bus, subjects, solved[-1]) if solved else None
+
+
+async def _strip(bus: Bus, subjects: Subjects, trajectory: Trajectory) -> bytes:
+    frames: list[Frame] = []
+    observations = [await _message(bus, subjects, ref) for ref in trajectory.observations]
+    steps: Sequence[object] = [await _message(bus, subjects, ref) for ref in trajectory.steps]
+    for index, observation in enumerate(observations):
+        step = steps[index] if index < len(steps) else None
+        if not isinstance(observation, Observation):
+            continue
+        acted = isinstance(step, StepRequest)
+        frames.append(
+            Frame(
+                picture=observation.picture.data,
+                caption=describe(step.action) if isinstance(step, StepRequest) else "the end",
+                point=step.action.point if acted and isinstance(step, StepRequest) else None,
+            )
+        )
+    return draw_strip(frames, title=trajectory.task.instruction)
+
+
+async def _message(bus: Bus, subjects: Subjects, ref: RecordRef) -> object:
+    record = await read(bus, subjects, ref)
+    return record.message if record else None

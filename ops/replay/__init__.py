@@ -1,0 +1,1 @@
+"""Writes stored episodes into another run, to be consumed, judged again or trained on."""

@@ -1,0 +1,72 @@
+"""`millrace replay`: puts stored episodes into a run, to be consumed, judged again or trained on offline.
+
+A run that is not there yet is created with the source's configuration; its own server is up for the while, unless it runs
+already.
+"""
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ops.archive.importer import Importer
+from ops.console.terminal import Console
+from ops.replay.config import copied_config
+from ops.replay.player import Pace, Played, play
+from ops.replay.request import ReplayRequest
+from ops.replay.source import ReplaySource, open_replay
+from ops.run.folder import RunFolder
+from ops.run.joining import join, subjects_of
+from ops.run.logs import role_logs
+from ops.run.served import served
+from schemas.config import Config
+
+
+async def main(request: ReplayRequest) -> int:
+    """Returns 0 when everything that was selected is in the run."""
+    async with open_replay(request.source) as source:
+        request.selection.check(await source.episodes.rubrics(), one=False)
+        folder = RunFolder(request.into)
+        config = _target_config(folder, source)
+        run = config.bus_config.run
+        with role_logs(folder.logs / "replay.log", run=run, role="replay", worker=""):
+            played = await replay(request, source, folder, config)
+    left_out = played.num_read - played.num_replayed
+    Console().print(
+        f"{played.num_replayed} episodes are in run {run} ({played.num_known} were there already), {left_out} left out, "
+        f"{played.num_incomplete} of them because part of their chain has aged out\nrun folder {folder.path}",
+        soft_wrap=True,
+        highlight=False,
+    )
+    return 0
+
+
+def _target_config(folder: RunFolder, source: ReplaySource) -> Config:
+    if folder.config.is_file():
+        return folder.load()
+    config = copied_config(source.config, folder, suffix="replay")
+    folder.create(config)
+    return config
+
+
+async def replay(request: ReplayRequest, source: ReplaySource, folder: RunFolder, config: Config) -> Played:
+    """Plays the source into the run, with a progress bar on the terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    async with served(folder, config), join(folder, config, role="replayer", name="replay") as bus:
+        with Progress(*columns) as bar:
+            shown = bar.add_task("stored episodes", total=source.num_episodes, note="")
+
+            def progress(played: Played) -> None:
+                bar.update(shown, completed=played.num_read, note=f"{played.num_replayed} replayed")
+
+            return await play(
+                source.episodes,
+                Importer(bus=bus, subjects=subjects_of(config), judgements=not request.rejudge),
+                request.selection,
+                pace=Pace(request.speed),
+                judgements=not request.rejudge,
+                progress=progress,
+            )

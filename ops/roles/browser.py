@@ -1,0 +1,41 @@
+"""Runs a browser worker: a simulated browser, or Playwright's Chromium with the task suites."""
+
+from contextlib import AbstractAsyncContextManager
+
+from browser_workers.browser import Browser
+from browser_workers.suites.suite import Suite
+from browser_workers.worker import BrowserWorker
+from ops.run.joining import Post
+from schemas.config import Config
+
+
+async def browse(post: Post) -> None:
+    config = post.config
+    opened, suites = _browser(config)
+    async with opened as browser:
+        worker = BrowserWorker(
+            bus=post.bus,
+            subjects=post.subjects,
+            worker=post.worker,
+            status=post.status,
+            bus_config=config.bus_config,
+            env_config=config.env_config,
+            browser_config=config.browser_config,
+            browser=browser,
+            suites=suites,
+        )
+        await worker.run()
+
+
+def _browser(config: Config) -> tuple[AbstractAsyncContextManager[Browser], dict[str, Suite]]:
+    """The browser, and the task suites whose pages it can open."""
+    match config.browser_config.engine:
+        case "simulated":
+            from ops.simulation.browser import NAME, SimulatedBrowser, SimulatedSuite
+
+            return SimulatedBrowser(config.simulation_config), {NAME: SimulatedSuite()}
+        case "playwright":
+            from browser_workers.chromium.browser import PlaywrightBrowser
+            from ops.roles.suites import task_suites
+
+            return PlaywrightBrowser(config.browser_config, config.env_config, config.context_config), task_suites()

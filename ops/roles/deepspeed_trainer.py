@@ -1,0 +1,49 @@
+"""Runs the training job on DeepSpeed: rank 0 is the trainer, every other rank follows it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio.to_thread
+
+from ops.roles.trainer import train_with
+from ops.run.joining import Post
+from schemas.config import Config
+from trainer.engine.deepspeed_config import read_deepspeed_config
+from trainer.engine.settings import EngineSettings
+from trainer.engine.training_engine import TrainEngine, dismiss_ranks, follow, open_engine
+from trainer.episodes.sample_builder import SampleBuilder
+
+_DEEPSPEED = Path(__file__).parent.parent / "config" / "deepspeed"
+
+
+def engine_settings(config: Config) -> EngineSettings:
+    """A DeepSpeed file is named relative to the shipped ones, or by a path of the user's own."""
+    name = config.algorithm_config.deepspeed_config_filename
+    file = _DEEPSPEED / name if (_DEEPSPEED / name).is_file() else Path(name)
+    return EngineSettings(read_deepspeed_config(file), config.algorithm_config, config.trainer_config, config.objective_config)
+
+
+async def train(post: Post) -> None:
+    """Runs until all versions are published."""
+    config, settings = post.config, engine_settings(post.config)
+    base = Path(config.policy_config.base_model)
+
+    @contextmanager
+    def open_(folder: Path, resume: bool) -> Iterator[TrainEngine]:
+        with open_engine(folder, settings=settings, resume=resume, base=base) as engine:
+            yield engine
+
+    def open_builder(folder: Path) -> SampleBuilder:
+        return SampleBuilder(folder, cutoff_len=config.algorithm_config.cutoff_len)
+
+    try:
+        await train_with(post, open_, open_builder, base=base)
+    finally:
+        dismiss_ranks()
+
+
+async def follow_rank_0(config: Config) -> None:
+    """The life of a rank other than 0: it never speaks to the bus."""
+    settings = engine_settings(config)
+    await anyio.to_thread.run_sync(lambda: follow(settings=settings), abandon_on_cancel=True)

@@ -1,0 +1,89 @@
+"""Runs one role of a run as a worker, until it is cancelled, drained, or its work is complete."""
+
+import os
+from functools import partial
+from pathlib import Path
+
+from bus.presence import presence
+from bus.server import address_of, server_process
+from ops.processes.service import exit_code, reachable
+from ops.run.extras import require_extra
+from ops.run.folder import RunFolder
+from ops.run.joining import Post, join, runs_of, subjects_of
+from ops.run.streams import create_streams
+from schemas.config import Config
+from schemas.errors import BusUnavailable, ConfigurationError
+from schemas.ids import WorkerId
+from schemas.messages import Role
+
+
+async def run_role(role: Role, run_dir: Path, config: Config, worker: WorkerId) -> int:
+    """Runs one role until it is cancelled, drained, or its work is complete. Returns the exit code."""
+    folder = RunFolder(run_dir)
+    if role is Role.SERVER:
+        await _serve(folder, config)
+        return 0
+    if role is Role.TRAINER and int(os.environ.get("RANK", "0")) > 0:
+        from ops.roles.deepspeed_trainer import follow_rank_0
+
+        await follow_rank_0(config)
+        return 0
+    subjects = subjects_of(config)
+    async with (
+        join(folder, config, role=role.value, name=worker, works=True) as bus,
+        presence(bus, subjects, role, worker) as status,
+        reachable(bus, subjects, status),
+    ):
+        await _work(role, Post(folder, config, bus, subjects, worker, status))
+    return exit_code(status.drain)
+
+
+async def _work(role: Role, post: Post) -> None:
+    match role:
+        case Role.FEEDER:
+            from ops.roles.feeder import feed
+
+            await post.status.drain.unless(partial(feed, post))  # it holds nothing that the streams do not say
+        case Role.BROWSER:
+            from ops.roles.browser import browse
+
+            await browse(post)
+        case Role.POLICY:
+            from ops.roles.policy import answer
+
+            await answer(post)
+        case Role.JUDGE:
+            from ops.roles.judge import judge
+
+            await judge(post)
+        case Role.TRAINER:
+            await _train(post)
+        case Role.ARCHIVER:
+            require_extra("pyarrow", "archive")
+            from ops.roles.archiver import archive
+
+            await post.status.drain.unless(partial(archive, post))  # its next begins behind the last part it wrote
+        case _:
+            raise ConfigurationError(f"there is no worker for the role {role.value}")
+
+
+async def _train(post: Post) -> None:
+    match post.config.trainer_config.engine:
+        case "simulated":
+            from ops.roles.simulated_trainer import train as simulate
+
+            await simulate(post)
+        case "deepspeed":
+            from ops.roles.deepspeed_trainer import train
+
+            await train(post)
+
+
+async def _serve(folder: RunFolder, config: Config) -> None:
+    bus = config.bus_config
+    if bus.url:
+        raise ConfigurationError("bus_config.url names a server of your own: leave it empty to run one here")
+    async with server_process(folder.server, runs_of(bus)) as server:
+        for run in runs_of(bus):
+            await create_streams(address_of(folder.server, run=run.run), run)
+        raise BusUnavailable(await server.wait_dead())
