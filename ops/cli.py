@@ -4,9 +4,62 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from ops.commands import administration, configuring, judging, launching, reading, roles, stored, tasks, watching, whole_runs
-from ops.commands.listing import Commands, Handler
+from ops.commands.arguments import settle_words
+from ops.commands.listing import Command, Headings, parser_of
 from ops.console.standard_streams import readers_may_leave
+
+COMMANDS: Headings = {
+    "a whole run on this machine": (
+        Command("quickstart", "train a model made on the spot, from nothing to the curve"),
+        Command("eval", "evaluate a model on a file of tasks, or compare evaluations"),
+        Command("replay", "put some stored episodes into a new run: to train, judge or consume"),
+        Command("chaos", "kill, stop and cut off parts of a run, then count its episodes"),
+    ),
+    "one worker of a run, on any machine": (
+        Command("server", "run the run's own nats-server on this machine", "role"),
+        Command("feeder", "admit tasks within the staleness bound", "role"),
+        Command("browser", "play episodes in Chromium", "role"),
+        Command("policy", "answer observations with the policy", "role"),
+        Command("judge", "judge finished trajectories", "role"),
+        Command("trainer", "train on judged trajectories and publish checkpoints", "role"),
+    ),
+    "settings": (Command("config", "print a configuration with the origin of every value, or explain a key"),),
+    "workers on several nodes": (
+        Command("node", "run the roles that a node file gives this node"),
+        Command("launch", "start nodes over ssh, or write what others start them with"),
+        Command("drain", "have workers finish what they hold, and leave"),
+        Command("restart", "drain workers one at a time, each started anew before the next"),
+    ),
+    "look into a run": (
+        Command("view", "look at finished episodes, step by step, in a browser"),
+        Command("report", "say what a run or an archive comes to, as tables and a page"),
+        Command("monitor", "show workers, queues, episodes, curve and alerts, live"),
+        Command("audit", "count tasks, trajectories and judgements from the streams"),
+        Command("watch", "print a stream of the run as JSON lines, live or to its end"),
+        Command("schema", "print every message as JSON Schema, with subjects and streams"),
+        Command("dead-letters", "list, read and send again what no worker could handle"),
+        Command("blocklist", "list, add or remove sites that are left out of training"),
+    ),
+    "judge again, and compare judges": (
+        Command("rejudge", "judge every stored trajectory by another judge, beside the old judgements"),
+        Command("calibrate", "compare a judge with labels of people, or with another judge"),
+    ),
+    "store episodes and models": (
+        Command("archive", "copy episodes and pictures to files before they age out"),
+        Command("import", "write all episodes of an archive or run into another run", "import_"),
+        Command("export", "write episodes for other tools, as Parquet or JSON"),
+        Command("export-model", "write a version of a run as a model folder for transformers and vLLM"),
+    ),
+    "tasks and their sites": (
+        Command("tasks", "write a task file of one of the suites"),
+        Command("site", "serve a site of the suites on loopback, for one's own browser"),
+    ),
+    "administer": (
+        Command("doctor", "say what is installed, what is missing, and how to get it"),
+        Command("streams", "create or change a run's streams, as its administrator"),
+        Command("cluster", "write configuration, certificates and keys for NATS servers"),
+    ),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -14,48 +67,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     with readers_may_leave():
         options = parse(given)
-        command: Handler = options.run
         try:
-            return command(options)
+            code: int = options.run(options)
         except KeyboardInterrupt:
             return 130
+        return code
 
 
 def parse(given: list[str]) -> argparse.Namespace:
     """Raises `SystemExit` for arguments that no command has, after saying so on stderr."""
-    options, rest = _parser().parse_known_args(given, argparse.Namespace(given=given))
-    # argparse ends a list of overrides at the next option; they may stand anywhere.
-    if rest and not (hasattr(options, "overrides") and all("=" in text and not text.startswith("-") for text in rest)):
-        options.parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    if rest:
-        options.overrides = [*options.overrides, *rest]
-    return options
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="millrace",
-        usage="millrace COMMAND [ARGUMENT ...]\n       millrace COMMAND --help",
-        description="Reinforcement learning for visual web agents over NATS JetStream.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    commands = Commands(parser)
-    for heading, *parts in (
-        ("a whole run on this machine", whole_runs),
-        ("one worker of a run, on any machine", roles),
-        ("settings", configuring),
-        ("workers on several nodes", launching),
-        ("look into a run", watching, reading),
-        ("judge again, and compare judges", judging),
-        ("store episodes and models", stored),
-        ("tasks and their sites", tasks),
-        ("administer", administration),
-    ):
-        commands.heading(heading)
-        for part in parts:
-            part.add_commands(commands)
-    return parser
+    parser = parser_of(COMMANDS, called=given[0] if given else "")
+    options, rest = parser.parse_known_args(given, argparse.Namespace(given=given))
+    return settle_words(options, rest)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,35 @@
 """Arguments that several commands share, and the numbers they take. Loads nothing of ours."""
 
 import argparse
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 RUN_DIR = Path("runs/quickstart")
 
 
-def add_run_dir(parser: argparse.ArgumentParser, what: str = "folder of the run") -> None:
-    parser.add_argument("--run-dir", type=Path, default=RUN_DIR, metavar="DIR", help=f"{what} (default: %(default)s)")
+def add_run_dir(
+    parser: argparse._ActionsContainer, *, positional: bool = True, settle: Callable[[argparse.Namespace], None] | None = None
+) -> None:
+    """The run's folder, as `run_dir` in the namespace: a word of its own, or `--run-dir`.
+
+    Args:
+        positional: false where actions of the command stand in the word's place.
+        settle: in place of what fills in the default.
+    """
+    help_ = f"folder of the run (default: {RUN_DIR})"
+    if positional:
+        parser.add_argument("folder", nargs="?", metavar="RUN_DIR", help=help_)
+    parser.add_argument("--run-dir", type=Path, metavar="DIR", help="the same" if positional else help_)
+    parser.set_defaults(settle=settle or _settle_run_dir)
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """A run or an archive to read from, as `source` in the namespace."""
+    parser.add_argument(
+        "source", type=Path, nargs="?", metavar="SOURCE", help=f"folder of a run or an archive (default: {RUN_DIR})"
+    )
+    parser.add_argument("--run-dir", type=Path, metavar="DIR", help="the same")
+    parser.set_defaults(settle=_settle_source)
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
@@ -17,9 +39,10 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
 
 
 def add_joining(parser: argparse.ArgumentParser) -> None:
-    """What `ops.commands.execution.joined_run` reads."""
+    """What `ops.commands.execution.joined_run` reads. The run's folder may stand among the overrides."""
     add_run(parser)
     add_overrides(parser)
+    parser.set_defaults(settle=settle_run)
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +54,53 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def add_worker(parser: argparse.ArgumentParser) -> None:
     add_joining(parser)
     parser.add_argument("--name", help="this worker's name, unique in the run (default: role, host and process)")
+
+
+def settle_words(options: argparse.Namespace, rest: list[str]) -> argparse.Namespace:
+    """Tells overrides and the run's folder apart, wherever they stand, and fills in the default of the folder.
+
+    Args:
+        rest: what argparse could not place; it ends a list of words at the next option.
+
+    Raises:
+        SystemExit: an argument that the command does not have, after saying so on stderr.
+    """
+    parser: argparse.ArgumentParser = options.parser
+    if rest and not (hasattr(options, "overrides") and all("=" in word and not word.startswith("-") for word in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if hasattr(options, "overrides"):
+        options.overrides = [*options.overrides, *rest]
+    settle: Callable[[argparse.Namespace], None] | None = getattr(options, "settle", None)
+    if settle is not None:
+        settle(options)
+    return options
+
+
+def _settle_source(options: argparse.Namespace) -> None:
+    options.source = _one_of(options, [options.source, options.run_dir]) or RUN_DIR
+
+
+def _settle_run_dir(options: argparse.Namespace) -> None:
+    settle_run(options)
+    options.run_dir = options.run_dir or RUN_DIR
+
+
+def settle_run(options: argparse.Namespace) -> None:
+    """The folder among words and overrides; None where nobody names one."""
+    words = [*filter(None, [getattr(options, "folder", None)]), *getattr(options, "overrides", ())]
+    folders = [Path(word) for word in words if "=" not in word and not word.startswith("~")]
+    overrides = [word for word in words if "=" in word or word.startswith("~")]
+    if overrides and not hasattr(options, "overrides"):
+        options.parser.error(f"unrecognized arguments: {' '.join(overrides)}")
+    options.overrides = overrides
+    options.run_dir = _one_of(options, [*folders, options.run_dir])
+
+
+def _one_of(options: argparse.Namespace, folders: Sequence[Path | None]) -> Path | None:
+    given = [folder for folder in folders if folder is not None]
+    if len(given) > 1:
+        options.parser.error(f"{' and '.join(map(str, given))} are several folders: write one")
+    return given[0] if given else None
 
 
 def count(text: str) -> int:

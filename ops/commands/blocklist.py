@@ -1,9 +1,10 @@
-"""`millrace blocklist`: lists the sites that are left out of training, adds one, or lets one in again."""
+"""Lists the sites that are left out of training, adds one, or lets one in again."""
 
 import argparse
 import re
 from datetime import UTC, datetime
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
@@ -13,6 +14,9 @@ from bus.blocklist import Blocklist, block, end_of, read_blocklist, site_of
 from bus.ports import Bus
 from bus.server_time import server_now
 from bus.subjects import Subjects
+from ops.commands.arguments import above_zero, add_run_dir
+from ops.commands.execution import interruptible
+from ops.commands.listing import add_command
 from ops.console.json_lines import json_lines
 from ops.console.terminal import Console
 from ops.run.folder import RunFolder
@@ -22,12 +26,32 @@ from schemas.errors import ConfigurationError
 from schemas.messages import SiteBlock
 from schemas.text import visible
 
+EXAMPLE = """\
+millrace blocklist --run-dir runs/mine
+millrace blocklist add example.org --hours 48 --run-dir runs/mine
+millrace blocklist remove https://www.example.org/ --run-dir runs/mine"""
+_ADDED, _REMOVED = "added by hand", "removed by hand"
 _LONGEST = 253
 _SITE = re.compile(r"(?!.*\.\.)[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
-_ADDED, _REMOVED = "added by hand", "removed by hand"
 
 
-async def main(options: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run_dir(parser, positional=False)
+    parser.add_argument("--all", action="store_true", help="also those that are over or were removed")
+    parser.add_argument("--json", action="store_true", help="JSON lines in place of a table")
+    actions = parser.add_subparsers(dest="action", metavar="[add | remove]", help="change the list")
+    add = add_command(actions, "add", "leave a site out of training for a while")
+    add.add_argument("--hours", type=above_zero, metavar="H", help="how long (default: judge_config.blocklist_hours)")
+    add.add_argument("--reason", metavar="TEXT", help="for whoever reads the list")
+    remove = add_command(actions, "remove", "train on a site again")
+    for action in (add, remove):
+        action.add_argument("site", metavar="SITE", help="host, address of a page, or name of a suite")
+        # Without a default of its own: that would replace what was said before the action.
+        action.add_argument("--run-dir", type=Path, metavar="DIR", default=argparse.SUPPRESS, help="folder of the run")
+
+
+@interruptible
+async def run(options: argparse.Namespace) -> int:
     """Reads with the monitor's key; whoever changes the list needs the administrator's."""
     if options.action is not None and (options.all or options.json):
         raise ConfigurationError(f"--all and --json belong to the list: leave them out of {options.action}")

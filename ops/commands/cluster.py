@@ -1,37 +1,48 @@
-"""`millrace cluster`: writes the servers' folders, and says what to copy where and what to start."""
+"""Writes configuration, certificates and keys for NATS servers, and says what to copy where and what to start."""
 
-from collections.abc import Sequence
+import argparse
 from dataclasses import replace
 from pathlib import Path
 
 from bus.server.cluster_files import ClusterPlan, client_url, server_folder, write_cluster
 from bus.server_binary import OLDEST_OF_CLUSTERS
+from ops.commands.arguments import add_overrides, port
+from ops.commands.execution import interruptible
+from ops.config.loading import load_config
 from ops.console.terminal import Console
-from schemas.bus_config import BusConfig
 from schemas.ids import RunName, subject_token
 
+EXAMPLE = """\
+millrace cluster --out cluster --server nats.lan --run mine
+millrace cluster --out cluster --server a.lan --server b.lan --server c.lan"""
 
-async def main(
-    out: Path,
-    bus: BusConfig,
-    *,
-    hosts: Sequence[str],
-    runs: Sequence[str],
-    client_port: int,
-    cluster_port: int,
-    monitor_port: int,
-    sync_interval: str | None,
-) -> int:
-    """Writes `out`; `bus` holds what the runs have in common. Returns 0."""
-    if sync_interval is not None:
-        bus = replace(bus, sync_interval=sync_interval)
-    names = [RunName(subject_token(run, what="--run")) for run in runs] or [bus.run]
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--out", type=Path, required=True, metavar="DIR", help="folder to write; keep it private")
+    add("--server", action="append", required=True, metavar="HOST", help="name or address of one server; once for each")
+    add("--run", action="append", metavar="NAME", dest="runs", help="run to make an account for; once for each")
+    add("--client-port", type=port, default=4222, metavar="PORT", help="for workers (default: %(default)s)")
+    add("--cluster-port", type=port, default=6222, metavar="PORT", help="among the servers (default: %(default)s)")
+    add("--monitor-port", type=port, default=8222, metavar="PORT", help="on loopback only (default: %(default)s)")
+    add("--sync-interval", help="between forced writes to disk, or always (default: bus_config.sync_interval)")
+    add("--config", default="default", metavar="RECIPE", help="recipe or .yaml file of the runs (default: %(default)s)")
+    add_overrides(parser)
+
+
+@interruptible
+async def run(options: argparse.Namespace) -> int:
+    out = options.out.resolve()
+    bus = load_config(options.config, options.overrides).bus_config
+    if options.sync_interval is not None:
+        bus = replace(bus, sync_interval=options.sync_interval)
+    names = [RunName(subject_token(name, what="--run")) for name in options.runs or ()] or [bus.run]
     plan = ClusterPlan(
-        hosts=tuple(hosts),
+        hosts=tuple(options.server),
         runs=tuple(replace(bus, run=name) for name in names),
-        client_port=client_port,
-        cluster_port=cluster_port,
-        monitor_port=monitor_port,
+        client_port=options.client_port,
+        cluster_port=options.cluster_port,
+        monitor_port=options.monitor_port,
         sync_interval=bus.sync_interval,
     )
     await write_cluster(out, plan)

@@ -1,8 +1,11 @@
-"""`millrace config`: prints a configuration with the origin of every value, or explains one of its keys."""
+"""Prints a configuration with the origin of every value, or explains a key."""
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from ops.commands.arguments import add_overrides
+from ops.commands.execution import interruptible
 from ops.config.display import as_json, as_yaml
 from ops.config.explaining import explained
 from ops.config.pages import keys_page, names_page
@@ -10,29 +13,42 @@ from ops.config.resolved import resolve
 from ops.console.terminal import Console
 from schemas.errors import ConfigurationError
 
+EXAMPLE = """\
+millrace config update_online policy_config.top_k=5 --changed
+millrace config --run-dir runs/quickstart
+millrace config --explain env_config.completion_threshold"""
 PAGES = {"keys": keys_page, "names": names_page}
 
 
-def main(
-    recipe: str | Path, overrides: Sequence[str], *, explain: str = "", changed: bool = False, as_text: str = "yaml"
-) -> int:
-    """`as_text`: yaml or json. Raises `ConfigurationError`."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("recipe", nargs="?", metavar="RECIPE", help="recipe or .yaml file to print (default: the recipe default)")
+    add("--run-dir", type=Path, metavar="DIR", help="print the stored configuration of this run")
+    add("--config", metavar="RECIPE", help="recipe or .yaml file, as other commands name it")
+    add("--explain", default="", metavar="KEY", help="say what a key or group means, and its value")
+    add("--changed", action="store_true", help="only what differs from the defaults")
+    add("--json", action="store_true", help="JSON in place of YAML")
+    add("--markdown", choices=("keys", "names"), help="print one of the tables in docs/")
+    add_overrides(parser)
+
+
+@interruptible
+async def run(options: argparse.Namespace) -> int:
+    if options.markdown:
+        print(PAGES[options.markdown](), end="")
+        return 0
+    words = [options.recipe] if options.recipe else []
+    recipe, overrides = chosen_recipe([*words, *options.overrides], options.run_dir, options.config)
     console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
     resolved = resolve(recipe, overrides)
-    if explain:
-        for line in explained(explain, resolved):
+    if options.explain:
+        for line in explained(options.explain, resolved):
             console.print(line, soft_wrap=True)
-    elif as_text == "json":
-        console.out(as_json(resolved, changed=changed), highlight=False)
+    elif options.json:
+        console.out(as_json(resolved, changed=options.changed), highlight=False)
     else:
-        for text in as_yaml(resolved, changed=changed):
+        for text in as_yaml(resolved, changed=options.changed):
             console.print(text, soft_wrap=True)
-    return 0
-
-
-def print_page(name: str) -> int:
-    """One of the pages in docs/ that are made of the code."""
-    print(PAGES[name](), end="")
     return 0
 
 
@@ -43,14 +59,19 @@ def chosen_recipe(words: Sequence[str], run_dir: Path | None, file: str | None) 
         ConfigurationError: more than one is named, or the folder holds no run.
     """
     overrides = tuple(word for word in words if "=" in word or word.startswith("~"))
-    named: list[str | Path] = [word for word in words if word not in overrides]
+    named: list[str | Path] = [_stored(Path(word)) or word for word in words if word not in overrides]
     if file is not None:
         named.append(file)
     if run_dir is not None:
-        stored = run_dir / "config.yaml"
-        if not stored.is_file():
+        stored = _stored(run_dir)
+        if stored is None:
             raise ConfigurationError(f"{run_dir} holds no run: give the --run-dir of one, or the name of a recipe")
         named.append(stored)
     if len(named) > 1:
         raise ConfigurationError(f"{' and '.join(map(str, named))} are several configurations: name one")
     return (named[0] if named else "default"), overrides
+
+
+def _stored(run_dir: Path) -> Path | None:
+    stored = run_dir / "config.yaml"
+    return stored if stored.is_file() else None

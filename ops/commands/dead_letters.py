@@ -1,4 +1,4 @@
-"""`millrace dead-letters`: lists, shows and sends again what no worker could handle."""
+"""Lists, shows and sends again what no worker could handle."""
 
 import argparse
 import sys
@@ -10,6 +10,9 @@ from rich.text import Text
 
 from bus.ports import Bus
 from bus.subjects import Subjects
+from ops.commands.arguments import add_run_dir, count
+from ops.commands.execution import interruptible
+from ops.commands.listing import add_command
 from ops.console.json_lines import json_lines
 from ops.console.record_lines import without_bytes
 from ops.console.terminal import Console
@@ -20,11 +23,28 @@ from ops.run.served import served
 from schemas.errors import ConfigurationError
 from schemas.text import spelled, visible
 
+EXAMPLE = "millrace dead-letters list --run-dir runs/mine\nmillrace dead-letters resend 3 --run-dir runs/mine"
 _HEX_SHOWN = 512
 _REASON_SHOWN = 60
 
 
-async def main(options: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(required=True, dest="action", metavar="ACTION")
+    listing = add_command(actions, "list", "list every letter, oldest first")
+    listing.add_argument("--json", action="store_true", help="JSON lines in place of a table")
+    show = add_command(actions, "show", "show one letter with its message")
+    show.add_argument("number", type=count, metavar="N", help="as in the list")
+    show.add_argument("--json", action="store_true", help="JSON in place of text")
+    resend = add_command(actions, "resend", "put the message back on its queue")
+    resend.add_argument("number", type=count, nargs="?", metavar="N", help="as in the list")
+    resend.add_argument("--all", action="store_true", help="every letter that was not sent again yet")
+    resend.add_argument("--again", action="store_true", help="also when it was sent again before")
+    for action in (listing, show, resend):
+        add_run_dir(action)
+
+
+@interruptible
+async def run(options: argparse.Namespace) -> int:
     folder = RunFolder(options.run_dir.resolve())
     config = folder.load()
     subjects = subjects_of(config)

@@ -1,5 +1,6 @@
-"""`millrace doctor`: a table of what is installed, what is missing, and how to get it."""
+"""Says what is installed, what is missing, and how to get it."""
 
+import argparse
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -15,7 +16,11 @@ _AT_ONCE = 2
 """Checks that run side by side: they start real processes."""
 
 
-def main() -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """None."""
+
+
+def run(_: argparse.Namespace) -> int:
     """Returns 0 when the quickstart can run here, else 1."""
     console = Console()
     # The parts that are tried here log as they do in a run; the table says it better.

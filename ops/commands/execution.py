@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ops.commands.arguments import RUN_DIR
-from ops.commands.listing import Handler
 
 if TYPE_CHECKING:
     from ops.run.folder import RunFolder
     from schemas.config import Config
+
+
+Handler = Callable[[argparse.Namespace], int]
+"""Runs a command and returns its exit code; `given` in the namespace holds the arguments as they were typed."""
 
 
 def interruptible(body: Callable[[argparse.Namespace], Awaitable[int]]) -> Handler:
@@ -72,4 +75,4 @@ def joined_run(options: argparse.Namespace) -> "tuple[RunFolder, Config]":
 def worker_name(options: argparse.Namespace) -> str:
     """The name that was given, or one of role, host and process."""
     host = re.sub(r"[^A-Za-z0-9_-]", "-", socket.gethostname())[:80]
-    return options.name or f"{options.role}-{host}-{os.getpid()}"
+    return options.name or f"{options.command}-{host}-{os.getpid()}"

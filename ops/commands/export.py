@@ -1,30 +1,42 @@
-"""`millrace export`: writes the episodes of a run or an archive in the format of another tool."""
+"""Writes episodes for other tools, as Parquet or JSON."""
 
+import argparse
 from pathlib import Path
 
-from ops.archive.exports.export import Exported, export
-from ops.archive.exports.played import Selection
-from ops.archive.opening import open_source
-from ops.archive.progress import progress_line
-from ops.console.terminal import Console
+from ops.commands.arguments import add_source
+from ops.commands.execution import interruptible
+from ops.run.extras import require_extra
+
+EXAMPLE = "millrace export runs/mine/archive --format hf --out out/steps --min-reward 0.5"
 
 
-async def main(source: Path, out: Path, *, format_name: str, selection: Selection, leave_out_unchanged: bool) -> int:
-    with progress_line() as show:
-        async with open_source(source, name="export") as opened:
-            done = await export(
-                opened.source,
-                out,
-                format_name=format_name,
-                selection=selection,
-                context=opened.config.context_config,
-                model=opened.config.model_config,
-                leave_out_unchanged=leave_out_unchanged,
-                progress=lambda so_far: show(_line(so_far)),
-            )
-    Console().print(f"{_line(done)} to {out}", soft_wrap=True, highlight=False)
-    return 0
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_source(parser)
+    parser.add_argument(
+        "--format",
+        choices=("parquet", "hf", "sharegpt", "jsonl"),
+        required=True,
+        help="hf: a dataset folder of Hugging Face; sharegpt: conversations with pictures; jsonl: a line an episode",
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to be made")
+    parser.add_argument("--split", choices=("train", "eval"), help="only episodes of this split")
+    parser.add_argument("--min-reward", type=float, metavar="REWARD", help="only episodes that were worth so much")
+    parser.add_argument("--rubric", help="whose judgement counts, where there are several")
+    parser.add_argument("--leave-out-unchanged", action="store_true", help="leave out steps that did not change the picture")
 
 
-def _line(done: Exported) -> str:
-    return f"{done.num_episodes} episodes with {done.num_steps} steps"
+@interruptible
+async def run(options: argparse.Namespace) -> int:
+    require_extra("pyarrow", "archive")
+    from ops.archive.exports.exporting import export_episodes
+    from ops.archive.exports.played import Selection
+    from schemas.messages import Split
+
+    split = Split(options.split) if options.split else None
+    return await export_episodes(
+        options.source.resolve(),
+        options.out.resolve(),
+        format_name=options.format,
+        selection=Selection(split=split, min_reward=options.min_reward, rubric=options.rubric),
+        leave_out_unchanged=options.leave_out_unchanged,
+    )

@@ -1,68 +1,29 @@
-"""`millrace export-model`: one version of a run as an ordinary model folder, for transformers and vLLM."""
+"""Writes a version of a run as an ordinary model folder, for transformers and vLLM."""
 
-import shutil
+import argparse
 from pathlib import Path
 
+from ops.commands.arguments import add_run_dir, seed
+from ops.commands.execution import interruptible
 from ops.console.terminal import Console
 from ops.run.folder import RunFolder
-from ops.run.models import checkpoint_folder
-from schemas.errors import ConfigurationError
-from trainer.model.adapter_folder import holds_adapters
-from trainer.versions.checkpoints import require_intact, version_of
+
+EXAMPLE = "millrace export-model runs/mine --out models/mine --version 40"
 
 
-async def main(run_dir: Path, out: Path, version: int | None) -> int:
-    exported = export_model(RunFolder(run_dir), out, version)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run_dir(parser)
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="folder to be made")
+    parser.add_argument(
+        "--version", type=seed, metavar="N", help="a version that is kept; 0: the first model (default: newest)"
+    )
+
+
+@interruptible
+async def run(options: argparse.Namespace) -> int:
+    from ops.run.model_export import export_model
+
+    out = options.out.resolve()
+    exported = export_model(RunFolder(options.run_dir.resolve()), out, options.version)
     Console().print(f"version {exported} is in {out}", soft_wrap=True, highlight=False)
     return 0
-
-
-def export_model(run: RunFolder, out: Path, version: int | None = None) -> int:
-    """Writes `out` whole or not at all: without what only training needs, adapters merged. Returns the version.
-
-    Args:
-        version: None: the newest that is on disk.
-
-    Raises:
-        ConfigurationError: there is no run or no such version, `out` exists, or it cannot be written.
-        CheckpointCorrupt: the version is not what was written.
-    """
-    run.load()
-    version = _newest(run) if version is None else version
-    folder = checkpoint_folder(run, str(version))
-    if out.exists():
-        raise ConfigurationError(f"{out} exists: give --out a folder that does not exist yet")
-    if version > 0:
-        require_intact(folder)
-    try:
-        _write(folder, out)
-    except OSError as error:
-        raise ConfigurationError(f"{out} cannot be written ({error.strerror}): choose another folder") from error
-    return version
-
-
-def _newest(run: RunFolder) -> int:
-    versions = [version_of(folder) for folder in run.checkpoints.glob("v[0-9]*-*")]
-    if not versions:
-        raise ConfigurationError(
-            f"{run.path} has no trained version on disk: wait for one, or give --version 0 for the model that it began from"
-        )
-    return max(versions)
-
-
-def _write(folder: Path, out: Path) -> None:
-    if holds_adapters(folder):
-        from trainer.versions.merging import merge
-
-        merge(folder, out)
-        return
-    partial = out.with_name(f".{out.name}.partial")
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        for file in folder.iterdir():
-            if file.is_file():
-                shutil.copyfile(file, partial / file.name)
-        partial.rename(out)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)

@@ -1,40 +1,25 @@
-"""`millrace import`: writes the episodes of an archive, or of another run, into a run's streams."""
+"""Writes all episodes of an archive or run into another run."""
 
+import argparse
 from pathlib import Path
 
-import anyio.to_thread
+from ops.commands.arguments import add_joining
+from ops.commands.execution import interruptible, joined_run
+from ops.run.extras import require_extra
 
-from ops.archive.importer import Imported, Importer
-from ops.archive.opening import open_source
-from ops.archive.progress import progress_line
-from ops.archive.verify import refuse_damage
-from ops.console.terminal import Console
-from ops.run.folder import RunFolder
-from ops.run.joining import join, subjects_of
-from ops.run.served import served
-from schemas.config import Config
+EXAMPLE = "millrace import runs/mine/archive --run-dir runs/second"
 
 
-async def main(source: Path, run: RunFolder, config: Config, *, judgements: bool) -> int:
-    """Every hash of an archive is checked before anything is written."""
-    async with open_source(source, name="import-source") as opened:
-        if opened.archive is not None:
-            await anyio.to_thread.run_sync(refuse_damage, opened.archive)
-        with progress_line() as show:
-            async with served(run, config), join(run, config, role="replayer", name="import") as bus:
-                importer = Importer(
-                    bus=bus,
-                    subjects=subjects_of(config),
-                    judgements=judgements,
-                    progress=lambda done: show(_line(done)),
-                )
-                done = await importer.run(opened.source)
-    Console().print(f"{_line(done)} into run {config.bus_config.run}", soft_wrap=True, highlight=False)
-    return 0
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", type=Path, metavar="SOURCE", help="folder of an archive or a run")
+    add_joining(parser)
+    parser.add_argument("--no-judgements", action="store_true", help="leave judgements out, to have the run judge anew")
 
 
-def _line(done: Imported) -> str:
-    return (
-        f"{done.num_episodes} episodes: {done.num_records} records and {done.num_judgements} judgements written, "
-        f"{done.num_known} were there already"
-    )
+@interruptible
+async def run(options: argparse.Namespace) -> int:
+    require_extra("pyarrow", "archive")
+    from ops.archive.importing import import_episodes
+
+    folder, config = joined_run(options)
+    return await import_episodes(options.source.resolve(), folder, config, judgements=not options.no_judgements)

@@ -1,54 +1,84 @@
-"""The commands under their headings: what `millrace --help` lists, and how each command's own help begins and ends."""
+"""Lists the commands under their headings, and builds the parser of the one that is called: no other module is loaded."""
 
 import argparse
 import shutil
 import textwrap
-from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 
-Handler = Callable[[argparse.Namespace], int]
-"""Runs a command and returns its exit code; `given` in the namespace holds the arguments as they were typed."""
 _COLUMN = 16
 
 
-class Commands:
-    """What is added stands under the heading that was begun last."""
+@dataclass(frozen=True)
+class Command:
+    """One subcommand. Its module in `ops.commands` has `add_arguments(parser)`, `run(options)` and mostly an `EXAMPLE`."""
 
-    def __init__(self, parser: argparse.ArgumentParser) -> None:
-        self._parser = parser
-        self._parser.epilog = ""
-        # argparse knows no headings for commands: it is given no summaries to list, and the epilog lists them all.
-        self._parsers = parser.add_subparsers(required=True, prog=parser.prog, metavar="COMMAND", help=argparse.SUPPRESS)
+    name: str
+    summary: str
+    """What it does, without capital and full stop."""
+    shared: str = ""
+    """The module, where several commands share one, or the name is none of Python's."""
 
-    def heading(self, text: str) -> None:
-        self._list(f"\n{text}:")
+    @property
+    def module(self) -> str:
+        return self.shared or self.name.replace("-", "_")
 
-    def add(self, name: str, summary: str, run: Handler, *, example: str = "") -> argparse.ArgumentParser:
-        """See `add_command`."""
-        self._list(_filled(summary, first=f"  {name}", column=_COLUMN))
-        return add_command(self._parsers, name, summary, run, example=example)
+    def load(self) -> ModuleType:
+        return import_module(f"ops.commands.{self.module}")
 
-    def _list(self, lines: str) -> None:
-        self._parser.epilog = f"{self._parser.epilog}{lines}\n".lstrip("\n")
+
+Headings = dict[str, tuple[Command, ...]]
+
+
+def parser_of(headings: Headings, called: str) -> argparse.ArgumentParser:
+    """Knows every command by name, and the arguments of the one that is called."""
+    parser = argparse.ArgumentParser(
+        prog="millrace",
+        usage="millrace COMMAND [ARGUMENT ...]\n       millrace COMMAND --help",
+        description="Reinforcement learning for visual web agents over NATS JetStream.",
+        epilog=_listed(headings),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    # argparse knows no headings for commands: it is given no summaries to list, and the epilog lists them all.
+    parsers = parser.add_subparsers(required=True, prog=parser.prog, metavar="COMMAND", help=argparse.SUPPRESS)
+    for command in (command for commands in headings.values() for command in commands):
+        if command.name != called:
+            parsers.add_parser(command.name)
+            continue
+        module = command.load()
+        example = getattr(module, "EXAMPLE", "").format(command=command.name)
+        own = add_command(parsers, command.name, command.summary, example=example)
+        own.set_defaults(run=module.run, parser=own, command=command.name)
+        module.add_arguments(own)
+    return parser
 
 
 def add_command(
-    parsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, summary: str, run: Handler, *, example: str = ""
+    parsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, summary: str, *, example: str = ""
 ) -> argparse.ArgumentParser:
-    """Adds one command; its namespace holds the handler, `run`, and the `parser` that says what is wrong.
+    """Adds one command, or an action of one.
 
     Args:
         summary: what it does, without capital and full stop.
         example: whole command lines.
     """
-    parser = parsers.add_parser(
+    return parsers.add_parser(
         name,
         description=_filled(f"{summary[0].upper()}{summary[1:]}."),
         epilog=f"for example:\n{textwrap.indent(example, '  ')}" if example else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.set_defaults(run=run, parser=parser)
-    return parser
+
+
+def _listed(headings: Headings) -> str:
+    parts = (
+        [f"{heading}:", *(_filled(command.summary, first=f"  {command.name}", column=_COLUMN) for command in commands)]
+        for heading, commands in headings.items()
+    )
+    return "\n\n".join("\n".join(part) for part in parts)
 
 
 def _filled(text: str, *, first: str = "", column: int = 0) -> str:

@@ -1,4 +1,4 @@
-"""`millrace monitor`: a run as it stands, in the terminal, as a page, as JSON, for Prometheus; with the monitor's key."""
+"""Shows a run as it stands, in the terminal, as a page, as JSON, for Prometheus; with the monitor's key."""
 
 import argparse
 from collections.abc import AsyncIterator
@@ -10,7 +10,9 @@ import anyio
 
 from bus.companions import companions
 from bus.server import is_served
-from ops.commands.arguments import RUN_DIR
+from ops.commands.arguments import RUN_DIR, add_joining, port
+from ops.commands.execution import interruptible
+from ops.commands.page_arguments import add_entrance, add_page, entrance_of
 from ops.config.loading import load_config
 from ops.console.json_lines import json_lines
 from ops.console.terminal import Console
@@ -28,12 +30,42 @@ from schemas.messages import Role
 if TYPE_CHECKING:
     from ops.web.entrance import Entrance
 
+EXAMPLE = """\
+millrace monitor --run-dir runs/mine
+millrace monitor --run-dir runs/mine --web --open
+millrace monitor --run-dir runs/mine --once --json | jq .sections.alerts
+millrace monitor --run-dir runs/mine --prometheus 9464"""
 _COMPLETE_S = 60.0
 _JSON_EVERY_S = 1.0
 _LEAST_HEIGHT = 24
 
 
-async def main(options: argparse.Namespace, entrance: "Entrance | None") -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_joining(parser)
+    parser.add_argument("--once", action="store_true", help="print how it stands now, and end")
+    parser.add_argument("--json", action="store_true", help="JSON lines: everything first, then what changed")
+    parser.add_argument(
+        "--prometheus", type=port, metavar="PORT", help="serve metrics for Prometheus at /metrics on this port as well"
+    )
+    page = parser.add_argument_group("as a page in a browser, in place of the terminal")
+    page.add_argument("--web", action="store_true", help="serve the page, finished episodes and /metrics")
+    add_page(page)
+    add_entrance(parser)
+
+
+@interruptible
+async def run(options: argparse.Namespace) -> int:
+    if options.web and (options.once or options.json or options.prometheus):
+        raise ConfigurationError(
+            "--web is a page in place of --once, --json and --prometheus, and serves /metrics itself: leave these out"
+        )
+    if not options.web and (options.port or options.open):
+        raise ConfigurationError("--port and --open are of the page: add --web; for metrics alone write --prometheus PORT")
+    port = options.port if options.web else options.prometheus
+    return await _show(options, entrance_of(options, port) if options.web or options.prometheus else None)
+
+
+async def _show(options: argparse.Namespace, entrance: "Entrance | None") -> int:
     """`entrance`: of the page, or of metrics alone."""
     folder, config = _run_of(options)
     async with AsyncExitStack() as stack:

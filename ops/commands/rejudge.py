@@ -1,5 +1,6 @@
-"""`millrace rejudge`: judges every stored trajectory of a run by another judge, until the judge's queue is empty."""
+"""Judges every stored trajectory of a run by another judge, beside the old judgements, until the queue is empty."""
 
+import argparse
 import sys
 import time
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from ops.analysis.rejudging.display import report_table, summary
 from ops.analysis.rejudging.draining import Remaining, wait_empty
 from ops.analysis.rejudging.progress import shown
 from ops.analysis.rejudging.report import Rejudged, ended_episodes, read_report
+from ops.commands.arguments import add_overrides, add_run_dir
+from ops.commands.execution import interruptible, worker_name
 from ops.console.terminal import Console
 from ops.roles.judge import judge_worker, open_judge
 from ops.run.folder import RunFolder
@@ -23,8 +26,25 @@ from ops.run.served import served
 from schemas.ids import WorkerId
 from schemas.messages import Role
 
+EXAMPLE = """\
+millrace rejudge --run-dir runs/mine judge_config.judge=rubric_v1
+millrace rejudge --run-dir runs/mine judge_config.judge=rubric_v1 \\
+    judge_config.label=large openai_config.model=large-model"""
 
-async def main(run_dir: Path, overrides: Sequence[str], worker: WorkerId) -> int:
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run_dir(parser)
+    add_overrides(parser)
+    parser.set_defaults(name=None)
+
+
+@interruptible
+async def run(options: argparse.Namespace) -> int:
+    """Returns 0 when every trajectory has a judgement. The run's own server is started for the while when it is not up."""
+    return await rejudge_run(options.run_dir.resolve(), options.overrides, WorkerId(worker_name(options)))
+
+
+async def rejudge_run(run_dir: Path, overrides: Sequence[str], worker: WorkerId) -> int:
     """Returns 0 when every trajectory has a judgement. The run's own server is started for the while when it is not up."""
     folder = RunFolder(run_dir)
     stored, config = folder.load(), folder.load(overrides)

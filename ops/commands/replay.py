@@ -1,17 +1,21 @@
-"""The arguments of `millrace replay`, and what they ask for."""
+"""Puts stored episodes into a run: to be consumed, judged again, or trained on."""
 
 import argparse
 from pathlib import Path
 
 from ops.commands.arguments import above_zero, count
+from ops.commands.execution import guarded, interruptible
 from ops.replay.request import ReplayRequest, Selection
 from schemas.errors import ConfigurationError
 from schemas.messages import Split
 
+EXAMPLE = """\
+millrace replay runs/quickstart --into runs/copy --speed 10
+millrace replay runs/quickstart --into runs/offline --passes 2 --train"""
 _OFFLINE_DIR = Path("runs/offline")
 
 
-def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, metavar="SOURCE", help="folder of a run, or of an archive")
     parser.add_argument("--into", type=Path, metavar="DIR", help="folder of the run that receives them; made when it is new")
     parser.add_argument("--rejudge", action="store_true", help="leave the judgements out: the run's judge workers judge again")
@@ -24,6 +28,17 @@ def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
         "--train", nargs="*", metavar="KEY=VALUE", help=f"train on them, with these overrides (--into default: {_OFFLINE_DIR})"
     )
     parser.add_argument("--passes", type=count, default=1, metavar="P", help="passes of the training (default: %(default)s)")
+
+
+@guarded
+@interruptible
+async def run(options: argparse.Namespace) -> int:
+    from ops.replay.into_run import main
+    from ops.replay.training import main as train
+
+    if options.train is None:
+        return await main(request_of(options))
+    return await train(request_of(options), num_passes=options.passes, overrides=tuple(options.train))
 
 
 def request_of(options: argparse.Namespace) -> ReplayRequest:

@@ -1,93 +1,41 @@
-"""`millrace report`: what a run or an archive comes to, in the terminal and as files."""
+"""Says what a run or an archive comes to, as tables and a page."""
 
-from collections.abc import Callable
+import argparse
 from pathlib import Path
 
-import anyio.to_thread
-import msgspec
+from ops.commands.arguments import add_source
+from ops.commands.execution import interruptible
 
-from ops.analysis.report.charts import draw_file
-from ops.analysis.report.figures import as_json, moment
-from ops.analysis.report.page import page
-from ops.analysis.report.report import Report, gather
-from ops.analysis.report.sections import sections
-from ops.analysis.report.selection import Selection, counting_rubric
-from ops.analysis.report.terminal import show
-from ops.archive.durable import write_whole
-from ops.archive.opening import open_source
-from ops.archive.progress import progress_line
-from ops.console.output_folder import make_output
-from ops.console.terminal import Console
-from schemas.errors import ConfigurationError
-from trainer.tracking.metrics_file import rows_behind
-
-_ROWS_SHOWN, _ROWS_OF_PAGE = 8, 25
+EXAMPLE = """\
+millrace report runs/mine
+millrace report runs/mine/archive --rubric rubric_v1 --out out/report"""
 
 
-async def main(source: Path, out: Path, *, rubric: str | None, selection: Selection) -> int:
-    with progress_line() as tell:
-        report = await report_of(source, rubric, selection, tell=lambda number: tell(f"{number:,} episodes"))
-    written = await anyio.to_thread.run_sync(write, report, out)
-    console = Console()
-    headlines, parts = sections(report, top=_ROWS_SHOWN)
-    show(title_of(report), headlines, parts, console)
-    console.print(f"\nwritten to {written}", soft_wrap=True, highlight=False, markup=False)
-    return 0
-
-
-async def report_of(
-    source: Path, rubric: str | None, selection: Selection, *, tell: Callable[[int], None] = lambda _: None
-) -> Report:
-    """Reads everything that is stored there.
-
-    Raises:
-        ConfigurationError: there is neither a run nor an archive, or it is not clear whose judgements count.
-    """
-    async with open_source(source, name="report") as opened:
-        counting = counting_rubric(rubric, await opened.source.rubrics(), opened.config.bus_config.trained_rubric)
-        report = Report(
-            source=str(source.relative_to(here) if source.is_relative_to(here := Path.cwd()) else source),
-            run=opened.config.bus_config.run,
-            rubric=counting,
-            selection=selection,
-            training=tuple(row for row, _ in rows_behind(source / "metrics.jsonl", 0) if not row.evaluates),
-        )
-        return await gather(report, opened.source.episodes(), tell)
-
-
-def title_of(report: Report) -> str:
-    return f"Report on {report.run}"
-
-
-def about(report: Report) -> tuple[str, ...]:
-    chosen = report.selection
-    span = f", ended from {_clock(report.first_s)} to {_clock(report.last_s)}" if report.num_episodes else ""
-    sentences = [f"{report.num_episodes:,} episodes{span}.", f"Verdicts by {report.rubric}. Read from {report.source}."]
-    asked = (
-        ("split", chosen.split.value if chosen.split else None),
-        ("since", _clock(chosen.since_s)),
-        ("until", _clock(chosen.until_s)),
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_source(parser)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for page, figures and charts (default: SOURCE/report)")
+    parser.add_argument("--rubric", help="whose verdicts count (default: the run's own)")
+    parser.add_argument("--split", choices=("train", "eval"), help="only episodes of this split")
+    parser.add_argument(
+        "--since", metavar="TIME", help="only episodes that ended since then (2026-01-31T12:00) or so long ago (2h)"
     )
-    if words := [f"{name} {value}" for name, value in asked if value is not None]:
-        sentences.append(f"Only {', '.join(words)}; {report.num_left_out:,} other episodes are left out.")
-    return tuple(sentences)
+    parser.add_argument("--until", metavar="TIME", help="only episodes that ended before")
 
 
-def _clock(time_s: float | None) -> str | None:
-    said = moment(time_s)
-    return said.replace("T", " ").replace("+00:00", " UTC") if said else None
+@interruptible
+async def run(options: argparse.Namespace) -> int:
+    from ops.run.extras import require_extra
 
+    require_extra("pyarrow", "archive")
+    from ops.analysis.report.reporting import report_on
+    from ops.analysis.report.selection import Selection, moment_s
+    from schemas.messages import Split
 
-def write(report: Report, out: Path) -> str:
-    """Writes `report.json`, `report.html` and the charts; names what was written."""
-    headlines, parts = sections(report, top=_ROWS_OF_PAGE)
-    make_output(out)
-    try:
-        figures = msgspec.json.format(msgspec.json.encode(as_json(report))) + b"\n"
-        write_whole(out / "report.json", figures)
-        write_whole(out / "report.html", page(title_of(report), about(report), headlines, parts).encode())
-        for chart in (chart for part in parts for chart in part.charts):
-            write_whole(out / f"{chart.name}.svg", draw_file(chart).encode())
-    except OSError as error:
-        raise ConfigurationError(f"{out} cannot be written ({error.strerror}): choose another folder with --out") from error
-    return f"{out / 'report.html'}, with report.json and the charts beside it"
+    selection = Selection(
+        split=Split(options.split) if options.split else None,
+        since_s=moment_s("--since", options.since),
+        until_s=moment_s("--until", options.until),
+    )
+    source = options.source.resolve()
+    out = options.out.resolve() if options.out else source / "report"
+    return await report_on(source, out, rubric=options.rubric, selection=selection)

@@ -1,8 +1,9 @@
-"""`millrace schema`: every message as JSON Schema, with the streams and subjects of a run, for consumers in any language.
+"""Prints every message as JSON Schema, with the streams and subjects of a run, for consumers in any language.
 
 `docs/messages.schema.json` is what it prints for a run named `millrace`; a test keeps it current.
 """
 
+import argparse
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,8 @@ import msgspec
 
 from bus.subjects import Subjects
 from bus.topology import streams
+from ops.commands.arguments import count
+from ops.commands.execution import interruptible
 from schemas.bus_config import BusConfig
 from schemas.ids import RunName
 from schemas.messages import (
@@ -94,9 +97,19 @@ SUBJECTS = (
 )
 
 
-def main(run: str, num_shards: int) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--run", dest="run_name", default="millrace", metavar="NAME", help="the run that is named (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--num-shards", type=count, default=1, metavar="N", help="of the run's EPISODES streams (default: %(default)s)"
+    )
+
+
+@interruptible
+async def run(options: argparse.Namespace) -> int:
     """Raises `ConfigurationError` for a name that a run cannot have."""
-    sys.stdout.buffer.write(printed(document(Subjects(RunName(run), num_shards))))
+    sys.stdout.buffer.write(printed(document(Subjects(RunName(options.run_name), options.num_shards))))
     return 0
 
 

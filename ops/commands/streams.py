@@ -1,26 +1,40 @@
-"""`millrace streams`: the administrator's step, by hand, for servers that are not the run folder's own."""
+"""Creates or changes a run's streams, as its administrator, on servers that are not the run folder's own."""
 
+import argparse
 from collections.abc import Iterable
 
 from rich.table import Table
 
 from bus.access import Access
 from bus.jetstream import Applied
+from ops.commands.arguments import add_joining
+from ops.commands.execution import interruptible, joined_run
 from ops.console.terminal import Console
 from ops.run.folder import RunFolder
 from ops.run.joining import address_for
 from ops.run.streams import create_streams
 from schemas.config import Config
 
+EXAMPLE = "millrace streams --config RECIPE bus_config.url=tls://nats-1.lan:4222"
 
-async def main(folder: RunFolder, config: Config) -> int:
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_joining(parser)
+
+
+@interruptible
+async def run(options: argparse.Namespace) -> int:
+    return await apply(*joined_run(options))
+
+
+async def apply(folder: RunFolder, config: Config) -> int:
     """Returns 0 when the server's streams are what the configuration says."""
     applied = await create_streams(address_for(folder, config.bus_config, Access.ADMIN), config.bus_config)
-    Console().print(_table(applied))
+    Console().print(table(applied))
     return 0
 
 
-def _table(applied: Iterable[Applied]) -> Table:
+def table(applied: Iterable[Applied]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("stream", "queue", "outcome"):
         table.add_column(column)

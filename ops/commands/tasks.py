@@ -1,24 +1,23 @@
-"""The commands about tasks that the project brings along: tasks writes their files, site serves their pages to a person."""
+"""Writes a task file of one of the suites."""
 
 import argparse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from ops.commands.arguments import port, seed, seed_range
+from ops.commands.arguments import seed, seed_range
 from ops.commands.execution import interruptible
-from ops.commands.listing import Commands, add_command
+from ops.commands.listing import add_command
 
+EXAMPLE = "millrace tasks shop --out shop.jsonl --difficulty easy"
 _MINIWOB_EXAMPLE = """\
 millrace tasks miniwob --pages click-test,enter-text --seeds 0:100 --out train.jsonl
 millrace tasks miniwob --seeds 1000:1005 --out held_out.jsonl"""
-_SHOP_EXAMPLE = "millrace tasks shop --out shop.jsonl --difficulty easy"
-_SITE_EXAMPLE = "millrace site shop --port 8000"
-_PORT = 8000
 
 
-def add_commands(commands: Commands) -> None:
-    tasks = commands.add("tasks", "write a task file of one of the suites", _shop_tasks, example=_SHOP_EXAMPLE)
-    suites = tasks.add_subparsers(required=True, dest="suite", metavar="SUITE")
-    miniwob = add_command(suites, "miniwob", "write tasks over the MiniWoB++ pages", _miniwob_tasks, example=_MINIWOB_EXAMPLE)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    suites = parser.add_subparsers(required=True, dest="suite", metavar="SUITE")
+    miniwob = add_command(suites, "miniwob", "write tasks over the MiniWoB++ pages", example=_MINIWOB_EXAMPLE)
     miniwob.add_argument("--pages", metavar="NAMES", help="pages, with commas between them (default: all)")
     miniwob.add_argument(
         "--seeds", type=seed_range, default=range(10), metavar="FROM:TO", help="seeds of every page (default: 0:10)"
@@ -26,40 +25,49 @@ def add_commands(commands: Commands) -> None:
     miniwob.add_argument(
         "--first-id", type=seed, default=0, metavar="N", help="number of the first task (default: %(default)s)"
     )
-    _add_out(miniwob)
-    shop = add_command(
-        suites, "shop", "write tasks over the demo shop, with programmatic checks", _shop_tasks, example=_SHOP_EXAMPLE
-    )
+    shop = add_command(suites, "shop", "write tasks over the demo shop, with programmatic checks", example=EXAMPLE)
     shop.add_argument("--seed", type=seed, default=0, metavar="N", help="which tasks are drawn (default: %(default)s)")
     shop.add_argument("--difficulty", choices=("easy", "medium", "hard"), help="only tasks of this difficulty (default: all)")
-    _add_out(shop)
-    site = commands.add("site", "serve a site of the suites on loopback, for one's own browser", _site, example=_SITE_EXAMPLE)
-    site.add_argument("site", choices=("shop",), metavar="SITE", help="shop")
-    site.add_argument("--port", type=port, default=_PORT, metavar="PORT", help="on 127.0.0.1 (default: %(default)s)")
-
-
-def _add_out(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="task file to write")
+    for suite in (miniwob, shop):
+        suite.add_argument("--out", type=Path, required=True, metavar="FILE", help="task file to write")
 
 
 @interruptible
-async def _miniwob_tasks(options: argparse.Namespace) -> int:
-    from ops.commands.miniwob_tasks import main
+async def run(options: argparse.Namespace) -> int:
+    out = options.out.resolve()
+    lines = await _miniwob(options, out) if options.suite == "miniwob" else _shop(options)
+    from ops.run.task_files import write_tasks
 
-    pages = None if options.pages is None else tuple(name.strip() for name in options.pages.split(","))
-    return await main(pages, options.seeds, first_id=options.first_id, out=options.out.resolve())
-
-
-@interruptible
-async def _shop_tasks(options: argparse.Namespace) -> int:
-    from ops.commands.shop_tasks import main
-
-    return main(options.out, options.seed, options.difficulty)
+    write_tasks(out, lines)
+    print(f"{len(lines)} tasks in {out}")
+    return 0
 
 
-@interruptible
-async def _site(options: argparse.Namespace) -> int:
-    from browser_workers.suites.shop.site import ShopSite
-    from ops.web.site_server import serve
+async def _miniwob(options: argparse.Namespace, out: Path) -> Sequence[Mapping[str, Any]]:
+    """Opens every page once in a real browser. Raises `ConfigurationError` for pages that are not there."""
+    from browser_workers.chromium.browser import PlaywrightBrowser
+    from browser_workers.suites.miniwob.suite import MiniWobSuite
+    from browser_workers.suites.miniwob.tasks import miniwob_tasks
+    from browser_workers.suites.suite import UnknownWebsite
+    from schemas.browser_config import BrowserConfig
+    from schemas.env_config import EnvConfig
+    from schemas.errors import ConfigurationError
 
-    return await serve(ShopSite(), options.port)
+    suite = MiniWobSuite()
+    try:
+        names = suite.pages if options.pages is None else tuple(name.strip() for name in options.pages.split(","))
+        for name in names:
+            suite.resolve(name, "")
+    except UnknownWebsite as error:
+        raise ConfigurationError(str(error)) from error
+    # Before the pages are opened, which takes minutes.
+    out.parent.mkdir(parents=True, exist_ok=True)
+    async with PlaywrightBrowser(BrowserConfig(), EnvConfig()) as browser:
+        return await miniwob_tasks(browser, suite, names, options.seeds, first_id=options.first_id)
+
+
+def _shop(options: argparse.Namespace) -> Sequence[Mapping[str, Any]]:
+    from browser_workers.suites.shop.tasks.lines import task_lines
+    from browser_workers.suites.shop.tasks.task import Difficulty
+
+    return task_lines(options.seed, Difficulty[options.difficulty.upper()] if options.difficulty else None)

@@ -1,21 +1,26 @@
-"""`millrace view`: the viewer of finished episodes in a browser of one's own, until Ctrl-C."""
+"""Serves the viewer of finished episodes, step by step, until Ctrl-C."""
 
-from pathlib import Path
+import argparse
 
-from ops.web.application import application
-from ops.web.entrance import Entrance
-from ops.web.index import EpisodeIndex
-from ops.web.opening import open_store
-from ops.web.token_text import token_texts
-from ops.web.viewer import Viewer, following
+from ops.commands.arguments import add_source
+from ops.commands.execution import interruptible
+from ops.commands.page_arguments import add_entrance, add_page, entrance_of
+
+EXAMPLE = """\
+millrace view runs/mine --open
+millrace view runs/mine/archive --port 9000"""
 
 
-async def main(path: Path, entrance: Entrance) -> int:
-    """Raises `ConfigurationError`: `path` holds neither a run nor an archive, or the port is taken."""
-    async with open_store(path) as shown:
-        bus = shown.config.bus_config
-        viewer = Viewer(shown, EpisodeIndex(bus.trained_rubric), token_texts(shown.config.policy_config.base_model))
-        app = application([viewer.section], entrance.access, run=bus.run, remark=shown.kind)
-        async with following(viewer):
-            await entrance.keep(app, viewer.end)
-    return 0
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_source(parser)
+    add_page(parser)
+    add_entrance(parser)
+
+
+@interruptible
+async def run(options: argparse.Namespace) -> int:
+    """Raises `ConfigurationError`: there is neither a run nor an archive, or the port is taken."""
+    entrance = entrance_of(options, options.port)
+    from ops.web.viewer_site import serve_viewer
+
+    return await serve_viewer(options.source.resolve(), entrance)

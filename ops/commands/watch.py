@@ -1,4 +1,4 @@
-"""`millrace watch`: prints a stream of a run as JSON lines, live or to its end."""
+"""Prints a stream of a run as JSON lines, live or to its end."""
 
 import argparse
 from collections.abc import Callable
@@ -10,7 +10,8 @@ import anyio
 
 from bus import BEGINNING, NEW, After, Run, Start, Stream, connect
 from bus.consumer.run import Reading
-from ops.commands.watch_arguments import FILTERS
+from ops.commands.arguments import RUN_DIR, add_run_dir, settle_run
+from ops.commands.execution import interruptible
 from ops.config.loading import load_config
 from ops.console.json_lines import json_lines
 from ops.console.output_folder import make_output
@@ -20,16 +21,65 @@ from ops.run.folder import RunFolder
 from ops.run.served import served
 from schemas.errors import ConfigurationError
 
+EXAMPLE = """\
+millrace watch judgements --run-dir runs/mine --verdict success
+millrace watch calls --stage criterion_b | jq .message.text
+millrace watch trajectories --from beginning --no-follow | jq .outcome"""
+FILTERS: dict[str, tuple[str, ...]] = {
+    "trajectories": ("split", "outcome", "episode", "task", "website", "version", "min_reward", "max_reward"),
+    "judgements": (
+        "split", "outcome", "episode", "task", "website", "version", "min_reward", "max_reward", "verdict", "rubric",
+    ),
+    "calls": ("episode", "rubric", "stage"),
+    "checkpoints": ("version",),
+    "observations": ("episode",),
+    "steps": ("episode", "version"),
+    "heartbeats": (),
+}  # fmt: skip
+"""What can be watched, and what it can be filtered by."""
 
-async def main(options: argparse.Namespace, run_dir: Path) -> int:
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what", nargs="?", choices=FILTERS, default="trajectories", metavar="STREAM",
+        help=f"one of {', '.join(FILTERS)} (default: %(default)s)",
+    )  # fmt: skip
+    where = parser.add_argument_group("which run")
+    add_run_dir(where, settle=settle_run)
+    where.add_argument("--config", metavar="RECIPE", help="recipe or .yaml file that names the run, in place of its folder")
+    part = parser.add_argument_group("which part")
+    part.add_argument(
+        "--from", dest="start", metavar="WHERE",
+        help="beginning, new, a sequence to read behind, a time, or how long ago (10m, 2h, 1d); default: new, "
+        "or beginning with --no-follow or --durable",
+    )  # fmt: skip
+    part.add_argument("--no-follow", dest="follow", action="store_false", help="end with the newest record there is now")
+    part.add_argument("--durable", metavar="NAME", help="go on where the last process of this name came to")
+    some = parser.add_argument_group("which records")
+    some.add_argument("--split", choices=("train", "eval"))
+    some.add_argument("--outcome", action="append", help="may be repeated: answered, done, step_limit, failed, ...")
+    some.add_argument("--verdict", action="append", help="may be repeated: success, failure, excluded, error")
+    some.add_argument("--rubric", help="judge and version")
+    some.add_argument("--stage", help="of a judge's question: blocking, keypoint, criterion_b, criterion_a or reference")
+    some.add_argument("--min-reward", type=float, metavar="REWARD")
+    some.add_argument("--max-reward", type=float, metavar="REWARD")
+    some.add_argument("--website", metavar="PATTERN", help="where episodes start; may hold *")
+    some.add_argument("--task", help="its identity, as records carry it")
+    some.add_argument("--episode", help="its identity, as records carry it")
+    some.add_argument("--version", metavar="N|A-B", help="policy versions, both ends included")
+    parser.add_argument("--pictures", type=Path, metavar="DIR", help="write the pictures of each record into this folder")
+
+
+@interruptible
+async def run(options: argparse.Namespace) -> int:
     filters = selected(options)
     start = start_of(options.start, whole=not options.follow or options.durable is not None)
     reading = Reading(start=start, follow=options.follow, durable=options.durable)
     folder = anyio.Path(make_output(options.pictures)) if options.pictures else None
     async with AsyncExitStack() as stack:
-        run = await stack.enter_async_context(await _opened(options, run_dir, stack))
+        opened = await stack.enter_async_context(await _opened(options, stack))
         lines = await stack.enter_async_context(json_lines())
-        read: Callable[..., Stream[Any]] = getattr(run, options.what)
+        read: Callable[..., Stream[Any]] = getattr(opened, options.what)
         async for item in read(**filters, **reading):
             await lines.write(await line(item, folder))
     return 0
@@ -76,7 +126,7 @@ def start_of(text: str | None, *, whole: bool) -> Start:
     return time
 
 
-async def _opened(options: argparse.Namespace, run_dir: Path, stack: AsyncExitStack) -> AbstractAsyncContextManager[Run]:
+async def _opened(options: argparse.Namespace, stack: AsyncExitStack) -> AbstractAsyncContextManager[Run]:
     # Heartbeats are for monitors; a monitor keeps no place, so everything else is read with the key of consumers.
     role = "monitor" if options.what == "heartbeats" else "consumer"
     if options.config is not None:
@@ -93,6 +143,8 @@ async def _opened(options: argparse.Namespace, run_dir: Path, stack: AsyncExitSt
                 name="watch",
             )
         run_dir = Path(config.save_path)
+    else:
+        run_dir = RUN_DIR
     folder = RunFolder((options.run_dir or run_dir).resolve())
     config = folder.load()
     if not options.follow:

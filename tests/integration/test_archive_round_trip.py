@@ -12,6 +12,7 @@ import pytest
 
 from bus.ports import Bus
 from bus.subjects import Subjects
+from ops.archive import archiving, importing
 from ops.archive.archive_source import ArchiveSource
 from ops.archive.exports.export import FORMATS, export
 from ops.archive.exports.played import Selection
@@ -20,8 +21,6 @@ from ops.archive.opening import open_source
 from ops.archive.stream_source import StreamSource
 from ops.archive.verify import verify
 from ops.audit.audit import audit
-from ops.commands import archive as archive_command
-from ops.commands import import_ as import_command
 from ops.config.loading import load_config
 from ops.processes.role_process import millrace_command, millrace_environment
 from ops.run.folder import RunFolder
@@ -76,12 +75,12 @@ async def test_archive_import_and_export_change_nothing(tmp_path: Path) -> None:
     assert await world.contents(ArchiveSource(archive)) == expected
 
     second = new_run(tmp_path / "second", "second", 3)
-    assert await import_command.main(archive.path, second, second.load(), judgements=True) == 0
+    assert await importing.import_episodes(archive.path, second, second.load(), judgements=True) == 0
     async with opened(second) as (bus, subjects):
         assert await world.contents(StreamSource(bus, subjects)) == expected
         found = (await audit(bus, second.load())).findings
         assert (found.num_trajectories, found.num_duplicates, found.broken_chains) == (NUM_EPISODES, 0, ())
-    assert await archive_command.once(second, second.load(), "archiver-2") == 0
+    assert await archiving.archive_once(second, second.load(), "archiver-2") == 0
     again = ArchiveFolder(second.path / "archive")
     assert verify(again).damaged == []
     assert await world.contents(ArchiveSource(again)) == expected

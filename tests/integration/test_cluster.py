@@ -21,7 +21,7 @@ from bus.server.text import LOOPBACK, ServerSettings
 from bus.server_binary import find_binary
 from bus.subjects import Subjects
 from bus.topology import shared_queues, streams
-from ops.commands import streams as streams_command
+from ops.commands.streams import apply
 from ops.run.folder import RunFolder
 from ops.run.joining import address_for
 from ops.run.streams import create_streams
@@ -172,7 +172,7 @@ async def test_the_command_creates_streams_changes_them_and_leaves_them_alone(
     async with nats_server(folder.server, (config.bus_config,)):
         counts = []
         for wanted in (config, config, longer):
-            assert await streams_command.main(folder, wanted) == 0
+            assert await apply(folder, wanted) == 0
             printed = [line.split()[-1] for line in capsys.readouterr().out.splitlines() if " r_" in f" {line}"]
             counts.append({outcome: printed.count(outcome) for outcome in ("created", "changed", "unchanged")})
     assert counts == [

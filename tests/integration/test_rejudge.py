@@ -21,8 +21,7 @@ from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, scored
 from judges.programmatic.environment import EnvironmentJudge
 from ops.analysis.rejudging.admission import admit, with_rubric
-from ops.commands import archive as archive_command
-from ops.commands import import_ as import_command
+from ops.archive import archiving, importing
 from ops.commands import rejudge as command
 from ops.config.loading import load_config
 from ops.processes.role_process import millrace_command, millrace_environment
@@ -46,7 +45,7 @@ WORKER = WorkerId("rejudge-1")
 
 async def rejudge(run: RunFolder, *overrides: str) -> int:
     with anyio.fail_after(HANGS_S):
-        return await command.main(run.path, overrides or (RELABELLED,), WORKER)
+        return await command.rejudge_run(run.path, overrides or (RELABELLED,), WORKER)
 
 
 def figures(run: RunFolder) -> dict[str, object]:
@@ -160,7 +159,7 @@ async def test_what_is_judged_before_an_interruption_stays_and_the_rest_follows(
     async with opened(run) as (bus, subjects):
         with anyio.fail_after(HANGS_S):
             async with anyio.create_task_group() as group:
-                group.start_soon(command.main, run.path, (RELABELLED, "env_config.evaluation_workers=1"), WORKER)
+                group.start_soon(command.rejudge_run, run.path, (RELABELLED, "env_config.evaluation_workers=1"), WORKER)
                 await first.paused.wait()
                 group.cancel_scope.cancel()
         assert "the same command goes on" in capsys.readouterr().err
@@ -218,10 +217,10 @@ async def test_the_command_waits_for_what_others_have_in_hand_and_ctrl_c_ends_it
 
 async def test_an_archive_is_judged_again_in_a_run_of_its_own(tmp_path: Path) -> None:
     run, ended = await judged_run(tmp_path / "first")
-    assert await archive_command.once(run, run.load(), "archiver-1") == 0
+    assert await archiving.archive_once(run, run.load(), "archiver-1") == 0
     second = RunFolder(tmp_path / "second")
     second.create(load_config("default", ["bus_config.run=second"]), needed_bytes=0)
-    assert await import_command.main(run.path / "archive", second, second.load(), judgements=False) == 0
+    assert await importing.import_episodes(run.path / "archive", second, second.load(), judgements=False) == 0
     assert await rejudge(second) == 0
     async with opened(second) as (bus, subjects):
         assert await stored(bus, subjects, OLD) == {}
@@ -248,7 +247,7 @@ async def test_the_rubric_judge_asks_by_its_new_name_pauses_at_the_runs_limit_an
         limit = num_before + 3
         with anyio.fail_after(HANGS_S):
             async with companion_group() as group:
-                group.start_soon(command.main, run.path, (label, f"judge_config.max_calls={limit}"), WORKER)
+                group.start_soon(command.rejudge_run, run.path, (label, f"judge_config.max_calls={limit}"), WORKER)
                 await _paused(bus)
         assert len(endpoint.requests) == limit
 

@@ -9,8 +9,8 @@ import pytest
 
 from bus.blocklist import site_of
 from bus.jetstream import JetStreamBus
+from ops.analysis.report.reporting import report_on
 from ops.analysis.report.selection import Selection
-from ops.commands.report import main
 from schemas.messages import Judgement, Observation, Split, StepRequest, Verdict
 from tests import archive_world
 from tests.contract.backends import SUBJECTS
@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 
 async def reported(source: Path, out: Path) -> Json:
-    assert await main(source, out, rubric=None, selection=Selection()) == 0
+    assert await report_on(source, out, rubric=None, selection=Selection()) == 0
     figures: Json = json.loads((out / "report.json").read_text())
     return figures
 

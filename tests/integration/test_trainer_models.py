@@ -9,8 +9,8 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText, AutoProcessor
 
-from ops.commands.export_model import export_model
 from ops.run.folder import RunFolder
+from ops.run.model_export import export_model
 from schemas.config import Config
 from schemas.errors import CheckpointCorrupt
 from schemas.lora_config import LoraConfig

@@ -16,7 +16,6 @@ from playwright.async_api import Browser, Page, expect
 from bus.ports import Bus
 from bus.server.certificates import Authority
 from ops.archive.folder import ArchiveFolder
-from ops.commands.view import main
 from ops.processes.role_process import millrace_environment
 from ops.run.folder import RunFolder
 from ops.run.joining import join
@@ -28,6 +27,7 @@ from ops.web.query import PAGE_ROWS
 from ops.web.serving import Listening
 from ops.web.store import Fetched
 from ops.web.stream_store import StreamStore
+from ops.web.viewer_site import serve_viewer
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId
 from schemas.messages import JudgeCall
@@ -495,7 +495,7 @@ async def test_what_a_person_must_mend_is_said_before_anything_listens(world: Wo
 async def one_error(path: Path, listening: Listening) -> None:
     """Its own error, out of the groups that tasks wrap it in."""
     try:
-        await main(path, entrance(listening))
+        await serve_viewer(path, entrance(listening))
     except BaseExceptionGroup as group:
         error: BaseException = group
         while isinstance(error, BaseExceptionGroup):

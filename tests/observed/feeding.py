@@ -10,7 +10,7 @@ import pytest
 
 from bus.presence import Status
 from bus.subjects import Subjects
-from ops.roles import running as roles
+from ops.roles.feeder import feed
 from ops.run.folder import RunFolder
 from ops.run.joining import Post
 from schemas.config import Config
@@ -60,8 +60,8 @@ def fed(split: Split) -> Callable[[Config], object]:
         status = Status(Role.FEEDER, WorkerId("f"))
         post = Post(RunFolder(Path(config.save_path)), config, cast(Any, None), SUBJECTS, WorkerId("f"), status)
         with _PATCH.context() as patch:
-            patch.setattr("trainer.feeding.feeder.Feeder", Taken)
-            anyio.run(roles._feed, post)
+            patch.setattr("ops.roles.feeder.Feeder", Taken)
+            anyio.run(feed, post)
         tasks = found["train_tasks" if split is Split.TRAIN else "test_tasks"]
         return [spec.instruction for spec in tasks]
 

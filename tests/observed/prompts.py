@@ -16,7 +16,7 @@ from agents.fitting import max_prompt
 from agents.prompts import system_prompt
 from agents.vllm_core import VllmCore, VllmSettings, _arguments
 from bus.subjects import Subjects
-from ops.roles import running as roles
+from ops.roles import policy
 from ops.run.folder import RunFolder
 from ops.run.joining import Post
 from schemas.config import Config
@@ -60,7 +60,7 @@ def vllm_settings(config: Config) -> VllmSettings:
 
     async def composed() -> object:
         post = Post(RunFolder(Path(config.save_path)), config, cast(Any, None), SUBJECTS, WorkerId("p"), cast(Any, None))
-        return await roles._engine(post, roles._weight_sources(post))
+        return await policy._engine(post, policy._weight_sources(post))
 
     with _PATCH.context() as patch:
         patch.setattr("agents.vllm_engine.VllmEngine", lambda settings: settings)

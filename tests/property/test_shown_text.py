@@ -22,13 +22,13 @@ from bus.blocklist import block
 from bus.memory import MemoryBus
 from bus.subjects import Subjects
 from ops.analysis.report.report import Report, gather
+from ops.analysis.report.reporting import title_of, write
 from ops.analysis.report.sections import sections
 from ops.analysis.report.terminal import show
 from ops.archive.archive_source import ArchiveSource
 from ops.archive.exports.export import FORMATS, export
 from ops.archive.exports.played import Selection
 from ops.archive.stream_source import StreamSource
-from ops.commands.report import title_of, write
 from ops.console.json_lines import JsonLines
 from ops.console.record_lines import without_bytes
 from ops.console.terminal import Console

@@ -21,13 +21,7 @@ from schemas.errors import BusUnavailable, ConfigurationError, MismatchExceeded
 from schemas.messages import Role
 from tests.deadlines import HANGS_S
 
-_ROLES = ("server", "feeder", "browser", "policy", "judge", "trainer")
-_FILES = ("archive", "import", "export", "export-model", "replay")
-_LOOKS = ("monitor", "view", "report", "audit", "watch", "schema", "dead-letters", "blocklist")
-_JUDGES = ("rejudge", "calibrate")
-_REST = ("tasks", "site", "eval", "chaos", "doctor", "streams", "cluster", "config")
-_LAUNCH = ("node", "launch", "drain", "restart")
-_COMMANDS = ("quickstart", *_ROLES, *_FILES, *_LOOKS, *_JUDGES, *_REST, *_LAUNCH)
+_COMMANDS = [command.name for commands in cli.COMMANDS.values() for command in commands]
 
 
 @pytest.mark.parametrize("command", _COMMANDS)
@@ -91,7 +85,7 @@ def test_a_monitor_of_a_run_that_has_ended_says_how_to_look_at_it(tmp_path: Path
     ("wrong", "said"),
     [
         ("nonsense", "invalid choice: 'nonsense'"),
-        ("audit --run runs/x", "millrace audit: error: unrecognized arguments: --run runs/x"),
+        ("audit --run runs/x", "millrace audit: error: unrecognized arguments: --run"),
         ("audit a.b=1", "unrecognized arguments: a.b=1"),
         ("chaos --episodes -1", "--episodes: '-1' is not a whole number of 1 or more"),
         ("chaos --fault-interval -2", "--fault-interval: '-2' is not above 0"),
@@ -104,6 +98,9 @@ def test_a_monitor_of_a_run_that_has_ended_says_how_to_look_at_it(tmp_path: Path
         ("eval", "write one of MODEL, --api NAME and --compare RESULT"),
         ("eval 4 --api m", "write one of MODEL, --api NAME and --compare RESULT"),
         ("eval 4 --base-url https://h", "--base-url is of a model behind an endpoint"),
+        ("audit runs/x --run-dir runs/y", "runs/x and runs/y are several folders: write one"),
+        ("browser runs/x a.b=1 --run-dir runs/y", "runs/x and runs/y are several folders: write one"),
+        ("view runs/x --run-dir runs/y", "runs/x and runs/y are several folders: write one"),
         ("watch nothing", "choose from 'trajectories', 'judgements'"),
     ],
 )
@@ -157,6 +154,26 @@ def test_a_mistake_ends_with_one_sentence_that_says_what_to_write(
     [sentence] = [line for line in capsys.readouterr().err.splitlines() if line]
     assert sentence.startswith("millrace: ")
     assert said in sentence
+
+
+@pytest.mark.parametrize("given", ["runs/x", "--run-dir runs/x"])
+@pytest.mark.parametrize("command", ["audit", "dead-letters list", "watch judgements", "export-model --out m"])
+def test_a_runs_folder_is_a_word_or_an_option(command: str, given: str) -> None:
+    assert cli.parse([*command.split(), *given.split()]).run_dir == Path("runs/x")
+
+
+@pytest.mark.parametrize("given", ["runs/x a.b=1", "a.b=1 runs/x", "--run-dir runs/x a.b=1", "a.b=1 --run-dir runs/x"])
+@pytest.mark.parametrize("command", ["browser", "quickstart", "rejudge", "monitor", "archive", "import archive", "streams"])
+def test_a_runs_folder_stands_anywhere_among_the_overrides(command: str, given: str) -> None:
+    options = cli.parse([*command.split(), *given.split()])
+    assert (options.run_dir, options.overrides) == (Path("runs/x"), ["a.b=1"])
+
+
+@pytest.mark.parametrize("command", ["view", "report", "calibrate --against r", "export --format hf --out o"])
+def test_a_source_is_a_word_or_an_option_and_the_quickstarts_run_without_one(command: str) -> None:
+    assert cli.parse([*command.split(), "runs/x"]).source == Path("runs/x")
+    assert cli.parse([*command.split(), "--run-dir", "runs/x"]).source == Path("runs/x")
+    assert cli.parse(command.split()).source == Path("runs/quickstart")
 
 
 def _raising(*errors: Exception) -> int:

@@ -1,5 +1,6 @@
 """The doctor: what is missing is named, with the command that gets it, and decides the exit code."""
 
+import argparse
 import io
 
 import pytest
@@ -35,7 +36,7 @@ def test_only_a_missing_part_fails(
         return check
 
     monkeypatch.setattr(doctor, "CHECKS", tuple((lambda check=check: given(check)) for check in result))
-    assert doctor.main() == code
+    assert doctor.run(argparse.Namespace()) == code
     assert ("missing: vLLM" in capsys.readouterr().out) == bool(code)
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from ops.commands.export_model import export_model
 from ops.run.folder import RunFolder
+from ops.run.model_export import export_model
 from schemas.config import Config
 from schemas.errors import CheckpointCorrupt, ConfigurationError
 from schemas.policy_config import PolicyConfig

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.commands.replay import add_replay_arguments, request_of
+from ops.commands.replay import add_arguments, request_of
 from ops.replay.request import ReplayRequest, Selection
 from schemas.errors import ConfigurationError
 from schemas.messages import Split
@@ -13,7 +13,7 @@ from schemas.messages import Split
 
 def parsed(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    add_replay_arguments(parser)
+    add_arguments(parser)
     return parser.parse_args(arguments)
 
 

@@ -17,6 +17,7 @@ from ops.analysis.report.labels import difficulty_of, domain_of, family_of, kind
 from ops.analysis.report.limits import StepLimits
 from ops.analysis.report.repetition import Repeats, gini, repeats_of, share_of_top
 from ops.analysis.report.report import Report, gather
+from ops.analysis.report.reporting import about, title_of, write
 from ops.analysis.report.sections import sections
 from ops.analysis.report.selection import Selection, counting_rubric, moment_s
 from ops.analysis.report.success import Tally, total
@@ -25,7 +26,6 @@ from ops.analysis.report.terminal import show
 from ops.analysis.report.usage import Usage
 from ops.archive.exports.played import PlayedStep
 from ops.archive.stream_source import StreamSource
-from ops.commands.report import about, title_of, write
 from ops.statistics.shares import Share
 from ops.statistics.spread import Values
 from schemas.errors import ConfigurationError

@@ -1,4 +1,4 @@
-"""The commands of the roles: each joins a run as one worker."""
+"""Joins a run as one worker of a role: server, feeder, browser, policy, judge, trainer."""
 
 import argparse
 from contextlib import AbstractContextManager, nullcontext
@@ -6,33 +6,17 @@ from typing import TYPE_CHECKING
 
 from ops.commands.arguments import add_worker
 from ops.commands.execution import guarded, interruptible, joined_run, worker_name
-from ops.commands.listing import Commands
 
 if TYPE_CHECKING:
     from ops.run.folder import RunFolder
     from schemas.config import Config
     from schemas.ids import WorkerId
 
-_SUMMARIES = {
-    "server": "run the run's own nats-server on this machine",
-    "feeder": "admit tasks within the staleness bound",
-    "browser": "play episodes in Chromium",
-    "policy": "answer observations with the policy",
-    "judge": "judge finished trajectories",
-    "trainer": "train on judged trajectories and publish checkpoints",
-}
+EXAMPLE = "millrace {command} --run-dir runs/mine --name {command}-2"
 
 
-_MORE = {"judge": "\nmillrace judge --run-dir runs/mine judge_config.max_calls=20000"}
-"""Further examples."""
-
-
-def add_commands(commands: Commands) -> None:
-    for role, summary in _SUMMARIES.items():
-        example = f"millrace {role} --run-dir runs/mine --name {role}-2{_MORE.get(role, '')}"
-        parser = commands.add(role, summary, serve, example=example)
-        add_worker(parser)
-        parser.set_defaults(role=role)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_worker(parser)
 
 
 def wall_clock(folder: "RunFolder", config: "Config", worker: "WorkerId") -> AbstractContextManager[None]:
@@ -46,7 +30,7 @@ def wall_clock(folder: "RunFolder", config: "Config", worker: "WorkerId") -> Abs
 
 @guarded
 @interruptible
-async def serve(options: argparse.Namespace) -> int:
+async def run(options: argparse.Namespace) -> int:
     from ops.run.logs import log_path, role_logs
     from schemas.ids import WorkerId, subject_token
     from schemas.messages import Role
@@ -55,9 +39,9 @@ async def serve(options: argparse.Namespace) -> int:
     worker = WorkerId(subject_token(worker_name(options), what="worker name"))
     with (
         role_logs(
-            log_path(folder.logs, options.role, worker),
+            log_path(folder.logs, options.command, worker),
             run=config.bus_config.run,
-            role=options.role,
+            role=options.command,
             worker=worker,
             verbose=config.env_config.verbose,
         ),
@@ -65,4 +49,4 @@ async def serve(options: argparse.Namespace) -> int:
     ):
         from ops.roles.running import run_role
 
-        return await run_role(Role(options.role), folder.path, config, worker)
+        return await run_role(Role(options.command), folder.path, config, worker)

@@ -1,4 +1,4 @@
-"""`millrace chaos`: a drill, or faults into a person's own run."""
+"""Carries a drill out with progress on the terminal, and writes its report."""
 
 import anyio
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

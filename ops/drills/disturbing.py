@@ -1,4 +1,4 @@
-"""`millrace chaos --run-dir`: faults into a run that goes on, then the promises that hold at any time."""
+"""Puts faults into a run that goes on, then the promises that hold at any time."""
 
 import logging
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import anyio
 
 from ops.audit.acknowledgements import AcknowledgementWatch
 from ops.audit.audit import audit
-from ops.commands.audit import audit_table
+from ops.audit.display import audit_table
 from ops.console.terminal import Console
 from ops.drills.bounds import kinds_counted
 from ops.drills.faults import SERVER_FAULTS, FaultKind, faults
