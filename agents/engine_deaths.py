@@ -14,11 +14,10 @@ import structlog
 
 from agents.engine import Engine, Generation, GenerationRequest
 from bus.bulkhead import Bulkhead
+from bus.context import WorkerContext
 from bus.fault import MOST_TRIES
 from bus.fault import Fault as Met
-from bus.ports import Bus, Record
-from bus.presence import Status
-from bus.subjects import Subjects
+from bus.ports import Record
 from schemas.errors import BusError, EngineFailed, Hopeless, PolicyError
 from schemas.ids import PolicyVersion
 from schemas.messages import Fault
@@ -31,13 +30,13 @@ _log = structlog.get_logger()
 class EngineDeaths:
     """Of one policy worker: its engine is used through this."""
 
-    def __init__(self, bus: Bus, subjects: Subjects, status: Status, engine: Engine, *, max_running: int) -> None:
+    def __init__(self, context: WorkerContext, engine: Engine, *, max_running: int) -> None:
         """`max_running`: requests that are with the engine at once, at most."""
-        self._bus = bus
-        self._stream = subjects.advisories
-        self._told = subjects.everything("fault", status.role.value)
-        self._worker = status.worker
-        self._bulkhead = Bulkhead(bus, subjects, status, scope=_SCOPE)
+        self._bus = context.bus
+        self._stream = context.subjects.advisories
+        self._told = context.subjects.everything("fault", context.status.role.value)
+        self._worker = context.worker
+        self._bulkhead = Bulkhead(context, scope=_SCOPE)
         self._engine = engine
         self._num_deaths: dict[str, int] = {}
         """By item, as far as there were any."""

@@ -33,19 +33,16 @@ from agents.weights import AnnouncedWeights
 from bus import chain
 from bus.bulkhead import Bulkhead
 from bus.companions import companions
+from bus.context import WorkerContext
 from bus.handoff import Handoff
-from bus.ports import Bus, Delivery, WorkQueue
-from bus.presence import HEARTBEAT_S, Status
+from bus.ports import Delivery, WorkQueue
+from bus.presence import HEARTBEAT_S
 from bus.settlement import attempt, settle
-from bus.subjects import Subjects
 from bus.topology import step_queue
-from schemas.bus_config import BusConfig
-from schemas.context_config import ContextConfig
+from schemas.config import Config
 from schemas.errors import BusError, ChainConflict, MessageCorrupt
-from schemas.ids import PolicyVersion, WorkerId
+from schemas.ids import PolicyVersion
 from schemas.messages import AnyMessage, Observation, Split, StepHeld, StepRequest, StepWake
-from schemas.model_config import ModelConfig
-from schemas.policy_config import PolicyConfig
 from schemas.text import valid
 
 _BACKLOG_PER_SEAT = 2
@@ -64,29 +61,24 @@ class PolicyWorker:
 
     def __init__(
         self,
+        context: WorkerContext,
+        config: Config,
         *,
-        bus: Bus,
-        subjects: Subjects,
-        worker: WorkerId,
-        status: Status,
-        bus_config: BusConfig,
-        policy_config: PolicyConfig,
-        context_config: ContextConfig,
-        model_config: ModelConfig,
         engine: Engine,
         sources: WeightSources,
     ) -> None:
+        bus, subjects, policy_config = context.bus, context.subjects, config.policy_config
         self._bus = bus
         self._subjects = subjects
-        self._worker = worker
-        self._status = status
-        self._drain = status.drain
-        self._bulkhead = Bulkhead(bus, subjects, status)
-        self._context = context_config
-        self._space = ActionSpace.of(context_config)
-        self._model = model_config
+        self._worker = context.worker
+        self._status = context.status
+        self._drain = context.status.drain
+        self._bulkhead = Bulkhead(context)
+        self._context = config.context_config
+        self._space = ActionSpace.of(config.context_config)
+        self._model = config.model_config
         self._engine = engine
-        self._deaths = EngineDeaths(bus, subjects, status, engine, max_running=policy_config.max_num_seqs + len(Source) - 1)
+        self._deaths = EngineDeaths(context, engine, max_running=policy_config.max_num_seqs + len(Source) - 1)
         self._sources = sources
         self._own = Handoff[StepWake]()
         """Steps that browsers offered because their episodes are cached here. They exist nowhere else: a browser that gets no
@@ -94,8 +86,8 @@ class PolicyWorker:
         self._held = HeldSteps()
         """One that is offered again is in good hands."""
         self._queues: dict[Source, WorkQueue] = {
-            Source.TRAIN: step_queue(subjects, bus_config, Split.TRAIN),
-            Source.EVAL: step_queue(subjects, bus_config, Split.EVAL),
+            Source.TRAIN: step_queue(subjects, config.bus_config, Split.TRAIN),
+            Source.EVAL: step_queue(subjects, config.bus_config, Split.EVAL),
         }
         # Sources that wait for a message each keep a seat; the engine is full with max_num_seqs all the same.
         self._seats = Seats(policy_config.max_num_seqs + len(Source) - 1)
@@ -104,13 +96,13 @@ class PolicyWorker:
         self._histories = Histories(
             bus,
             subjects,
-            num_pictures=context_config.num_rounds,
+            num_pictures=config.context_config.num_rounds,
             max_bytes=policy_config.history_mb * 2**20,
         )
         self._tally = Tally()
         self._duty = Duty()
         """Off while others serve newer versions, and this worker cannot load them."""
-        self._serving = Serving(bus, subjects, worker, self._duty)
+        self._serving = Serving(bus, subjects, context.worker, self._duty)
 
     async def run(self) -> None:
         """Serves until it is cancelled, or drained: then the steps that it has accepted are answered first.

@@ -10,11 +10,13 @@ from agents.rendering import render_action
 from agents.weight_sources import WeightSources
 from agents.worker import PolicyWorker
 from benchmarks.browser_schedule import schedule
+from bus.context import WorkerContext
 from bus.presence import presence
 from ops.config.loading import load_config
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
 from ops.run.logs import quiet_logs
+from schemas.config import Config
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Role, VersionSpan
 
@@ -52,14 +54,13 @@ async def main(run_dir: Path) -> None:
         presence(bus, subjects, Role.POLICY, _WORKER) as status,
     ):
         worker = PolicyWorker(
-            bus=bus,
-            subjects=subjects,
-            worker=_WORKER,
-            status=status,
-            bus_config=config.bus_config,
-            policy_config=config.policy_config,
-            context_config=config.context_config,
-            model_config=config.model_config,
+            WorkerContext(bus, subjects, status),
+            Config(
+                bus_config=config.bus_config,
+                policy_config=config.policy_config,
+                context_config=config.context_config,
+                model_config=config.model_config,
+            ),
             engine=ScriptedEngine(),
             sources=WeightSources(bus, subjects, config.bus_config, cache=folder.weights, base=None),
         )

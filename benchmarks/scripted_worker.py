@@ -16,6 +16,7 @@ from browser_workers.suites.demo import DemoSuite
 from browser_workers.suites.suite import Suite
 from browser_workers.worker import BrowserWorker
 from bus import chain, standing
+from bus.context import WorkerContext
 from bus.jetstream import connect, create_topology
 from bus.ports import Bus
 from bus.presence import Status
@@ -25,6 +26,7 @@ from bus.subjects import Subjects
 from bus.topology import shared_queues, step_queue, streams
 from schemas.browser_config import BrowserConfig
 from schemas.bus_config import BusConfig
+from schemas.config import Config
 from schemas.env_config import EnvConfig
 from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId, WorkerId
 from schemas.messages import Action, Observation, Role, Split, StepRequest, StepWake, Task, Trajectory, VersionSpan
@@ -112,13 +114,8 @@ async def scripted_worker(folder: Path, policy: Policy, *, num_slots: int) -> As
     ):
         await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG, ()))
         worker = BrowserWorker(
-            bus=bus,
-            subjects=SUBJECTS,
-            worker=name,
-            status=Status(Role.BROWSER, name),
-            bus_config=CONFIG,
-            env_config=env,
-            browser_config=config,
+            WorkerContext(bus, SUBJECTS, Status(Role.BROWSER, name)),
+            Config(bus_config=CONFIG, env_config=env, browser_config=config),
             browser=browser,
             suites=SUITES,
         )

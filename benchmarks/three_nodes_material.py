@@ -11,6 +11,7 @@ import yaml
 from ops.config.loading import load_config
 from ops.processes.local_roles import local_roles
 from ops.quickstart.quickstart import Quickstart
+from ops.quickstart.results import Lesson
 from ops.run.folder import RunFolder
 from ops.simulation.material import ensure_task_file
 
@@ -59,7 +60,7 @@ def quickstart_material(folder: Path, num_versions: int | None) -> Material:
     """Makes model and tasks as the quickstart does: made on the spot, shown demonstrations, warm-started. Takes minutes."""
     run = RunFolder(folder)
     config = load_config("quickstart", [f"save_path={folder}", f"data_path={folder}"])
-    quickstart = Quickstart(run, config, seed=0, family="click_button", objective="cloning", mode="async")
+    quickstart = Quickstart(run, config, Lesson(seed=0, family="click_button", objective="cloning", mode="async"))
     run.create(quickstart.config)
     anyio.run(_warm_started, run, quickstart, backend_options={"use_uvloop": True})
 

@@ -20,17 +20,14 @@ from bus import chain as chains
 from bus.bulkhead import Bulkhead
 from bus.chain import EpisodeChain, publish_trajectory
 from bus.companions import companions
+from bus.context import WorkerContext
 from bus.fault import unforeseen
-from bus.ports import Bus, Delivery, Record
-from bus.presence import Status
+from bus.ports import Delivery, Record
 from bus.settlement import item_of, settle
-from bus.subjects import Subjects
 from bus.topology import task_queue
-from schemas.browser_config import BrowserConfig
-from schemas.bus_config import BusConfig
-from schemas.env_config import EnvConfig
+from schemas.config import Config
 from schemas.errors import Disposition, MessageCorrupt
-from schemas.ids import EpisodeId, WorkerId
+from schemas.ids import EpisodeId
 from schemas.messages import EpisodeCancel, Outcome, Split, Task, Trajectory
 
 _log = structlog.get_logger()
@@ -41,28 +38,23 @@ class BrowserWorker:
 
     def __init__(
         self,
+        context: WorkerContext,
+        config: Config,
         *,
-        bus: Bus,
-        subjects: Subjects,
-        worker: WorkerId,
-        status: Status,
-        bus_config: BusConfig,
-        env_config: EnvConfig,
-        browser_config: BrowserConfig,
         browser: Browser,
         suites: Mapping[str, Suite],
     ) -> None:
-        self._bus = bus
-        self._subjects = subjects
-        self._worker = worker
-        self._status = status
-        self._bus_config = bus_config
-        self._env_config = env_config
-        self._resend_s = browser_config.resend_s
-        self._eval_share = browser_config.eval_share
+        self._bus = context.bus
+        self._subjects = context.subjects
+        self._worker = context.worker
+        self._status = context.status
+        self._bus_config = config.bus_config
+        self._env_config = config.env_config
+        self._resend_s = config.browser_config.resend_s
+        self._eval_share = config.browser_config.eval_share
         self._browser = browser
         self._suites = suites
-        self._bulkhead = Bulkhead(bus, subjects, status)
+        self._bulkhead = Bulkhead(context)
         self._playing: dict[EpisodeId, tuple[anyio.CancelScope, list[str]]] = {}
         """What cancels each episode under way, and where the reason is put."""
 

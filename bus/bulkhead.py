@@ -15,10 +15,10 @@ from collections import Counter
 
 import structlog
 
+from bus.context import WorkerContext
 from bus.fault import MOST_TRIES, Fault, Streak
-from bus.ports import Bus, Expect
+from bus.ports import Expect
 from bus.presence import Status
-from bus.subjects import Subjects
 from schemas import messages
 from schemas.errors import BusError, ChainConflict, Hopeless, NotPermitted, Unforeseen, WorkerFailing
 
@@ -36,11 +36,11 @@ def note(error: Exception, item: str, status: Status) -> Fault:
 class Bulkhead:
     """One a worker, for all its slots."""
 
-    def __init__(self, bus: Bus, subjects: Subjects, status: Status, *, scope: str = "") -> None:
+    def __init__(self, context: WorkerContext, *, scope: str = "") -> None:
         """`scope`: a token that tells the items of workers of one role apart which do different work with them."""
-        self._bus = bus
-        self._subjects = subjects
-        self._status = status
+        self._bus = context.bus
+        self._subjects = context.subjects
+        self._status = context.status
         self._scope = f"{scope}/" if scope else ""
         self._streak = Streak()
         self._untold = Counter[str]()

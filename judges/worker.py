@@ -12,25 +12,21 @@ import structlog
 
 from bus.blocklist import block, site_of
 from bus.bulkhead import Bulkhead
+from bus.context import WorkerContext
 from bus.creation import create
 from bus.evidence import Evidence
 from bus.fault import Fault
-from bus.ports import Bus, Delivery, Inbox
-from bus.presence import Status
+from bus.ports import Delivery, Inbox
 from bus.server_time import age_s
 from bus.settlement import item_of, retry_delay_s, settle
 from bus.stored import newest
-from bus.subjects import Subjects
 from bus.topology import trajectory_queue
 from judges.attempts import rule
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, excluded, undecided
 from judges.shaping import shape
-from schemas.bus_config import BusConfig
-from schemas.env_config import EnvConfig
+from schemas.config import Config
 from schemas.errors import BusUnavailable, Disposition, MessageCorrupt, MessageTooLarge
-from schemas.ids import WorkerId
-from schemas.judge_config import JudgeConfig
 from schemas.messages import Judgement, Outcome, Trajectory, Verdict
 
 _log = structlog.get_logger()
@@ -50,26 +46,20 @@ class JudgeWorker:
 
     def __init__(
         self,
-        *,
-        bus: Bus,
-        subjects: Subjects,
-        worker: WorkerId,
-        status: Status,
-        bus_config: BusConfig,
-        env_config: EnvConfig,
-        judge_config: JudgeConfig,
+        context: WorkerContext,
+        config: Config,
         judge: Judge,
     ) -> None:
-        self._bus = bus
-        self._subjects = subjects
-        self._worker = worker
-        self._status = status
-        self._num_concurrent = env_config.evaluation_workers
-        self._config = judge_config
-        self._rubric = judge_config.rubric
+        self._bus = context.bus
+        self._subjects = context.subjects
+        self._worker = context.worker
+        self._status = context.status
+        self._num_concurrent = config.env_config.evaluation_workers
+        self._config = config.judge_config
+        self._rubric = config.judge_config.rubric
         self._judge = judge
-        self._bulkhead = Bulkhead(bus, subjects, status, scope=self._rubric)
-        self._queue = trajectory_queue(subjects, bus_config, self._rubric)
+        self._bulkhead = Bulkhead(context, scope=self._rubric)
+        self._queue = trajectory_queue(context.subjects, config.bus_config, self._rubric)
         self._counts = dict.fromkeys((verdict.value for verdict in Verdict), 0)
 
     async def run(self) -> None:

@@ -10,6 +10,7 @@ import msgspec
 
 from bus import chain
 from bus.companions import companions
+from bus.context import WorkerContext
 from bus.evidence import Evidence
 from bus.jetstream import connect, create_topology
 from bus.memory import MemoryBus
@@ -23,7 +24,7 @@ from judges.judge import Judge, Ruling
 from judges.worker import JudgeWorker
 from ops.roles.judge import open_judge
 from ops.run.folder import RunFolder
-from ops.run.joining import Post
+from ops.run.joining import RoleRun
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.ids import WorkerId
@@ -95,7 +96,7 @@ async def ruled(config: Config, folder: Path, *, num_steps: int = 2, name: str =
     bus = MemoryBus(SUBJECTS)
     trajectory = await answered(bus, question(name), num_steps=num_steps)
     with anyio.fail_after(HANGS_S):
-        async with open_judge(post_of(bus, config, folder)) as judge:
+        async with open_judge(role_run_of(bus, config, folder)) as judge:
             ruling = await judge.judge(JudgedEpisode(trajectory, Evidence(bus, SUBJECTS)))
     return ruling, await calls(bus)
 
@@ -115,30 +116,21 @@ async def run_for(folder: Path, *rubrics: str) -> AsyncIterator[Bus]:
         yield bus
 
 
-def post_of(bus: Bus, config: Config, folder: Path, worker: str = "judge-1") -> Post:
+def role_run_of(bus: Bus, config: Config, folder: Path, worker: str = "judge-1") -> RoleRun:
     name = WorkerId(worker)
-    return Post(RunFolder(folder), for_test(config), bus, SUBJECTS, name, Status(Role.JUDGE, name))
+    return RoleRun(RunFolder(folder), for_test(config), WorkerContext(bus, SUBJECTS, Status(Role.JUDGE, name)))
 
 
-def worker_of(post: Post, judge: Judge) -> JudgeWorker:
-    return JudgeWorker(
-        bus=post.bus,
-        subjects=post.subjects,
-        worker=post.worker,
-        status=post.status,
-        bus_config=post.config.bus_config,
-        env_config=post.config.env_config,
-        judge_config=post.config.judge_config,
-        judge=judge,
-    )
+def worker_of(run: RoleRun, judge: Judge) -> JudgeWorker:
+    return JudgeWorker(run.context, run.config, judge=judge)
 
 
 @asynccontextmanager
-async def judging(bus: Bus, config: Config, folder: Path) -> AsyncIterator[Post]:
+async def judging(bus: Bus, config: Config, folder: Path) -> AsyncIterator[RoleRun]:
     """The configured judge and its worker, at work."""
-    post = post_of(bus, config, folder)
-    async with open_judge(post) as judge, companions(worker_of(post, judge).run):
-        yield post
+    run = role_run_of(bus, config, folder)
+    async with open_judge(run) as judge, companions(worker_of(run, judge).run):
+        yield run
 
 
 async def judgements(bus: Bus, number: int, *, within_s: float = HANGS_S) -> dict[str, Judgement]:

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from bus import chain
+from bus.context import WorkerContext
 from bus.memory import MemoryBus
 from bus.presence import Status
 from ops.simulation.training import Counters, SimulatedBuilder, SimulatedTrainEngine, read_counters
 from schemas.algorithm_config import AlgorithmConfig
+from schemas.config import Config
 from schemas.env_config import EnvConfig
 from schemas.feeder_config import FeederConfig
 from schemas.ids import PolicyVersion
@@ -33,7 +35,7 @@ from schemas.objective_config import ObjectiveConfig
 from schemas.policy_config import PolicyConfig
 from schemas.simulation_config import SimulationConfig
 from schemas.trainer_config import TrainerConfig
-from tests.builders import RUBRIC, WORKER
+from tests.builders import WORKER
 from tests.trainer_world import SUBJECTS
 from trainer.items import Item
 from trainer.loop import Trainer
@@ -139,23 +141,21 @@ async def train(
     (base / "config.json").write_text("{}")
     async with open_tracking(root, bus=bus, subjects=SUBJECTS, log=LogConfig()) as tracking:
         trainer = Trainer(
-            bus=bus,
-            subjects=SUBJECTS,
-            rubric=RUBRIC,
-            worker=WORKER,
-            status=status or Status(Role.TRAINER, WORKER),
-            algorithm=algorithm,
-            objective=objective,
-            trainer=config,
-            feeder=feeder
-            or FeederConfig(
-                mode="offline" if num_stored else "async",
-                num_iterations=num_iterations,
-                max_staleness=1,
-                num_stored=num_stored,
+            WorkerContext(bus, SUBJECTS, status or Status(Role.TRAINER, WORKER)),
+            Config(
+                algorithm_config=algorithm,
+                objective_config=objective,
+                trainer_config=config,
+                feeder_config=feeder
+                or FeederConfig(
+                    mode="offline" if num_stored else "async",
+                    num_iterations=num_iterations,
+                    max_staleness=1,
+                    num_stored=num_stored,
+                ),
+                env_config=EnvConfig(train_tasks_rollout_size=batch),
+                policy_config=policy,
             ),
-            env=EnvConfig(train_tasks_rollout_size=batch),
-            policy=policy,
             base=base,
             checkpoints=root / "checkpoints",
             open_engine=recorder.open,

@@ -12,6 +12,7 @@ from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.suites.suite import Suite
 from browser_workers.worker import BrowserWorker
 from bus import chain, standing
+from bus.context import WorkerContext
 from bus.jetstream import connect, create_topology
 from bus.ports import Bus
 from bus.presence import Status
@@ -23,10 +24,10 @@ from judges.programmatic.environment import EnvironmentJudge
 from judges.worker import JudgeWorker
 from schemas.browser_config import BrowserConfig
 from schemas.bus_config import BusConfig
+from schemas.config import Config
 from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
 from schemas.ids import WorkerId
-from schemas.judge_config import JudgeConfig
 from schemas.messages import Action, AnyMessage, Judgement, Observation, Role, Split, StepWake, Task, Trajectory
 from tests import builders
 
@@ -80,24 +81,14 @@ async def playing(
     ):
         await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG, tuple(rubrics)))
         worker = BrowserWorker(
-            bus=bus,
-            subjects=SUBJECTS,
-            worker=name,
-            status=Status(Role.BROWSER, name),
-            bus_config=CONFIG,
-            env_config=env,
-            browser_config=browser_config,
+            WorkerContext(bus, SUBJECTS, Status(Role.BROWSER, name)),
+            Config(bus_config=CONFIG, env_config=env, browser_config=browser_config),
             browser=watched(browser),
             suites=suites,
         )
         judge = JudgeWorker(
-            bus=judge_bus,
-            subjects=SUBJECTS,
-            worker=WorkerId("judge-1"),
-            status=Status(Role.JUDGE, WorkerId("judge-1")),
-            bus_config=CONFIG,
-            env_config=EnvConfig(),
-            judge_config=JudgeConfig(),
+            WorkerContext(judge_bus, SUBJECTS, Status(Role.JUDGE, WorkerId("judge-1"))),
+            Config(bus_config=CONFIG),
             judge=EnvironmentJudge(),
         )
         async with anyio.create_task_group() as group:

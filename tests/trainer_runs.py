@@ -9,9 +9,11 @@ from pathlib import Path
 import safetensors.torch
 import torch
 
+from bus.context import WorkerContext
 from bus.memory import MemoryBus
 from bus.presence import Status
 from schemas.algorithm_config import AlgorithmConfig
+from schemas.config import Config
 from schemas.env_config import EnvConfig
 from schemas.feeder_config import FeederConfig
 from schemas.log_config import LogConfig
@@ -20,7 +22,7 @@ from schemas.messages import Checkpoint, Role
 from schemas.objective_config import ObjectiveConfig
 from schemas.policy_config import PolicyConfig
 from schemas.trainer_config import TrainerConfig
-from tests.builders import RUBRIC, WORKER
+from tests.builders import WORKER
 from tests.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task
 from trainer.engine.training_engine import TrainEngine
 from trainer.engine.training_engine import open_engine as open_deepspeed
@@ -74,22 +76,20 @@ async def trainer(
     log = log or LogConfig()
     async with open_tracking(root, bus=bus, subjects=SUBJECTS, log=log, backends=backends, show_step=show_step) as tracking:
         yield Trainer(
-            bus=bus,
-            subjects=SUBJECTS,
-            rubric=RUBRIC,
-            worker=WORKER,
-            status=Status(Role.TRAINER, WORKER),
-            algorithm=algorithm,
-            objective=objective,
-            trainer=config or TrainerConfig(torch_threads=1, keep_checkpoints=2, stored_version=version, lora=lora),
-            feeder=FeederConfig(
-                mode="offline" if num_stored else "async",
-                num_iterations=num_iterations,
-                max_staleness=max_staleness,
-                num_stored=num_stored,
+            WorkerContext(bus, SUBJECTS, Status(Role.TRAINER, WORKER)),
+            Config(
+                algorithm_config=algorithm,
+                objective_config=objective,
+                trainer_config=config or TrainerConfig(torch_threads=1, keep_checkpoints=2, stored_version=version, lora=lora),
+                feeder_config=FeederConfig(
+                    mode="offline" if num_stored else "async",
+                    num_iterations=num_iterations,
+                    max_staleness=max_staleness,
+                    num_stored=num_stored,
+                ),
+                env_config=EnvConfig(train_tasks_rollout_size=BATCH),
+                policy_config=PolicyConfig(top_k=0, top_p=1.0),
             ),
-            env=EnvConfig(train_tasks_rollout_size=BATCH),
-            policy=PolicyConfig(top_k=0, top_p=1.0),
             base=base,
             checkpoints=root / "checkpoints",
             open_engine=open_engine or partial(engines, base=base, objective=objective, lora=lora),

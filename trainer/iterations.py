@@ -5,14 +5,13 @@ hold the newest version, and is to be opened anew.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 import structlog
 
-from bus.ports import Bus
-from bus.presence import Status
-from bus.subjects import Subjects
+from bus.context import WorkerContext
 from schemas.errors import TrainingCollapsed
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
@@ -36,26 +35,31 @@ from trainer.versions.good_version import GoodVersion
 _log = structlog.get_logger()
 
 
+@dataclass(frozen=True, kw_only=True)
+class IterationRules:
+    """What decides about an iteration, by value."""
+
+    passes: Passes
+    gate: MismatchGate
+    guard: CollapseGuard
+    staleness_bound: int | None
+    truncation: Truncation
+
+
 class Iterations:
     """`state` and `newest` are those of the newest version."""
 
     def __init__(
         self,
+        context: WorkerContext,
         parts: Parts,
         learner: Learner,
         state: TrainerState,
         newest: Checkpoint,
         *,
-        bus: Bus,
-        subjects: Subjects,
-        status: Status,
-        passes: Passes,
-        gate: MismatchGate,
-        guard: CollapseGuard,
+        rules: IterationRules,
         publishing: Publishing,
         in_thread: InThread,
-        staleness_bound: int | None,
-        truncation: Truncation,
     ) -> None:
         self.learner = learner
         self.state = state
@@ -63,16 +67,16 @@ class Iterations:
         self.returned = False
         """The newest version is not what the engine holds: its files are those of an earlier one."""
         self._parts = parts
-        self._bus = bus
-        self._subjects = subjects
-        self._status = status
-        self._passes = passes
-        self._gate = gate
-        self._guard = guard
+        self._bus = context.bus
+        self._subjects = context.subjects
+        self._status = context.status
+        self._passes = rules.passes
+        self._gate = rules.gate
+        self._guard = rules.guard
         self._publishing = publishing
         self._in_thread = in_thread
-        self._bound = staleness_bound
-        self._truncation = truncation
+        self._bound = rules.staleness_bound
+        self._truncation = rules.truncation
 
     @property
     def store(self) -> StepStore:

@@ -14,24 +14,16 @@ import anyio.to_thread
 import structlog
 
 from bus.bulkhead import Bulkhead
-from bus.ports import Bus
-from bus.presence import Status
-from bus.subjects import Subjects
-from schemas.algorithm_config import AlgorithmConfig
-from schemas.env_config import EnvConfig
-from schemas.feeder_config import FeederConfig
-from schemas.ids import WorkerId
+from bus.context import WorkerContext
+from schemas.config import Config
 from schemas.messages import Checkpoint
-from schemas.objective_config import ObjectiveConfig
-from schemas.policy_config import PolicyConfig
-from schemas.trainer_config import TrainerConfig
 from trainer.collapse import CollapseGuard
 from trainer.episodes.episode_steps import StepRules, StepStore
-from trainer.episodes.intake import open_intake
+from trainer.episodes.intake import ReadingPlace, open_intake
 from trainer.episodes.passes import Passes
 from trainer.figures import PhaseClock
 from trainer.gate import MismatchGate
-from trainer.iterations import Iterations
+from trainer.iterations import IterationRules, Iterations
 from trainer.learners import Learner
 from trainer.learners.choice import choose_learner
 from trainer.learners.parts import Parts
@@ -63,18 +55,9 @@ class Trainer:
 
     def __init__(
         self,
+        context: WorkerContext,
+        config: Config,
         *,
-        bus: Bus,
-        subjects: Subjects,
-        rubric: str,
-        worker: WorkerId,
-        status: Status,
-        algorithm: AlgorithmConfig,
-        objective: ObjectiveConfig,
-        trainer: TrainerConfig,
-        feeder: FeederConfig,
-        env: EnvConfig,
-        policy: PolicyConfig,
         base: Path,
         checkpoints: Path,
         open_engine: OpenEngine,
@@ -82,23 +65,29 @@ class Trainer:
         tracking: Tracking,
         publisher: WeightPublisher | None = None,
     ) -> None:
-        """`rubric`: whose judgements are consumed; `base`: the model that is version 0; `checkpoints`: where versions go;
+        """`base`: the model that is version 0; `checkpoints`: where versions go;
         `publisher`: stores them on the bus too."""
-        self._bus = bus
-        self._subjects = subjects
-        self._rubric = rubric
-        self._worker = worker
-        self._status = status
-        self._algorithm = algorithm
-        self._objective = objective
+        trainer, feeder, policy = config.trainer_config, config.feeder_config, config.policy_config
+        self._context = context
+        self._bus = context.bus
+        self._subjects = context.subjects
+        self._rubric = config.bus_config.trained_rubric
+        self._worker = context.worker
+        self._status = context.status
+        self._algorithm = config.algorithm_config
+        self._objective = config.objective_config
         self._trainer = trainer
         self._feeder = feeder
         self._passes = Passes.of(feeder)
-        self._gate = MismatchGate(trainer, feeder)
-        self._guard = CollapseGuard(trainer, online=feeder.mode != "offline")
-        self._announcements = Announcements(bus, subjects, publisher)
-        self._batch_size = env.train_tasks_rollout_size
-        self._truncation = Truncation(top_k=max(0, policy.top_k), top_p=policy.top_p, min_p=policy.min_p)
+        self._rules = IterationRules(
+            passes=self._passes,
+            gate=MismatchGate(trainer, feeder),
+            guard=CollapseGuard(trainer, online=feeder.mode != "offline"),
+            staleness_bound=feeder.staleness_bound,
+            truncation=Truncation(top_k=max(0, policy.top_k), top_p=policy.top_p, min_p=policy.min_p),
+        )
+        self._announcements = Announcements(context.bus, context.subjects, publisher)
+        self._batch_size = config.env_config.train_tasks_rollout_size
         self._base = base.resolve()
         self._checkpoints = checkpoints.resolve()
         self._open_engine = open_engine
@@ -106,13 +95,13 @@ class Trainer:
         self._tracking = tracking
         self._in_thread = TorchThread()
         self._publishing = Publishing(
-            run=subjects.run,
+            run=context.subjects.run,
             config=trainer,
             base=self._base,
             root=self._checkpoints,
             announcements=self._announcements,
             tracking=tracking,
-            status=status,
+            status=context.status,
             in_thread=self._in_thread,
         )
 
@@ -143,20 +132,14 @@ class Trainer:
             parts = await self._parts(engine)
             _log.info("training_resumed", version=newest.version, position=state.position, folder=str(folder))
             yield Iterations(
+                self._context,
                 parts,
                 self._learner(parts, state),
                 state,
                 newest,
-                bus=self._bus,
-                subjects=self._subjects,
-                status=self._status,
-                passes=self._passes,
-                gate=self._gate,
-                guard=self._guard,
+                rules=self._rules,
                 publishing=self._publishing,
                 in_thread=self._in_thread,
-                staleness_bound=self._feeder.staleness_bound,
-                truncation=self._truncation,
             )
 
     async def _state_of(self, newest: Checkpoint) -> TrainerState:
@@ -177,7 +160,7 @@ class Trainer:
             await self._in_thread(lambda: self._open_builder(self._base)),
             cache_bytes=self._trainer.picture_cache_mb * 2**20,
             rules=StepRules.of(self._algorithm, self._objective),
-            on_surprise=Bulkhead(self._bus, self._subjects, self._status).left_out,
+            on_surprise=Bulkhead(self._context).left_out,
         )
         updates = Updates(
             engine,
@@ -198,7 +181,7 @@ class Trainer:
             seed=self._trainer.seed,
             batch_size=self._batch_size,
             staleness_bound=self._feeder.staleness_bound,
-            truncation=self._truncation,
+            truncation=self._rules.truncation,
         )
 
     # serving ----------------------------------------------------------------------------------------------------------
@@ -218,10 +201,8 @@ class Trainer:
             iterations.store.episode,
             learner.wants,
             rubric=self._rubric,
-            after_seq=begun.seq,
-            consumed=iterations.state.consumed,
+            place=ReadingPlace(begun.seq, iterations.state.consumed, self._passes.remaining(begun)),
             ahead=2 * size,
-            limit=self._passes.remaining(begun),
         ) as intake:
             while self._goes_on(iterations) and iterations.state.position.num_passes == begun.num_passes:
                 clock = PhaseClock()

@@ -18,7 +18,7 @@ from bus.consumer.selection import (
 )
 from bus.consumer.source import Source
 from bus.consumer.start import BEGINNING, After, Start
-from bus.consumer.stream import Stream
+from bus.consumer.stream import ReadingWay, Stream
 from bus.evidence import Evidence
 from bus.ports import Bus
 from bus.subjects import Subjects
@@ -101,7 +101,7 @@ class Run:
         subject_filter = f"{self.name}.trajectory.{_split_token(split)}.{_episode_token(episode)}"
         return self._stream(Trajectory, [Source(self._subjects.trajectories, subject_filter)], accepts, **reading)
 
-    def judgements(
+    def judgements(  # noqa: PLR0913 (filters of the public API, all of them keywords)
         self,
         *,
         split: Split | str | None = None,
@@ -185,17 +185,13 @@ class Run:
                 f"this run keeps its episodes in {len(sources)} streams, each with sequences of its own: "
                 "write a time, a durable name, or one episode, in place of a sequence"
             )
-        stream = Stream(
-            group=self._group,
-            evidence=Evidence(self._bus, self._subjects),
-            sources=sources,
+        way = ReadingWay(
             start=start,
-            kind=kind,
-            accepts=accepts,
             follow=reading.get("follow", True),
             pictures=reading.get("pictures", False),
             place=DurablePlace(self._bus, self._subjects, durable) if durable else None,
         )
+        stream = Stream(self._group, Evidence(self._bus, self._subjects), sources, kind, accepts, way)
         self._streams = [*(open_ for open_ in self._streams if not open_.is_closed), stream]
         return stream
 

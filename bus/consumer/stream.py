@@ -6,7 +6,7 @@ next item is asked for. So an item whose body was not left comes again, and a sl
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Generic, Literal, TypeVar
 
@@ -28,31 +28,37 @@ M = TypeVar("M", bound=AnyMessage)
 _READ_AHEAD = 16
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReadingWay:
+    """How a stream is read."""
+
+    start: Start
+    follow: bool
+    pictures: bool
+    place: DurablePlace | None
+
+
 class Stream(Generic[M]):
     """Iterate it, or open it with `async with` to have it closed before the run is."""
 
     def __init__(
         self,
-        *,
         group: TaskGroup,
         evidence: Evidence,
         sources: Sequence[Source],
-        start: Start,
         kind: type[M],
         accepts: Callable[[M], bool],
-        follow: bool,
-        pictures: bool,
-        place: DurablePlace | None,
+        way: ReadingWay,
     ) -> None:
         self._group = group
         self._evidence = evidence
         self._sources = sources
-        self._start = start
+        self._start = way.start
         self._kind = kind
         self._accepts = accepts
-        self._follow = follow
-        self._with_pictures = pictures
-        self._place = place
+        self._follow = way.follow
+        self._with_pictures = way.pictures
+        self._place = way.place
         self._given: Record | None = None
         """The record whose item the body has."""
         self._next: Record | None = None

@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
+from bus.context import WorkerContext
 from bus.presence import presence
 from bus.topology import trajectory_queue
 from ops.analysis.rejudging.admission import admit, require_admissible, with_rubric
@@ -21,7 +22,7 @@ from ops.commands.execution import interruptible, worker_name
 from ops.console.terminal import Console
 from ops.roles.judge import judge_worker, open_judge
 from ops.run.folder import RunFolder
-from ops.run.joining import Post, join, subjects_of
+from ops.run.joining import RoleRun, join, subjects_of
 from ops.run.served import served
 from schemas.ids import WorkerId
 from schemas.messages import Role
@@ -58,7 +59,7 @@ async def rejudge_run(run_dir: Path, overrides: Sequence[str], worker: WorkerId)
         presence(bus, subjects, Role.JUDGE, worker) as status,
     ):
         try:
-            found = await rejudge(Post(folder, config, bus, subjects, worker, status))
+            found = await rejudge(RoleRun(folder, config, WorkerContext(bus, subjects, status)))
         except anyio.get_cancelled_exc_class():
             print("interrupted: what is judged stays; the same command goes on", file=sys.stderr)
             raise
@@ -69,18 +70,18 @@ async def rejudge_run(run_dir: Path, overrides: Sequence[str], worker: WorkerId)
     return 1 if found.unjudged else 0
 
 
-async def rejudge(post: Post) -> Rejudged:
+async def rejudge(run: RoleRun) -> Rejudged:
     """Everything that had ended when the queue was first empty is judged on return; what is judged already is left alone."""
-    bus, subjects, rubrics = post.bus, post.subjects, post.config.bus_config.rubrics
-    rubric = post.config.judge_config.rubric
-    queue = trajectory_queue(subjects, post.config.bus_config, rubric)
+    bus, subjects, rubrics = run.context.bus, run.context.subjects, run.config.bus_config.rubrics
+    rubric = run.config.judge_config.rubric
+    queue = trajectory_queue(subjects, run.config.bus_config, rubric)
     remaining, began = Remaining(), time.monotonic()
-    async with open_judge(post) as judge:
+    async with open_judge(run) as judge:
         # Only now: a judge that does not exist, or cannot be had, leaves no trace in the run.
-        if not post.config.bus_config.url:
-            await admit(post.folder, rubric)
-        async with shown(remaining, post.status), anyio.create_task_group() as group:
-            group.start_soon(judge_worker(post, judge).run)
+        if not run.config.bus_config.url:
+            await admit(run.folder, rubric)
+        async with shown(remaining, run.context.status), anyio.create_task_group() as group:
+            group.start_soon(judge_worker(run, judge).run)
             await wait_empty(bus, queue, remaining)
             episodes = await ended_episodes(bus, subjects)
             await wait_empty(bus, queue, remaining)

@@ -15,6 +15,7 @@ import structlog
 from bus.backlog import backlog
 from bus.bulkhead import Bulkhead
 from bus.companions import companions
+from bus.context import WorkerContext
 from bus.fault import Fault
 from bus.ports import Bus, Record
 from bus.presence import Status
@@ -51,7 +52,7 @@ class MonitorWatch:
         self._subjects = subjects
         self._config = config
         self._disk = disk
-        self._bulkhead = Bulkhead(bus, subjects, Status(Role.MONITOR, WorkerId(Role.MONITOR.value)))
+        self._bulkhead = Bulkhead(WorkerContext(bus, subjects, Status(Role.MONITOR, WorkerId(Role.MONITOR.value))))
         """For its log alone: a monitor may tell nobody."""
         self._met: set[tuple[Fault, str]] = set()
         self._sources = (

@@ -30,7 +30,7 @@ from ops.processes.supervisor import RoleSpec
 from ops.quickstart.display import BAR, PHASES, QuickstartDisplay
 from ops.quickstart.plots import plot_curve
 from ops.quickstart.recipe import NUM_DEMONSTRATIONS, NUM_HELD_OUT, WARM_START_LEARNING_RATE, WarmStart
-from ops.quickstart.results import Result, count_shared_pages, result, solved_episode_strip
+from ops.quickstart.results import Lesson, Result, Timing, count_shared_pages, result, solved_episode_strip
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
 from ops.run.logs import role_logs
@@ -61,7 +61,7 @@ async def main(
         ],
     )
     config = dataclasses.replace(config, save_path=str(folder.path), data_path=str(folder.path))
-    quickstart = Quickstart(folder, config, seed=seed, family=family, objective=objective, mode=mode)
+    quickstart = Quickstart(folder, config, Lesson(seed=seed, family=family, objective=objective, mode=mode))
     console = Console()
     folder.create(quickstart.config)
     # The terminal belongs to the display; what happens is in the log.
@@ -85,17 +85,14 @@ def _set_aside_finished(folder: RunFolder) -> None:
 class Quickstart:
     """One quickstart; `display` says at any time how it stands."""
 
-    def __init__(self, folder: RunFolder, config: Config, *, seed: int, family: str, objective: str, mode: str) -> None:
+    def __init__(self, folder: RunFolder, config: Config, lesson: Lesson) -> None:
         self._folder = folder
-        self._seed = seed
-        self._family = family
-        self._objective = objective
-        self._mode = mode
+        self._lesson = lesson
         self._num_train = config.feeder_config.num_iterations * config.env_config.train_tasks_rollout_size
         self._demo_config = _demonstrations_config(config, folder.model)
         self.config = _with_guest(_with_model(config, folder.path / "warm" / "model"), self._demo_config.bus_config.run)
         self.display = QuickstartDisplay(
-            title=f"Millrace quickstart  seed {seed}  {mode}",
+            title=f"Millrace quickstart  seed {lesson.seed}  {lesson.mode}",
             num_demonstrations=NUM_DEMONSTRATIONS,
             num_train=self._num_train,
             warm_target=WarmStart().target_success,
@@ -121,7 +118,9 @@ class Quickstart:
     async def _make_material(self, roles: LocalRoles) -> None:
         if (self._folder.tasks / "held_out.jsonl").exists() and (self._folder.model / "config.json").exists():
             return
-        await self._run_once(roles, "material", "ops.quickstart.material", "--family", self._family, "--seed", str(self._seed))
+        await self._run_once(
+            roles, "material", "ops.quickstart.material", "--family", self._lesson.family, "--seed", str(self._lesson.seed)
+        )
 
     async def _run_once(self, roles: LocalRoles, name: str, module: str, *arguments: str) -> None:
         """Runs a module of the quickstart's own as a supervised process, until it has done its work."""
@@ -174,21 +173,18 @@ class Quickstart:
             outcome = result(
                 watch.state,
                 (await audit(bus, self.config)).findings,
-                seed=self._seed,
-                objective=self._objective,
-                mode=self._mode,
-                family=self._family,
-                began_at=began_at,
+                self._lesson,
+                Timing(setup_s=setup_seconds, loop_s=loop_seconds, began_at=began_at),
                 last_version=PolicyVersion(self.config.feeder_config.num_iterations),
-                setup_seconds=setup_seconds,
-                loop_seconds=loop_seconds,
                 num_restarts=sum(status.num_restarts for status in roles.statuses.by_name.values()),
                 num_shared_pages=await count_shared_pages(bus, subjects, rubric),
             )
             strip = await solved_episode_strip(bus, subjects, rubric)
         curve = watch.state.curve(bar=BAR, num_expected=self._num_train)
         plot_curve(
-            curve, self._folder.path / "curve.png", title=f"Quickstart, {self._objective}, seed {self._seed}: {self._family}"
+            curve,
+            self._folder.path / "curve.png",
+            title=f"Quickstart, {self._lesson.objective}, seed {self._lesson.seed}: {self._lesson.family}",
         )
         if strip is not None:
             (self._folder.path / "episode.png").write_bytes(strip)

@@ -33,6 +33,24 @@ class HeldOut:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """What a quickstart was asked to learn, and how."""
+
+    seed: int
+    family: str
+    objective: str
+    mode: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    setup_s: float
+    loop_s: float
+    began_at: float
+    """Of the loop, on the watch's clock."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Result:
     """The figures of `result.json`. Success is a share of the held-out pages that were scored, sampled at temperature 1."""
 
@@ -96,30 +114,22 @@ def _shown(value: object) -> str:
 def result(
     state: RunState,
     counts: Findings,
+    lesson: Lesson,
+    timing: Timing,
     *,
-    seed: int,
-    objective: str,
-    mode: str,
-    family: str,
-    began_at: float,
     last_version: PolicyVersion,
-    setup_seconds: float,
-    loop_seconds: float,
     num_restarts: int,
     num_shared_pages: int,
 ) -> Result:
-    """Puts the figures together; all evaluation rounds must be over. `began_at`: of the loop, on the watch's clock."""
+    """Puts the figures together; all evaluation rounds must be over."""
     first, last = state.evaluations[PolicyVersion(0)], state.evaluations[last_version]
     return Result(
-        seed=seed,
-        objective=objective,
-        mode=mode,
-        family=family,
+        **asdict(lesson),
         warm_start_success=first.success,
         final_success=last.success,
         num_held_out=last.num_scored,
-        setup_seconds=round(setup_seconds, 1),
-        loop_seconds=round(loop_seconds, 1),
+        setup_seconds=round(timing.setup_s, 1),
+        loop_seconds=round(timing.loop_s, 1),
         parse_rate=state.parse_rate or 0.0,
         max_mismatch=max(state.mismatches, default=float("nan")),
         num_mismatch_checks=len(state.mismatches),
@@ -138,7 +148,7 @@ def result(
             HeldOut(
                 version=version,
                 num_episodes=evaluation.at_episode,
-                seconds=round(evaluation.began_at - began_at, 1),
+                seconds=round(evaluation.began_at - timing.began_at, 1),
                 success=evaluation.success,
             )
             for version, evaluation in sorted(state.evaluations.items())

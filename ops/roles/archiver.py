@@ -6,25 +6,25 @@ from bus.bulkhead import Bulkhead
 from ops.archive.archiver import Archived, Archiver
 from ops.archive.folder import archive_folder
 from ops.config.loading import dump_config
-from ops.run.joining import Post
+from ops.run.joining import RoleRun
 
 
-async def archive(post: Post) -> None:
+async def archive(run: RoleRun) -> None:
     """Archives until it is stopped."""
-    folder = archive_folder(post.folder, post.config)
+    folder = archive_folder(run.folder, run.config)
 
     def report(done: Archived) -> None:
-        post.status.metrics = {name: float(count) for name, count in asdict(done).items()}
+        run.context.status.metrics = {name: float(count) for name, count in asdict(done).items()}
 
-    with folder.writing(post.subjects.run, dump_config(post.config)):
-        post.status.state = "working"
+    with folder.writing(run.context.subjects.run, dump_config(run.config)):
+        run.context.status.state = "working"
         archiver = Archiver(
-            bus=post.bus,
-            subjects=post.subjects,
+            bus=run.context.bus,
+            subjects=run.context.subjects,
             folder=folder,
-            config=post.config.archive_config,
-            bus_config=post.config.bus_config,
+            config=run.config.archive_config,
+            bus_config=run.config.bus_config,
             progress=report,
-            bulkhead=Bulkhead(post.bus, post.subjects, post.status),
+            bulkhead=Bulkhead(run.context),
         )
         await archiver.run()

@@ -5,25 +5,15 @@ from contextlib import AbstractAsyncContextManager
 from browser_workers.browser import Browser
 from browser_workers.suites.suite import Suite
 from browser_workers.worker import BrowserWorker
-from ops.run.joining import Post
+from ops.run.joining import RoleRun
 from schemas.config import Config
 
 
-async def browse(post: Post) -> None:
-    config = post.config
+async def browse(run: RoleRun) -> None:
+    config = run.config
     opened, suites = _browser(config)
     async with opened as browser:
-        worker = BrowserWorker(
-            bus=post.bus,
-            subjects=post.subjects,
-            worker=post.worker,
-            status=post.status,
-            bus_config=config.bus_config,
-            env_config=config.env_config,
-            browser_config=config.browser_config,
-            browser=browser,
-            suites=suites,
-        )
+        worker = BrowserWorker(run.context, config, browser=browser, suites=suites)
         await worker.run()
 
 

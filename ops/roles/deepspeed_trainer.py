@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from ops.roles.trainer import train_with
-from ops.run.joining import Post
+from ops.run.joining import RoleRun
 from schemas.config import Config
 from trainer.engine.deepspeed_config import read_deepspeed_config
 from trainer.engine.settings import EngineSettings
@@ -24,9 +24,9 @@ def engine_settings(config: Config) -> EngineSettings:
     return EngineSettings(read_deepspeed_config(file), config.algorithm_config, config.trainer_config, config.objective_config)
 
 
-async def train(post: Post) -> None:
+async def train(run: RoleRun) -> None:
     """Runs until all versions are published."""
-    config, settings = post.config, engine_settings(post.config)
+    config, settings = run.config, engine_settings(run.config)
     base = Path(config.policy_config.base_model)
 
     @contextmanager
@@ -38,7 +38,7 @@ async def train(post: Post) -> None:
         return SampleBuilder(folder, cutoff_len=config.algorithm_config.cutoff_len)
 
     try:
-        await train_with(post, open_, open_builder, base=base)
+        await train_with(run, open_, open_builder, base=base)
     finally:
         dismiss_ranks()
 

@@ -16,7 +16,7 @@ from judges.judge import Judge
 from judges.registry import find
 from judges.worker import JudgeWorker
 from ops.run.extras import require_extra
-from ops.run.joining import Post
+from ops.run.joining import RoleRun
 from schemas.errors import ConfigurationError
 from schemas.judge_config import JudgeConfig
 
@@ -29,41 +29,32 @@ OWN_NAMES = ("environment_v1", *_ANSWERS, "milestones_v1", RUBRIC)
 """The judges that come with Millrace."""
 
 
-async def judge(post: Post) -> None:
+async def judge(run: RoleRun) -> None:
     """Judges until it is cancelled or drained."""
-    async with open_judge(post) as opened:
-        await judge_worker(post, opened).run()
+    async with open_judge(run) as opened:
+        await judge_worker(run, opened).run()
 
 
-def judge_worker(post: Post, judge: Judge) -> JudgeWorker:
-    return JudgeWorker(
-        bus=post.bus,
-        subjects=post.subjects,
-        worker=post.worker,
-        status=post.status,
-        bus_config=post.config.bus_config,
-        env_config=post.config.env_config,
-        judge_config=post.config.judge_config,
-        judge=judge,
-    )
+def judge_worker(run: RoleRun, judge: Judge) -> JudgeWorker:
+    return JudgeWorker(run.context, run.config, judge=judge)
 
 
 @asynccontextmanager
-async def open_judge(post: Post) -> AsyncIterator[Judge]:
+async def open_judge(run: RoleRun) -> AsyncIterator[Judge]:
     """The judge that `judge_config.judge` names. A judge that several composites contain is one.
 
     Raises:
         ConfigurationError: there is no such judge, the run has no queue for its judgements, or something that it needs (a
             package, a key, a prompt, a price) is missing.
     """
-    config = post.config.judge_config
+    config = run.config.judge_config
     _require_names(config)
     names = leaves(config.judge, config.composites)
     # First of all: who misspelt a judge need not hear of its queue.
     own = {name: _own(name, config) for name in names if name not in OWN_NAMES}
-    _require_queue(config.rubric, post.config.bus_config.rubrics)
+    _require_queue(config.rubric, run.config.bus_config.rubrics)
     async with AsyncExitStack() as stack:
-        judges = {name: own[name] if name in own else await stack.enter_async_context(_open(name, post)) for name in names}
+        judges = {name: own[name] if name in own else await stack.enter_async_context(_open(name, run)) for name in names}
         yield compose(config.judge, config.composites, judges)
 
 
@@ -84,10 +75,10 @@ def _require_names(config: JudgeConfig) -> None:
 
 
 @asynccontextmanager
-async def _open(name: str, post: Post) -> AsyncIterator[Judge]:
+async def _open(name: str, run: RoleRun) -> AsyncIterator[Judge]:
     """One of `OWN_NAMES`."""
     if name == RUBRIC:
-        async with _open_rubric(post) as judge:
+        async with _open_rubric(run) as judge:
             yield judge
     else:
         yield _programmatic(name)
@@ -111,7 +102,7 @@ def _programmatic(name: str) -> Judge:
 
 
 @asynccontextmanager
-async def _open_rubric(post: Post) -> AsyncIterator[Judge]:
+async def _open_rubric(run: RoleRun) -> AsyncIterator[Judge]:
     require_extra("openai", "judge")
     from judges.endpoint.opening import open_endpoints
     from judges.rubric.budget import open_budget
@@ -119,24 +110,24 @@ async def _open_rubric(post: Post) -> AsyncIterator[Judge]:
     from judges.rubric.journal import Journal
     from judges.rubric.judge import RubricJudge
 
-    config = post.config.judge_config
+    config = run.config.judge_config
     prompts = _prompts(config)
     async with (
-        open_endpoints(post.config.openai_config, os.environ) as endpoints,
-        open_budget(post.bus, post.subjects, config, post.status) as budget,
+        open_endpoints(run.config.openai_config, os.environ) as endpoints,
+        open_budget(run.context.bus, run.context.subjects, config, run.context.status) as budget,
     ):
         interviewer = RecordingInterviewer(
             endpoints=endpoints,
-            journal=Journal(post.bus, post.subjects, rubric=config.rubric, worker=post.worker),
+            journal=Journal(run.context.bus, run.context.subjects, rubric=config.rubric, worker=run.context.worker),
             budget=budget,
-            config=post.config.openai_config,
-            status=post.status,
+            config=run.config.openai_config,
+            status=run.context.status,
         )
 
         def waiting() -> str:
             return "; ".join(dict.fromkeys(filter(None, (endpoint.waiting for endpoint in endpoints.values()))))
 
-        async with companions(partial(_tell, post.status, waiting)):
+        async with companions(partial(_tell, run.context.status, waiting)):
             yield RubricJudge(interviewer, prompts, config)
 
 

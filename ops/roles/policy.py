@@ -9,48 +9,37 @@ from agents.engine import Engine
 from agents.serving import away_outside
 from agents.weight_sources import WeightSources
 from agents.worker import PolicyWorker
-from ops.run.joining import Post
+from ops.run.joining import RoleRun
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.ids import PolicyVersion
 
 
-async def answer(post: Post) -> None:
-    config = post.config
-    post.status.state = "loading"
-    sources = _weight_sources(post)
-    async with away_outside(post.bus, post.subjects, post.worker), await _engine(post, sources) as engine:
-        worker = PolicyWorker(
-            bus=post.bus,
-            subjects=post.subjects,
-            worker=post.worker,
-            status=post.status,
-            bus_config=config.bus_config,
-            policy_config=config.policy_config,
-            context_config=config.context_config,
-            model_config=config.model_config,
-            engine=engine,
-            sources=sources,
-        )
+async def answer(run: RoleRun) -> None:
+    config = run.config
+    run.context.status.state = "loading"
+    sources = _weight_sources(run)
+    async with away_outside(run.context.bus, run.context.subjects, run.context.worker), await _engine(run, sources) as engine:
+        worker = PolicyWorker(run.context, config, engine=engine, sources=sources)
         await worker.run()
 
 
-def _weight_sources(post: Post) -> WeightSources:
-    bus, policy, base = post.config.bus_config, post.config.policy_config, None
+def _weight_sources(run: RoleRun) -> WeightSources:
+    bus, policy, base = run.config.bus_config, run.config.policy_config, None
     is_here = bus.weights == "path" or _is_model(policy.base_model)
     if policy.engine == "vllm" and not policy.checkpoint_path and is_here:
-        base = _base_model(post.config)
-    return WeightSources(post.bus, post.subjects, bus, cache=post.folder.weights, base=base)
+        base = _base_model(run.config)
+    return WeightSources(run.context.bus, run.context.subjects, bus, cache=run.folder.weights, base=base)
 
 
-async def _engine(post: Post, sources: WeightSources) -> AbstractAsyncContextManager[Engine]:
-    policy = post.config.policy_config
+async def _engine(run: RoleRun, sources: WeightSources) -> AbstractAsyncContextManager[Engine]:
+    policy = run.config.policy_config
     match policy.engine:
         case "simulated":
             from ops.simulation.broken_weights import says_broken
             from ops.simulation.engine import SimulatedEngine
 
-            return SimulatedEngine(post.config.simulation_config, says_broken(post.folder.path, post.worker))
+            return SimulatedEngine(run.config.simulation_config, says_broken(run.folder.path, run.context.worker))
         case "openai":
             from agents.openai_engine import OpenAIEngine
 
@@ -61,10 +50,10 @@ async def _engine(post: Post, sources: WeightSources) -> AbstractAsyncContextMan
             from agents.oracle_engine import OracleEngine
 
             return OracleEngine(
-                _base_model(post.config),
-                prompt_version=post.config.model_config.prompt_version,
-                max_prompt=max_prompt(policy, post.config.algorithm_config.cutoff_len),
-                space=ActionSpace.of(post.config.context_config),
+                _base_model(run.config),
+                prompt_version=run.config.model_config.prompt_version,
+                max_prompt=max_prompt(policy, run.config.algorithm_config.cutoff_len),
+                space=ActionSpace.of(run.config.context_config),
             )
         case "vllm":
             from agents.starting_weights import starting_weights
@@ -73,15 +62,15 @@ async def _engine(post: Post, sources: WeightSources) -> AbstractAsyncContextMan
 
             folder, version = Path(policy.checkpoint_path), PolicyVersion(0)
             if not policy.checkpoint_path:
-                folder, version = await starting_weights(post.bus, post.subjects, sources)
+                folder, version = await starting_weights(run.context.bus, run.context.subjects, sources)
             settings = VllmSettings(
                 folder=folder,
                 version=version,
                 policy=policy,
-                cutoff_len=post.config.algorithm_config.cutoff_len,
-                max_pictures=post.config.context_config.num_rounds + 1,
-                seed=zlib.crc32(f"{post.config.feeder_config.seed}-{post.worker}-{os.getpid()}".encode()),
-                lora=post.config.trainer_config.lora,
+                cutoff_len=run.config.algorithm_config.cutoff_len,
+                max_pictures=run.config.context_config.num_rounds + 1,
+                seed=zlib.crc32(f"{run.config.feeder_config.seed}-{run.context.worker}-{os.getpid()}".encode()),
+                lora=run.config.trainer_config.lora,
             )
             return VllmEngine(settings)
 

@@ -4,12 +4,13 @@ import os
 from functools import partial
 from pathlib import Path
 
+from bus.context import WorkerContext
 from bus.presence import presence
 from bus.server import address_of, server_process
 from ops.processes.service import exit_code, reachable
 from ops.run.extras import require_extra
 from ops.run.folder import RunFolder
-from ops.run.joining import Post, join, runs_of, subjects_of
+from ops.run.joining import RoleRun, join, runs_of, subjects_of
 from ops.run.streams import create_streams
 from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError
@@ -34,49 +35,49 @@ async def run_role(role: Role, run_dir: Path, config: Config, worker: WorkerId) 
         presence(bus, subjects, role, worker) as status,
         reachable(bus, subjects, status),
     ):
-        await _work(role, Post(folder, config, bus, subjects, worker, status))
+        await _work(role, RoleRun(folder, config, WorkerContext(bus, subjects, status)))
     return exit_code(status.drain)
 
 
-async def _work(role: Role, post: Post) -> None:
+async def _work(role: Role, run: RoleRun) -> None:
     match role:
         case Role.FEEDER:
             from ops.roles.feeder import feed
 
-            await post.status.drain.unless(partial(feed, post))  # it holds nothing that the streams do not say
+            await run.context.status.drain.unless(partial(feed, run))  # it holds nothing that the streams do not say
         case Role.BROWSER:
             from ops.roles.browser import browse
 
-            await browse(post)
+            await browse(run)
         case Role.POLICY:
             from ops.roles.policy import answer
 
-            await answer(post)
+            await answer(run)
         case Role.JUDGE:
             from ops.roles.judge import judge
 
-            await judge(post)
+            await judge(run)
         case Role.TRAINER:
-            await _train(post)
+            await _train(run)
         case Role.ARCHIVER:
             require_extra("pyarrow", "archive")
             from ops.roles.archiver import archive
 
-            await post.status.drain.unless(partial(archive, post))  # its next begins behind the last part it wrote
+            await run.context.status.drain.unless(partial(archive, run))  # its next begins behind the last part it wrote
         case _:
             raise ConfigurationError(f"there is no worker for the role {role.value}")
 
 
-async def _train(post: Post) -> None:
-    match post.config.trainer_config.engine:
+async def _train(run: RoleRun) -> None:
+    match run.config.trainer_config.engine:
         case "simulated":
             from ops.roles.simulated_trainer import train as simulate
 
-            await simulate(post)
+            await simulate(run)
         case "deepspeed":
             from ops.roles.deepspeed_trainer import train
 
-            await train(post)
+            await train(run)
 
 
 async def _serve(folder: RunFolder, config: Config) -> None:

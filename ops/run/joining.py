@@ -5,27 +5,22 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from bus.address import ServerAddress
+from bus.context import WorkerContext
 from bus.jetstream import JetStreamBus, connect
-from bus.ports import Bus
-from bus.presence import Status
 from bus.server.locate import address_for as locate
 from bus.subjects import Subjects
 from ops.run.folder import RunFolder
 from schemas.bus_config import BusConfig
 from schemas.config import Config
-from schemas.ids import WorkerId
 
 
 @dataclass(frozen=True)
-class Post:
-    """Everything that a worker has before its own parts are built."""
+class RoleRun:
+    """One role in its run: what a worker has before its own parts are built."""
 
     folder: RunFolder
     config: Config
-    bus: Bus
-    subjects: Subjects
-    worker: WorkerId
-    status: Status
+    context: WorkerContext
 
 
 def subjects_of(config: Config) -> Subjects:

@@ -9,6 +9,7 @@ import structlog
 
 from bus.bulkhead import Bulkhead
 from bus.codec import encode
+from bus.context import WorkerContext
 from bus.ports import Bus, Record
 from bus.presence import Status
 from bus.stored import newest
@@ -37,7 +38,7 @@ class StreamStore:
     """Streams whose present end was not reached yet."""
 
     def __post_init__(self) -> None:
-        self._bulkhead = Bulkhead(self.bus, self.subjects, Status(Role.MONITOR, WorkerId("viewer")))
+        self._bulkhead = Bulkhead(WorkerContext(self.bus, self.subjects, Status(Role.MONITOR, WorkerId("viewer"))))
         """For its log alone: who reads may tell nobody."""
 
     async def fill(self, index: EpisodeIndex) -> None:

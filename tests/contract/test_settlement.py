@@ -8,6 +8,7 @@ import pytest
 import structlog
 
 from bus.bulkhead import Bulkhead
+from bus.context import WorkerContext
 from bus.fault import MOST_IN_A_ROW
 from bus.ports import Delivery, Inbox
 from bus.presence import Status
@@ -165,7 +166,7 @@ class TestBehindABulkhead:
         async with one_queued(backend) as inbox:
             for number in (1, 2, 3):
                 status = Status(Role.BROWSER, WorkerId(f"browser-{number}"))
-                bulkhead = Bulkhead(backend.bus, SUBJECTS, status)
+                bulkhead = Bulkhead(WorkerContext(backend.bus, SUBJECTS, status))
                 assert await dead_letter(backend) is None
                 async with settle(backend.bus, await receive(inbox), status.worker, bulkhead=bulkhead):
                     fail(error)
@@ -178,7 +179,7 @@ class TestBehindABulkhead:
         assert [fault.worker for fault in told if isinstance(fault, Fault)] == ["browser-1", "browser-2", "browser-3"]
 
     async def test_neither_outages_nor_stops_are_tries(self, backend: Backend) -> None:
-        bulkhead = Bulkhead(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER))
+        bulkhead = Bulkhead(WorkerContext(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER)))
         async with one_queued(backend) as inbox:
             for _ in range(5):
                 await (await receive(inbox)).nak()
@@ -191,7 +192,7 @@ class TestBehindABulkhead:
         assert await is_settled(backend)
 
     async def test_what_cannot_be_told_is_no_try_and_comes_again(self, backend: Backend) -> None:
-        bulkhead = Bulkhead(Untold(), SUBJECTS, Status(Role.BROWSER, WORKER))  # type: ignore[arg-type]
+        bulkhead = Bulkhead(WorkerContext(Untold(), SUBJECTS, Status(Role.BROWSER, WORKER)))  # type: ignore[arg-type]
         async with one_queued(backend) as inbox:
             for _ in range(4):
                 async with settle(backend.bus, await receive(inbox), WORKER, bulkhead=bulkhead):
@@ -206,7 +207,7 @@ class TestBehindABulkhead:
             reasons.append(reason)
             return True
 
-        bulkhead = Bulkhead(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER))
+        bulkhead = Bulkhead(WorkerContext(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER)))
         async with (
             one_queued(backend) as inbox,
             settle(backend.bus, await receive(inbox), WORKER, bulkhead=bulkhead, on_reject=end),
@@ -238,7 +239,7 @@ class TestBehindABulkhead:
         self, backend: Backend, monkeypatch: pytest.MonkeyPatch, error: Exception, expected: list[tuple[int, float]]
     ) -> None:
         monkeypatch.setattr("bus.settlement.retry_delay_s", lambda num_tried: num_tried / 100)
-        bulkhead = Bulkhead(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER))
+        bulkhead = Bulkhead(WorkerContext(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER)))
         async with one_queued(backend) as inbox:
             for _ in range(4):
                 await (await receive(inbox)).nak()
@@ -249,7 +250,7 @@ class TestBehindABulkhead:
         assert [(line["delivered"], line["delay_s"]) for line in logs if line["event"] == "work_retried"] == expected
 
     async def test_the_same_at_item_after_item_ends_the_worker_and_hands_back(self, backend: Backend) -> None:
-        bulkhead = Bulkhead(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER))
+        bulkhead = Bulkhead(WorkerContext(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER)))
         queued = [task(f"t{number}") for number in range(MOST_IN_A_ROW)]
         for each in queued:
             await backend.bus.append(SUBJECTS.tasks, SUBJECTS.task(each.split, each.episode), each)

@@ -9,13 +9,14 @@ import anyio
 import msgspec
 import pytest
 
+from bus.context import WorkerContext
 from bus.jetstream import JetStreamBus, create_topology
 from bus.presence import Status
 from bus.topology import shared_queues, streams
 from judges.registry import find
 from judges.worker import JudgeWorker
 from schemas.bus_config import BusConfig
-from schemas.env_config import EnvConfig
+from schemas.config import Config
 from schemas.ids import WorkerId
 from schemas.judge_config import JudgeConfig
 from schemas.messages import Judgement, Outcome, Role, Split
@@ -107,13 +108,8 @@ async def judged_by(bus: JetStreamBus, name: str, *, num_episodes: int) -> list[
     config, bus_config = JudgeConfig(judge=name, max_attempts=1), BusConfig(run=SUBJECTS.run, rubrics=(name,))
     await create_topology(bus, streams(SUBJECTS, bus_config), shared_queues(SUBJECTS, bus_config, bus_config.rubrics))
     worker = JudgeWorker(
-        bus=bus,
-        subjects=SUBJECTS,
-        worker=WorkerId("judge-1"),
-        status=Status(Role.JUDGE, WorkerId("judge-1")),
-        bus_config=bus_config,
-        env_config=EnvConfig(),
-        judge_config=config,
+        WorkerContext(bus, SUBJECTS, Status(Role.JUDGE, WorkerId("judge-1"))),
+        Config(bus_config=bus_config, judge_config=config),
         judge=find(name, (str(ROOT / "examples/custom_judge.py"),)),
     )
     async with anyio.create_task_group() as group, bus.tail(SUBJECTS.judged, SUBJECTS.judgements(None)) as records:

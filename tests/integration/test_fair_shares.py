@@ -14,19 +14,18 @@ import pytest
 
 from agents.worker import PolicyWorker
 from browser_workers.worker import BrowserWorker
+from bus.context import WorkerContext
 from bus.jetstream import JetStreamBus, connect, create_topology
 from bus.presence import Status
 from bus.server import nats_server
 from bus.topology import shared_queues, streams
 from ops.simulation.browser import SimulatedBrowser, SimulatedSuite
 from ops.simulation.engine import SimulatedEngine
-from schemas.browser_config import BrowserConfig
 from schemas.bus_config import BusConfig
-from schemas.context_config import ContextConfig
+from schemas.config import Config
 from schemas.env_config import EnvConfig
 from schemas.ids import WorkerId
 from schemas.messages import Role, Split, Task, Trajectory
-from schemas.model_config import ModelConfig
 from schemas.policy_config import PolicyConfig
 from schemas.simulation_config import SimulationConfig
 from tests.builders import RUN, task
@@ -52,25 +51,14 @@ def tasks(split: Split, number: int) -> list[Task]:
 @asynccontextmanager
 async def workers(bus: JetStreamBus, *, num_slots: int, num_seats: int) -> AsyncIterator[None]:
     browser = BrowserWorker(
-        bus=bus,
-        subjects=SUBJECTS,
-        worker=WorkerId("browser-1"),
-        status=Status(Role.BROWSER, WorkerId("browser-1")),
-        bus_config=CONFIG,
-        env_config=EnvConfig(server_size=num_slots),
-        browser_config=BrowserConfig(),
+        WorkerContext(bus, SUBJECTS, Status(Role.BROWSER, WorkerId("browser-1"))),
+        Config(bus_config=CONFIG, env_config=EnvConfig(server_size=num_slots)),
         browser=SimulatedBrowser(SIMULATION),
         suites={"simulated": SimulatedSuite()},
     )
     policy = PolicyWorker(
-        bus=bus,
-        subjects=SUBJECTS,
-        worker=WorkerId("policy-1"),
-        status=Status(Role.POLICY, WorkerId("policy-1")),
-        bus_config=CONFIG,
-        policy_config=PolicyConfig(max_num_seqs=num_seats),
-        context_config=ContextConfig(),
-        model_config=ModelConfig(),
+        WorkerContext(bus, SUBJECTS, Status(Role.POLICY, WorkerId("policy-1"))),
+        Config(bus_config=CONFIG, policy_config=PolicyConfig(max_num_seqs=num_seats)),
         engine=SimulatedEngine(SIMULATION),
         sources=local_weights(bus, SUBJECTS),
     )

@@ -26,8 +26,8 @@ from tests.asked_judge import (
     judgements,
     judging,
     kind_of,
-    post_of,
     question,
+    role_run_of,
     ruled,
     worker_of,
 )
@@ -145,7 +145,8 @@ class TestBudget:
             bus = MemoryBus(SUBJECTS, limited.bus_config, ("rubric_v1",))
             await answered(bus, question("t1"))
             status = PausingStatus()
-            post = replace(post_of(bus, limited, tmp_path), status=status)
+            post = role_run_of(bus, limited, tmp_path)
+            post = replace(post, context=replace(post.context, status=status))
             async with open_judge(post) as judge, companions(worker_of(post, judge).run):
                 with anyio.fail_after(HANGS_S):
                     await status.paused.wait()
@@ -214,7 +215,7 @@ class TestComposition:
             judgement, _ = await judged(config, tmp_path)
             assert (judgement.rubric, judgement.verdict, judgement.reward) == ("careful_v1", Verdict.SUCCESS, 1.0)
             assert len(endpoint.requests) == 5
-            async with open_judge(post_of(MemoryBus(SUBJECTS), config, tmp_path)) as judge:
+            async with open_judge(role_run_of(MemoryBus(SUBJECTS), config, tmp_path)) as judge:
                 assert isinstance(judge, CompositeJudge)
                 either = judge._judges[1]
                 assert isinstance(either, CompositeJudge)
@@ -248,7 +249,7 @@ class TestComposition:
     async def test_every_judge_of_millrace_has_the_name_it_is_called_by(self, tmp_path: Path, name: str) -> None:
         async with scripted_endpoint(hoped_for) as endpoint:
             config = asking(tmp_path, endpoint, f"judge={name}")
-            async with open_judge(post_of(MemoryBus(SUBJECTS), config, tmp_path)) as judge:
+            async with open_judge(role_run_of(MemoryBus(SUBJECTS), config, tmp_path)) as judge:
                 assert judge.name == name
         assert endpoint.requests == []
 
@@ -274,18 +275,18 @@ class TestComposition:
     ) -> None:
         config = of_file(tmp_path, "", *(f"judge_config.{override}" for override in overrides))
         with pytest.raises(ConfigurationError, match=sentence):
-            async with open_judge(post_of(MemoryBus(SUBJECTS), config, tmp_path)):
+            async with open_judge(role_run_of(MemoryBus(SUBJECTS), config, tmp_path)):
                 pass
 
     async def test_who_misspelt_a_judge_hears_of_its_name_and_not_of_its_queue(self, tmp_path: Path) -> None:
-        post = post_of(MemoryBus(SUBJECTS), of_file(tmp_path, "", "judge_config.judge=rubrik_v1"), tmp_path)
+        post = role_run_of(MemoryBus(SUBJECTS), of_file(tmp_path, "", "judge_config.judge=rubrik_v1"), tmp_path)
         config = replace(post.config, bus_config=replace(post.config.bus_config, rubrics=("environment_v1",)))
         with pytest.raises(ConfigurationError, match="there is no judge rubrik_v1; did you mean rubric_v1"):
             async with open_judge(replace(post, config=config)):
                 pass
 
     async def test_a_rubric_without_a_queue_is_refused(self, tmp_path: Path) -> None:
-        post = post_of(MemoryBus(SUBJECTS), of_file(tmp_path, ""), tmp_path)
+        post = role_run_of(MemoryBus(SUBJECTS), of_file(tmp_path, ""), tmp_path)
         config = replace(post.config, bus_config=replace(post.config.bus_config, rubrics=("environment_v1",)))
         with pytest.raises(ConfigurationError, match="no queue for rubric_v1, only for environment_v1: millrace rejudge"):
             async with open_judge(replace(post, config=config)):

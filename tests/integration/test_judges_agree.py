@@ -10,6 +10,7 @@ import pytest
 
 from browser_workers.suites.shop.tasks.task import Difficulty
 from bus.blocklist import read_blocklist
+from bus.context import WorkerContext
 from bus.ports import Bus
 from bus.presence import Status
 from judges.endpoint.opening import open_endpoints
@@ -20,6 +21,7 @@ from judges.rubric.journal import Journal
 from judges.rubric.judge import RubricJudge
 from judges.rubric.prompts import committed_prompts
 from judges.worker import JudgeWorker
+from schemas.config import Config
 from schemas.env_config import EnvConfig
 from schemas.ids import TaskId, WorkerId
 from schemas.judge_config import JudgeConfig, OpenAIConfig
@@ -62,13 +64,8 @@ async def reading_judge(bus: Bus, texts: PictureTexts) -> AsyncIterator[Scripted
                 endpoints=endpoints, journal=journal, budget=budget, config=config, status=status
             )
             worker = JudgeWorker(
-                bus=bus,
-                subjects=SUBJECTS,
-                worker=WORKER,
-                status=status,
-                bus_config=CONFIG,
-                env_config=EnvConfig(evaluation_workers=4),
-                judge_config=JUDGE_CONFIG,
+                WorkerContext(bus, SUBJECTS, status),
+                Config(bus_config=CONFIG, env_config=EnvConfig(evaluation_workers=4), judge_config=JUDGE_CONFIG),
                 judge=RubricJudge(interviewer, committed_prompts(JUDGE_CONFIG.rubric), JUDGE_CONFIG),
             )
             group.start_soon(worker.run)

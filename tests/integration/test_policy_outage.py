@@ -12,6 +12,7 @@ import pytest
 from agents.worker import PolicyWorker
 from browser_workers.worker import BrowserWorker
 from bus import chain
+from bus.context import WorkerContext
 from bus.jetstream import JetStreamBus, connect, create_topology
 from bus.ports import Bus, Record
 from bus.presence import Status
@@ -21,11 +22,10 @@ from ops.simulation.browser import SimulatedBrowser, SimulatedSuite
 from ops.simulation.engine import SimulatedEngine
 from schemas.browser_config import BrowserConfig
 from schemas.bus_config import BusConfig
-from schemas.context_config import ContextConfig
+from schemas.config import Config
 from schemas.env_config import EnvConfig
 from schemas.ids import WorkerId
 from schemas.messages import Outcome, Role, Split, StepHeld, StepWake, Task, Trajectory
-from schemas.model_config import ModelConfig
 from schemas.policy_config import PolicyConfig
 from schemas.simulation_config import SimulationConfig
 from tests.builders import RUN, task
@@ -52,13 +52,10 @@ class World:
     async def browse(self, resend_s: float) -> None:
         async with self.connection(SLOT) as bus:
             worker = BrowserWorker(
-                bus=bus,
-                subjects=SUBJECTS,
-                worker=SLOT,
-                status=Status(Role.BROWSER, SLOT),
-                bus_config=CONFIG,
-                env_config=EnvConfig(server_size=1),
-                browser_config=BrowserConfig(resend_s=resend_s),
+                WorkerContext(bus, SUBJECTS, Status(Role.BROWSER, SLOT)),
+                Config(
+                    bus_config=CONFIG, env_config=EnvConfig(server_size=1), browser_config=BrowserConfig(resend_s=resend_s)
+                ),
                 browser=SimulatedBrowser(SIMULATION),
                 suites={"simulated": SimulatedSuite()},
             )
@@ -67,14 +64,8 @@ class World:
     async def decide(self, name: WorkerId) -> None:
         async with self.connection(name) as bus:
             worker = PolicyWorker(
-                bus=bus,
-                subjects=SUBJECTS,
-                worker=name,
-                status=Status(Role.POLICY, name),
-                bus_config=CONFIG,
-                policy_config=PolicyConfig(max_num_seqs=2),
-                context_config=ContextConfig(),
-                model_config=ModelConfig(),
+                WorkerContext(bus, SUBJECTS, Status(Role.POLICY, name)),
+                Config(bus_config=CONFIG, policy_config=PolicyConfig(max_num_seqs=2)),
                 engine=SimulatedEngine(SIMULATION),
                 sources=local_weights(bus, SUBJECTS),
             )

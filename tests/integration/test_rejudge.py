@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from bus.companions import companion_group
+from bus.context import WorkerContext
 from bus.ports import Bus
 from bus.presence import Status
 from bus.settlement import settle
@@ -28,7 +29,7 @@ from ops.processes.role_process import millrace_command, millrace_environment
 from ops.roles.judge import judge_worker
 from ops.roles.running import run_role
 from ops.run.folder import RunFolder
-from ops.run.joining import Post, join, subjects_of
+from ops.run.joining import RoleRun, join, subjects_of
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Heartbeat, Role
@@ -112,8 +113,8 @@ async def test_a_run_that_is_up_goes_on_meanwhile(tmp_path: Path) -> None:
 async def _judge_by_the_old(bus: Bus, run: RunFolder) -> None:
     """The run's own judge, which joined before."""
     config = run.load()
-    post = Post(run, config, bus, subjects_of(config), WorkerId("judge-1"), Status(Role.JUDGE, WorkerId("judge-1")))
-    await judge_worker(post, EnvironmentJudge()).run()
+    own = RoleRun(run, config, WorkerContext(bus, subjects_of(config), Status(Role.JUDGE, WorkerId("judge-1"))))
+    await judge_worker(own, EnvironmentJudge()).run()
 
 
 async def _until_judged(bus: Bus, subjects: Subjects, rubric: str, number: int) -> None:
@@ -152,7 +153,7 @@ async def test_what_is_judged_before_an_interruption_stays_and_the_rest_follows(
     first, second = PausingJudge(2), PausingJudge(99)
 
     @asynccontextmanager
-    async def given(_: Post) -> AsyncIterator[Judge]:
+    async def given(_: RoleRun) -> AsyncIterator[Judge]:
         yield first if not first.paused.is_set() else second
 
     monkeypatch.setattr(command, "open_judge", given)
@@ -178,7 +179,7 @@ async def test_a_judge_that_cannot_be_had_leaves_no_trace(tmp_path: Path, monkey
     run, _ = await judged_run(tmp_path, num_episodes=3)
     untouched = run.config.read_bytes()
 
-    def none(_: Post) -> AbstractAsyncContextManager[Judge]:
+    def none(_: RoleRun) -> AbstractAsyncContextManager[Judge]:
         raise ConfigurationError("there is no such judge")
 
     monkeypatch.setattr(command, "open_judge", none)

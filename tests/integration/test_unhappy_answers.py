@@ -19,7 +19,7 @@ from schemas.config import Config
 from schemas.env_config import EnvConfig
 from schemas.judge_config import JudgeConfig, OpenAIConfig, QuestionConfig
 from schemas.messages import Judgement, Verdict
-from tests.asked_judge import answered, calls, judgements, post_of, question, run_for, worker_of
+from tests.asked_judge import answered, calls, judgements, question, role_run_of, run_for, worker_of
 from tests.endpoint_replies import Reply, says
 from tests.endpoint_requests import Asked
 from tests.judge_answers import (
@@ -130,10 +130,10 @@ async def observed(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory)
         endpoint = await stack.enter_async_context(scripted_endpoint(script))
         bus = await stack.enter_async_context(run_for(folder, "rubric_v1"))
         judges = {
-            judge: await stack.enter_async_context(open_judge(post_of(bus, _config(endpoint.base_url, judge), folder)))
+            judge: await stack.enter_async_context(open_judge(role_run_of(bus, _config(endpoint.base_url, judge), folder)))
             for judge in dict.fromkeys(map(_judge_of, names))
         }
-        post = post_of(bus, _config(endpoint.base_url), folder)
+        post = role_run_of(bus, _config(endpoint.base_url), folder)
         for name in names:
             await answered(bus, question(name))
         async with companions(worker_of(post, ByCase(judges)).run):

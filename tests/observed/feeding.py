@@ -8,11 +8,12 @@ from typing import Any, cast
 import anyio
 import pytest
 
+from bus.context import WorkerContext
 from bus.presence import Status
 from bus.subjects import Subjects
 from ops.roles.feeder import feed
 from ops.run.folder import RunFolder
-from ops.run.joining import Post
+from ops.run.joining import RoleRun
 from schemas.config import Config
 from schemas.ids import PolicyVersion, TaskId, WorkerId
 from schemas.messages import Role, Split
@@ -58,10 +59,10 @@ def fed(split: Split) -> Callable[[Config], object]:
                 return
 
         status = Status(Role.FEEDER, WorkerId("f"))
-        post = Post(RunFolder(Path(config.save_path)), config, cast(Any, None), SUBJECTS, WorkerId("f"), status)
+        run = RoleRun(RunFolder(Path(config.save_path)), config, WorkerContext(cast(Any, None), SUBJECTS, status))
         with _PATCH.context() as patch:
             patch.setattr("ops.roles.feeder.Feeder", Taken)
-            anyio.run(feed, post)
+            anyio.run(feed, run)
         tasks = found["train_tasks" if split is Split.TRAIN else "test_tasks"]
         return [spec.instruction for spec in tasks]
 

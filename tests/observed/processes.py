@@ -16,6 +16,7 @@ import structlog
 from browser_workers.suites.demo import DemoSuite
 from browser_workers.worker import BrowserWorker
 from bus import chain
+from bus.context import WorkerContext
 from bus.memory import MemoryBus
 from bus.presence import Status
 from bus.subjects import Subjects
@@ -87,13 +88,8 @@ def judged_at_once(config: Config) -> object:
         bus: Any = _Waiting()
         status = Status(Role.JUDGE, WorkerId("j"))
         worker = JudgeWorker(
-            bus=bus,
-            subjects=SUBJECTS,
-            worker=WorkerId("j"),
-            status=status,
-            bus_config=config.bus_config,
-            env_config=config.env_config,
-            judge_config=config.judge_config,
+            WorkerContext(bus, SUBJECTS, status),
+            config,
             judge=cast(Any, None),
         )
         return await _blocked(worker.run, lambda: bus.num_waiting)
@@ -145,13 +141,8 @@ def times_begun(config: Config) -> object:
 async def _episodes(config: Config, fails: bool) -> int:
     pages, bus = _Pages(fails=fails), MemoryBus(SUBJECTS, replace(config.bus_config, run=builders.RUN))
     worker = BrowserWorker(
-        bus=bus,
-        subjects=SUBJECTS,
-        worker=WorkerId("b"),
-        status=Status(Role.BROWSER, WorkerId("b")),
-        bus_config=config.bus_config,
-        env_config=config.env_config,
-        browser_config=config.browser_config,
+        WorkerContext(bus, SUBJECTS, Status(Role.BROWSER, WorkerId("b"))),
+        config,
         browser=cast(Any, pages),
         suites={"demo": DemoSuite()},
     )

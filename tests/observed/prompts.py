@@ -15,12 +15,15 @@ from agents.context import Round, build_window
 from agents.fitting import max_prompt
 from agents.prompts import system_prompt
 from agents.vllm_core import VllmCore, VllmSettings, _arguments
+from bus.context import WorkerContext
+from bus.presence import Status
 from bus.subjects import Subjects
 from ops.roles import policy
 from ops.run.folder import RunFolder
-from ops.run.joining import Post
+from ops.run.joining import RoleRun
 from schemas.config import Config
 from schemas.ids import PolicyVersion, WorkerId
+from schemas.messages import Role
 from tests import builders
 
 SUBJECTS = Subjects(builders.RUN)
@@ -59,8 +62,12 @@ def vllm_settings(config: Config) -> VllmSettings:
         return sources.base, PolicyVersion(0)
 
     async def composed() -> object:
-        post = Post(RunFolder(Path(config.save_path)), config, cast(Any, None), SUBJECTS, WorkerId("p"), cast(Any, None))
-        return await policy._engine(post, policy._weight_sources(post))
+        run = RoleRun(
+            RunFolder(Path(config.save_path)),
+            config,
+            WorkerContext(cast(Any, None), SUBJECTS, Status(Role.POLICY, WorkerId("p"))),
+        )
+        return await policy._engine(run, policy._weight_sources(run))
 
     with _PATCH.context() as patch:
         patch.setattr("agents.vllm_engine.VllmEngine", lambda settings: settings)

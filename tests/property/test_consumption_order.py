@@ -17,7 +17,7 @@ from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, Outco
 from tests.builders import RUBRIC, RUN, judgement
 from tests.trainer_world import SUBJECTS, judge, train_task
 from trainer.episodes.episode_steps import EpisodeSteps
-from trainer.episodes.intake import open_intake, sized
+from trainer.episodes.intake import ReadingPlace, open_intake, sized
 from trainer.feeding.feeder_state import FeederState
 from trainer.scores import is_success
 
@@ -44,7 +44,7 @@ class OneTrainer:
         """Announces so many batches, then dies: at once, or when it has worked on one more without announcing it."""
         ahead = 2 * self.size
         async with open_intake(
-            self.bus, SUBJECTS, _steps_of, is_success, rubric=RUBRIC, after_seq=self.position, ahead=ahead
+            self.bus, SUBJECTS, _steps_of, is_success, rubric=RUBRIC, place=ReadingPlace(self.position), ahead=ahead
         ) as intake:
             for number in range(num_batches + begins_another):
                 batch = await intake.batch(sized(self.size), lambda count: None)

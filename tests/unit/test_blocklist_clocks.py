@@ -10,17 +10,16 @@ from msgspec import structs
 from bus.blocklist import block, read_blocklist
 from bus.chain import publish_trajectory
 from bus.companions import companions
+from bus.context import WorkerContext
 from bus.memory import MemoryBus
 from bus.presence import Status
 from judges.judge import Ruling
 from schemas.bus_config import BusConfig
-from schemas.env_config import EnvConfig
-from schemas.feeder_config import FeederConfig
+from schemas.config import Config
 from schemas.ids import WorkerId
 from schemas.judge_config import JudgeConfig
 from schemas.messages import Outcome, Role, Verdict
-from schemas.objective_config import ObjectiveConfig
-from tests.builders import RUBRIC, task, trajectory
+from tests.builders import task, trajectory
 from tests.deadlines import HANGS_S
 from tests.trainer_world import SUBJECTS
 from tests.unit.test_feeder import World
@@ -96,18 +95,7 @@ async def test_a_feeder_may_have_a_wrong_clock(
     await block(bus, SUBJECTS, SITE, hours=2.0, reason="captcha")
     calendar.now_s += age_h * HOUR_S
     off(shift_s)
-    feeder = Feeder(
-        bus=bus,
-        subjects=SUBJECTS,
-        rubric=RUBRIC,
-        worker=status.worker,
-        status=status,
-        feeder=FeederConfig(),
-        env=EnvConfig(),
-        objective=ObjectiveConfig(),
-        train_tasks=on_sites(10, 2),
-        test_tasks=(),
-    )
+    feeder = Feeder(WorkerContext(bus, SUBJECTS, status), Config(), train_tasks=on_sites(10, 2), test_tasks=())
     await World(bus).publish(0)
     async with companions(feeder.run):
         with anyio.fail_after(HANGS_S):

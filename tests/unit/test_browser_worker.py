@@ -16,6 +16,7 @@ from browser_workers.browser import EnvironmentState, Opening, PageState, Perfor
 from browser_workers.suites.demo import DemoSuite
 from browser_workers.worker import BrowserWorker
 from bus import chain, standing
+from bus.context import WorkerContext
 from bus.fault import MOST_IN_A_ROW
 from bus.memory import MemoryBus
 from bus.ports import Expect, Record
@@ -23,6 +24,7 @@ from bus.presence import Status
 from bus.subjects import Subjects
 from schemas.browser_config import BrowserConfig
 from schemas.bus_config import BusConfig
+from schemas.config import Config
 from schemas.env_config import EnvConfig
 from schemas.errors import BrowserError, BrowserLost, ChainConflict, NotPermitted, PageFailed, WorkerFailing
 from schemas.ids import EpisodeId, TaskId, WorkerId
@@ -206,13 +208,12 @@ async def stage(
     browser = browser or ScriptedBrowser()
     status = Status(Role.BROWSER, WORKER)
     worker = BrowserWorker(
-        bus=bus,
-        subjects=SUBJECTS,
-        worker=WORKER,
-        status=status,
-        bus_config=config,
-        env_config=EnvConfig(**{"server_size": 2, **env}),  # type: ignore[arg-type]
-        browser_config=BrowserConfig(resend_s=resend_s, eval_share=0.25),
+        WorkerContext(bus, SUBJECTS, status),
+        Config(
+            bus_config=config,
+            env_config=EnvConfig(**{"server_size": 2, **env}),  # type: ignore[arg-type]
+            browser_config=BrowserConfig(resend_s=resend_s, eval_share=0.25),
+        ),
         browser=browser,
         suites={"demo": DemoSuite(), "broken": BrokenSuite()},
     )

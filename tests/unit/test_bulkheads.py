@@ -9,6 +9,7 @@ import pytest
 import structlog
 
 from bus.bulkhead import Bulkhead
+from bus.context import WorkerContext
 from bus.fault import MOST_IN_A_ROW, Fault, Streak, unforeseen
 from bus.memory import MemoryBus
 from bus.presence import Status
@@ -107,14 +108,14 @@ async def test_an_input_that_nobody_delivers_again_is_given_up_by_name(monkeypat
         reasons.append(reason)
         return True
 
-    await attempt(handle, num_tries=3, item="e/1/0", bulkhead=Bulkhead(bus, SUBJECTS, status), on_reject=end)
+    await attempt(handle, num_tries=3, item="e/1/0", bulkhead=Bulkhead(WorkerContext(bus, SUBJECTS, status)), on_reject=end)
     assert status.num_unexpected == 3
     [reason] = reasons
     assert reason.startswith("unexpected at 3 tries: IndexError: picture 3")
 
 
 async def test_item_after_item_ends_a_worker_that_nobody_delivers_to() -> None:
-    bulkhead = Bulkhead(MemoryBus(SUBJECTS), SUBJECTS, Status(Role.POLICY, WORKER))
+    bulkhead = Bulkhead(WorkerContext(MemoryBus(SUBJECTS), SUBJECTS, Status(Role.POLICY, WORKER)))
 
     async def handle() -> None:
         raise IndexError("picture 3")
@@ -226,5 +227,5 @@ async def test_what_cannot_be_told_is_left_out_all_the_same() -> None:
             raise BusUnavailable("away")
 
     status = Status(Role.TRAINER, WORKER)
-    await Bulkhead(Away(), SUBJECTS, status).left_out(KeyError("x"), "e/1/0")  # type: ignore[arg-type]
+    await Bulkhead(WorkerContext(Away(), SUBJECTS, status)).left_out(KeyError("x"), "e/1/0")  # type: ignore[arg-type]
     assert status.num_unexpected == 1

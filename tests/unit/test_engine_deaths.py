@@ -11,6 +11,7 @@ import pytest
 
 from agents.engine import Generation, GenerationRequest
 from agents.engine_deaths import EngineDeaths
+from bus.context import WorkerContext
 from bus.memory import MemoryBus
 from bus.presence import Status
 from bus.subjects import Subjects
@@ -80,7 +81,7 @@ def request(name: str) -> GenerationRequest:
 async def lived(bus: MemoryBus, engine: MortalEngine, names: set[str], worker: str = "p1") -> dict[str, str]:
     """One life of a worker that answers these at once; what became of each."""
     status = Status(Role.POLICY, WorkerId(worker))
-    deaths = EngineDeaths(bus, SUBJECTS, status, engine, max_running=MOST)
+    deaths = EngineDeaths(WorkerContext(bus, SUBJECTS, status), engine, max_running=MOST)
     became: dict[str, str] = {}
 
     async def ask(name: str) -> None:
@@ -118,7 +119,7 @@ async def test_the_step_that_kills_engines_is_given_up_and_no_other_with_it(bus:
 async def test_what_another_engine_died_of_is_known_here_at_once(bus: MemoryBus) -> None:
     status = Status(Role.POLICY, WorkerId("p2"))
     engine = MortalEngine()
-    deaths = EngineDeaths(bus, SUBJECTS, status, engine, max_running=MOST)
+    deaths = EngineDeaths(WorkerContext(bus, SUBJECTS, status), engine, max_running=MOST)
     async with anyio.create_task_group() as group:
         group.start_soon(deaths.follow)
         await lived(bus, MortalEngine("bad"), {"a", "bad"})
@@ -135,7 +136,9 @@ async def test_what_another_engine_died_of_is_known_here_at_once(bus: MemoryBus)
 
 async def test_a_version_that_kills_this_engine_is_refused_and_the_next_is_tried(bus: MemoryBus) -> None:
     async def load(version: int, worker: str) -> None:
-        deaths = EngineDeaths(bus, SUBJECTS, Status(Role.POLICY, WorkerId(worker)), MortalEngine(), max_running=MOST)
+        deaths = EngineDeaths(
+            WorkerContext(bus, SUBJECTS, Status(Role.POLICY, WorkerId(worker))), MortalEngine(), max_running=MOST
+        )
         await deaths.begin()
         await deaths.load(FOLDER, PolicyVersion(version))
 

@@ -10,11 +10,13 @@ import pytest
 
 from bus import chain
 from bus.companions import companions
+from bus.context import WorkerContext
 from bus.memory import MemoryBus
 from bus.presence import Status
 from bus.settlement import settle
 from bus.topology import task_queue
 from schemas.bus_config import BusConfig
+from schemas.config import Config
 from schemas.env_config import EnvConfig
 from schemas.errors import ConfigurationError
 from schemas.feeder_config import FeederConfig
@@ -32,7 +34,7 @@ from schemas.messages import (
     Trajectory,
 )
 from schemas.objective_config import ObjectiveConfig
-from tests.builders import RUBRIC, RUN, WORKER
+from tests.builders import RUN, WORKER
 from tests.deadlines import HANGS_S
 from tests.trainer_world import SUBJECTS, judge
 from trainer.feeding.feeder import Feeder
@@ -71,19 +73,17 @@ def feeder(
     sampler: Literal["uniform", "adaptive"] = "uniform",
 ) -> Feeder:
     return Feeder(
-        bus=bus,
-        subjects=SUBJECTS,
-        rubric=RUBRIC,
-        worker=WORKER,
-        status=Status(Role.FEEDER, WORKER),
-        feeder=config,
-        env=EnvConfig(
-            train_tasks_rollout_size=batch,
-            completion_threshold=0.75,
-            completion_grace_period=grace_s,
-            train_tasks_sampler=sampler,
+        WorkerContext(bus, SUBJECTS, Status(Role.FEEDER, WORKER)),
+        Config(
+            feeder_config=config,
+            env_config=EnvConfig(
+                train_tasks_rollout_size=batch,
+                completion_threshold=0.75,
+                completion_grace_period=grace_s,
+                train_tasks_sampler=sampler,
+            ),
+            objective_config=objective,
         ),
-        objective=objective,
         train_tasks=specs(num_tasks),
         test_tasks=specs(tests, "e"),
     )

@@ -10,15 +10,15 @@ import pytest
 
 from bus.blocklist import block
 from bus.companions import companions
+from bus.context import WorkerContext
 from bus.memory import MemoryBus
 from bus.presence import Status
 from bus.server_time import ServerClock
+from schemas.config import Config
 from schemas.env_config import EnvConfig
 from schemas.feeder_config import FeederConfig
 from schemas.ids import WorkerId
 from schemas.messages import Role, SiteBlock, Split, Task
-from schemas.objective_config import ObjectiveConfig
-from tests.builders import RUBRIC
 from tests.deadlines import HANGS_S
 from tests.trainer_world import SUBJECTS, judge
 from tests.unit.test_feeder import World, specs, until
@@ -71,14 +71,11 @@ class Fed:
     ) -> None:
         self.status = Status(Role.FEEDER, WorkerId(name))
         self.feeder = Feeder(
-            bus=bus,
-            subjects=SUBJECTS,
-            rubric=RUBRIC,
-            worker=self.status.worker,
-            status=self.status,
-            feeder=config,
-            env=EnvConfig(train_tasks_rollout_size=BATCH, completion_threshold=0.5, completion_grace_period=0.0),
-            objective=ObjectiveConfig(),
+            WorkerContext(bus, SUBJECTS, self.status),
+            Config(
+                feeder_config=config,
+                env_config=EnvConfig(train_tasks_rollout_size=BATCH, completion_threshold=0.5, completion_grace_period=0.0),
+            ),
             train_tasks=on_sites(10, num_sites),
             test_tasks=on_sites(2, num_sites, "e"),
             clock=wall,

@@ -16,6 +16,7 @@ from msgspec import structs
 from bus.blocklist import read_blocklist
 from bus.chain import publish_trajectory
 from bus.companions import first_of
+from bus.context import WorkerContext
 from bus.fault import MOST_IN_A_ROW
 from bus.memory import MemoryBus
 from bus.ports import Delivery, Expect, Inbox, Record, WorkQueue
@@ -28,9 +29,9 @@ from judges.programmatic.environment import EnvironmentJudge
 from judges.rubric.interview import RecordingInterviewer
 from judges.worker import JudgeWorker
 from schemas.bus_config import BusConfig
-from schemas.env_config import EnvConfig
+from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError, JudgeError, MessageCorrupt, NoVerdict, WorkerFailing
-from schemas.ids import RunName, TaskId, WorkerId
+from schemas.ids import RunName, TaskId
 from schemas.judge_config import JudgeConfig, ShapingConfig
 from schemas.messages import Fault, Judgement, Outcome, RewardPart, Role, Split, StageUsage, StageVerdict, Trajectory, Verdict
 from tests.builders import RUN, WORKER, judgement, observation, task, trajectory
@@ -98,13 +99,8 @@ async def judging(
     bus: MemoryBus, judge: Judge, *, config: JudgeConfig | None = None, status: Status | None = None
 ) -> AsyncIterator[None]:
     worker = JudgeWorker(
-        bus=bus,
-        subjects=SUBJECTS,
-        worker=WorkerId("judge-1"),
-        status=status or Status(Role.JUDGE, WORKER),
-        bus_config=BusConfig(),
-        env_config=EnvConfig(),
-        judge_config=replace(config or JudgeConfig(), judge=judge.name),
+        WorkerContext(bus, SUBJECTS, status or Status(Role.JUDGE, WORKER)),
+        Config(judge_config=replace(config or JudgeConfig(), judge=judge.name)),
         judge=judge,
     )
     async with anyio.create_task_group() as group:

@@ -13,7 +13,7 @@ from tests.builders import RUBRIC
 from tests.deadlines import HANGS_S
 from tests.trainer_world import SUBJECTS, judge, train_task
 from trainer.episodes.episode_steps import EpisodeSteps
-from trainer.episodes.intake import open_intake, sized
+from trainer.episodes.intake import ReadingPlace, open_intake, sized
 from trainer.episodes.passes import Consumed
 from trainer.scores import is_success
 from trainer.versions.checkpoints import require_no_versions
@@ -58,7 +58,7 @@ async def test_what_was_consumed_is_never_consumed_again_nor_anything_left_out(
         await judge(bus, ended(index))
     with capture_logs() as entries, anyio.fail_after(HANGS_S):
         async with open_intake(
-            bus, SUBJECTS, _no_steps, is_success, rubric=RUBRIC, after_seq=8, consumed=consumed, ahead=4
+            bus, SUBJECTS, _no_steps, is_success, rubric=RUBRIC, place=ReadingPlace(8, consumed), ahead=4
         ) as intake:
             batch = await intake.batch(sized(len(expected)), lambda _: None)
     assert [item.judgement.trajectory.task.index for item in batch] == expected
@@ -71,7 +71,7 @@ async def test_where_nothing_is_known_of_what_was_consumed_it_goes_on_at_the_end
     for index in range(3):
         await judge(bus, ended(index))
     with anyio.fail_after(HANGS_S):
-        async with open_intake(bus, SUBJECTS, _no_steps, is_success, rubric=RUBRIC, after_seq=8, ahead=4) as intake:
+        async with open_intake(bus, SUBJECTS, _no_steps, is_success, rubric=RUBRIC, place=ReadingPlace(8), ahead=4) as intake:
             await judge(bus, ended(9))
             batch = await intake.batch(sized(1), lambda _: None)
     assert [item.judgement.trajectory.task.index for item in batch] == [9]

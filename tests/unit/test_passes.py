@@ -11,7 +11,7 @@ from schemas.messages import Trajectory
 from tests.builders import RUBRIC
 from tests.trainer_world import SUBJECTS, judge, play, train_task
 from trainer.episodes.episode_steps import EpisodeSteps
-from trainer.episodes.intake import open_intake, sized
+from trainer.episodes.intake import ReadingPlace, open_intake, sized
 from trainer.episodes.passes import Passes, Position
 from trainer.scores import is_success
 
@@ -58,8 +58,10 @@ async def test_a_pass_reads_what_is_stored_whoever_played_it_and_ends() -> None:
     bus = MemoryBus(SUBJECTS)
     for index in range(4):
         await judge(bus, await play(bus, train_task(index, demonstrate=index == 1)))
-    async with open_intake(bus, SUBJECTS, _no_steps, is_success, rubric=RUBRIC, after_seq=0, ahead=2, limit=3) as intake:
+    async with open_intake(
+        bus, SUBJECTS, _no_steps, is_success, rubric=RUBRIC, place=ReadingPlace(0, limit=3), ahead=2
+    ) as intake:
         assert [item.seq for item in await intake.batch(sized(2), lambda _: None)] == [1, 2]
         assert [item.seq for item in await intake.batch(sized(2), lambda _: None)] == [3], "the fourth came later"
-    async with open_intake(bus, SUBJECTS, _no_steps, is_success, rubric=RUBRIC, after_seq=0, ahead=2) as intake:
+    async with open_intake(bus, SUBJECTS, _no_steps, is_success, rubric=RUBRIC, place=ReadingPlace(0), ahead=2) as intake:
         assert [item.seq for item in await intake.batch(sized(3), lambda _: None)] == [1, 3, 4], "online no demonstration"

@@ -13,6 +13,7 @@ from structlog.typing import EventDict
 
 from bus import chain
 from bus.bulkhead import Bulkhead
+from bus.context import WorkerContext
 from bus.memory import MemoryBus
 from bus.ports import Record
 from bus.presence import Status
@@ -70,7 +71,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, poison: obj
 
 async def archived(bus: MemoryBus, path: Path) -> tuple[Status, ArchiveFolder, list[EventDict]]:
     status, folder = Status(Role.ARCHIVER, WORKER), ArchiveFolder(path)
-    archiver = replace(world.archiver(bus, SUBJECTS, folder), bulkhead=Bulkhead(bus, SUBJECTS, status))
+    archiver = replace(world.archiver(bus, SUBJECTS, folder), bulkhead=Bulkhead(WorkerContext(bus, SUBJECTS, status)))
     with folder.writing(SUBJECTS.run, ""), unexpected() as logs, anyio.fail_after(HANGS_S):
         await archiver.run(once=True)
     return status, folder, logs

@@ -19,12 +19,14 @@ from agents.weight_sources import WeightSources
 from agents.worker import PolicyWorker
 from bus import chain
 from bus.chain import EpisodeChain
+from bus.context import WorkerContext
 from bus.fault import MOST_IN_A_ROW, MOST_TRIES
 from bus.memory import MemoryBus
 from bus.ports import Offered, Record
 from bus.presence import Status
 from bus.subjects import Subjects
 from schemas.bus_config import BusConfig
+from schemas.config import Config
 from schemas.context_config import ContextConfig
 from schemas.errors import EngineFailed, PolicyError, PromptTooLong, WorkerFailing
 from schemas.ids import PolicyVersion, WorkerId
@@ -46,7 +48,6 @@ from schemas.messages import (
     Task,
     VersionSpan,
 )
-from schemas.model_config import ModelConfig
 from schemas.policy_config import PolicyConfig
 from tests import builders
 from tests.deadlines import HANGS_S
@@ -129,14 +130,8 @@ def worker_of(
     sources: WeightSources | None = None,
 ) -> PolicyWorker:
     return PolicyWorker(
-        bus=bus,
-        subjects=SUBJECTS,
-        worker=WorkerId(name),
-        status=status or Status(Role.POLICY, WorkerId(name)),
-        bus_config=BusConfig(run=builders.RUN),
-        policy_config=PolicyConfig(max_num_seqs=seats),
-        context_config=context,
-        model_config=ModelConfig(),
+        WorkerContext(bus, SUBJECTS, status or Status(Role.POLICY, WorkerId(name))),
+        Config(bus_config=BusConfig(run=builders.RUN), policy_config=PolicyConfig(max_num_seqs=seats), context_config=context),
         engine=engine,
         sources=sources or local_weights(bus, SUBJECTS),
     )

@@ -10,17 +10,17 @@ from agents.engine import Generation, GenerationRequest
 from agents.worker import PolicyWorker
 from browser_workers.worker import BrowserWorker
 from bus import chain
+from bus.context import WorkerContext
 from bus.memory import MemoryBus
 from bus.presence import Status
 from ops.simulation.browser import SimulatedBrowser, SimulatedSuite
 from ops.simulation.engine import SimulatedEngine
 from schemas.browser_config import BrowserConfig
 from schemas.bus_config import BusConfig
-from schemas.context_config import ContextConfig
+from schemas.config import Config
 from schemas.env_config import EnvConfig
 from schemas.ids import WorkerId
 from schemas.messages import Outcome, Role, Trajectory
-from schemas.model_config import ModelConfig
 from schemas.policy_config import PolicyConfig
 from schemas.simulation_config import SimulationConfig
 from tests.builders import RUN, task
@@ -46,25 +46,14 @@ class VerboseEngine(SimulatedEngine):
 async def test_an_answer_that_is_too_large_ends_its_episode_at_once() -> None:
     bus, engine = MemoryBus(SUBJECTS, CONFIG), VerboseEngine(SIMULATION)
     browser = BrowserWorker(
-        bus=bus,
-        subjects=SUBJECTS,
-        worker=NAME,
-        status=Status(Role.BROWSER, NAME),
-        bus_config=CONFIG,
-        env_config=EnvConfig(server_size=1),
-        browser_config=BrowserConfig(resend_s=0.1),
+        WorkerContext(bus, SUBJECTS, Status(Role.BROWSER, NAME)),
+        Config(bus_config=CONFIG, env_config=EnvConfig(server_size=1), browser_config=BrowserConfig(resend_s=0.1)),
         browser=SimulatedBrowser(SIMULATION),
         suites={"simulated": SimulatedSuite()},
     )
     policy = PolicyWorker(
-        bus=bus,
-        subjects=SUBJECTS,
-        worker=NAME,
-        status=Status(Role.POLICY, NAME),
-        bus_config=CONFIG,
-        policy_config=PolicyConfig(max_num_seqs=1),
-        context_config=ContextConfig(),
-        model_config=ModelConfig(),
+        WorkerContext(bus, SUBJECTS, Status(Role.POLICY, NAME)),
+        Config(bus_config=CONFIG, policy_config=PolicyConfig(max_num_seqs=1)),
         engine=engine,
         sources=local_weights(bus, SUBJECTS),
     )

@@ -17,7 +17,6 @@ from torch import nn
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.errors import CheckpointCorrupt
 from trainer.engine.dealing import Share
-from trainer.engine.deepspeed_config import DeepSpeedConfig
 from trainer.engine.engine_state import ModelState, read_state, restore_state, trained_parameters
 from trainer.engine.ranks import Ranks
 from trainer.items import Item
@@ -40,17 +39,24 @@ class StepSums:
     grad_norm: float
 
 
+def adam_w(named: nn.Module, algorithm: AlgorithmConfig, *, learning_rate: float) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(
+        [parameter for _, parameter in trained_parameters(named)],
+        lr=learning_rate,
+        betas=(0.9, algorithm.adam_beta2),
+        weight_decay=algorithm.weight_decay,
+        fused=True,
+    )
+
+
 class DeepSpeedEngine:
     """Every method is called on all ranks at once."""
 
     def __init__(
         self,
-        module: nn.Module,
+        engine: Any,
         named: nn.Module,
         *,
-        deepspeed: DeepSpeedConfig,
-        algorithm: AlgorithmConfig,
-        learning_rate: float,
         token_loss: TokenLoss,
         dropout: DropoutSeeds,
         collate: Collate,
@@ -59,7 +65,7 @@ class DeepSpeedEngine:
     ) -> None:
         """
         Args:
-            module: what is run; in training it is given `arguments` too.
+            engine: DeepSpeed's, of the module that is run; in training it is given `arguments` too.
             named: the part of it whose parameters, by their names there, are the state.
         """
         self.num_updates = 0
@@ -70,14 +76,7 @@ class DeepSpeedEngine:
         self._dropout = dropout
         self._collate = collate
         self._ranks = ranks
-        optimizer = torch.optim.AdamW(
-            [parameter for _, parameter in trained_parameters(named)],
-            lr=learning_rate,
-            betas=(0.9, algorithm.adam_beta2),
-            weight_decay=algorithm.weight_decay,
-            fused=True,
-        )
-        self._engine = initialize(module, optimizer, deepspeed.completed(algorithm), ranks)
+        self._engine = engine
 
     def step(self, share: Share, rate: float) -> StepSums:
         """One optimizer step over this rank's micro-batches."""

@@ -7,7 +7,7 @@ import torch
 
 from trainer.engine.commands import EvaluateCommand, Model, OpenCommand, TrainCommand
 from trainer.engine.critic import load_critic
-from trainer.engine.deepspeed_engine import DeepSpeedEngine, StepSums, TokenLoss
+from trainer.engine.deepspeed_engine import DeepSpeedEngine, StepSums, TokenLoss, adam_w, initialize
 from trainer.engine.engine_state import EngineState, read_critic_state, read_optimizer_state
 from trainer.engine.idle import idle_share
 from trainer.engine.ranks import Ranks
@@ -108,12 +108,11 @@ class Models:
         token_loss: TokenLoss,
         **arguments: bool,
     ) -> DeepSpeedEngine:
+        algorithm = self._settings.algorithm
+        optimizer = adam_w(named, algorithm, learning_rate=learning_rate)
         return DeepSpeedEngine(
-            module,
+            initialize(module, optimizer, self._settings.deepspeed.completed(algorithm), self._ranks),
             named,
-            deepspeed=self._settings.deepspeed,
-            algorithm=self._settings.algorithm,
-            learning_rate=learning_rate,
             token_loss=token_loss,
             dropout=self._dropout,
             collate=self._collate,

@@ -14,10 +14,10 @@ from typing import Any
 
 import anyio
 import structlog
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from anyio.streams.memory import MemoryObjectReceiveStream
 
 from bus.companions import companions
-from bus.ports import Bus
+from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from schemas.ids import EpisodeId
 from schemas.messages import Judgement, Split, Trajectory
@@ -82,10 +82,22 @@ class RecentEpisodes:
         return True
 
 
-async def _place(bus: Bus, stream: str, after_seq: int, consumed: Sequence[Consumed]) -> int:
+@dataclass(frozen=True)
+class ReadingPlace:
+    """Where reading goes on, and how far."""
+
+    after_seq: int
+    consumed: Sequence[Consumed] = ()
+    """The latest up to there. They are passed over wherever they stand."""
+    limit: int | None = None
+    """It ends after so many, whoever played them; None: never, and demonstrations are passed over."""
+
+
+async def _begin(bus: Bus, stream: str, place: ReadingPlace) -> int:
     """Where reading goes on. A server that lost power may have lost the stream's end, and given its sequences to others: then
     everything is looked at from the oldest judgement that is known again, or what comes from now on, where it has lost more.
     """
+    after_seq, consumed = place.after_seq, place.consumed
     last_seq = await bus.last_seq(stream)
     if last_seq >= after_seq:
         record = await bus.get(stream, after_seq) if consumed else None
@@ -103,58 +115,43 @@ async def open_intake(
     wants: Callable[[Judgement], bool],
     *,
     rubric: str,
-    after_seq: int,
-    consumed: Sequence[Consumed] = (),
+    place: ReadingPlace,
     ahead: int,
-    limit: int | None = None,
 ) -> AsyncIterator[Intake]:
-    """Reads from behind `after_seq`, at most `ahead` judgements before their turn; fetches the steps of those it `wants`.
-
-    `consumed`: the latest up to `after_seq`. They are passed over wherever they stand.
-
-    With a `limit` it ends after so many, whoever played them; without, demonstrations are passed over.
-    """
+    """Reads from `place` on, at most `ahead` judgements before their turn; fetches the steps of those it `wants`."""
     send, receive = anyio.create_memory_object_stream[Judged](ahead)
     to_fetch, fetching = anyio.create_memory_object_stream[Judged](ahead)
-    recent = RecentEpisodes(each.episode for each in consumed)
-    begin = await patiently(partial(_place, bus, subjects.judged, after_seq, consumed))
-    reader = partial(_read, bus, subjects, wants, rubric, begin, recent, limit, send, to_fetch)
+    recent = RecentEpisodes(each.episode for each in place.consumed)
+    begin = await patiently(partial(_begin, bus, subjects.judged, place))
+
+    async def read() -> None:
+        judged = subjects.judgements_by(rubric, Split.TRAIN)
+        async with send, bus.tail(subjects.judged, judged, after_seq=begin) as records:
+            async for item in _judged(records, recent, place.limit):
+                if wants(item.judgement):
+                    await to_fetch.send(item)
+                else:
+                    item.ready.set()
+                await send.send(item)
+
     fetchers = [partial(_fetch, fetch, fetching)] * _FETCH_AT_ONCE
-    async with send, receive, to_fetch, fetching, companions(reader, *fetchers):
+    async with send, receive, to_fetch, fetching, companions(read, *fetchers):
         yield Intake(receive)
 
 
-async def _read(
-    bus: Bus,
-    subjects: Subjects,
-    wants: Callable[[Judgement], bool],
-    rubric: str,
-    after_seq: int,
-    recent: RecentEpisodes,
-    limit: int | None,
-    send: MemoryObjectSendStream[Judged],
-    to_fetch: MemoryObjectSendStream[Judged],
-) -> None:
+async def _judged(records: AsyncIterator[Record], recent: RecentEpisodes, limit: int | None) -> AsyncIterator[Judged]:
+    """What is to be consumed, in order: each episode once."""
     remaining = limit
-    judged = subjects.judgements_by(rubric, Split.TRAIN)
-    async with send, bus.tail(subjects.judged, judged, after_seq=after_seq) as records:
-        while remaining is None or remaining > 0:
-            record = await anext(records)
-            judgement = record.message
-            if not isinstance(judgement, Judgement) or (limit is None and judgement.trajectory.task.demonstrate):
-                continue
-            if not recent.add(judgement.episode):
-                _log.warning(
-                    "judgement_passed_over", episode=judgement.episode, seq=record.seq, reason="it was consumed before"
-                )
-                continue
-            item = Judged(record.seq, judgement)
-            if wants(judgement):
-                await to_fetch.send(item)
-            else:
-                item.ready.set()
-            await send.send(item)
-            remaining = None if remaining is None else remaining - 1
+    while remaining is None or remaining > 0:
+        record = await anext(records)
+        judgement = record.message
+        if not isinstance(judgement, Judgement) or (limit is None and judgement.trajectory.task.demonstrate):
+            continue
+        if not recent.add(judgement.episode):
+            _log.warning("judgement_passed_over", episode=judgement.episode, seq=record.seq, reason="it was consumed before")
+            continue
+        yield Judged(record.seq, judgement)
+        remaining = None if remaining is None else remaining - 1
 
 
 async def _fetch(fetch: Fetch, fetching: MemoryObjectReceiveStream[Judged]) -> None:

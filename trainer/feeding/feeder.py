@@ -15,15 +15,13 @@ import structlog
 
 from bus.bulkhead import Bulkhead
 from bus.companions import companions
+from bus.context import WorkerContext
 from bus.lineage import Lineage, catch_up
-from bus.ports import Bus, Lease
-from bus.presence import Status
+from bus.ports import Lease
 from bus.server_time import ServerClock, server_now
-from bus.subjects import Subjects
-from schemas.env_config import EnvConfig
+from schemas.config import Config
 from schemas.errors import ConfigurationError
-from schemas.feeder_config import FeederConfig
-from schemas.ids import PolicyVersion, WorkerId
+from schemas.ids import PolicyVersion
 from schemas.messages import (
     EpisodeCancel,
     EvaluationRound,
@@ -33,7 +31,6 @@ from schemas.messages import (
     Split,
     Task,
 )
-from schemas.objective_config import ObjectiveConfig
 from trainer.feeding.admission import Admitter
 from trainer.feeding.blocked_sites import TrainingSites
 from trainer.feeding.curriculum import (
@@ -61,39 +58,34 @@ class Feeder:
 
     def __init__(
         self,
+        context: WorkerContext,
+        config: Config,
         *,
-        bus: Bus,
-        subjects: Subjects,
-        rubric: str,
-        worker: WorkerId,
-        status: Status,
-        feeder: FeederConfig,
-        env: EnvConfig,
-        objective: ObjectiveConfig,
         train_tasks: Sequence[TaskSpec],
         test_tasks: Sequence[TaskSpec],
         clock: ServerClock | None = None,
     ) -> None:
-        """`rubric`: whose judgements count; `clock`: which blocks of sites end by."""
+        """`clock`: which blocks of sites end by."""
+        feeder = config.feeder_config
         if feeder.mode == "offline":
             raise ConfigurationError("feeder_config.mode is offline: stored episodes are trained on, and no feeder is needed")
         if feeder.mode != "eval" and not train_tasks:
             raise ConfigurationError("there are no training tasks; name a task file in env_config.train_tasks")
         if feeder.mode == "eval" and not test_tasks:
             raise ConfigurationError("there are no test tasks; name a task file in env_config.test_tasks")
-        self._bus = bus
-        self._subjects = subjects
-        self._rubric = rubric
+        self._bus = context.bus
+        self._subjects = context.subjects
+        self._rubric = config.bus_config.trained_rubric
         self._clock = clock or ServerClock()
-        self._worker = worker
-        self._status = status
-        self._bulkhead = Bulkhead(bus, subjects, status)
+        self._worker = context.worker
+        self._status = context.status
+        self._bulkhead = Bulkhead(context)
         self._config = feeder
-        self._env = env
+        self._env = config.env_config
         self._test_tasks = tuple(test_tasks)
         self._sites = TrainingSites(train_tasks)
-        self._admitter = Admitter(bus, subjects)
-        self._plan = TrainingPlan(feeder, env, objective, train_tasks, self._sites.by_task)
+        self._admitter = Admitter(context.bus, context.subjects)
+        self._plan = TrainingPlan(feeder, config.env_config, config.objective_config, train_tasks, self._sites.by_task)
         self._scope = anyio.CancelScope()
         self._begin()
 
