@@ -23,7 +23,7 @@ from schemas.messages import (
 
 RUN = RunName("test")
 WORKER = WorkerId("worker-1")
-RUBRIC = "environment"
+RUBRIC = "environment_v1"
 """Of `judgement`."""
 
 

@@ -142,7 +142,7 @@ async def train(
     async with open_tracking(root, bus=bus, subjects=SUBJECTS, log=LogConfig()) as tracking:
         trainer = Trainer(
             WorkerContext(bus, SUBJECTS, status or Status(Role.TRAINER, WORKER)),
-            Config(
+            uneven(
                 algorithm_config=algorithm,
                 objective_config=objective,
                 trainer_config=config,
@@ -163,6 +163,14 @@ async def train(
             tracking=tracking,
         )
         await trainer.run()
+
+
+def uneven(**parts: object) -> Config:
+    """A configuration whose groups need not fit its batches, as they do not where some were left out."""
+    config = Config()
+    for name, value in parts.items():
+        object.__setattr__(config, name, value)
+    return config
 
 
 async def play_random(

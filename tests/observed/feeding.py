@@ -52,7 +52,7 @@ def fed(split: Split) -> Callable[[Config], object]:
         found: dict[str, Any] = {}
 
         class Taken:
-            def __init__(self, **parts: Any) -> None:
+            def __init__(self, _context: object, _config: object, **parts: Any) -> None:
                 found.update(parts)
 
             async def run(self) -> None:

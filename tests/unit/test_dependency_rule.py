@@ -21,6 +21,7 @@ _PORTS = {
         "ports",
         "subjects",
         "chain",
+        "context",
         "standing",
         "settlement",
         "bulkhead",

@@ -16,6 +16,7 @@ from schemas.errors import ConfigurationError, ImportConflict
 from schemas.feeder_config import FeederConfig
 from schemas.ids import RunName
 from schemas.messages import Judgement, Observation, RecordRef, Split
+from tests.builders import RUBRIC
 from tests.trainer_world import SUBJECTS, judge, train_task
 from tests.trainer_world import play as play_episode
 
@@ -101,15 +102,15 @@ async def test_one_rubric_is_taken_and_by_it_the_reward_is_chosen() -> None:
 
 async def test_where_several_rubrics_judged_training_is_told_which() -> None:
     rubrics = await StreamSource(await twice_judged(), SUBJECTS).rubrics()
-    assert rubrics == {"environment", "strict"}
+    assert rubrics == {RUBRIC, "strict"}
     for selection, one in ((Selection(), True), (Selection(min_reward=0.5), False)):
-        with pytest.raises(ConfigurationError, match="environment, strict: choose one with --rubric"):
+        with pytest.raises(ConfigurationError, match="environment_v1, strict: choose one with --rubric"):
             selection.check(rubrics, one=one)
     with pytest.raises(ConfigurationError, match="nothing is judged by severe"):
         Selection(rubric="severe").check(rubrics, one=True)
     Selection().check(rubrics, one=False)
     Selection(rubric="strict", min_reward=0.5).check(rubrics, one=True)
-    Selection().check({"environment"}, one=True)
+    Selection().check({RUBRIC}, one=True)
 
 
 async def test_without_judgements_the_judges_of_the_run_find_the_trajectories() -> None:
