@@ -148,7 +148,7 @@ class Drill:
                 group.start_soon(memory.run)
                 group.start_soon(self._watch, watch)
                 if self._settings.duration_s is not None:
-                    group.start_soon(self._end_after, self._settings.duration_s, bus, supervisor)
+                    group.start_soon(self._end_in_time, bus, supervisor)
                 await self._under_faults(injector, supervisor, servers, proxies)
                 if self._outcome.failure:
                     raise DrillFailed(self._outcome.failure)
@@ -274,9 +274,9 @@ class Drill:
                 found[kind] = servers
         return found
 
-    async def _end_after(self, seconds: float, bus: Bus, supervisor: Supervisor) -> None:
+    async def _end_in_time(self, bus: Bus, supervisor: Supervisor) -> None:
         """Has the run end at the first version that all it has admitted fits into; everything else goes on meanwhile."""
-        await anyio.sleep(seconds)
+        await self._time_is_up()
         feeders, names = self._specs[Role.FEEDER], self._subjects
         await supervisor.stop(*(spec.name for spec in feeders))
         admitted = 0
@@ -290,6 +290,9 @@ class Drill:
         for spec in feeders:
             supervisor.start(spec)
         self.progress.num_expected = self._num_expected()
+
+    async def _time_is_up(self) -> None:
+        await anyio.sleep(self._settings.duration_s or 0.0)
 
     async def _watch(self, watch: AcknowledgementWatch) -> None:
         while True:
