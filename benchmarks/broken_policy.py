@@ -16,11 +16,11 @@ from pathlib import Path
 import anyio
 
 from benchmarks.report import RESULTS, Report
-from benchmarks.simulated_run import SimulatedRun, simulated_run
 from ops.run.logs import quiet_logs
 from ops.simulation.broken_weights import broken_weights
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint, Judgement, Role, ServedVersion, Standing
+from tests.support.drills.simulated_run import SimulatedRun, simulated_run
 
 _BROKEN = "policy-2"
 _VERSIONS, _BATCH = 10, 30

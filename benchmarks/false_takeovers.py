@@ -18,7 +18,6 @@ from pathlib import Path
 import anyio
 
 from benchmarks.report import RESULTS, Report
-from benchmarks.simulated_run import simulated_run
 from ops.audit.ledger import Kind, read_ledger
 from ops.audit.waits import Waiting, waits
 from ops.run.folder import RunFolder
@@ -26,6 +25,7 @@ from ops.run.logs import quiet_logs
 from ops.simulation.material import ensure_demo_task_file
 from schemas.bus_config import BusConfig
 from schemas.messages import Role
+from tests.support.drills.simulated_run import simulated_run
 
 _LIMIT_S = 3000.0
 _CREW = {Role.BROWSER: 2, Role.POLICY: 1, Role.JUDGE: 1}

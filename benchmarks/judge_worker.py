@@ -13,7 +13,7 @@ from bus.ports import Bus
 from ops.processes.role_process import millrace_environment
 from ops.run.folder import RunFolder
 from schemas.messages import Heartbeat
-from tests.scripted_judging import SUBJECTS
+from tests.support.judging.scripted_judging import SUBJECTS
 
 _READY_S = 60.0
 _CLOSING_S = 10.0
@@ -26,7 +26,7 @@ async def judge_worker(folder: RunFolder, bus: Bus, name: str) -> AsyncIterator[
     Raises:
         TimeoutError: it did not begin.
     """
-    command = (sys.executable, "-m", "tests.judge_process", str(folder.path), name)
+    command = (sys.executable, "-m", "tests.support.judging.judge_process", str(folder.path), name)
     process = await anyio.open_process(command, env=millrace_environment(), stdout=subprocess.DEVNULL, stderr=None)
     try:
         with anyio.fail_after(_READY_S):

@@ -19,7 +19,7 @@ from bus.subjects import Subjects
 from judges.episode import JudgedEpisode
 from schemas.messages import Fact, Observation, Outcome, Picture, StepRequest, Trajectory, Verdict
 from tests.builders import observation, step_request, task
-from tests.scripted_judging import SUBJECTS
+from tests.support.judging.scripted_judging import SUBJECTS
 
 
 class Kind(enum.StrEnum):

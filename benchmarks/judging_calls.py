@@ -21,10 +21,10 @@ from judges.rubric.prompts import committed_prompts
 from schemas.ids import WorkerId
 from schemas.judge_config import JudgeConfig, OpenAIConfig, Price, QuestionConfig
 from schemas.messages import Role
-from tests.endpoint_replies import Said, verdict
-from tests.endpoint_requests import PICTURE_TOKENS, TOKEN_CHARACTERS, Asked
-from tests.scripted_endpoint import scripted_endpoint
-from tests.scripted_judging import RUBRIC, SUBJECTS
+from tests.support.judging.endpoint_replies import Said, verdict
+from tests.support.judging.endpoint_requests import PICTURE_TOKENS, TOKEN_CHARACTERS, Asked
+from tests.support.judging.scripted_endpoint import scripted_endpoint
+from tests.support.judging.scripted_judging import RUBRIC, SUBJECTS
 
 _STEPS: Final = (8, 12, 16, 20)
 _LIGHT, _STRONG = "light", "strong"

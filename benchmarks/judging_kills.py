@@ -14,10 +14,10 @@ from benchmarks.judged_episodes import REASONING, Kind, ended, noise, schema_nam
 from benchmarks.report import Report
 from bus.server import address_of
 from ops.run.folder import RunFolder
-from tests.endpoint_replies import Said, verdict
-from tests.endpoint_requests import Asked
-from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
-from tests.scripted_judging import SUBJECTS, judgements, judging_run
+from tests.support.judging.endpoint_replies import Said, verdict
+from tests.support.judging.endpoint_requests import Asked
+from tests.support.judging.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
+from tests.support.judging.scripted_judging import SUBJECTS, judgements, judging_run
 
 _NUM_TRAJECTORIES: Final = 24
 _NUM_PICTURES: Final = 12

@@ -20,9 +20,9 @@ from judges.rubric.judge import RubricJudge
 from judges.rubric.prompts import committed_prompts
 from ops.quickstart.tiny_model import TinyShape
 from schemas.judge_config import JudgeConfig, OpenAIConfig, QuestionConfig
-from tests import tiny_models
-from tests.scripted_judging import RUBRIC
-from tests.vllm_server import KEY, MAX_PICTURES, MODEL, vllm_server
+from tests.support.agents import tiny_models
+from tests.support.agents.vllm_server import KEY, MAX_PICTURES, MODEL, vllm_server
+from tests.support.judging.scripted_judging import RUBRIC
 
 _NUM_TRAJECTORIES: Final = 4
 _MAX_TOKENS: Final = 8

@@ -18,7 +18,7 @@ from benchmarks.late_endpoint import LateEndpoint, late_endpoint
 from benchmarks.report import BASELINE, OURS, Report
 from benchmarks.unrecorded_judging import MODEL, NUM_PICTURES, PICTURE_KB, openai_config
 from ops.processes.role_process import millrace_environment
-from tests.scripted_judging import SUBJECTS, judgements, judging_run
+from tests.support.judging.scripted_judging import SUBJECTS, judgements, judging_run
 
 _LATENCY_S: Final = 0.3
 _NUM_TRAJECTORIES: Final = {1: 3, 16: 48, 64: 96}

@@ -8,85 +8,19 @@ Prints a table and writes the same figures to <out>/drill.json.
 
 import argparse
 import json
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
 from rich.console import Console
 from rich.table import Table
 
-from ops.processes.role_process import millrace_command, millrace_environment
+from tests.support.drills.quickstart_process import VICTIMS, find, quickstart, wait_for
 
-VICTIMS = {
-    "browser": ("--name", "browser-1"),
-    "policy": ("--name", "policy-1"),
-    "judge": ("--name", "judge-1"),
-    "trainer": ("--name", "trainer-1"),
-    "nats-server": ("nats.conf",),
-}
-"""Words in the command line of each role's own process."""
 _LIMIT_S = 900.0
-_STOPPING_S = 20.0
 _COLUMNS = (
     "warm_start_success", "final_success", "loop_seconds", "num_restarts", "num_tasks", "num_trajectories",
     "num_judgements", "num_duplicates", "max_mismatch", "audit_holds",
 )  # fmt: skip
-
-
-@contextmanager
-def quickstart(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A quickstart as a process of its own; interrupted on leaving, if it still runs."""
-    command = millrace_command(["quickstart", "--run-dir", str(folder), *arguments])
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_suffix(".txt").open("wb") as output:
-        process = subprocess.Popen(command, env=millrace_environment(), stdout=output, stderr=subprocess.STDOUT)
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT)
-            process.wait(_STOPPING_S)
-
-
-def descendants(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    try:
-        return psutil.Process(process.pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []
-
-
-def find(process: subprocess.Popen[bytes], words: Sequence[str]) -> psutil.Process:
-    """The process below the quickstart whose command line has all these words; guards do not count.
-
-    Raises:
-        LookupError: there is none.
-    """
-    for child in descendants(process):
-        try:
-            line = " ".join(child.cmdline())
-        except psutil.Error:
-            continue
-        if all(word in line for word in words) and "guard" not in line:
-            return child
-    raise LookupError(f"no process below the quickstart has {' '.join(words)} in its command line")
-
-
-def wait_for(process: subprocess.Popen[bytes], event: str, log: Path, *, times: int, limit_s: float) -> None:
-    """Returns once a role's log holds an event so many times.
-
-    Raises:
-        TimeoutError: it did not, or the quickstart ended before.
-    """
-    deadline = time.monotonic() + limit_s
-    while not (log.exists() and log.read_text().count(event) >= times):
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise TimeoutError(f"{event} did not happen {times} times in {log.name}")
-        time.sleep(0.2)
 
 
 def drill(role: str, folder: Path, seed: int) -> dict[str, object]:

@@ -12,8 +12,8 @@ from typing import Final
 import anyio
 
 from benchmarks.judged_episodes import REASONING, verdict_word
-from tests.endpoint_replies import verdict
-from tests.endpoint_requests import Usage
+from tests.support.judging.endpoint_replies import verdict
+from tests.support.judging.endpoint_requests import Usage
 
 _BUFFER: Final = 16 * 1024 * 1024
 _LENGTH: Final = re.compile(rb"content-length: (\d+)", re.IGNORECASE)

@@ -18,7 +18,6 @@ import anyio
 import structlog
 
 from agents.demonstration import Mode, demonstrated_action
-from benchmarks.miniwob_table import write_table
 from benchmarks.report import RESULTS
 from browser_workers.browser import Box, Session, View
 from browser_workers.chromium.browser import PlaywrightBrowser
@@ -29,6 +28,7 @@ from schemas.env_config import EnvConfig
 from schemas.errors import PolicyError
 from schemas.ids import EpisodeId
 from schemas.messages import Action, ActionKind, Observation
+from tests.support.texts.miniwob_table import write_table
 
 ACTIONS = 40
 """Random actions that a page gets."""

@@ -29,7 +29,6 @@ from rich.console import Console
 
 from benchmarks.monitor_page import PageRow, measure_page
 from benchmarks.report import RESULTS, Report
-from benchmarks.simulated_run import SimulatedRun, simulated_run
 from bus.jetstream import connect
 from bus.server import address_of
 from ops.monitor.cells import LIVE, Cell, Phase
@@ -41,6 +40,7 @@ from ops.processes.role_process import millrace_command, millrace_environment
 from ops.run.logs import quiet_logs
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Role, StepPhase
+from tests.support.drills.simulated_run import SimulatedRun, simulated_run
 
 _BROWSERS = 2
 _PICTURE_KB = 60

@@ -13,7 +13,6 @@ from statistics import median
 import anyio
 from playwright.async_api import CDPSession, async_playwright
 
-from benchmarks.simulated_run import SimulatedRun
 from browser_workers.chromium.process.executable import find_chromium, sandboxed
 from bus.jetstream import connect
 from bus.server import address_of
@@ -21,6 +20,7 @@ from bus.server.ports import free_port
 from ops.processes.role_process import millrace_command, millrace_environment
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import StepPhase
+from tests.support.drills.simulated_run import SimulatedRun
 
 _READY_S = 60.0
 _TELL_EVERY_S = 0.2

@@ -21,7 +21,6 @@ import anyio
 from matplotlib.axes import Axes
 
 from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
-from benchmarks.simulated_run import SimulatedRun, simulated_run
 from ops.audit.feed import Feed
 from ops.audit.ledger import Ledger, read_ledger
 from ops.audit.promises import check
@@ -30,6 +29,7 @@ from ops.run.logs import quiet_logs
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.messages import Role
+from tests.support.drills.simulated_run import SimulatedRun, simulated_run
 
 _LEASES = BusConfig()
 _CREW = {Role.BROWSER: 2, Role.POLICY: 2, Role.JUDGE: 1}

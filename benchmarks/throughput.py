@@ -21,13 +21,13 @@ from matplotlib.axes import Axes
 
 from benchmarks.plain_requests import plain_requests
 from benchmarks.report import BASELINE, OURS, RESULTS, Report
-from benchmarks.simulated_run import simulated_run
 from bus.server import server_process
 from ops.audit.feed import Feed
 from ops.audit.ledger import Kind, read_ledger
 from ops.audit.promises import check
 from ops.run.logs import quiet_logs
 from schemas.messages import Role
+from tests.support.drills.simulated_run import simulated_run
 
 _BROWSERS = 2
 _PICTURE_KB = 16

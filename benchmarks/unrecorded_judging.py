@@ -28,7 +28,7 @@ from judges.rubric.judge import RubricJudge
 from judges.rubric.prompts import committed_prompts
 from schemas.judge_config import JudgeConfig, OpenAIConfig, QuestionConfig
 from schemas.messages import Verdict
-from tests.scripted_judging import RUBRIC
+from tests.support.judging.scripted_judging import RUBRIC
 
 NUM_PICTURES, PICTURE_KB = 12, 100
 """Of an episode, and the size of each."""

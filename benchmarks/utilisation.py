@@ -18,7 +18,6 @@ from matplotlib.axes import Axes
 
 from benchmarks.collectors import Episode, duration, episode_synchronous, list_schedule, step_synchronous
 from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
-from benchmarks.simulated_run import SimulatedRun, simulated_run
 from browser_workers.suites.suite import resolve
 from ops.audit.ledger import Kind, Link, read_ledger
 from ops.run.logs import quiet_logs
@@ -26,6 +25,7 @@ from ops.simulation.browser import NAME, Script, SimulatedSuite
 from ops.simulation.draws import generator, spread
 from schemas.messages import Role, Task
 from schemas.simulation_config import SimulationConfig
+from tests.support.drills.simulated_run import SimulatedRun, simulated_run
 
 _BROWSERS = 2
 _LIMIT_S = 580.0

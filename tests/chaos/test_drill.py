@@ -10,7 +10,7 @@ from ops.drills.faults import FaultKind
 from ops.drills.report import Report
 from ops.drills.settings import DrillSettings
 from ops.processes.role_process import millrace_command
-from tests.abandoned_sockets import abandoned_sockets
+from tests.support.bus.abandoned_sockets import abandoned_sockets
 
 pytestmark = [
     pytest.mark.anyio,

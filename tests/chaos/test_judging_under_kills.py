@@ -19,10 +19,10 @@ from ops.processes.role_process import millrace_environment
 from ops.run.folder import RunFolder
 from schemas.messages import Verdict
 from tests.deadlines import HANGS_S
-from tests.endpoint_replies import RESET, Reply, failed, rate_limited, says, truncated
-from tests.endpoint_requests import Asked
-from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
-from tests.scripted_judging import SUBJECTS, calls, judgements, judging_run, passes, played, say, write_all
+from tests.support.judging.endpoint_replies import RESET, Reply, failed, rate_limited, says, truncated
+from tests.support.judging.endpoint_requests import Asked
+from tests.support.judging.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
+from tests.support.judging.scripted_judging import SUBJECTS, calls, judgements, judging_run, passes, played, say, write_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(1800)]
 NUM_TRAJECTORIES = 500
@@ -61,7 +61,7 @@ class Oracle:
 
 @asynccontextmanager
 async def judge_process(folder: RunFolder, name: str) -> AsyncIterator[anyio.abc.Process]:
-    command = (sys.executable, "-m", "tests.judge_process", str(folder.path), name)
+    command = (sys.executable, "-m", "tests.support.judging.judge_process", str(folder.path), name)
     with (folder.logs / f"{name}.out").open("ab") as output:
         process = await anyio.open_process(command, env=millrace_environment(), stdin=DEVNULL, stdout=output, stderr=output)
     try:

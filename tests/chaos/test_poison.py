@@ -22,9 +22,9 @@ from ops.processes.supervisor import Supervisor
 from ops.run.joining import join
 from schemas.errors import StreamFull
 from schemas.ids import EpisodeId
-from tests.abandoned_sockets import abandoned_sockets
 from tests.deadlines import HANGS_S
-from tests.poison import Place, Poison, Poisoner
+from tests.support.bus.abandoned_sockets import abandoned_sockets
+from tests.support.bus.poison import Place, Poison, Poisoner
 
 pytestmark = [
     pytest.mark.anyio,
@@ -37,7 +37,7 @@ _NUM_SUBJECTS = 30
 
 
 class Poisoned(Drill):
-    """A drill whose only faults are forged records: it comes to its end when there were some of each kind, however long it takes."""
+    """A drill whose only faults are forged records: it comes to its end when there were some of each kind."""
 
     def __init__(self, settings: DrillSettings) -> None:
         super().__init__(settings)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.trainer_drill import Wanted
-from benchmarks.trainer_kills import compare
-from benchmarks.trainer_moments import Phase
+from tests.support.drills.trainer_drill import Wanted
+from tests.support.drills.trainer_kills import compare
+from tests.support.drills.trainer_moments import Phase
 
 pytestmark = [
     pytest.mark.anyio,

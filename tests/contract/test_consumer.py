@@ -18,7 +18,7 @@ from schemas.messages import AnyMessage, JudgeCall, Outcome, Position, Split, Ta
 from tests.builders import RUN, checkpoint, task
 from tests.contract.backends import SUBJECTS, Backend
 from tests.deadlines import HANGS_S
-from tests.played import judge, play
+from tests.support.bus.played import judge, play
 
 pytestmark = pytest.mark.anyio
 

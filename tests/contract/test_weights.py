@@ -20,7 +20,7 @@ from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
 from tests.contract.backends import SUBJECTS, Backend
 from tests.deadlines import HANGS_S
-from tests.weight_world import (
+from tests.support.bus.weight_world import (
     CHUNK,
     CONFIG,
     NUM_CHUNKS,

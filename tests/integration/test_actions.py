@@ -13,8 +13,8 @@ from browser_workers.site import Documents
 from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind, BrowserTab
-from tests.browser_pages import ORIGIN, at, click, opening_of, page, press, small, title
 from tests.deadlines import HANGS_S
+from tests.support.browsers.browser_pages import ORIGIN, at, click, opening_of, page, press, small, title
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 

@@ -30,7 +30,7 @@ from schemas.archive_config import ArchiveConfig
 from schemas.bus_config import BusConfig
 from schemas.ids import RunName, WorkerId
 from schemas.messages import Heartbeat, Role, Split
-from tests import archive_world as world
+from tests.support.runs import archive_world as world
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 NUM_EPISODES = 40

@@ -19,7 +19,7 @@ from schemas.errors import BusError
 from schemas.ids import EpisodeId
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
-from tests.running_run import running_run
+from tests.support.runs.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 _EPISODE = EpisodeId("train-r0000-t1-m0")

@@ -11,7 +11,7 @@ from browser_workers.suites.demo import DemoSuite
 from bus import chain
 from schemas.messages import Action, ActionKind, Observation, Outcome, Task
 from tests import builders
-from tests.page_plays import SIZE, SUBJECTS, Policy, play, playing
+from tests.support.browsers.page_plays import SIZE, SUBJECTS, Policy, play, playing
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 SUITES = {"demo": DemoSuite()}

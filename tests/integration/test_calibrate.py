@@ -9,7 +9,7 @@ import pytest
 
 from ops import cli
 from ops.run.folder import RunFolder
-from tests.judged_run import AGAIN, OLD, RELABELLED, judged_run
+from tests.support.judging.judged_run import AGAIN, OLD, RELABELLED, judged_run
 
 pytestmark = pytest.mark.integration
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchmarks.kill_drill import VICTIMS, descendants, find, quickstart, wait_for
 from ops.processes.role_process import millrace_command, millrace_environment
 from tests.deadlines import HANGS_S
+from tests.support.drills.quickstart_process import VICTIMS, descendants, find, quickstart, wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
 _LIMIT_S = 1500.0

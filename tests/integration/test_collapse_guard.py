@@ -17,11 +17,11 @@ from bus.memory import MemoryBus
 from schemas.errors import TrainingCollapsed
 from schemas.messages import Checkpoint
 from schemas.trainer_config import TrainerConfig
-from tests import tiny_models
 from tests.deadlines import HANGS_S
-from tests.dying_trainer import KilledAtEveryVersion, run_through_kills
-from tests.trainer_runs import BATCH, published, trainer, weights
-from tests.trainer_world import SUBJECTS, PlainModel, judge, play, settings, small, train_task
+from tests.support.agents import tiny_models
+from tests.support.training.dying_trainer import KilledAtEveryVersion, run_through_kills
+from tests.support.training.trainer_runs import BATCH, published, trainer, weights
+from tests.support.training.trainer_world import SUBJECTS, PlainModel, judge, play, settings, small, train_task
 from trainer.engine.training_engine import TrainEngine, open_engine
 from trainer.versions.checkpoints import folder_of, read_trainer_state
 

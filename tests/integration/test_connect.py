@@ -24,8 +24,8 @@ from schemas.messages import Heartbeat, Role
 from tests.builders import RUN, WORKER, task
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
-from tests.played import play
-from tests.running_run import running_run
+from tests.support.bus.played import play
+from tests.support.runs.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 

@@ -19,8 +19,8 @@ from schemas.messages import Split, Task
 from tests.builders import WORKER, task
 from tests.contract.backends import CONFIG, SUBJECTS
 from tests.deadlines import HANGS_S
-from tests.played import play
-from tests.running_run import running_run
+from tests.support.bus.played import play
+from tests.support.runs.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 QUEUE = task_queue(SUBJECTS, CONFIG, Split.TRAIN)

@@ -25,7 +25,7 @@ from ops.run.joining import join, subjects_of
 from ops.simulation.material import ensure_task_file
 from schemas.messages import Heartbeat, Role
 from tests.deadlines import HANGS_S
-from tests.documented_commands import ROOT, Line, documented, scripts
+from tests.support.texts.documented_commands import ROOT, Line, documented, scripts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(3600)]
 _RUNS = ("quickstart", "shop")

@@ -16,9 +16,9 @@ from ops.simulation.browser import Script
 from ops.simulation.material import ensure_task_file
 from schemas.messages import Action, ActionKind, StepRequest
 from schemas.simulation_config import SimulationConfig
-from tests.endpoint_replies import Reply, says
-from tests.endpoint_requests import Asked
-from tests.scripted_endpoint import scripted_endpoint
+from tests.support.judging.endpoint_replies import Reply, says
+from tests.support.judging.endpoint_requests import Asked
+from tests.support.judging.scripted_endpoint import scripted_endpoint
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 NUM_TASKS, REPEAT = 5, 2

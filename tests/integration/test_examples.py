@@ -23,8 +23,8 @@ from schemas.messages import Judgement, Outcome, Role, Split
 from tests.builders import task
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
-from tests.played import judge, play
-from tests.running_run import running_run
+from tests.support.bus.played import judge, play
+from tests.support.runs.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ROOT = Path(__file__).parents[2]

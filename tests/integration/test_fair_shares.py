@@ -30,7 +30,7 @@ from schemas.policy_config import PolicyConfig
 from schemas.simulation_config import SimulationConfig
 from tests.builders import RUN, task
 from tests.contract.backends import SUBJECTS
-from tests.local_weights import local_weights
+from tests.support.bus.local_weights import local_weights
 from trainer.feeding.admission import Admitter
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]

@@ -9,7 +9,7 @@ from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.calls import Calls, Json
 from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind
-from tests.browser_pages import at, opening_of, small
+from tests.support.browsers.browser_pages import at, opening_of, small
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 LONG = 1_000_000

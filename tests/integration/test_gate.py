@@ -19,7 +19,7 @@ from browser_workers.network.outside import Network
 from browser_workers.network.pipe import End
 from browser_workers.network.rules import Rules
 from tests.deadlines import HANGS_S
-from tests.staged_network import StagedNetwork
+from tests.support.browsers.staged_network import StagedNetwork
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])

@@ -17,7 +17,7 @@ from browser_workers.network.gate import Gate
 from browser_workers.network.requests import MAX_HEAD
 from browser_workers.network.rules import rules_for
 from schemas.browser_config import BrowserConfig
-from tests.staged_network import PUBLIC_NETWORKS, StagedNetwork
+from tests.support.browsers.staged_network import PUBLIC_NETWORKS, StagedNetwork
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 RIGHT = b"Proxy-Authorization: the right one"

@@ -17,8 +17,8 @@ from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind
 from tests.deadlines import HANGS_S
-from tests.local_site import LocalSite, Reply, local_site
-from tests.staged_network import PUBLIC_NETWORKS, StagedNetwork
+from tests.support.browsers.local_site import LocalSite, Reply, local_site
+from tests.support.browsers.staged_network import PUBLIC_NETWORKS, StagedNetwork
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 OWN = "http://localhost:8000"

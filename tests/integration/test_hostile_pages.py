@@ -20,8 +20,8 @@ from browser_workers.site import Site, SiteRequest, SiteResponse
 from schemas.env_config import EnvConfig
 from schemas.errors import BrowserError, PageFailed
 from schemas.messages import Action, ActionKind
-from tests.browser_pages import ORIGIN, click, opening_of, page, press, small, title
 from tests.deadlines import HANGS_S
+from tests.support.browsers.browser_pages import ORIGIN, click, opening_of, page, press, small, title
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 

@@ -26,8 +26,8 @@ from schemas.messages import (
 )
 from schemas.text import valid
 from tests import builders
-from tests.browser_pages import ORIGIN, page
-from tests.page_plays import SUBJECTS, play, playing
+from tests.support.browsers.browser_pages import ORIGIN, page
+from tests.support.browsers.page_plays import SUBJECTS, play, playing
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 SIZE = (400, 300)

@@ -15,7 +15,7 @@ from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
 from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
-from tests.local_site import LocalSite, Reply, local_site
+from tests.support.browsers.local_site import LocalSite, Reply, local_site
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 

@@ -18,7 +18,9 @@ from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.ids import WorkerId
 from schemas.messages import Judgement, Role, Verdict
-from tests.asked_judge import (
+from tests.deadlines import HANGS_S
+from tests.integration.test_openai_config import of_file
+from tests.support.judging.asked_judge import (
     SUBJECTS,
     answered,
     calls,
@@ -31,11 +33,9 @@ from tests.asked_judge import (
     ruled,
     worker_of,
 )
-from tests.deadlines import HANGS_S
-from tests.endpoint_replies import Reply, verdict
-from tests.endpoint_requests import Asked
-from tests.integration.test_openai_config import of_file
-from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
+from tests.support.judging.endpoint_replies import Reply, verdict
+from tests.support.judging.endpoint_requests import Asked
+from tests.support.judging.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 PROMPTS = Path(__file__).parents[2] / "judges" / "rubric" / "prompts" / "rubric_v1"

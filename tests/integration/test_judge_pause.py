@@ -13,8 +13,8 @@ from schemas.bus_config import BusConfig
 from schemas.ids import WorkerId
 from schemas.messages import Heartbeat, Role
 from tests.deadlines import HANGS_S
-from tests.scripted_endpoint import scripted_endpoint
-from tests.scripted_judging import RUBRIC, SUBJECTS, calls, judgements, judging_run, say, write_all
+from tests.support.judging.scripted_endpoint import scripted_endpoint
+from tests.support.judging.scripted_judging import RUBRIC, SUBJECTS, calls, judgements, judging_run, say, write_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 NUM_TRAJECTORIES = 8

@@ -22,12 +22,12 @@ from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.messages import Role, Verdict
-from tests.asked_judge import SUBJECTS, answered, for_test, hoped_for, judgements, question
 from tests.deadlines import HANGS_S
-from tests.endpoint_replies import Reply, failed
-from tests.endpoint_requests import Asked
 from tests.integration.test_openai_config import of_file
-from tests.scripted_endpoint import scripted_endpoint
+from tests.support.judging.asked_judge import SUBJECTS, answered, for_test, hoped_for, judgements, question
+from tests.support.judging.endpoint_replies import Reply, failed
+from tests.support.judging.endpoint_requests import Asked
+from tests.support.judging.scripted_endpoint import scripted_endpoint
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 KEY = "sk-open-sesame"

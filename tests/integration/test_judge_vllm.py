@@ -18,10 +18,10 @@ from schemas.config import Config
 from schemas.errors import ConfigurationError, NoVerdict
 from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
 from schemas.messages import Verdict
-from tests import tiny_models
-from tests.asked_judge import answered, calls, judgements, judging, question, run_for
 from tests.deadlines import HANGS_S
-from tests.vllm_server import KEY, MAX_PICTURES, MODEL, VllmServer, vllm_server
+from tests.support.agents import tiny_models
+from tests.support.agents.vllm_server import KEY, MAX_PICTURES, MODEL, VllmServer, vllm_server
+from tests.support.judging.asked_judge import answered, calls, judgements, judging, question, run_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio, pytest.mark.timeout(1800)]
 

@@ -26,11 +26,11 @@ from schemas.env_config import EnvConfig
 from schemas.ids import TaskId, WorkerId
 from schemas.judge_config import JudgeConfig, OpenAIConfig
 from schemas.messages import Action, Judgement, Observation, Role, Verdict
-from tests.labelled_shop import Kind, Labelled, LabelledShop, labelled, lucky_guess
-from tests.page_plays import CONFIG, SUBJECTS, judged, playing
-from tests.page_text import PictureTexts, ReadBrowser
-from tests.reading_model import ReadingModel
-from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
+from tests.support.browsers.labelled_shop import Kind, Labelled, LabelledShop, labelled, lucky_guess
+from tests.support.browsers.page_plays import CONFIG, SUBJECTS, judged, playing
+from tests.support.judging.reading_model import ReadingModel
+from tests.support.judging.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
+from tests.support.texts.page_text import PictureTexts, ReadBrowser
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 SIZE = (1024, 1400)

@@ -7,13 +7,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from benchmarks.simulated_run import SimulatedRun, simulated_run
 from bus.companions import companions
 from ops.monitor.watch import monitoring
 from ops.simulation.broken_weights import broken_weights
 from schemas.ids import WorkerId
 from schemas.messages import Checkpoint, Role, ServedVersion, Standing
 from tests.deadlines import HANGS_S
+from tests.support.drills.simulated_run import SimulatedRun, simulated_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(1800)]
 _NUM_VERSIONS, _BATCH = 6, 10

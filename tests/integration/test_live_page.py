@@ -23,13 +23,14 @@ from ops.monitor.state import MonitorState
 from ops.monitor.watch import MonitorWatch, monitoring
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Action, ActionKind, EpisodeStart, Heartbeat, Outcome, Role, Split
-from tests import archive_world, builders
+from tests import builders
 from tests.builders import observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
-from tests.live_world import CONFIG, LiveRun, serving_live
-from tests.running_run import running_run
-from tests.web_pages import launched, opened
+from tests.support.browsers.web_pages import launched, opened
+from tests.support.runs import archive_world
+from tests.support.runs.live_world import CONFIG, LiveRun, serving_live
+from tests.support.runs.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 SCRIPT = "<img src=x onerror='window.pwned = 1'>"

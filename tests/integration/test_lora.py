@@ -14,10 +14,10 @@ from ops.run.folder import RunFolder
 from ops.run.models import whole_model
 from schemas.errors import CheckpointCorrupt, ConfigurationError
 from schemas.lora_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
-from tests import tiny_models
-from tests.lora_runs import LORA, adapted, samples_of
-from tests.trainer_runs import BATCH, played, published, trainer
-from tests.trainer_world import PlainModel, settings
+from tests.support.agents import tiny_models
+from tests.support.training.lora_runs import LORA, adapted, samples_of
+from tests.support.training.trainer_runs import BATCH, played, published, trainer
+from tests.support.training.trainer_world import PlainModel, settings
 from trainer.engine.training_engine import open_engine
 from trainer.imitation import cloning_items
 from trainer.model.adapter_folder import base_of

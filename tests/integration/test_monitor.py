@@ -36,9 +36,9 @@ from schemas.messages import DeadLetter, LetterResent, Outcome, Role, Split, Ste
 from tests.builders import WORKER, judgement, observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
-from tests.live_world import CONFIG, RUBRIC, LiveRun
-from tests.played import play
-from tests.running_run import running_run
+from tests.support.bus.played import play
+from tests.support.runs.live_world import CONFIG, RUBRIC, LiveRun
+from tests.support.runs.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 PICTURE = b"x" * 200_000

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from schemas.objective_config import Aggregation, LossType, ObjectiveConfig
-from tests import ragged, tiny_models
 from tests.integration.test_trainer_engine import step_request
-from tests.rank_processes import run_ranks
-from tests.trainer_world import PlainModel, completion, ref, settings, small
+from tests.support.agents import tiny_models
+from tests.support.training import ragged
+from tests.support.training.rank_processes import run_ranks
+from tests.support.training.trainer_world import PlainModel, completion, ref, settings, small
 from trainer.aggregation import token_weights
 from trainer.engine.settings import EngineSettings
 from trainer.engine.training_engine import open_engine

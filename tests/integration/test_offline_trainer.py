@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from schemas.errors import MismatchExceeded
-from tests import tiny_models
-from tests.dying_trainer import KilledAtEveryVersion, run_through_kills
-from tests.trainer_runs import BATCH, played, published, trainer, weights
-from tests.trainer_world import PlainModel
+from tests.support.agents import tiny_models
+from tests.support.training.dying_trainer import KilledAtEveryVersion, run_through_kills
+from tests.support.training.trainer_runs import BATCH, played, published, trainer, weights
+from tests.support.training.trainer_world import PlainModel
 from trainer.episodes.passes import Position
 from trainer.versions.checkpoints import folder_of, read_trainer_state
 

@@ -12,7 +12,6 @@ import anyio
 import psutil
 import pytest
 
-from benchmarks.kill_drill import descendants, find, wait_for
 from ops.processes.role_process import millrace_command, millrace_environment
 from ops.replay.source import checkpoints
 from ops.run.folder import RunFolder
@@ -25,11 +24,12 @@ from schemas.env_config import EnvConfig
 from schemas.messages import Checkpoint, Judgement
 from schemas.policy_config import PolicyConfig
 from schemas.trainer_config import TrainerConfig
-from tests import tiny_models
 from tests.builders import RUN
 from tests.deadlines import HANGS_S
-from tests.trainer_runs import BATCH, REWARDS
-from tests.trainer_world import SUBJECTS, PlainModel, judge, play, train_task
+from tests.support.agents import tiny_models
+from tests.support.drills.quickstart_process import descendants, find, wait_for
+from tests.support.training.trainer_runs import BATCH, REWARDS
+from tests.support.training.trainer_world import SUBJECTS, PlainModel, judge, play, train_task
 from trainer.model.model_folder import suppressed_tokens
 from trainer.versions.announcements import Announcements
 

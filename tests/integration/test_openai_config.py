@@ -11,10 +11,10 @@ from ops.config.loading import dump_config, load_config
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.messages import Verdict
-from tests.asked_judge import hoped_for, kind_of, ruled
-from tests.endpoint_replies import HANG, Reply, failed, says, server_error
-from tests.endpoint_requests import Asked
-from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
+from tests.support.judging.asked_judge import hoped_for, kind_of, ruled
+from tests.support.judging.endpoint_replies import HANG, Reply, failed, says, server_error
+from tests.support.judging.endpoint_requests import Asked
+from tests.support.judging.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 

@@ -21,7 +21,7 @@ from schemas.errors import ConfigurationError, NoVerdict
 from schemas.judge_config import OpenAIConfig, QuestionConfig
 from schemas.messages import Picture
 from tests.deadlines import HANGS_S
-from tests.endpoint_replies import (
+from tests.support.judging.endpoint_replies import (
     HANG,
     RESET,
     Reply,
@@ -42,8 +42,8 @@ from tests.endpoint_replies import (
     server_error,
     truncated,
 )
-from tests.endpoint_requests import PICTURE_TOKENS, Asked
-from tests.scripted_endpoint import Script, ScriptedEndpoint, scripted_endpoint
+from tests.support.judging.endpoint_requests import PICTURE_TOKENS, Asked
+from tests.support.judging.scripted_endpoint import Script, ScriptedEndpoint, scripted_endpoint
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 

@@ -12,9 +12,9 @@ from schemas.errors import ConfigurationError, PolicyError, PromptTooLong
 from schemas.messages import Picture, TokenUsage
 from schemas.policy_config import PolicyConfig
 from tests import builders
-from tests.endpoint_replies import HANG, Reply, Sent, failed, no_choices, says
-from tests.endpoint_requests import Asked
-from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
+from tests.support.judging.endpoint_replies import HANG, Reply, Sent, failed, no_choices, says
+from tests.support.judging.endpoint_requests import Asked
+from tests.support.judging.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 

@@ -27,7 +27,7 @@ from schemas.ids import PolicyVersion, RunName, WorkerId
 from schemas.messages import Heartbeat, Role, StepWake
 from tests.builders import task
 from tests.deadlines import HANGS_S
-from tests.permissions import CONFIG, OPERATIONS, ROLES, Operation
+from tests.support.bus.permissions import CONFIG, OPERATIONS, ROLES, Operation
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 OTHER = replace(CONFIG, run=RunName("other"))

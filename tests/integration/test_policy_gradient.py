@@ -13,10 +13,10 @@ from bus import chain
 from bus.memory import MemoryBus
 from schemas.messages import Observation, StepRequest
 from schemas.objective_config import ObjectiveConfig
-from tests import tiny_models
-from tests.dying_trainer import KilledAtEveryVersion, run_through_kills
-from tests.trainer_runs import ALL_WEIGHTS, BATCH, engines, published, trainer, weights
-from tests.trainer_world import SUBJECTS, PlainModel, judge, member_task, play
+from tests.support.agents import tiny_models
+from tests.support.training.dying_trainer import KilledAtEveryVersion, run_through_kills
+from tests.support.training.trainer_runs import ALL_WEIGHTS, BATCH, engines, published, trainer, weights
+from tests.support.training.trainer_world import SUBJECTS, PlainModel, judge, member_task, play
 from trainer.engine.training_engine import TrainEngine
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.items import Item

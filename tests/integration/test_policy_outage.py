@@ -31,7 +31,7 @@ from schemas.simulation_config import SimulationConfig
 from tests.builders import RUN, task
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
-from tests.local_weights import local_weights
+from tests.support.bus.local_weights import local_weights
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 SIMULATION = SimulationConfig(picture_kb=1.0, policy_latency_ms=0.0, step_latency_ms=0.0)

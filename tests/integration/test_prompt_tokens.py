@@ -14,8 +14,9 @@ from agents.prompts import system_prompt
 from agents.tokens import PromptTokenizer
 from schemas.errors import ConfigurationError, PolicyError
 from schemas.messages import Action, ActionKind, Element, Observation, Picture
-from tests import builders, tiny_models
-from tests.action_spaces import MARKS
+from tests import builders
+from tests.support.agents import tiny_models
+from tests.support.agents.action_spaces import MARKS
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 

@@ -35,10 +35,10 @@ from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Heartbeat, Role
 from tests.builders import task
 from tests.deadlines import HANGS_S
-from tests.judged_run import AGAIN, OLD, RELABELLED, judged_run, opened, stored, verdicts
-from tests.played import play
-from tests.scripted_endpoint import scripted_endpoint
-from tests.scripted_judging import SUBJECTS, calls, judgements, judging_run, say, write_all
+from tests.support.bus.played import play
+from tests.support.judging.judged_run import AGAIN, OLD, RELABELLED, judged_run, opened, stored, verdicts
+from tests.support.judging.scripted_endpoint import scripted_endpoint
+from tests.support.judging.scripted_judging import SUBJECTS, calls, judgements, judging_run, say, write_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 WORKER = WorkerId("rejudge-1")

@@ -26,7 +26,7 @@ from schemas.env_config import EnvConfig
 from schemas.errors import BrowserLost
 from schemas.messages import Action, ActionKind
 from tests.deadlines import HANGS_S
-from tests.local_site import LocalSite, Reply, local_site
+from tests.support.browsers.local_site import LocalSite, Reply, local_site
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ORIGIN = "http://pages.test"

@@ -15,9 +15,9 @@ from ops.replay.player import Pace, play
 from ops.replay.request import Selection
 from schemas.ids import RunName
 from schemas.messages import Trajectory
-from tests import archive_world as world
 from tests.contract.backends import SUBJECTS
-from tests.running_run import running_run
+from tests.support.runs import archive_world as world
+from tests.support.runs.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 SOURCE = Subjects(RunName("played"))

@@ -12,10 +12,10 @@ from bus.jetstream import JetStreamBus
 from ops.analysis.report.reporting import report_on
 from ops.analysis.report.selection import Selection
 from schemas.messages import Judgement, Observation, Split, StepRequest, Verdict
-from tests import archive_world
 from tests.contract.backends import SUBJECTS
-from tests.reported_world import OTHER, RUBRIC, fill
-from tests.running_run import running_run
+from tests.support.runs import archive_world
+from tests.support.runs.reported_world import OTHER, RUBRIC, fill
+from tests.support.runs.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 NUM_EPISODES = 300

@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from tests.deadlines import HANGS_S
-from tests.endpoint_replies import (
+from tests.support.judging.endpoint_replies import (
     HANG,
     RESET,
     Reply,
@@ -27,8 +27,8 @@ from tests.endpoint_replies import (
     truncated,
     verdict,
 )
-from tests.endpoint_requests import PICTURE_TOKENS, Asked
-from tests.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
+from tests.support.judging.endpoint_requests import PICTURE_TOKENS, Asked
+from tests.support.judging.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 

@@ -34,7 +34,7 @@ from schemas.env_config import EnvConfig
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Action, ActionKind, CheckKind, FinalState, Outcome, Split, StepWake, Trajectory, Verdict
 from tests import builders
-from tests.page_plays import judged, playing
+from tests.support.browsers.page_plays import judged, playing
 from trainer.feeding.task_files import read_tasks
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]

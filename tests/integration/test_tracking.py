@@ -19,8 +19,8 @@ from schemas.messages import Judgement, Split, Task
 from tests import builders
 from tests.builders import checkpoint
 from tests.deadlines import HANGS_S
-from tests.trainer_world import SUBJECTS, judge, play, train_task
-from tests.wandb_files import history, run_records
+from tests.support.training.trainer_world import SUBJECTS, judge, play, train_task
+from tests.support.training.wandb_files import history, run_records
 from trainer.tracking.evaluations import Evaluations
 from trainer.tracking.follower import OpenBackend
 from trainer.tracking.log import open_tracking

@@ -14,10 +14,10 @@ from transformers import AutoModelForImageTextToText, AutoProcessor
 from schemas.errors import TrainerError
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Action, ActionKind, StepRequest, VersionSpan
-from tests import tiny_models
 from tests.deadlines import HANGS_S
-from tests.rank_processes import run_ranks
-from tests.trainer_world import PlainModel, completion, ref, settings, small
+from tests.support.agents import tiny_models
+from tests.support.training.rank_processes import run_ranks
+from tests.support.training.trainer_world import PlainModel, completion, ref, settings, small
 from trainer.engine.dealing import deal
 from trainer.engine.training_engine import open_engine
 from trainer.episodes.sample_builder import SampleBuilder

@@ -15,10 +15,10 @@ from ops.simulation.training import Counters
 from schemas.errors import CheckpointCorrupt, MismatchExceeded, TrainerError
 from schemas.ids import PolicyVersion
 from schemas.messages import AnyMessage, Checkpoint
-from tests import tiny_models
 from tests.deadlines import HANGS_S
-from tests.trainer_runs import BATCH, played, published, trainer, weights
-from tests.trainer_world import SUBJECTS, PlainModel, judge, play, train_task
+from tests.support.agents import tiny_models
+from tests.support.training.trainer_runs import BATCH, played, published, trainer, weights
+from tests.support.training.trainer_world import SUBJECTS, PlainModel, judge, play, train_task
 from trainer.versions.checkpoints import TrainerState, folder_of, read_trainer_state, write_checkpoint
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]

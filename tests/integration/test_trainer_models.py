@@ -16,8 +16,8 @@ from schemas.errors import CheckpointCorrupt
 from schemas.lora_config import LoraConfig
 from schemas.objective_config import CriticConfig, ObjectiveConfig
 from schemas.policy_config import PolicyConfig
-from tests import tiny_models
-from tests.trainer_world import PlainModel, completion, ref, settings
+from tests.support.agents import tiny_models
+from tests.support.training.trainer_world import PlainModel, completion, ref, settings
 from trainer.engine.settings import EngineSettings
 from trainer.engine.training_engine import TrainEngine, open_engine
 from trainer.episodes.sample_builder import SampleBuilder

@@ -9,14 +9,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from benchmarks.trainer_drill import opened
 from bus.companions import companions
 from bus.ports import Bus
 from ops.processes.role_process import millrace_environment
 from schemas.messages import Checkpoint, Heartbeat
-from tests import tiny_models
 from tests.deadlines import HANGS_S
-from tests.trainer_world import SUBJECTS, judge
+from tests.support.agents import tiny_models
+from tests.support.drills.trainer_drill import opened
+from tests.support.training.trainer_world import SUBJECTS, judge
 from trainer.versions.checkpoints import folder_of, verify
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]

@@ -19,10 +19,10 @@ from schemas.config import Config
 from schemas.env_config import EnvConfig
 from schemas.judge_config import JudgeConfig, OpenAIConfig, QuestionConfig
 from schemas.messages import Judgement, Verdict
-from tests.asked_judge import answered, calls, judgements, question, role_run_of, run_for, worker_of
-from tests.endpoint_replies import Reply, says
-from tests.endpoint_requests import Asked
-from tests.judge_answers import (
+from tests.support.judging.asked_judge import answered, calls, judgements, question, role_run_of, run_for, worker_of
+from tests.support.judging.endpoint_replies import Reply, says
+from tests.support.judging.endpoint_requests import Asked
+from tests.support.judging.judge_answers import (
     CASES,
     ENDPOINT,
     MAX_ANSWERS,
@@ -36,7 +36,7 @@ from tests.judge_answers import (
     cells,
     markdown,
 )
-from tests.scripted_endpoint import scripted_endpoint
+from tests.support.judging.scripted_endpoint import scripted_endpoint
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 _KINDS = {MODELS[asking]: asking for asking in (Asking.BLOCKING, Asking.KEYPOINT)}
@@ -169,4 +169,4 @@ def test_no_unhappy_answer_is_worth_anything(observed: dict[str, tuple[Judgement
 
 
 def test_the_page_says_what_was_seen() -> None:
-    assert PAGE.read_text() == markdown(), "python -m tests.judge_answers"
+    assert PAGE.read_text() == markdown(), "python -m tests.support.judging.judge_answers"

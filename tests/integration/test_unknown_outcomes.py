@@ -19,10 +19,10 @@ from bus.server import ServerProcess, server_process
 from bus.topology import streams
 from bus.trying import Tries
 from ops.drills.proxy import TcpProxy, tcp_proxy
-from tests.abandoned_sockets import abandoned_sockets
 from tests.builders import checkpoint
 from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
 from tests.deadlines import HANGS_S
+from tests.support.bus.abandoned_sockets import abandoned_sockets
 from trainer.versions.announcements import Announcements
 
 pytestmark = [

@@ -31,12 +31,13 @@ from ops.web.viewer_site import serve_viewer
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId
 from schemas.messages import JudgeCall
-from tests import archive_world, builders, viewer_world
+from tests import builders
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
-from tests.running_run import running_run
-from tests.viewer_world import GONE, HOSTILE, LEFT, LINK, RIGHT, SCRIPT, viewing
-from tests.web_pages import launched, opened
+from tests.support.browsers.web_pages import launched, opened
+from tests.support.runs import archive_world, viewer_world
+from tests.support.runs.running_run import running_run
+from tests.support.runs.viewer_world import GONE, HOSTILE, LEFT, LINK, RIGHT, SCRIPT, viewing
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 TOKEN = "0123456789abcdef0123456789abcdef"

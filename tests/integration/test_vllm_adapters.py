@@ -13,12 +13,12 @@ import pytest
 import torch
 
 from schemas.ids import PolicyVersion
-from tests import tiny_models
 from tests.deadlines import HANGS_S
 from tests.integration.vllm_adapter_scenario import NUM_EACH
 from tests.integration.vllm_scenario import POLICY
-from tests.lora_runs import adapted, samples_of, step_request
-from tests.trainer_world import ref
+from tests.support.agents import tiny_models
+from tests.support.training.lora_runs import adapted, samples_of, step_request
+from tests.support.training.trainer_world import ref
 from trainer.engine.training_engine import open_engine
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.imitation import cloning_items

@@ -17,9 +17,9 @@ import torch
 from PIL import Image
 
 from agents.tokens import PromptTokenizer
-from tests import tiny_models
 from tests.deadlines import HANGS_S
 from tests.integration.vllm_scenario import NUM_IN_FLIGHT, POLICY
+from tests.support.agents import tiny_models
 
 pytestmark = [pytest.mark.integration]
 

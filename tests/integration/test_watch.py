@@ -18,8 +18,8 @@ from schemas.messages import JudgeCall, Outcome, Split
 from tests.builders import task
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
-from tests.played import judge, play
-from tests.running_run import running_run
+from tests.support.bus.played import judge, play
+from tests.support.runs.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 T = TypeVar("T")

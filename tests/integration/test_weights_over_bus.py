@@ -28,10 +28,11 @@ from ops.run.folder import RunFolder
 from schemas.bus_config import BusConfig
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Checkpoint, StepHeld, StepRequest, StepWake
-from tests import builders, tiny_models
+from tests import builders
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
-from tests.trainer_world import PlainModel
+from tests.support.agents import tiny_models
+from tests.support.training.trainer_world import PlainModel
 from trainer.model.model_folder import suppressed_tokens
 from trainer.versions.announcements import Announcements
 from trainer.versions.checkpoints import hash_files

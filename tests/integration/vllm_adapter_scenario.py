@@ -18,7 +18,7 @@ from schemas.errors import EngineFailed
 from schemas.ids import PolicyVersion
 from tests.deadlines import HANGS_S
 from tests.integration.vllm_scenario import POLICY, Story, stepped
-from tests.lora_runs import LORA
+from tests.support.training.lora_runs import LORA
 
 NUM_EACH = 3
 """Requests that are sent before each new version."""

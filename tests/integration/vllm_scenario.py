@@ -21,8 +21,9 @@ from agents.vllm_engine import VllmEngine
 from schemas.errors import PolicyError
 from schemas.ids import PolicyVersion
 from schemas.policy_config import PolicyConfig
-from tests import builders, tiny_models
+from tests import builders
 from tests.deadlines import HANGS_S
+from tests.support.agents import tiny_models
 
 NUM_IN_FLIGHT = 12
 POLICY = PolicyConfig(max_new_tokens=24, temperature=0.7, top_p=1.0, top_k=50, max_num_seqs=8, max_model_len=1024)

@@ -25,10 +25,10 @@ from schemas.messages import (
 )
 from schemas.ranges import MAX_STEPS
 from schemas.text import encodable
-from tests.any_text import any_text
 from tests.builders import task
 from tests.fixtures.write_messages import EXAMPLES
-from tests.poison import corrupted
+from tests.support.bus.poison import corrupted
+from tests.support.texts.any_text import any_text
 
 TASK = task()
 _counts = st.integers(min_value=0, max_value=2**53 - 1)

@@ -15,7 +15,7 @@ from schemas.errors import ChainConflict
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, Outcome, Role, ServedVersion, Standing, Trajectory
 from tests.builders import RUBRIC, RUN, judgement
-from tests.trainer_world import SUBJECTS, judge, train_task
+from tests.support.training.trainer_world import SUBJECTS, judge, train_task
 from trainer.episodes.episode_steps import EpisodeSteps
 from trainer.episodes.intake import ReadingPlace, open_intake, sized
 from trainer.feeding.feeder_state import FeederState

@@ -11,8 +11,9 @@ from agents.parsing import parse_response
 from agents.rendering import render_action
 from bus.codec import encode
 from schemas.messages import Action, ActionKind
-from tests import action_spaces, builders
-from tests.action_spaces import EXTENDED, EXTENDED_MARKS, assert_within
+from tests import builders
+from tests.support.agents import action_spaces
+from tests.support.agents.action_spaces import EXTENDED, EXTENDED_MARKS, assert_within
 
 _PIECES = st.sampled_from(
     [

@@ -17,8 +17,8 @@ from bus.memory import MemoryBus
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.messages import Observation, RecordRef, StepRequest
 from schemas.objective_config import ObjectiveConfig
-from tests.learning_world import Killed, Recorder, described, play_random, train
-from tests.trainer_world import SUBJECTS, judge, member_task
+from tests.support.training.learning_world import Killed, Recorder, described, play_random, train
+from tests.support.training.trainer_world import SUBJECTS, judge, member_task
 
 BATCH = 4
 NUM_ITERATIONS = 3

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.pattern_steps import steps
+from tests.support.agents.pattern_steps import steps
 
 _ROOT = Path(__file__).parents[2]
 _LENGTHS = 60, 120, 240

@@ -7,7 +7,7 @@ import pytest
 from judges.rubric.asking import Inquiry
 from schemas.errors import NoVerdict
 from schemas.messages import Task, Verdict
-from tests.rubric_world import Models, episode, rubric_judge, rubric_task, seen, verdict, word
+from tests.support.judging.rubric_world import Models, episode, rubric_judge, rubric_task, seen, verdict, word
 
 pytestmark = pytest.mark.anyio
 _HOLDS, _FAILS, _NONE = "holds", "fails", "none"

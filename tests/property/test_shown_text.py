@@ -42,8 +42,9 @@ from schemas.ids import WorkerId
 from schemas.messages import Action, ActionKind, Element, Outcome, StageVerdict
 from schemas.model_config import ModelConfig
 from schemas.text import encodable
-from tests import archive_world, builders
-from tests.any_text import OBEYED, any_text
+from tests import builders
+from tests.support.runs import archive_world
+from tests.support.texts.any_text import OBEYED, any_text
 
 SUBJECTS = Subjects(builders.RUN)
 RUBRIC = builders.RUBRIC

@@ -25,7 +25,7 @@ from schemas.messages import Action, ActionKind, BrowserTab, Element, Judgement,
 from schemas.model_config import ModelConfig
 from schemas.text import cut, encodable, harmless, spelled, valid, visible, visible_lines
 from tests import builders
-from tests.any_text import OBEYED, any_text
+from tests.support.texts.any_text import OBEYED, any_text
 
 KILLER = "Save \ud83d\x00\x1b[2J\x9b\u202e\u200b" + "x" * 300_000
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from judges.rubric.asking import MalformedVerdict
 from judges.rubric.verdicts import BLOCKING, CRITERION, KEYPOINT, read_verdict
-from tests.rubric_world import verdict
+from tests.support.judging.rubric_world import verdict
 
 _FORMS = (CRITERION, KEYPOINT, BLOCKING)
 _WORDS = [word for form in _FORMS for word in (form.passed, form.failed)]

@@ -16,13 +16,13 @@ from ops.run.joining import address_for, runs_of
 from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName
-from tests.permissions import CONFIG, PAGE, ROLES, markdown
+from tests.support.bus.permissions import CONFIG, PAGE, ROLES, markdown
 
 SUBJECTS = Subjects(CONFIG.run, CONFIG.num_shards)
 
 
 def test_the_page_of_permissions_is_up_to_date() -> None:
-    assert PAGE.read_text() == markdown(), "python -m tests.permissions"
+    assert PAGE.read_text() == markdown(), "python -m tests.support.bus.permissions"
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -8,7 +8,7 @@ import pytest
 from agents.action_space import ActionSpace, ToolAction
 from agents.parsing import parse_response
 from schemas.messages import ActionKind
-from tests.action_spaces import EXTENDED, EXTENDED_MARKS, MARKS, STANDARD
+from tests.support.agents.action_spaces import EXTENDED, EXTENDED_MARKS, MARKS, STANDARD
 
 _PAGE = (Path(__file__).parents[2] / "docs" / "actions.md").read_text(encoding="utf-8")
 _ROW = re.compile(r"^\| (\w*) ?\| `(\w+)` \| `(\w+)` \| (.*?) ?\| (standard|extended) \|", re.MULTILINE)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from schemas.ids import GroupId
 from schemas.objective_config import ObjectiveConfig
-from tests import oracles, ragged
-from tests.oracles import Rows
+from tests.support.training import oracles, ragged
+from tests.support.training.oracles import Rows
 from trainer.advantages import EpisodeAdvantages, EpisodeRewards, Estimator, Steps
 from trainer.advantages.bi_level_gae import BiLevelGae
 from trainer.advantages.building import estimator

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.objective_config import Aggregation
-from tests import oracles, ragged
+from tests.support.training import oracles, ragged
 from trainer.aggregation import token_weights
 
 MODES: tuple[Aggregation, ...] = get_args(Aggregation)

@@ -40,8 +40,8 @@ from schemas.config import Config
 from schemas.errors import ArchiveDamaged, ArchiveError, BusUnavailable, ConfigurationError, ImportConflict
 from schemas.ids import RunName
 from schemas.messages import Split
-from tests import archive_world as world
 from tests import builders
+from tests.support.runs import archive_world as world
 
 pytestmark = pytest.mark.anyio
 SUBJECTS = Subjects(RunName("test"), 3)

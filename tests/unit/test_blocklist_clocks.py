@@ -21,7 +21,7 @@ from schemas.judge_config import JudgeConfig
 from schemas.messages import Outcome, Role, Verdict
 from tests.builders import task, trajectory
 from tests.deadlines import HANGS_S
-from tests.trainer_world import SUBJECTS
+from tests.support.training.trainer_world import SUBJECTS
 from tests.unit.test_feeder import World
 from tests.unit.test_feeder_blocklist import on_sites
 from tests.unit.test_judge_worker import RUBRICS, RulingJudge, first_judgement, judging

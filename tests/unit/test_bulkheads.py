@@ -22,8 +22,8 @@ from schemas.messages import Role, StepRequest
 from schemas.objective_config import ObjectiveConfig
 from tests.builders import WORKER
 from tests.deadlines import HANGS_S
-from tests.learning_world import Recorder, play_random, train
-from tests.trainer_world import SUBJECTS, judge, member_task
+from tests.support.training.learning_world import Recorder, play_random, train
+from tests.support.training.trainer_world import SUBJECTS, judge, member_task
 from tests.unit.test_feeder import feeder, specs
 from tests.unit.test_training_schedule import SPECS, schedule
 from trainer.feeding.attempts import HIGHEST_LEVEL

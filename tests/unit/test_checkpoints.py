@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from schemas.errors import CheckpointCorrupt, ConfigurationError, TrainerError
-from tests.trainer_world import ref
+from tests.support.training.trainer_world import ref
 from trainer.engine.engine_state import EngineState, ModelState, read_optimizer_state
 from trainer.episodes.passes import Position
 from trainer.episodes.replay import ReplayEntry

@@ -12,7 +12,7 @@ from schemas.errors import ConfigurationError
 from schemas.messages import Position
 from tests.builders import RUN, task
 from tests.deadlines import HANGS_S
-from tests.played import play
+from tests.support.bus.played import play
 
 pytestmark = pytest.mark.anyio
 NAMES = Subjects(RUN, 3)

@@ -10,7 +10,7 @@ from schemas.errors import MismatchExceeded
 from schemas.ids import PolicyVersion
 from schemas.messages import Judgement, Outcome, Trajectory, Verdict
 from tests.builders import judgement
-from tests.trainer_world import ref, train_task
+from tests.support.training.trainer_world import ref, train_task
 from trainer.episodes.consumption import plan_batch, staleness
 from trainer.mismatch import check_mismatch, comparable, mean_mismatch
 from trainer.samples import Sample

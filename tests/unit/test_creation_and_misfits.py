@@ -16,9 +16,9 @@ from schemas.errors import ChainConflict, MessageCorrupt, TrainerError, Unusable
 from schemas.ids import WorkerId
 from schemas.messages import Outcome, RecordRef, Task
 from tests.builders import RUN, WORKER, observation, step_request, task, trajectory
-from tests.learning_world import play_random
-from tests.trainer_world import SUBJECTS as LEARNING
-from tests.trainer_world import member_task
+from tests.support.training.learning_world import play_random
+from tests.support.training.trainer_world import SUBJECTS as LEARNING
+from tests.support.training.trainer_world import member_task
 from trainer.episodes.episode_steps import _MOST_MISFITS, StepRules, StepStore
 from trainer.samples import Sample
 

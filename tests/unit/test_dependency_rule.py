@@ -131,6 +131,10 @@ def test_the_domain_and_the_bus_never_import_ops_or_tests() -> None:
     assert outside | upwards == set()
 
 
+def test_no_test_imports_a_benchmark() -> None:
+    assert {path.name for path in _sources("tests") if any(name.startswith("benchmarks") for name in _imports(path))} == set()
+
+
 def test_ops_has_floors_and_nothing_beside_them() -> None:
     ops = _ROOT / "ops"
     folders = {path.name for path in ops.iterdir() if (path / "__init__.py").exists()}

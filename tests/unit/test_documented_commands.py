@@ -6,7 +6,7 @@ import pytest
 
 from ops.cli import parse
 from ops.config.loading import load_config
-from tests.documented_commands import Line, documented
+from tests.support.texts.documented_commands import Line, documented
 
 _MODULES = [line for line in documented("python") if line.words[0] == "-m"]
 

@@ -26,9 +26,9 @@ from schemas.messages import Outcome, Role, Verdict
 from schemas.objective_config import ObjectiveConfig
 from tests import builders
 from tests.deadlines import HANGS_S
-from tests.learning_world import Recorder, play_random, train
-from tests.trainer_world import SUBJECTS as TRAINED
-from tests.trainer_world import judge
+from tests.support.training.learning_world import Recorder, play_random, train
+from tests.support.training.trainer_world import SUBJECTS as TRAINED
+from tests.support.training.trainer_world import judge
 from tests.unit import test_browser_worker as browsing
 from tests.unit import test_judge_worker as judging
 from tests.unit import test_policy_worker as answering

@@ -34,7 +34,7 @@ from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
 from schemas.messages import Outcome, Split, StageUsage, TokenUsage, Verdict
 from schemas.policy_config import PolicyConfig
 from tests import builders
-from tests.reported_world import judged, step
+from tests.support.runs.reported_world import judged, step
 
 # estimators -------------------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from schemas.errors import ConfigurationError
 from schemas.ids import RunName
 from schemas.messages import Split
 from schemas.model_config import ModelConfig
-from tests import archive_world as world
+from tests.support.runs import archive_world as world
 
 pytestmark = pytest.mark.anyio
 SUBJECTS = Subjects(RunName("test"), 2)

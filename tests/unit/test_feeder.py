@@ -36,7 +36,7 @@ from schemas.messages import (
 from schemas.objective_config import ObjectiveConfig
 from tests.builders import RUN, WORKER
 from tests.deadlines import HANGS_S
-from tests.trainer_world import SUBJECTS, judge
+from tests.support.training.trainer_world import SUBJECTS, judge
 from trainer.feeding.feeder import Feeder
 from trainer.feeding.task_files import TaskSpec
 

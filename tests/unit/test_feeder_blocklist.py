@@ -20,7 +20,7 @@ from schemas.feeder_config import FeederConfig
 from schemas.ids import WorkerId
 from schemas.messages import Role, SiteBlock, Split, Task
 from tests.deadlines import HANGS_S
-from tests.trainer_world import SUBJECTS, judge
+from tests.support.training.trainer_world import SUBJECTS, judge
 from tests.unit.test_feeder import World, specs, until
 from trainer.feeding import feeder as feeder_module
 from trainer.feeding.feeder import Feeder

@@ -14,7 +14,7 @@ from schemas.ids import GroupId
 from schemas.messages import Judgement, Split, Task
 from schemas.objective_config import ObjectiveConfig
 from tests.deadlines import HANGS_S
-from tests.trainer_world import SUBJECTS
+from tests.support.training.trainer_world import SUBJECTS
 from tests.unit.test_feeder import World, feeder, until
 from trainer.feeding import feeder as feeder_module
 from trainer.feeding.feeder import Feeder

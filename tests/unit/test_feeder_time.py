@@ -14,7 +14,7 @@ from schemas.bus_config import BusConfig
 from schemas.feeder_config import FeederConfig
 from schemas.messages import FeederMemory, Split
 from tests.deadlines import HANGS_S
-from tests.trainer_world import SUBJECTS
+from tests.support.training.trainer_world import SUBJECTS
 from tests.unit.test_feeder import World, feeder
 
 pytestmark = pytest.mark.anyio

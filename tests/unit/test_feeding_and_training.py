@@ -20,8 +20,8 @@ from schemas.objective_config import ObjectiveConfig
 from schemas.trainer_config import TrainerConfig
 from tests.builders import WORKER
 from tests.deadlines import HANGS_S
-from tests.learning_world import Killed, Recorder, play_random, train
-from tests.trainer_world import SUBJECTS, judge
+from tests.support.training.learning_world import Killed, Recorder, play_random, train
+from tests.support.training.trainer_world import SUBJECTS, judge
 from tests.unit.test_feeder import feeder
 from trainer.feeding import feeder as feeder_module
 

@@ -17,8 +17,8 @@ from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint, Role
 from schemas.objective_config import ObjectiveConfig
 from tests.builders import RUBRIC, WORKER, checkpoint, judgement, task
-from tests.learning_world import Recorder, play_random, train
-from tests.trainer_world import SUBJECTS
+from tests.support.training.learning_world import Recorder, play_random, train
+from tests.support.training.trainer_world import SUBJECTS
 from trainer.versions.announcements import Announcements
 from trainer.versions.checkpoints import folder_of, why_hollow
 

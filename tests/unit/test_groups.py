@@ -9,7 +9,7 @@ from msgspec import structs
 from schemas.messages import Judgement, Outcome, Trajectory
 from schemas.objective_config import ObjectiveConfig
 from tests.builders import judgement
-from tests.trainer_world import member_task
+from tests.support.training.trainer_world import member_task
 from trainer.collapse import GuardMemory
 from trainer.episodes.groups import Group, Groups, Member, Refilled, intend
 

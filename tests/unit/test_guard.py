@@ -13,7 +13,7 @@ import pytest
 
 from ops.processes.guard import guard_command
 from tests.deadlines import HANGS_S
-from tests.process_tree import Watch, tree_command, watched_pipe
+from tests.support.runs.process_tree import Watch, tree_command, watched_pipe
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="needs prctl")]
 

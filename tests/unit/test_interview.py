@@ -18,8 +18,19 @@ from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
 from schemas.messages import JudgeCall, Picture, Role
 from tests.builders import task, trajectory
 from tests.deadlines import HANGS_S
-from tests.interviews import NEITHER, NO, RUBRIC, SUBJECTS, YES, Model, in_turn, inquiry, interviewing, recorded
-from tests.lagging import LaggingBus
+from tests.support.bus.lagging import LaggingBus
+from tests.support.judging.interviews import (
+    NEITHER,
+    NO,
+    RUBRIC,
+    SUBJECTS,
+    YES,
+    Model,
+    in_turn,
+    inquiry,
+    interviewing,
+    recorded,
+)
 
 pytestmark = [
     pytest.mark.anyio,

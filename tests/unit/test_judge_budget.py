@@ -21,7 +21,7 @@ from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
 from schemas.messages import JudgeCall, Role
 from tests.builders import task, trajectory
 from tests.deadlines import HANGS_S
-from tests.interviews import SUBJECTS, YES, Model, inquiry, interviewing, recorded
+from tests.support.judging.interviews import SUBJECTS, YES, Model, inquiry, interviewing, recorded
 
 pytestmark = pytest.mark.anyio
 DEAR = Answer(text="yes", finish_reason="stop", prompt_tokens=1_000_000)

@@ -36,7 +36,7 @@ from schemas.judge_config import JudgeConfig, ShapingConfig
 from schemas.messages import Fault, Judgement, Outcome, RewardPart, Role, Split, StageUsage, StageVerdict, Trajectory, Verdict
 from tests.builders import RUN, WORKER, judgement, observation, task, trajectory
 from tests.deadlines import HANGS_S
-from tests.interviews import RUBRIC, YES, Model, inquiry, interviewing, recorded
+from tests.support.judging.interviews import RUBRIC, YES, Model, inquiry, interviewing, recorded
 
 pytestmark = pytest.mark.anyio
 SUBJECTS = Subjects(RUN)

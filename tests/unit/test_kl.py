@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from schemas.objective_config import KlType
-from tests import oracles
+from tests.support.training import oracles
 from trainer.advantages.divergence import divergence
 from trainer.losses import kl
 

@@ -22,9 +22,9 @@ from schemas.messages import AnyMessage, Checkpoint, FileHash, Outcome, Position
 from tests.builders import RUN, WORKER, checkpoint, observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
-from tests.lagging import LaggingBus
-from tests.local_weights import local_weights
-from tests.weight_world import CONFIG, checkpoint_of, version_files, write
+from tests.support.bus.lagging import LaggingBus
+from tests.support.bus.local_weights import local_weights
+from tests.support.bus.weight_world import CONFIG, checkpoint_of, version_files, write
 from trainer.feeding.admission import Admitter
 from trainer.versions.announcements import Announcements
 from trainer.versions.checkpoints import TrainerState, write_checkpoint

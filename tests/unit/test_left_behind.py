@@ -24,7 +24,7 @@ from schemas.feeder_config import FeederConfig
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Checkpoint, FileHash, Heartbeat, Role, ServedVersion, Standing
 from tests.deadlines import HANGS_S
-from tests.local_weights import local_weights
+from tests.support.bus.local_weights import local_weights
 from tests.unit.test_feeder import admitted, feeder, until
 from tests.unit.test_policy_worker import SUBJECTS, ScriptedEngine, a_checkpoint, an_episode, announce, running, worker_of
 

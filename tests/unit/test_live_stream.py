@@ -19,7 +19,7 @@ from schemas.messages import EpisodeStart
 from tests.builders import WORKER, task
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
-from tests.live_world import CONFIG
+from tests.support.runs.live_world import CONFIG
 
 pytestmark = [pytest.mark.anyio]
 

@@ -10,7 +10,7 @@ import structlog
 
 from ops.run.log_file import BoundedLog
 from ops.run.logs import log_path, quiet_logs, role_logs
-from tests.any_text import OBEYED
+from tests.support.texts.any_text import OBEYED
 
 
 class _Terminal(io.StringIO):

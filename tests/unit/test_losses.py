@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.objective_config import Aggregation, KlType, LossType, ObjectiveConfig
-from tests import oracles, ragged
-from tests.oracles import Sequence64
+from tests.support.training import oracles, ragged
+from tests.support.training.oracles import Sequence64
 from trainer.engine.dealing import deal
 from trainer.figures import TrainingFigures
 from trainer.items import Item

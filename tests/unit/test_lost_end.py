@@ -11,7 +11,7 @@ from schemas.errors import TrainerError
 from schemas.messages import Outcome, Trajectory
 from tests.builders import RUBRIC
 from tests.deadlines import HANGS_S
-from tests.trainer_world import SUBJECTS, judge, train_task
+from tests.support.training.trainer_world import SUBJECTS, judge, train_task
 from trainer.episodes.episode_steps import EpisodeSteps
 from trainer.episodes.intake import ReadingPlace, open_intake, sized
 from trainer.episodes.passes import Consumed

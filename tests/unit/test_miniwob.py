@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from agents.demonstration import demonstrated_action, element_at
-from benchmarks import miniwob_table
 from browser_workers.site import HTML, NOT_FOUND, SiteRequest
 from browser_workers.suites.miniwob import suite as miniwob_suite
 from browser_workers.suites.miniwob.site import MiniWobSite, installed_files, page_paths
@@ -14,6 +13,7 @@ from ops.commands.arguments import seed_range
 from schemas.errors import PolicyError
 from schemas.messages import Action, ActionKind, Element, Observation
 from tests import builders
+from tests.support.texts import miniwob_table
 from tests.unit.test_docs import ROOT
 
 SUITE = MiniWobSuite()

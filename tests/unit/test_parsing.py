@@ -5,8 +5,8 @@ import pytest
 from agents.action_space import ActionSpace
 from agents.parsing import parse_response
 from schemas.messages import Action, ActionKind
-from tests import action_spaces
-from tests.action_spaces import EXTENDED, EXTENDED_MARKS, MARKS, STANDARD, assert_within
+from tests.support.agents import action_spaces
+from tests.support.agents.action_spaces import EXTENDED, EXTENDED_MARKS, MARKS, STANDARD, assert_within
 
 CLICK = ActionKind.CLICK
 DRAG = ActionKind.DRAG

@@ -9,7 +9,7 @@ from schemas.errors import ConfigurationError
 from schemas.feeder_config import FeederConfig
 from schemas.messages import Trajectory
 from tests.builders import RUBRIC
-from tests.trainer_world import SUBJECTS, judge, play, train_task
+from tests.support.training.trainer_world import SUBJECTS, judge, play, train_task
 from trainer.episodes.episode_steps import EpisodeSteps
 from trainer.episodes.intake import ReadingPlace, open_intake, sized
 from trainer.episodes.passes import Passes, Position

@@ -12,7 +12,7 @@ import pytest
 from agents.pinned_weights import pinned
 from schemas.errors import CheckpointCorrupt
 from schemas.messages import Checkpoint
-from tests.weight_world import checkpoint_of, read, served, version_files, write
+from tests.support.bus.weight_world import checkpoint_of, read, served, version_files, write
 
 pytestmark = pytest.mark.anyio
 FILES = version_files(1)

@@ -34,11 +34,11 @@ from ops.web.index import EpisodeIndex
 from ops.web.stream_store import StreamStore
 from schemas.ids import EpisodeId
 from schemas.messages import Fault, Role, Split
-from tests import archive_world as world
 from tests.builders import WORKER, judgement, task, trajectory
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
-from tests.live_world import CONFIG, RUBRIC, LiveRun
+from tests.support.runs import archive_world as world
+from tests.support.runs.live_world import CONFIG, RUBRIC, LiveRun
 
 pytestmark = pytest.mark.anyio
 

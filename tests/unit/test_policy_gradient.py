@@ -15,8 +15,8 @@ from schemas.algorithm_config import AlgorithmConfig
 from schemas.messages import Judgement, StepRequest
 from schemas.objective_config import CriticConfig, ObjectiveConfig
 from schemas.policy_config import PolicyConfig
-from tests.learning_world import CUT_OFF, Recorder, play_random, train
-from tests.trainer_world import SUBJECTS, judge, member_task
+from tests.support.training.learning_world import CUT_OFF, Recorder, play_random, train
+from tests.support.training.trainer_world import SUBJECTS, judge, member_task
 from trainer.episodes.validation import is_held_out
 
 pytestmark = pytest.mark.anyio

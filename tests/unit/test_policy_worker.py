@@ -51,7 +51,7 @@ from schemas.messages import (
 from schemas.policy_config import PolicyConfig
 from tests import builders
 from tests.deadlines import HANGS_S
-from tests.local_weights import local_weights
+from tests.support.bus.local_weights import local_weights
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ from agents.action_space import ActionSpace
 from agents.prompts import system_prompt
 from schemas.context_config import ContextConfig
 from schemas.messages import ActionKind
-from tests import action_spaces
+from tests.support.agents import action_spaces
 
 _STORED = Path(__file__).parents[1] / "fixtures" / "prompts"
 

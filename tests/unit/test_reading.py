@@ -12,11 +12,11 @@ from judges.rubric.questions import Questions
 from judges.rubric.untrusted import fence
 from judges.rubric.verdicts import BLOCKING, CRITERION, KEYPOINT, VerdictForm, read_verdict
 from schemas.messages import Fact
-from tests import reading
 from tests.builders import observation, task, trajectory
-from tests.endpoint_requests import Asked, Message
-from tests.page_text import PictureTexts, digest_of
-from tests.reading_model import ReadingModel
+from tests.support.judging.endpoint_requests import Asked, Message
+from tests.support.judging.reading_model import ReadingModel
+from tests.support.texts import reading
+from tests.support.texts.page_text import PictureTexts, digest_of
 
 PRODUCT = "Cart 0 Eider Mug €1,200.50 Colour Sea Material stoneware"
 CART = "Cart 12 Eider Mug Sea €19.00 12 €228.00"

@@ -9,8 +9,8 @@ from agents.action_space import ActionSpace
 from agents.parsing import parse_response
 from agents.rendering import render_action
 from schemas.messages import Action, ActionKind
-from tests import action_spaces
-from tests.action_spaces import EXTENDED, EXTENDED_MARKS, MARKS, STANDARD, assert_within
+from tests.support.agents import action_spaces
+from tests.support.agents.action_spaces import EXTENDED, EXTENDED_MARKS, MARKS, STANDARD, assert_within
 
 _TEXT = 'grün "x"\\'
 

@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 
-from tests.trainer_world import ref, small
+from tests.support.training.trainer_world import ref, small
 from trainer.episodes.replay import Replay, ReplayEntry
 from trainer.training_order import training_order
 

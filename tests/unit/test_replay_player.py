@@ -17,8 +17,8 @@ from schemas.feeder_config import FeederConfig
 from schemas.ids import RunName
 from schemas.messages import Judgement, Observation, RecordRef, Split
 from tests.builders import RUBRIC
-from tests.trainer_world import SUBJECTS, judge, train_task
-from tests.trainer_world import play as play_episode
+from tests.support.training.trainer_world import SUBJECTS, judge, train_task
+from tests.support.training.trainer_world import play as play_episode
 
 pytestmark = pytest.mark.anyio
 TARGET = Subjects(RunName("copy"), num_shards=3)

@@ -43,7 +43,7 @@ from schemas.messages import (
 )
 from tests import builders
 from tests.contract.backends import SUBJECTS
-from tests.reported_world import CLICK, OTHER, RUBRIC, fill, judged, step
+from tests.support.runs.reported_world import CLICK, OTHER, RUBRIC, fill, judged, step
 
 pytestmark = pytest.mark.anyio
 WAIT = Action(kind=ActionKind.WAIT)

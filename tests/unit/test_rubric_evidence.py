@@ -6,7 +6,7 @@ import pytest
 from judges.rubric.evidence import Sight, distinct, evidence, spread
 from schemas.messages import Picture
 from tests.builders import observation, task
-from tests.rubric_world import rubric_task, seen
+from tests.support.judging.rubric_world import rubric_task, seen
 
 
 def _sights(number: int) -> list[Sight]:

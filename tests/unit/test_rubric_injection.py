@@ -12,7 +12,7 @@ from judges.rubric.untrusted import fence
 from judges.rubric.verdicts import CRITERION, read_verdict
 from schemas.messages import Action, ActionKind, Observation, Picture, StepRequest, Verdict
 from tests.builders import step_request
-from tests.rubric_world import Models, episode, holding, rubric_judge, rubric_task, seen, verdict, word
+from tests.support.judging.rubric_world import Models, episode, holding, rubric_judge, rubric_task, seen, verdict, word
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,7 @@ from schemas.errors import BusUnavailable, NoVerdict
 from schemas.messages import Action, ActionEffect, ActionKind, Observation, Picture, StepRequest, Task, Verdict
 from tests.builders import step_request
 from tests.deadlines import HANGS_S
-from tests.rubric_world import Models, episode, holding, rubric_judge, rubric_task, seen, verdict, word
+from tests.support.judging.rubric_world import Models, episode, holding, rubric_judge, rubric_task, seen, verdict, word
 
 pytestmark = pytest.mark.anyio
 _PICTURES = (b"start", b"list", b"list", b"lamp")

@@ -5,7 +5,7 @@ import pytest
 
 from judges.rubric.stages import StageKind, next_stage, required_stages, succeeded, was_blocked
 from schemas.messages import Fact, StageVerdict
-from tests.rubric_world import rubric_task
+from tests.support.judging.rubric_world import rubric_task
 
 _ALWAYS = ["blocking", "answer", "keypoint", "criterion_b"]
 

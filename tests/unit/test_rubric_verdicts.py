@@ -9,7 +9,7 @@ from judges.rubric.copies import Copies
 from judges.rubric.verdicts import BLOCKING, CRITERION, KEYPOINT, VerdictForm, read_verdict, unfenced
 from schemas.messages import JudgeCall
 from tests.builders import task
-from tests.rubric_world import verdict
+from tests.support.judging.rubric_world import verdict
 
 _GOOD = verdict("SUCCESS", "ok")
 _BAD = verdict("FAILURE", "not shown")

@@ -16,7 +16,7 @@ from ops.processes.role_process import exit_code
 from ops.processes.supervisor import RoleSpec, RoleState, RoleStatus, supervise
 from schemas.messages import Role
 from tests.deadlines import HANGS_S
-from tests.process_tree import Watch, tree_command, watched_pipe
+from tests.support.runs.process_tree import Watch, tree_command, watched_pipe
 
 pytestmark = pytest.mark.anyio
 _SOON = RestartPolicy(first_delay_s=0.01, longest_delay_s=0.05)

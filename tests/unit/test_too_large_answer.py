@@ -25,7 +25,7 @@ from schemas.policy_config import PolicyConfig
 from schemas.simulation_config import SimulationConfig
 from tests.builders import RUN, task
 from tests.contract.backends import SUBJECTS
-from tests.local_weights import local_weights
+from tests.support.bus.local_weights import local_weights
 
 pytestmark = [pytest.mark.anyio]
 CONFIG = BusConfig(run=RUN, max_payload_bytes=100_000)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchmarks.trainer_drill import Wanted
-from benchmarks.trainer_moments import Moment, Phase
+from tests.support.drills.trainer_drill import Wanted
+from tests.support.drills.trainer_moments import Moment, Phase
 
 RESUMED, COLLECTED, PUBLISHED = "training_resumed", "batch_collected", "version_published"
 

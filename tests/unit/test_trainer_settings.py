@@ -12,7 +12,7 @@ from ops.config.schema import build_config
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.errors import ConfigurationError
 from schemas.lora_config import LoraConfig
-from tests.trainer_world import CONFIGS
+from tests.support.training.trainer_world import CONFIGS
 from trainer.engine.deepspeed_config import read_deepspeed_config
 from trainer.model.adapter_folder import target_pattern
 

@@ -19,8 +19,9 @@ from schemas.context_config import ContextConfig
 from schemas.errors import RecordGone
 from schemas.ids import EpisodeId
 from schemas.model_config import ModelConfig
-from tests import builders, viewer_world
-from tests.viewer_world import ACTIONS, GONE, LEFT, RIGHT, RUBRIC
+from tests import builders
+from tests.support.runs import viewer_world
+from tests.support.runs.viewer_world import ACTIONS, GONE, LEFT, RIGHT, RUBRIC
 
 pytestmark = pytest.mark.anyio
 SUBJECTS = Subjects(builders.RUN)

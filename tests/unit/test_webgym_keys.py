@@ -13,8 +13,8 @@ from ops.config.webgym_keys import SAME_AS, SPLIT, WITHOUT_EFFECT
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.messages import Split
-from tests.observed import browsers, feeding, processes, prompts, training
-from tests.webgym_reference import GEMINI, REFERENCE
+from tests.support.observed import browsers, feeding, processes, prompts, training
+from tests.support.runs.webgym_reference import GEMINI, REFERENCE
 
 LOCAL = "http://127.0.0.1:8000/v1"
 CAPS = {"easy": 2, "medium": 5, "hard": 8}

@@ -12,7 +12,7 @@ from ops.config.resolved import resolve
 from ops.config.translation import translated
 from ops.config.webgym_keys import SAME_AS, SPLIT, WITHOUT_EFFECT
 from schemas.errors import ConfigurationError
-from tests.webgym_reference import GEMINI, REFERENCE, TEST, TRAIN
+from tests.support.runs.webgym_reference import GEMINI, REFERENCE, TEST, TRAIN
 
 TREE = Path(__file__).parents[1] / "fixtures" / "webgym_tree"
 

@@ -17,8 +17,8 @@ from schemas.errors import CheckpointCorrupt, ConfigurationError, PolicyError, T
 from schemas.messages import FileHash
 from tests import builders
 from tests.contract.backends import SUBJECTS
-from tests.local_weights import local_weights
-from tests.weight_world import CONFIG, checkpoint_of, content, served, sha256, version_files, write
+from tests.support.bus.local_weights import local_weights
+from tests.support.bus.weight_world import CONFIG, checkpoint_of, content, served, sha256, version_files, write
 from trainer.versions.announcements import Announcements
 from trainer.versions.weight_publishing import WeightPublisher
 

@@ -23,7 +23,7 @@ from schemas.objective_config import ObjectiveConfig
 from schemas.policy_config import PolicyConfig
 from schemas.trainer_config import TrainerConfig
 from tests.builders import WORKER
-from tests.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task
+from tests.support.training.trainer_world import ALGORITHM, SUBJECTS, PlainModel, judge, play, settings, train_task
 from trainer.engine.training_engine import TrainEngine
 from trainer.engine.training_engine import open_engine as open_deepspeed
 from trainer.episodes.sample_builder import SampleBuilder

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, Literal
 
-from tests.endpoint_requests import Asked, Usage
+from tests.support.judging.endpoint_requests import Asked, Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """One judge worker as a process of its own, without a guard, so that a kill hits it.
 
-python -m tests.judge_process RUN_DIR NAME
+python -m tests.support.judging.judge_process RUN_DIR NAME
 """
 
 import sys

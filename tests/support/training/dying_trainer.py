@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from bus.memory import MemoryBus
 from bus.ports import Expect
 from schemas.messages import AnyMessage, Checkpoint
-from tests.trainer_world import SUBJECTS
+from tests.support.training.trainer_world import SUBJECTS
 from trainer.loop import Trainer
 
 

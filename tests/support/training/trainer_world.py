@@ -31,12 +31,12 @@ from schemas.messages import (
 )
 from schemas.trainer_config import TrainerConfig
 from tests import builders
-from tests.tiny_models import picture
+from tests.support.agents.tiny_models import picture
 from trainer.engine.deepspeed_config import read_deepspeed_config
 from trainer.engine.settings import EngineSettings
 
 SUBJECTS = Subjects(builders.RUN)
-CONFIGS = Path(__file__).parents[1] / "ops/config/deepspeed"
+CONFIGS = Path(__file__).parents[3] / "ops/config/deepspeed"
 ALGORITHM = AlgorithmConfig(
     per_device_train_batch_size=4,
     gradient_accumulation_steps=1,

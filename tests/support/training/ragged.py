@@ -8,8 +8,8 @@ import torch
 
 from schemas.ids import GroupId
 from schemas.objective_config import Aggregation, ObjectiveConfig
-from tests.oracles import Sequence64
-from tests.trainer_world import ref
+from tests.support.training.oracles import Sequence64
+from tests.support.training.trainer_world import ref
 from trainer.advantages import EpisodeRewards
 from trainer.aggregation import token_weights
 from trainer.items import Item, targets_of

@@ -31,8 +31,8 @@ from schemas.ids import WorkerId
 from schemas.messages import Fact, JudgeCall, Judgement, Outcome, Picture, Role, Task, Trajectory
 from tests.builders import RUN, WORKER, observation, step_request, task
 from tests.deadlines import HANGS_S
-from tests.endpoint_replies import Reply, verdict
-from tests.endpoint_requests import Asked
+from tests.support.judging.endpoint_replies import Reply, verdict
+from tests.support.judging.endpoint_requests import Asked
 
 SUBJECTS = Subjects(RUN)
 ANSWER = "The mug costs 12 euro."

@@ -18,7 +18,7 @@ from schemas.bus_config import BusConfig
 from schemas.ids import RunName
 from schemas.messages import Judgement, Outcome, Trajectory
 from tests.builders import judgement, task
-from tests.played import play
+from tests.support.bus.played import play
 
 OLD = "environment_v1"
 AGAIN = "environment_v1-again"

@@ -1,6 +1,7 @@
 """What every role's key may do, written down by hand: rows are operations, and who may do each beside the administrator.
 
-`docs/permissions.md` is this table; `python -m tests.permissions` writes it. One test tries every cell on a real server.
+`docs/permissions.md` is this table; `python -m tests.support.bus.permissions` writes it. One test
+tries every cell on a real server.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from schemas.bus_config import BusConfig
 from schemas.ids import RunName
 
 CONFIG = BusConfig(run=RunName("r"), num_shards=2)
-PAGE = Path(__file__).parents[1] / "docs" / "permissions.md"
+PAGE = Path(__file__).parents[3] / "docs" / "permissions.md"
 ROLES = tuple(role for role in Access if role is not Access.ADMIN)
 _F, _B, _P, _J, _T = Access.FEEDER, Access.BROWSER, Access.POLICY, Access.JUDGE, Access.TRAINER
 _M, _C, _A, _R = Access.MONITOR, Access.CONSUMER, Access.ARCHIVER, Access.REPLAYER
@@ -206,7 +207,7 @@ def markdown() -> str:
         "",
         "Every role of a run has a key of its own ([cluster.md](cluster.md)). `yes` is allowed; everything else is refused by",
         "the server. The administrator's key may do everything inside its run, and nothing in another. A test tries every",
-        "cell on a real server; `python -m tests.permissions` writes this page.",
+        "cell on a real server; `python -m tests.support.bus.permissions` writes this page.",
     ]
     heading = f"| | {' | '.join(ROLES)} |"
     rule = "|---" * (len(ROLES) + 1) + "|"

@@ -33,7 +33,8 @@ from schemas.messages import (
     Trajectory,
     VersionSpan,
 )
-from tests import archive_world, builders
+from tests import builders
+from tests.support.runs import archive_world
 from tests.deadlines import HANGS_S
 
 RUBRIC = "environment_v1"

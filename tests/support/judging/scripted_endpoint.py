@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 
-from tests.endpoint_replies import Broken, Reply, Said, Sent
-from tests.endpoint_requests import Asked, PrefixCache, Usage, num_tokens, read_request
+from tests.support.judging.endpoint_replies import Broken, Reply, Said, Sent
+from tests.support.judging.endpoint_requests import Asked, PrefixCache, Usage, num_tokens, read_request
 
 Script = Callable[[Asked], Reply | Awaitable[Reply]]
 

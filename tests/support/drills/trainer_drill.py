@@ -18,8 +18,6 @@ import anyio.to_thread
 import msgspec
 import torch
 
-from benchmarks.trainer_moments import Log, Moment, Phase, folders, writes
-from benchmarks.trainer_process import start_trainer
 from bus.ports import Bus
 from ops.config.loading import load_config
 from ops.run.folder import RunFolder
@@ -29,7 +27,9 @@ from schemas.config import Config
 from schemas.ids import EpisodeId, GroupId
 from schemas.messages import Checkpoint, Task, Trajectory
 from tests import builders
-from tests.trainer_world import SUBJECTS, PlainModel, judge, play, train_task
+from tests.support.drills.trainer_moments import Log, Moment, Phase, folders, writes
+from tests.support.drills.trainer_process import start_trainer
+from tests.support.training.trainer_world import SUBJECTS, PlainModel, judge, play, train_task
 from trainer.model.model_folder import suppressed_tokens
 from trainer.versions.announcements import Announcements
 

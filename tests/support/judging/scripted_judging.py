@@ -18,8 +18,8 @@ from ops.run.folder import RunFolder
 from schemas.ids import EpisodeId, RunName
 from schemas.messages import JudgeCall, Judgement, Outcome, Trajectory
 from tests.builders import observation, step_request, task, trajectory
-from tests.endpoint_replies import Said, verdict
-from tests.endpoint_requests import Asked
+from tests.support.judging.endpoint_replies import Said, verdict
+from tests.support.judging.endpoint_requests import Asked
 
 SUBJECTS = Subjects(RunName("judged"))
 RUBRIC = "rubric_v1"

@@ -36,7 +36,7 @@ from schemas.policy_config import PolicyConfig
 from schemas.simulation_config import SimulationConfig
 from schemas.trainer_config import TrainerConfig
 from tests.builders import WORKER
-from tests.trainer_world import SUBJECTS
+from tests.support.training.trainer_world import SUBJECTS
 from trainer.items import Item
 from trainer.loop import Trainer
 from trainer.ports import StepResult

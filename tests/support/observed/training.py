@@ -16,7 +16,7 @@ from ops.roles.trackers import backends
 from schemas.config import Config
 from schemas.ids import PolicyVersion, TaskId, WorkerId
 from schemas.messages import Role
-from tests.trainer_world import ref
+from tests.support.training.trainer_world import ref
 from trainer.engine.schedule import scheduled
 from trainer.episodes.replay import Replay
 from trainer.episodes.validation import is_held_out

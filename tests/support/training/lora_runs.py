@@ -6,8 +6,8 @@ from pathlib import Path
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.lora_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
 from schemas.messages import Action, ActionKind, StepRequest, VersionSpan
-from tests import tiny_models
-from tests.trainer_world import PlainModel, completion, ref, settings
+from tests.support.agents import tiny_models
+from tests.support.training.trainer_world import PlainModel, completion, ref, settings
 from trainer.engine.settings import EngineSettings
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.samples import Sample

@@ -5,7 +5,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 _BLOCK = re.compile(r"^```(?:sh)?\n(.*?)^```$|^\| `(.*?)` \|", re.DOTALL | re.MULTILINE)
 """A block, also one that shows output; or the first cell of a table's row."""

@@ -1,6 +1,7 @@
 """The table of what a judge's endpoint may answer at every stage, and what becomes of the judgement.
 
-`tests.integration.test_unhappy_answers` tries every cell; `python -m tests.judge_answers` writes docs/judge_answers.md.
+`tests.integration.test_unhappy_answers` tries every cell; `python -m tests.support.judging.judge_answers` writes
+docs/judge_answers.md.
 """
 
 import enum
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from schemas.messages import Verdict
-from tests.endpoint_replies import (
+from tests.support.judging.endpoint_replies import (
     HANG,
     RESET,
     Reply,
@@ -29,7 +30,7 @@ from tests.endpoint_replies import (
     verdict,
 )
 
-PAGE = Path(__file__).parents[1] / "docs" / "judge_answers.md"
+PAGE = Path(__file__).parents[3] / "docs" / "judge_answers.md"
 MAX_ANSWERS: Final = 2
 """As configured in the test; the default is 4."""
 PATIENCE_S: Final = 0.8
@@ -348,7 +349,8 @@ def markdown() -> str:
         "One question of [`rubric_v1`](judges.md) is answered as the row says, every other one with the verdict that is hoped",
         "for; the cell is the judgement. A success is worth 1 and a failure 0; *excluded* and *error* have no reward, and",
         f"nothing is trained on them. A test tries every cell through the real client, with {MAX_ANSWERS} answers at most and",
-        f"a patience of {PATIENCE_S:g} s (by default 4 and 600 s); `python -m tests.judge_answers` writes this page.",
+        f"a patience of {PATIENCE_S:g} s (by default 4 and 600 s);",
+        "`python -m tests.support.judging.judge_answers` writes this page.",
         "",
         f"| the endpoint answers | {' | '.join(_TITLES.values())} | the error says | requests |",
         "|---" * (len(_TITLES) + 3) + "|",

@@ -1,6 +1,6 @@
 """A model that reads: it answers the rubric's questions from what a request holds, and from nothing else.
 
-A picture is known by its bytes alone, to which a run's `PictureTexts` gives the text that was in view; `tests.reading` judges
+A picture is known by its bytes alone, to which a run's `PictureTexts` gives the text that was in view; `texts.reading` judges
 by it. A request that it cannot understand, or a picture that nobody took, raises: the endpoint then answers with 500.
 """
 
@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests import reading
-from tests.endpoint_replies import Said
-from tests.endpoint_requests import Asked
-from tests.page_text import digest_of
+from tests.support.judging.endpoint_replies import Said
+from tests.support.judging.endpoint_requests import Asked
+from tests.support.texts import reading
+from tests.support.texts.page_text import digest_of
 
 _ANSWER = "The agent's final answer"
 _BLOCK = re.compile(r"<<<UNTRUSTED \w+>>>\n((?:\|[^\n]*\n)+)<<<END \w+>>>")
