@@ -1,12 +1,18 @@
 # make run    set up, then the quickstart: the whole loop on this machine    make run ARGS='--seed 1'
+# make check  set up, then format, lint, types, unit and property tests
 # make test   set up, then every test                                        make test ARGS='tests/unit -q'
-.PHONY: run test setup lint
+.PHONY: run check test lint setup
+
+PYTEST = .venv/bin/python -m pytest --dist loadfile --no-loadscope-reorder
 
 run: setup
 	@exec .venv/bin/millrace quickstart $(ARGS)
 
+check: lint
+	@exec $(PYTEST) -n 2 -q tests/unit tests/property $(ARGS)
+
 test: setup
-	@exec .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@exec $(PYTEST) -n 3 $(ARGS)
 
 lint: setup
 	@.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy .

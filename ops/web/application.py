@@ -6,10 +6,9 @@ set as text. Invariant: nothing but GET and HEAD is answered.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
-from importlib.resources import files
 from pathlib import Path
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -19,7 +18,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ops.web.access import LOGIN, STATIC, Access, Guarded
 
-_HERE = Path(__file__).parent
+_STATIC_FILES = Path(__file__).parent / "static"
+_SHELL = Environment(loader=FileSystemLoader(_STATIC_FILES), autoescape=True, undefined=StrictUndefined).get_template(
+    "shell.html"
+)
 _HEADERS = {
     "content-security-policy": (
         "default-src 'self'; img-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'none'; "
@@ -45,21 +47,15 @@ class Shell:
 
     def page(self, title: str, module: str, *, section: str = "") -> Response:
         """A page that a module of `static/` fills; `section` is the label of its entry."""
-        entries = "".join(
-            f'<a href="{escape(path)}"{" aria-current=page" if label == section else ""}>{escape(label)}</a>'
-            for label, path in self.sections
+        filled = _SHELL.render(
+            title=" · ".join(part for part in (title, self.run) if part),
+            run=self.run,
+            remark=self.remark,
+            module=module,
+            sections=self.sections,
+            section=section,
         )
-        filled = {
-            "{{title}}": escape(" · ".join(part for part in (title, self.run) if part)),
-            "{{run}}": escape(self.run),
-            "{{remark}}": escape(self.remark),
-            "{{module}}": escape(module),
-            "{{navigation}}": entries,
-        }
-        text = files("ops.web").joinpath("static", "shell.html").read_text(encoding="utf-8")
-        for mark, value in filled.items():
-            text = text.replace(mark, value)
-        return HTMLResponse(text, headers={"cache-control": "no-store"})
+        return HTMLResponse(filled, headers={"cache-control": "no-store"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +85,7 @@ def application(
     routes: list[BaseRoute] = [
         Route("/", home),
         Route(LOGIN, login),
-        Mount(STATIC, StaticFiles(directory=_HERE / "static")),
+        Mount(STATIC, StaticFiles(directory=_STATIC_FILES)),
         *(route for section in sections for route in section.routes(shell)),
         *others,
     ]

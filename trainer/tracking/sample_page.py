@@ -6,9 +6,9 @@ policy lets nothing run and nothing load.
 
 import base64
 from collections.abc import Sequence
-from html import escape
-from importlib.resources import files
 from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from trainer.tracking import ShownEpisode, ShownStep
 
@@ -20,19 +20,15 @@ _VERDICTS = ("success", "failure")
 def sample_page(run: str, version: int, episodes: Sequence[ShownEpisode]) -> str:
     """The page; pictures beyond 8 MiB in all, and texts beyond 2000 characters, are left out, and it says so."""
     budget = _PictureBudget(_MOST_PICTURE_BYTES)
-    cards = "\n".join(_card(episode, budget) for episode in episodes)
+    cards = [
+        {"episode": episode, "kind": episode.verdict if episode.verdict in _VERDICTS else "other", "about": _about(episode),
+         "steps": [(step, *_picture(step, budget)) for step in episode.steps]}
+        for episode in episodes
+    ]  # fmt: skip
     num_successes = sum(episode.verdict == "success" for episode in episodes)
-    template = files("trainer.tracking").joinpath("sample_page.html").read_text(encoding="utf-8")
-    filled = {
-        "{{title}}": f"{escape(run)} · version {version}",
-        "{{run}}": escape(run),
-        "{{version}}": str(version),
-        "{{summary}}": f"{len(episodes)} sampled episodes, {num_successes} of them successful",
-    }
-    for mark, text in filled.items():
-        template = template.replace(mark, text)
-    # Last, so that no mark in a page's words is filled in.
-    return template.replace("{{cards}}", cards)
+    return _PAGES.get_template("sample_page.html").render(
+        run=run, version=version, cards=cards, summary=f"{len(episodes)} sampled episodes, {num_successes} of them successful"
+    )
 
 
 def write_page(folder: Path, version: int, page: str, *, keep: int) -> Path:
@@ -58,55 +54,30 @@ class _PictureBudget:
         return True
 
 
-def _card(episode: ShownEpisode, budget: _PictureBudget) -> str:
-    kind = episode.verdict if episode.verdict in _VERDICTS else "other"
-    reward = "no reward" if episode.reward is None else f"reward {episode.reward:g}"
-    versions = _versions(episode.versions)
-    about = (
-        f"ended: {_text(episode.outcome.replace('_', ' '))}",
-        f"{len(episode.steps)} steps",
-        f"difficulty {episode.difficulty}",
-        *([versions] if versions else ()),
-        _text(episode.website),
-    )
-    reasoning = f'<p class="reasoning">{_text(episode.reasoning)}</p>' if episode.reasoning else ""
-    steps = "\n".join(_step(number, step, budget) for number, step in enumerate(episode.steps, 1))
-    return f"""<section class="episode {kind}">
-<header>
-<span class="verdict">{_text(episode.verdict)}</span><span class="reward">{reward}</span>
-<h2>{_text(episode.instruction)}</h2>
-<p class="about">{" · ".join(about)}</p>
-<p class="name">{_text(episode.episode)}</p>
-{reasoning}
-</header>
-<ol class="steps">
-{steps}
-</ol>
-</section>"""
-
-
-def _step(number: int, step: ShownStep, budget: _PictureBudget) -> str:
+def _picture(step: ShownStep, budget: _PictureBudget) -> tuple[str, str]:
+    """The picture's address, or why there is none."""
     if step.picture and budget.takes(step.picture):
-        source = base64.b64encode(step.picture).decode()
-        picture = f'<img alt="what the policy saw at step {number}" src="data:image/jpeg;base64,{source}">'
-    else:
-        reason = "left out: the page is full" if step.picture else "no longer kept"
-        picture = f'<div class="absent">picture {reason}</div>'
-    unparsed = "" if step.parsed else '<span class="unparsed">not parsed</span>'
-    return f"""<li>
-<div class="picture">{picture}</div>
-<p class="action"><b>{number}</b> {_text(step.action)} {unparsed}</p>
-<pre class="response">{_text(step.response) or "<i>empty</i>"}</pre>
-</li>"""
+        return f"data:image/jpeg;base64,{base64.b64encode(step.picture).decode()}", ""
+    return "", "left out: the page is full" if step.picture else "no longer kept"
 
 
-def _versions(versions: Sequence[int]) -> str:
-    if not versions:
-        return ""
-    first, last = min(versions), max(versions)
-    return f"played by version {first}" if first == last else f"played by versions {first} to {last}"
+def _about(episode: ShownEpisode) -> str:
+    parts = [f"ended: {episode.outcome.replace('_', ' ')}", f"{len(episode.steps)} steps", f"difficulty {episode.difficulty}"]
+    if episode.versions:
+        first, last = min(episode.versions), max(episode.versions)
+        parts.append(f"played by version {first}" if first == last else f"played by versions {first} to {last}")
+    return " · ".join([*parts, _shortened(episode.website)])
 
 
-def _text(text: str) -> str:
-    shortened = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]} … ({len(text)} characters)"
-    return escape(shortened)
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]} … ({len(text)} characters)"
+
+
+_PAGES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=StrictUndefined,
+)
+_PAGES.filters["shortened"] = _shortened
