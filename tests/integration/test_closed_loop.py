@@ -13,11 +13,12 @@ from tests.support.drills.quickstart_process import VICTIMS, descendants, find, 
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
 _LIMIT_S = 1500.0
-_VERSIONS = 4
+_VERSIONS, _HELD_OUT = 4, 20
 _SHORT = (
     f"feeder_config.num_iterations={_VERSIONS}",
     "env_config.train_tasks_rollout_size=64",
     "algorithm_config.num_train_epochs=1",
+    f"env_config.test_tasks_rollout_size={_HELD_OUT}",
 )
 
 
@@ -44,7 +45,7 @@ def test_workers_come_and_are_killed_and_nothing_is_lost(tmp_path: Path) -> None
         assert not descendants(process)
     result = json.loads((folder / "result.json").read_text())
     assert result["audit_holds"], result
-    assert result["num_tasks"] == result["num_trajectories"] == result["num_judgements"] == _VERSIONS * 64 + 2 * 100
+    assert result["num_tasks"] == result["num_trajectories"] == result["num_judgements"] == _VERSIONS * 64 + 2 * _HELD_OUT
     assert (result["num_duplicates"], result["num_shared_pages"]) == (0, 0)
     assert result["num_restarts"] >= 4
     assert result["episodes_by_worker"]["browser-by-hand"] > 0
