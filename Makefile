@@ -12,7 +12,7 @@ check: lint
 	@exec $(PYTEST) -n 2 -q tests/unit tests/property $(ARGS)
 
 test: setup
-	@exec $(PYTEST) -n 3 $(ARGS)
+	@exec $(PYTEST) -n 4 $(ARGS)
 
 lint: setup
 	@.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy .

@@ -5,9 +5,9 @@ import re
 from dataclasses import dataclass
 
 from agents.action_space import ActionSpace
+from agents.aliases import spelled_action
 from agents.calls import Call, calls
 from agents.reading import read_action
-from agents.spellings import spelled_action
 from schemas.messages import Action, ActionKind
 from schemas.text import valid
 

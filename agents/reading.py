@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from agents import spellings, values
+from agents import aliases, values
 from agents.action_space import ActionSpace
+from agents.aliases import argument
 from agents.calls import Call
-from agents.spellings import argument
 from schemas.messages import Action, ActionKind
 
-_TARGET_NAMES = frozenset((*spellings.POINT, *spellings.ELEMENT, "x", "y"))
+_TARGET_NAMES = frozenset((*aliases.POINT, *aliases.ELEMENT, "x", "y"))
 
 
 def read_action(kind: ActionKind, call: Call, space: ActionSpace) -> Action | None:
@@ -32,13 +32,13 @@ def _target(call: Call, space: ActionSpace, points: tuple[str, ...], elements: t
     if space.marked:
         return _Target(element=values.position(argument(call, elements)))
     value = argument(call, points)
-    if value is None and points is spellings.POINT and "x" in call and "y" in call:
+    if value is None and points is aliases.POINT and "x" in call and "y" in call:
         value = [call["x"], call["y"]]
     return _Target(point=values.point(value))
 
 
 def _own_target(call: Call, space: ActionSpace) -> _Target:
-    return _target(call, space, spellings.POINT, spellings.ELEMENT)
+    return _target(call, space, aliases.POINT, aliases.ELEMENT)
 
 
 def _pointed(kind: ActionKind, call: Call, space: ActionSpace) -> Action | None:
@@ -48,8 +48,8 @@ def _pointed(kind: ActionKind, call: Call, space: ActionSpace) -> Action | None:
 
 def _drag(call: Call, space: ActionSpace) -> Action | None:
     """From a start to an end; either may be the plain target. With one of them only, where it begins is not known."""
-    start = _target(call, space, spellings.START_POINT, spellings.START_ELEMENT)
-    end = _target(call, space, spellings.END_POINT, spellings.END_ELEMENT)
+    start = _target(call, space, aliases.START_POINT, aliases.START_ELEMENT)
+    end = _target(call, space, aliases.END_POINT, aliases.END_ELEMENT)
     plain = _own_target(call, space)
     start, end = start or plain, end or (plain if start else _Target())
     if not start or not end:
@@ -60,8 +60,8 @@ def _drag(call: Call, space: ActionSpace) -> Action | None:
 def _type(call: Call, space: ActionSpace) -> Action | None:
     """The extended set types into the field with the focus when no target is named, and may leave Enter out."""
     target = _own_target(call, space)
-    text = values.text(argument(call, spellings.TEXT))
-    enter = values.flag(argument(call, spellings.ENTER), default=True)
+    text = values.text(argument(call, aliases.TEXT))
+    enter = values.flag(argument(call, aliases.ENTER), default=True)
     aimed = bool(target) or (space.extended and _TARGET_NAMES.isdisjoint(call))
     if text is None or not aimed or not (enter or space.extended):
         return None
@@ -70,7 +70,7 @@ def _type(call: Call, space: ActionSpace) -> Action | None:
 
 def _select(call: Call, space: ActionSpace) -> Action | None:
     target = _own_target(call, space)
-    option = values.text(argument(call, spellings.OPTION))
+    option = values.text(argument(call, aliases.OPTION))
     if not target or not option:
         return None
     return Action(kind=ActionKind.SELECT, point=target.point, element=target.element, text=option)
@@ -78,7 +78,7 @@ def _select(call: Call, space: ActionSpace) -> Action | None:
 
 def _scroll(call: Call, space: ActionSpace) -> Action | None:
     """Whatever names no target that can be made out scrolls the window."""
-    direction = values.direction(argument(call, spellings.DIRECTION)) or _signed_direction(call)
+    direction = values.direction(argument(call, aliases.DIRECTION)) or _signed_direction(call)
     if direction not in space.directions:
         return None
     target = _own_target(call, space)
@@ -94,12 +94,12 @@ def _signed_direction(call: Call) -> str:
 
 
 def _press(call: Call, space: ActionSpace) -> Action | None:
-    keys = values.keys(argument(call, spellings.KEYS))
+    keys = values.keys(argument(call, aliases.KEYS))
     return None if keys is None else Action(kind=ActionKind.PRESS, keys=keys)
 
 
 def _wait(call: Call, space: ActionSpace) -> Action:
-    return Action(kind=ActionKind.WAIT, seconds=values.seconds(argument(call, spellings.SECONDS)))
+    return Action(kind=ActionKind.WAIT, seconds=values.seconds(argument(call, aliases.SECONDS)))
 
 
 def _go_back(call: Call, space: ActionSpace) -> Action:
@@ -107,32 +107,32 @@ def _go_back(call: Call, space: ActionSpace) -> Action:
 
 
 def _navigate(call: Call, space: ActionSpace) -> Action | None:
-    url = values.text(argument(call, spellings.URL))
+    url = values.text(argument(call, aliases.URL))
     return Action(kind=ActionKind.NAVIGATE, text=url) if url else None
 
 
 def _new_tab(call: Call, space: ActionSpace) -> Action:
-    return Action(kind=ActionKind.NEW_TAB, text=values.text(argument(call, spellings.URL)) or "")
+    return Action(kind=ActionKind.NEW_TAB, text=values.text(argument(call, aliases.URL)) or "")
 
 
 def _switch_tab(call: Call, space: ActionSpace) -> Action | None:
-    tab = values.position(argument(call, spellings.TAB))
+    tab = values.position(argument(call, aliases.TAB))
     return None if tab is None else Action(kind=ActionKind.SWITCH_TAB, tab=tab)
 
 
 def _close_tab(call: Call, space: ActionSpace) -> Action | None:
-    named = argument(call, spellings.TAB)
+    named = argument(call, aliases.TAB)
     tab = values.position(named)
     return None if named is not None and tab is None else Action(kind=ActionKind.CLOSE_TAB, tab=tab)
 
 
 def _read_page(call: Call, space: ActionSpace) -> Action:
-    return Action(kind=ActionKind.READ_PAGE, num_lines=values.num_lines(argument(call, spellings.NUM_LINES)))
+    return Action(kind=ActionKind.READ_PAGE, num_lines=values.num_lines(argument(call, aliases.NUM_LINES)))
 
 
 def _answer(call: Call, space: ActionSpace) -> Action | None:
     """A model that ends the task without an answer says at least whether it reached the goal."""
-    text = values.text(argument(call, (*spellings.ANSWER, "status")))
+    text = values.text(argument(call, (*aliases.ANSWER, "status")))
     return Action(kind=ActionKind.ANSWER, text=text) if text else None
 
 

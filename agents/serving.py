@@ -14,16 +14,16 @@ import structlog
 
 from agents.duty import Duty
 from agents.following import Following
-from bus.companions import companions
+from bus.background import background
+from bus.backpressure import append_when_room
 from bus.ports import Bus, Expect
 from bus.retry import SERVER_AWAITED
-from bus.room import append_when_room
 from bus.served import ServedVersions, served_records
 from bus.subjects import Subjects
 from bus.trying import outlast
 from schemas.errors import BusError, BusUnavailable, ChainConflict
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import Role, ServedVersion, Standing
+from schemas.messages import Role, ServedVersion, ServingState
 
 _LOOK_S = 2.0
 _LEAVING_S = 2.0
@@ -61,7 +61,7 @@ class ServedRecord:
 @asynccontextmanager
 async def away_outside(bus: Bus, subjects: Subjects, worker: WorkerId) -> AsyncIterator[None]:
     """What a process of this name served before counts no more, and what is said inside counts until the context is left."""
-    away = ServedVersion(worker=worker, standing=Standing.AWAY, version=PolicyVersion(0), at=time.time())
+    away = ServedVersion(worker=worker, state=ServingState.AWAY, version=PolicyVersion(0), at=time.time())
     await ServedRecord(bus, subjects, worker).write(away)
     try:
         yield
@@ -93,7 +93,7 @@ class Serving:
     async def say(self, following: Following) -> None:
         """Returns once it is confirmed; outlasts a server that is away."""
         said = self._said(following)
-        if said.standing is Standing.UNABLE:
+        if said.state is ServingState.UNABLE:
             self._known.apply(said, anyio.current_time(), self._record.seq + 1)
             self._turn()
 
@@ -108,7 +108,7 @@ class Serving:
         wanted = following.wanted if following.unable else None
         return ServedVersion(
             worker=self._worker,
-            standing=Standing.SERVING if wanted is None else Standing.UNABLE,
+            state=ServingState.SERVING if wanted is None else ServingState.UNABLE,
             version=following.served,
             at=time.time(),
             announced_seq=following.announced_seq,
@@ -123,7 +123,7 @@ class Serving:
             (names.served, names.everything("served")),
             (names.heartbeats, names.everything("heartbeat", Role.POLICY.value)),
         )
-        async with companions(*(partial(self._hear, stream, subject) for stream, subject in sources)):
+        async with background(*(partial(self._hear, stream, subject) for stream, subject in sources)):
             while True:
                 await anyio.sleep(_LOOK_S)
                 self._turn()

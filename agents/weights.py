@@ -10,7 +10,7 @@ import structlog
 from agents.following import Following, State
 from agents.pinned_weights import pinned
 from agents.weight_sources import WeightSources
-from bus.companions import companions
+from bus.background import background
 from bus.lineage import Lineage, catch_up
 from bus.ports import Bus
 from bus.retry import SERVER_AWAITED
@@ -63,7 +63,7 @@ class AnnouncedWeights:
 
     async def follow(self) -> None:
         """Loads what is announced from now on, and tries again what could not be loaded; never returns."""
-        async with companions(self._listen):
+        async with background(self._listen):
             while True:
                 await self._until_due()
                 await self._catch_up_patiently()

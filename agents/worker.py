@@ -25,14 +25,14 @@ from agents.following import Following
 from agents.held_steps import HeldSteps
 from agents.histories import Histories
 from agents.parsing import Parsed, parse_response
-from agents.seats import Seats, Source
 from agents.serving import Serving
+from agents.slot_scheduler import SlotScheduler, Source
 from agents.tally import Tally
 from agents.weight_sources import WeightSources
 from agents.weights import AnnouncedWeights
 from bus import chain
+from bus.background import background
 from bus.bulkhead import Bulkhead
-from bus.companions import companions
 from bus.context import WorkerContext
 from bus.handoff import Handoff
 from bus.ports import Delivery, WorkQueue
@@ -45,8 +45,8 @@ from schemas.ids import PolicyVersion
 from schemas.messages import AnyMessage, Observation, Split, StepHeld, StepRequest, StepWake
 from schemas.text import valid
 
-_BACKLOG_PER_SEAT = 2
-"""Steps offered by sticky browsers that wait here, a seat; above it any other worker is quicker."""
+_BACKLOG_PER_SLOT = 2
+"""Steps offered by sticky browsers that wait here, a slot; above it any other worker is quicker."""
 _OWN_TRIES = 3
 _LONG_TEXT = 50_000
 """Characters of an answer that is not read on the event loop: a few milliseconds."""
@@ -89,10 +89,10 @@ class PolicyWorker:
             Source.TRAIN: step_queue(subjects, config.bus_config, Split.TRAIN),
             Source.EVAL: step_queue(subjects, config.bus_config, Split.EVAL),
         }
-        # Sources that wait for a message each keep a seat; the engine is full with max_num_seqs all the same.
-        self._seats = Seats(policy_config.max_num_seqs + len(Source) - 1)
+        # Sources that wait for a message each keep a slot; the engine is full with max_num_seqs all the same.
+        self._slots = SlotScheduler(policy_config.max_num_seqs + len(Source) - 1)
         self._max_running = policy_config.max_num_seqs
-        self._max_backlog = _BACKLOG_PER_SEAT * policy_config.max_num_seqs
+        self._max_backlog = _BACKLOG_PER_SLOT * policy_config.max_num_seqs
         self._histories = Histories(
             bus,
             subjects,
@@ -124,7 +124,7 @@ class PolicyWorker:
         self._status.state = "waiting"
         async with (
             self._bus.offers(self._subjects.wake(self._worker), self._accept),
-            companions(*beside),
+            background(*beside),
             anyio.create_task_group() as group,
         ):
             group.start_soon(self._serve_own)
@@ -161,7 +161,7 @@ class PolicyWorker:
 
     async def _serve_on_duty(self, source: Source, queue: WorkQueue) -> None:
         """Until this worker is drained or left behind. What came then and was not begun is handed back."""
-        # Nothing waits here without a seat: it would go to another worker after its short ack wait, and be answered twice.
+        # Nothing waits here without a slot: it would go to another worker after its short ack wait, and be answered twice.
         async with self._bus.work(queue, prefetch=0) as inbox, anyio.create_task_group() as group:
             seat_one = partial(self._seat_one, source, inbox, self._handle, group)
             while self._duty.is_on and not self._drain.requested:
@@ -170,11 +170,11 @@ class PolicyWorker:
     async def _seat_one(
         self, source: Source, items: AsyncIterator[T], handle: Callable[[T], Coroutine[None, None, None]], group: TaskGroup
     ) -> None:
-        await self._seats.take(source)
+        await self._slots.take(source)
         try:
             item = await anext(items)
         except BaseException:
-            self._seats.give_back()
+            self._slots.give_back()
             raise
         group.start_soon(handle, item)
 
@@ -188,7 +188,7 @@ class PolicyWorker:
                     await self._tell_held(wake)
                     await self._answer(wake)
         finally:
-            self._seats.give_back()
+            self._slots.give_back()
 
     async def _handle_own(self, wake: StepWake) -> None:
         try:
@@ -198,7 +198,7 @@ class PolicyWorker:
             await attempt(answer, num_tries=_OWN_TRIES, item=item, bulkhead=self._bulkhead, on_reject=refused)
         finally:
             self._held.discard(wake)
-            self._seats.give_back()
+            self._slots.give_back()
 
     async def _tell_held(self, wake: StepWake) -> None:
         """Tells the slot that waits who has its step: it asks here from then on."""

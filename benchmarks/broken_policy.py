@@ -19,7 +19,7 @@ from benchmarks.report import RESULTS, Report
 from ops.run.logs import quiet_logs
 from ops.simulation.broken_weights import broken_weights
 from schemas.ids import PolicyVersion
-from schemas.messages import Checkpoint, Judgement, Role, ServedVersion, Standing
+from schemas.messages import Checkpoint, Judgement, Role, ServedVersion, ServingState
 from tests.support.drills.simulated_run import SimulatedRun, simulated_run
 
 _BROKEN = "policy-2"
@@ -83,9 +83,7 @@ async def _row(run: SimulatedRun, policies: str) -> Row:
 
 def _shown(said: ServedVersion) -> str:
     return (
-        f"{said.standing.value}: {said.version}, wants {said.wanted}"
-        if said.standing is Standing.UNABLE
-        else said.standing.value
+        f"{said.state.value}: {said.version}, wants {said.wanted}" if said.state is ServingState.UNABLE else said.state.value
     )
 
 

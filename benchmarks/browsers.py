@@ -30,7 +30,7 @@ from benchmarks.browser_site import browser_site
 from benchmarks.process_usage import ProcessUsage
 from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
 from benchmarks.through_bus import seconds_by_phase, whole_path
-from bus.companions import companions
+from bus.background import background
 from ops.run.logs import quiet_logs
 
 _BUS = "bus"
@@ -81,7 +81,7 @@ async def measure_player(system: str, site: str, num_sessions: int) -> Row:
         lines = _lines(process)
         assert await anext(lines) == "ready"
         usage = ProcessUsage([process.pid])
-        async with companions(usage.watch):
+        async with background(usage.watch):
             with measured(usage) as found:
                 await _say(process, "play")
                 played = msgspec.json.decode(await anext(lines), type=Played)
@@ -98,7 +98,7 @@ async def measure_bus(site: str, num_sessions: int) -> Row:
             # The first episode finds files and code cold: it is nobody's figure.
             await path.play(range(1))
             usage = ProcessUsage(path.pids)
-            async with companions(usage.watch):
+            async with background(usage.watch):
                 with measured(usage) as found:
                     trajectories = await path.play(range(1, 1 + num_episodes(num_sessions)))
     steps = sum(trajectory.num_steps for trajectory in trajectories)

@@ -26,10 +26,10 @@ from matplotlib.axes import Axes
 
 from benchmarks.plain_requests import answer, plain_requests
 from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
-from bus import chain, standing
+from bus import chain, chain_state
 from bus.address import ServerAddress
+from bus.background import background
 from bus.chain import EpisodeChain
-from bus.companions import companions
 from bus.handoff import Handoff
 from bus.jetstream import JetStreamBus, connect
 from bus.ports import WorkQueue
@@ -176,7 +176,7 @@ async def _policy_process(folder: Path) -> AsyncIterator[psutil.Process]:
 
 async def _policy(folder: Path) -> None:
     queue = step_queue(SUBJECTS, CONFIG, Split.TRAIN)
-    async with _connected(address_of(folder, role="policy")) as bus, companions(partial(_answer_queued, bus, queue)):
+    async with _connected(address_of(folder, role="policy")) as bus, background(partial(_answer_queued, bus, queue)):
         await _answer_offered(bus)
 
 
@@ -202,7 +202,7 @@ async def _answer_offered(bus: JetStreamBus) -> None:
 
 async def _answer_step(bus: JetStreamBus, wake: AnyMessage) -> None:
     assert isinstance(wake, StepWake)
-    seen = await standing.last(bus, SUBJECTS, wake.episode)
+    seen = await chain_state.last(bus, SUBJECTS, wake.episode)
     assert seen is not None
     assert seen.seq == wake.observation_seq
     await chain.answer(bus, SUBJECTS, wake.observation_seq, answer(wake.episode, wake.attempt, wake.step))

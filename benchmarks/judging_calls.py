@@ -14,10 +14,10 @@ from judges.endpoint.opening import open_endpoints
 from judges.endpoint.port import Endpoint
 from judges.judge import Ruling
 from judges.rubric.budget import open_budget
-from judges.rubric.interview import RecordingInterviewer
 from judges.rubric.journal import Journal
 from judges.rubric.judge import RubricJudge
 from judges.rubric.prompts import committed_prompts
+from judges.rubric.session import RecordedSessions
 from schemas.ids import WorkerId
 from schemas.judge_config import JudgeConfig, OpenAIConfig, Price, QuestionConfig
 from schemas.messages import Role
@@ -115,14 +115,14 @@ def _asking(way: str) -> Iterator[None]:
 async def _ruling(endpoints: Mapping[str, Endpoint], config: OpenAIConfig, episode: Ended) -> Ruling:
     bus, status, judge_config = MemoryBus(SUBJECTS), Status(Role.JUDGE, WorkerId("judge-1")), JudgeConfig(judge=RUBRIC)
     async with open_budget(bus, SUBJECTS, judge_config, status) as budget:
-        interviewer = RecordingInterviewer(
+        sessions = RecordedSessions(
             endpoints=endpoints,
             journal=Journal(bus, SUBJECTS, rubric=RUBRIC, worker=WorkerId("judge-1")),
             budget=budget,
             config=config,
             status=status,
         )
-        judge = RubricJudge(interviewer, committed_prompts(RUBRIC), judge_config)
+        judge = RubricJudge(sessions, committed_prompts(RUBRIC), judge_config)
         return await judge.judge(await episode.before_a_judge())
 
 

@@ -12,7 +12,7 @@ import anyio
 from benchmarks.judge_questions import QuestionFirst
 from benchmarks.judged_episodes import Kind, ended
 from benchmarks.report import Report
-from benchmarks.unrecorded_interview import Unrecorded, hoped_for
+from benchmarks.unrecorded_session import Unrecorded, hoped_for
 from judges.endpoint.openai_endpoint import OpenAIEndpoint
 from judges.endpoint.opening import open_endpoints
 from judges.endpoint.port import Answer, Endpoint
@@ -89,11 +89,11 @@ def report(rows: Sequence[Row]) -> Report:
 
 async def _measured(endpoint: OpenAIEndpoint) -> list[Row]:
     ways: dict[str, Callable[[OpenAIEndpoint], Endpoint]] = {QUESTION_FIRST: QuestionFirst, STAGED: lambda one: one}
-    asked: dict[str, Unrecorded] = {way: _interviewer(turn(endpoint)) for way, turn in ways.items()}
+    asked: dict[str, Unrecorded] = {way: _sessions(turn(endpoint)) for way, turn in ways.items()}
     seconds = dict.fromkeys(ways, 0.0)
     with anyio.fail_after(_LIMIT_S):
         # The first one warms the server up. No picture is shown twice: the server keeps what it has decoded.
-        await _judge(_interviewer(endpoint), 0)
+        await _judge(_sessions(endpoint), 0)
         for number in range(_NUM_TRAJECTORIES):
             for place, way in enumerate(ways, 1):
                 began = time.monotonic()
@@ -102,22 +102,22 @@ async def _measured(endpoint: OpenAIEndpoint) -> list[Row]:
     return [row for way in ways for row in _rows(way, asked[way], seconds[way])]
 
 
-def _interviewer(endpoint: Endpoint) -> Unrecorded:
+def _sessions(endpoint: Endpoint) -> Unrecorded:
     groups = ("keypoint_detection", "blocking_detection", "evaluation")
     return Unrecorded(dict.fromkeys(groups, endpoint), max_completion_tokens=_MAX_TOKENS, finding=hoped_for)
 
 
-async def _judge(interviewer: Unrecorded, number: int) -> None:
+async def _judge(sessions: Unrecorded, number: int) -> None:
     episode = ended(Kind.SUCCESS, number, MAX_PICTURES, lambda seed: tiny_models.picture(seed, _WIDTH, _HEIGHT))
-    judge = RubricJudge(interviewer, committed_prompts(RUBRIC), JudgeConfig(judge=RUBRIC))
+    judge = RubricJudge(sessions, committed_prompts(RUBRIC), JudgeConfig(judge=RUBRIC))
     await judge.judge(await episode.before_a_judge())
 
 
-def _rows(way: str, interviewer: Unrecorded, seconds: float) -> Iterator[Row]:
+def _rows(way: str, sessions: Unrecorded, seconds: float) -> Iterator[Row]:
     for stage, stages in _STAGES.items():
-        answers = [answer for inquiry, answer in interviewer.answers if inquiry.stage in stages]
+        answers = [answer for inquiry, answer in sessions.answers if inquiry.stage in stages]
         yield _row(way, stage, answers, sum(answer.seconds for answer in answers))
-    yield _row(way, "all, in wall time", [answer for _, answer in interviewer.answers], seconds)
+    yield _row(way, "all, in wall time", [answer for _, answer in sessions.answers], seconds)
 
 
 def _row(way: str, stage: str, answers: Sequence[Answer], seconds: float) -> Row:

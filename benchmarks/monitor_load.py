@@ -32,7 +32,7 @@ from benchmarks.report import RESULTS, Report
 from bus.jetstream import connect
 from bus.server import address_of
 from ops.monitor.cells import LIVE, Cell, Phase
-from ops.monitor.chains import ChainStanding, chain_standing
+from ops.monitor.chains import ChainState, chain_state
 from ops.monitor.screen.frame import Shown, frame
 from ops.monitor.snapshot import Updates
 from ops.monitor.watch import MonitorWatch, monitoring
@@ -207,16 +207,16 @@ async def _compare(run: SimulatedRun, watch: MonitorWatch, *, catch_up_s: float)
             continue
         compared += 1
         wrong += not _place(before[episode]) <= _rank(*cell) <= _place(after[episode])
-    unknown = [episode for episode, standing in before.items() if not standing.is_done and episode not in cells]
+    unknown = [episode for episode, state in before.items() if not state.is_done and episode not in cells]
     return compared + len(unknown), wrong + len(unknown)
 
 
-async def _standings(run: SimulatedRun) -> dict[EpisodeId, ChainStanding]:
+async def _standings(run: SimulatedRun) -> dict[EpisodeId, ChainState]:
     subjects = await run.bus.subjects(run.subjects.episodes(0), f"{run.subjects.run}.ep.>")
     by_episode: dict[EpisodeId, list[str]] = {}
     for subject in subjects:
         by_episode.setdefault(EpisodeId(subject.split(".")[3]), []).append(subject)
-    return {episode: chain_standing(found) for episode, found in by_episode.items()}
+    return {episode: chain_state(found) for episode, found in by_episode.items()}
 
 
 def _rank(attempt: int, step: int, phase: Phase) -> tuple[int, int]:
@@ -225,9 +225,9 @@ def _rank(attempt: int, step: int, phase: Phase) -> tuple[int, int]:
     return attempt, behind[phase]
 
 
-def _place(standing: ChainStanding) -> tuple[int, int]:
-    ended = 1_000_000 if standing.is_done else 0
-    return standing.attempt, standing.num_observations + standing.num_answers + ended
+def _place(state: ChainState) -> tuple[int, int]:
+    ended = 1_000_000 if state.is_done else 0
+    return state.attempt, state.num_observations + state.num_answers + ended
 
 
 def _frame_ms(run: SimulatedRun, watch: MonitorWatch) -> float:

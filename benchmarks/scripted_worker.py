@@ -15,7 +15,7 @@ from browser_workers.chromium.process.processes import Part, ProcessTree
 from browser_workers.suites.demo import DemoSuite
 from browser_workers.suites.suite import Suite
 from browser_workers.worker import BrowserWorker
-from bus import chain, standing
+from bus import chain, chain_state
 from bus.context import WorkerContext
 from bus.jetstream import connect, create_topology
 from bus.ports import Bus
@@ -133,7 +133,7 @@ async def _answer(bus: Bus, policy: Policy) -> None:
             async with settle(bus, delivery, WorkerId("policy")):
                 wake = delivery.message
                 assert isinstance(wake, StepWake)
-                newest = await standing.last(bus, SUBJECTS, wake.episode)
+                newest = await chain_state.last(bus, SUBJECTS, wake.episode)
                 # A second wake for a step that has its answer is of no interest.
                 if newest is not None and isinstance(newest.message, Observation) and newest.seq == wake.observation_seq:
                     await policy(newest.message, _answering(bus, wake))

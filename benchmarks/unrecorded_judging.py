@@ -18,7 +18,7 @@ import anyio
 import openai
 
 from benchmarks.judged_episodes import Kind, ended, noise, verdict_word
-from benchmarks.unrecorded_interview import Unrecorded
+from benchmarks.unrecorded_session import Unrecorded
 from judges.endpoint.addresses import PLACEHOLDER_KEY
 from judges.endpoint.opening import open_endpoints
 from judges.endpoint.port import Answer, Endpoint, Question
@@ -68,11 +68,11 @@ class _Scripted:
 
 
 async def _judge(episode: JudgedEpisode, endpoints: Mapping[str, Endpoint], config: OpenAIConfig) -> Unrecorded:
-    interviewer = Unrecorded(endpoints, max_completion_tokens=config.max_completion_tokens)
-    judge = RubricJudge(interviewer, committed_prompts(RUBRIC), JudgeConfig(judge=RUBRIC))
+    sessions = Unrecorded(endpoints, max_completion_tokens=config.max_completion_tokens)
+    judge = RubricJudge(sessions, committed_prompts(RUBRIC), JudgeConfig(judge=RUBRIC))
     ruling = await judge.judge(episode)
     assert ruling.verdict is Verdict.SUCCESS, ruling
-    return interviewer
+    return sessions
 
 
 async def _by_judge(config: OpenAIConfig, num_at_once: int, number: int) -> Spent:

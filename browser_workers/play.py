@@ -17,9 +17,9 @@ from browser_workers.episode import Act, Ask, Decision, Episode, Finish, Observe
 from browser_workers.phases import Phases
 from browser_workers.words import Worded
 from bus import chain as chains
-from bus import standing
+from bus import chain_state
+from bus.background import background
 from bus.chain import EpisodeChain
-from bus.companions import companions
 from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from schemas.errors import BrowserError, ChainConflict, MessageCorrupt, MessageTooLarge
@@ -79,7 +79,7 @@ async def _alive(session: Session) -> AsyncIterator[None]:
         failures.append(await session.wait_failed())
         scope.cancel()
 
-    async with companions(watch):
+    async with background(watch):
         with anyio.CancelScope() as scope:
             try:
                 yield
@@ -191,7 +191,7 @@ class Play:
             ChainConflict: it was something else that was appended.
         """
         try:
-            newest = await standing.last_behind(self._bus, self._subjects, self._task.episode, self._chain.last_seq)
+            newest = await chain_state.last_behind(self._bus, self._subjects, self._task.episode, self._chain.last_seq)
         except MessageCorrupt as error:
             self._chain.pass_over(error)
             return

@@ -17,9 +17,9 @@ from browser_workers.intake import Intake
 from browser_workers.play import Play
 from browser_workers.suites.suite import Suite, UnknownWebsite, resolve
 from bus import chain as chains
+from bus.background import background
 from bus.bulkhead import Bulkhead
 from bus.chain import EpisodeChain, publish_trajectory
-from bus.companions import companions
 from bus.context import WorkerContext
 from bus.fault import unforeseen
 from bus.ports import Delivery, Record
@@ -64,7 +64,7 @@ class BrowserWorker:
             self._bus.listen(self._subjects.cancel) as cancellations,
             self._bus.work(queues[Split.TRAIN], prefetch=0) as train,
             self._bus.work(queues[Split.EVAL], prefetch=0) as evaluation,
-            companions(partial(self._hear_cancellations, cancellations)),
+            background(partial(self._hear_cancellations, cancellations)),
             anyio.create_task_group() as group,
         ):
             intake = Intake(train, evaluation, eval_share=self._eval_share)

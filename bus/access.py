@@ -1,7 +1,7 @@
 """Which role may publish and subscribe what: pure policy, from which the servers' permissions are written.
 
 A role may write the subjects that it is the author of, read the streams that it works from, and pull from the queues that it
-shares with its own kind (`bus.duties`). Whatever is not granted is refused by the server. Only the administrator creates,
+shares with its own kind (`bus.permissions`). Whatever is not granted is refused by the server. Only the administrator creates,
 changes or deletes streams and consumers; that also closes the way around by a consumer that delivers to another's subject.
 
 `docs/permissions.md` shows what that comes to; a test tries every cell on a real server.
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from bus.address import inbox_of
-from bus.duties import Access, duties
+from bus.permissions import Access, role_permissions
 from bus.subjects import Subjects
 from bus.topology import StreamSpec, streams
 from schemas.bus_config import BusConfig
@@ -36,7 +36,7 @@ def grants(subjects: Subjects, config: BusConfig, role: Access, rubrics: Iterabl
     if role is Access.ADMIN:
         return Grant(publish=(">",), subscribe=(">",))
     specs = {spec.name: spec for spec in streams(subjects, config)}
-    own = duties(subjects, config, rubrics)[role]
+    own = role_permissions(subjects, config, rubrics)[role]
     readable = dict.fromkeys((*own.reads, *own.tails))
     publish = (
         f"{_API}.INFO",

@@ -13,7 +13,7 @@ Reads may be answered by a replica that lags: what they show may be old, and wha
 Only a refused append says that there is more.
 
 A record that no reader takes has a place in the chain and no meaning: what comes next is appended behind it. So has an end of
-another task than the one that the chain begins with (`bus/standing.py`), and what is no answer to the step that waits.
+another task than the one that the chain begins with (`bus/chain_state.py`), and what is no answer to the step that waits.
 
 A chain begins with its task, so where nothing stands, everything has aged out: nobody can tell any more how far it came, and
 nothing is begun or ended there again (`RecordGone`).
@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeGuard
 
+from bus.backpressure import append_when_room
+from bus.chain_state import aged_out, chain_state_of, is_end, is_gone, place_of, stream_of, whole_chain_state
 from bus.creation import create
 from bus.ports import Bus, Expect, Record
 from bus.retry import Backoff
-from bus.room import append_when_room
-from bus.standing import aged_out, is_end, is_gone, place_of, standing_of, standing_whole, stream_of
 from bus.subjects import Subjects
 from bus.trying import Tries, look
 from schemas.errors import ChainConflict, MessageCorrupt
@@ -85,15 +85,15 @@ async def open_observation(bus: Bus, subjects: Subjects, wake: StepWake) -> Open
         BusUnavailable: it cannot be seen yet.
         RecordGone: it has aged out.
     """
-    standing = await standing_of(bus, subjects, wake.episode)
-    if standing.seq < wake.observation_seq:
-        standing = await standing_of(bus, subjects, wake.episode, behind=wake.observation_seq - 1)
-    found, waits = standing.newest, (wake.attempt, wake.step)
+    state = await chain_state_of(bus, subjects, wake.episode)
+    if state.seq < wake.observation_seq:
+        state = await chain_state_of(bus, subjects, wake.episode, behind=wake.observation_seq - 1)
+    found, waits = state.newest, (wake.attempt, wake.step)
     if isinstance(found, Observation | StepRequest | StepRefusal) and found.attempt <= wake.attempt:
         if (found.attempt, found.step) != waits:
             found = await _unanswered(bus, subjects, wake)
         if isinstance(found, Observation):
-            return OpenObservation(found, standing.seq)
+            return OpenObservation(found, state.seq)
     return None
 
 
@@ -201,22 +201,22 @@ class EpisodeChain:
             ChainConflict: another worker took it at the same moment.
             RecordGone: its chain has aged out.
         """
-        standing = await standing_whole(bus, subjects, task.episode)
-        while standing.end is None:
-            attempt = 1 + standing.highest_attempt
-            chain = cls(bus, subjects, task, attempt, standing.seq)
+        state = await whole_chain_state(bus, subjects, task.episode)
+        while state.end is None:
+            attempt = 1 + state.highest_attempt
+            chain = cls(bus, subjects, task, attempt, state.seq)
             try:
                 await chain._append(
                     "start", 0, EpisodeStart(episode=task.episode, attempt=attempt, worker=worker, draw=secrets.token_hex(8))
                 )
             except ChainConflict:
                 # Either somebody has begun this attempt, or the earlier one went on behind what we were shown.
-                standing = await standing_whole(bus, subjects, task.episode, behind=standing.seq)
-                if standing.end is None and standing.highest_attempt >= attempt:
+                state = await whole_chain_state(bus, subjects, task.episode, behind=state.seq)
+                if state.end is None and state.highest_attempt >= attempt:
                     raise
             else:
                 return chain
-        return standing.end
+        return state.end
 
     async def observe(self, observation: Observation) -> int:
         """Appends what is seen at the next step, and returns the sequence that its answer has to follow."""
@@ -307,20 +307,20 @@ async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, rea
     """
     stream = stream_of(subjects, task.episode)
     async for _ in Tries(_CANCELLED_AGAIN):
-        standing = await standing_whole(bus, subjects, task.episode)
-        if standing.end is not None:
-            return standing.end
-        num_observations, num_steps = _counts(standing.newest)
+        state = await whole_chain_state(bus, subjects, task.episode)
+        if state.end is not None:
+            return state.end
+        num_observations, num_steps = _counts(state.newest)
         trajectory = Trajectory(
             task=task,
-            attempt=standing.attempt,
+            attempt=state.attempt,
             outcome=outcome,
             num_observations=num_observations,
             num_steps=num_steps,
             error=reason,
             ended_at=now,
         )
-        expect = Expect(subjects.chain(task.episode), standing.seq)
+        expect = Expect(subjects.chain(task.episode), state.seq)
         try:
             await append_when_room(bus, stream, subjects.chain_done(task.episode), trajectory, expect=expect)
         except ChainConflict:

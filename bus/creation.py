@@ -1,7 +1,7 @@
 """Creating the only record of a subject, behind what no reader takes: garbage under a name must not keep its owner out."""
 
+from bus.backpressure import append_when_room
 from bus.ports import Bus, Expect
-from bus.room import append_when_room
 from bus.skipping import skip
 from schemas.errors import ChainConflict, MessageCorrupt
 from schemas.messages import AnyMessage

@@ -19,8 +19,8 @@ from bus.ports import (
     QueueDepth,
     Record,
     StoredBytes,
-    StoreStanding,
-    StreamStanding,
+    StoreState,
+    StreamState,
     WorkQueue,
 )
 from bus.skipping import readable
@@ -227,10 +227,10 @@ class MemoryBus:
             delivered_seq=consumer.next_seq - 1,
         )
 
-    async def standing(self, stream: str) -> StreamStanding:
+    async def stream_state(self, stream: str) -> StreamState:
         owner = self._stream(stream)
         held = owner.records.values()
-        return StreamStanding(
+        return StreamState(
             stream=stream,
             num_messages=len(held),
             num_bytes=sum(len(record.data) for record in held),
@@ -242,9 +242,9 @@ class MemoryBus:
             max_bytes=max(0, owner.spec.max_bytes),
         )
 
-    async def store_standing(self) -> StoreStanding:
+    async def store_state(self) -> StoreState:
         held = (record for stream in self._streams.values() for record in stream.records.values())
-        return StoreStanding(sum(len(record.data) for record in held), 0)
+        return StoreState(sum(len(record.data) for record in held), 0)
 
     async def dead_letter(self, letter: DeadLetter) -> None:
         known = await self.read_bytes(self._subjects.advisories, self._subjects.dead(letter.stream))

@@ -72,9 +72,9 @@ class Stream:
     def store(self, subject: str, data: bytes, expect: Expect | None) -> int:
         self.expire()
         if expect is not None and not self._holds(expect):
-            standing = self.newest(subject)
-            if standing is not None and standing.data == data:
-                return standing.seq
+            present = self.newest(subject)
+            if present is not None and present.data == data:
+                return present.seq
             raise ChainConflict(f"{expect.subject_filter} is not at sequence {expect.last_seq}")
         self._make_room(subject, data)
         self.last_seq += 1

@@ -121,7 +121,7 @@ class QueueDepth:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaStanding:
+class ReplicaState:
     """One follower of a stream's leader."""
 
     server: str
@@ -132,7 +132,7 @@ class ReplicaStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamStanding:
+class StreamState:
     """How a stream stands. A limit of 0 is none."""
 
     stream: str
@@ -149,11 +149,11 @@ class StreamStanding:
     """Unix seconds by the server's clock when it said all this; 0: it did not say."""
     leader: str | None = None
     """None: a server without a cluster; empty: no leader is elected."""
-    replicas: tuple[ReplicaStanding, ...] = ()
+    replicas: tuple[ReplicaState, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class StoreStanding:
+class StoreState:
     """What all streams of this run's account take on the server's disk. A limit of 0 is none."""
 
     num_bytes: int
@@ -288,9 +288,9 @@ class Bus(Protocol):
 
     async def depth(self, queue: WorkQueue) -> QueueDepth | None: ...
 
-    async def standing(self, stream: str) -> StreamStanding: ...
+    async def stream_state(self, stream: str) -> StreamState: ...
 
-    async def store_standing(self) -> StoreStanding: ...
+    async def store_state(self) -> StoreState: ...
 
     async def dead_letter(self, letter: DeadLetter) -> None:
         """Stores a dead letter; the same one again, within two minutes, is the same record."""

@@ -13,10 +13,10 @@ from pathlib import Path
 import anyio
 import structlog
 
-from bus.companions import companions
+from bus.background import background
+from bus.backpressure import counted
 from bus.draining import Drain
 from bus.ports import Bus
-from bus.room import counted
 from bus.skipping import skipped
 from bus.subjects import Subjects
 from schemas.errors import BusError
@@ -39,7 +39,7 @@ class Status:
     note: str = ""
     metrics: dict[str, float] = field(default_factory=dict)
     awaited: Counter[str] = field(default_factory=Counter)
-    """Writers that wait for room, by stream; `bus.room` counts them."""
+    """Writers that wait for room, by stream; `bus.backpressure` counts them."""
     num_unexpected: int = 0
     """Errors that nobody foresaw; `bus.bulkhead` counts them."""
     drain: Drain = field(default_factory=Drain)
@@ -65,7 +65,7 @@ class Status:
 async def presence(bus: Bus, subjects: Subjects, role: Role, worker: WorkerId) -> AsyncIterator[Status]:
     """Sends heartbeats while the context is open."""
     status = Status(role, worker)
-    async with companions(partial(_beat, bus, subjects, status)):
+    async with background(partial(_beat, bus, subjects, status)):
         with counted(status.awaited):
             yield status
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from schemas.ids import WorkerId
-from schemas.messages import AnyMessage, Heartbeat, Role, ServedVersion, Standing
+from schemas.messages import AnyMessage, Heartbeat, Role, ServedVersion, ServingState
 
 SILENT_S = 15.0
 """A worker that is unheard for so long serves nothing, whatever it said."""
@@ -40,7 +40,7 @@ class ServedVersions:
     def of(self, worker: WorkerId) -> ServedVersion | None:
         """The newest word of a worker, heard or not; None while it is away."""
         said = self._said.get(worker)
-        return said[1] if said is not None and said[1].standing is not Standing.AWAY else None
+        return said[1] if said is not None and said[1].state is not ServingState.AWAY else None
 
     def live(self, now: float) -> list[ServedVersion]:
         """Of every worker that is heard and not away."""
@@ -50,7 +50,7 @@ class ServedVersions:
     def counted(self, now: float) -> int | None:
         """The oldest version among the workers that serve; where none does, the newest that is left; None: nobody is heard."""
         live = self.live(now)
-        serving = [said.version for said in live if said.standing is Standing.SERVING]
+        serving = [said.version for said in live if said.state is ServingState.SERVING]
         return min(serving) if serving else max((said.version for said in live), default=None)
 
     def counted_or_last(self, now: float) -> int | None:
@@ -58,12 +58,12 @@ class ServedVersions:
         counted = self.counted(now)
         if counted is not None:
             return counted
-        return min((said.version for _, said in self._said.values() if said.standing is not Standing.AWAY), default=None)
+        return min((said.version for _, said in self._said.values() if said.state is not ServingState.AWAY), default=None)
 
     def is_left_behind(self, worker: WorkerId, now: float) -> bool:
         """Whether a worker has to leave steps to others: it cannot follow, and what it serves is older than what counts."""
         said, counted = self.of(worker), self.counted(now)
-        unable = said is not None and said.standing is Standing.UNABLE
+        unable = said is not None and said.state is ServingState.UNABLE
         return unable and counted is not None and said is not None and said.version < counted
 
 

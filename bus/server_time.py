@@ -7,7 +7,7 @@ from bus.ports import Bus
 
 async def server_now(bus: Bus, stream: str) -> float:
     """Unix seconds by the clock that dates a stream's records; by this machine's where the server does not say."""
-    return (await bus.standing(stream)).now_s or time.time()
+    return (await bus.stream_state(stream)).now_s or time.time()
 
 
 async def age_s(bus: Bus, stream: str, seq: int) -> float:

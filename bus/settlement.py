@@ -19,8 +19,8 @@ from functools import partial
 import anyio
 import structlog
 
+from bus.background import background
 from bus.bulkhead import Bulkhead
-from bus.companions import companions
 from bus.fault import LONGEST, leaves, unforeseen
 from bus.ports import Bus, Delivery
 from bus.retry import REDELIVERED
@@ -62,7 +62,7 @@ async def settle(
     contained = MillraceError if bulkhead is None else Exception
     raised: Exception | None = None
     try:
-        async with companions(partial(_keep_alive, delivery)):
+        async with background(partial(_keep_alive, delivery)):
             try:
                 yield
             except* contained as errors:

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import anyio
 
-from bus.companions import first_of
+from bus.background import first_of
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from functools import partial
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
-from bus.companions import companions
+from bus.background import background
 from bus.presence import Status
 from schemas.ids import PolicyVersion
 from schemas.messages import RecordRef
@@ -45,7 +45,7 @@ class Updates:
         """Trains on the steps `refs`, `num_train_epochs` times; `step`: the policy's if not given."""
         figures = TrainingFigures()
         send, receive = anyio.create_memory_object_stream[list[Item]](1)
-        async with receive, companions(partial(self._load_ahead, refs, make_items, version, send)):
+        async with receive, background(partial(self._load_ahead, refs, make_items, version, send)):
             async for items in receive:
                 result = await self._in_thread(partial(step or self._engine.train, items))
                 figures.add(result, len(items))

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 import anyio
 
 from browser_workers.chromium.calls import Json, NoAnswer
-from browser_workers.chromium.happenings import Happenings
+from browser_workers.chromium.page_events import PageEvents
 from browser_workers.chromium.tab import Tab
 from browser_workers.chromium.windows import Windows
-from bus.companions import companions
+from bus.background import background
 from schemas.errors import BrowserError
 
 _SCRIPT_S = 10.0
@@ -23,9 +23,9 @@ _QUESTION: Json = {"expression": "0", "returnByValue": True}
 class EndlessScripts:
     """Of one session."""
 
-    def __init__(self, windows: Windows, happenings: Happenings, *, timeout_s: float) -> None:
+    def __init__(self, windows: Windows, page_events: PageEvents, *, timeout_s: float) -> None:
         self._windows = windows
-        self._happenings = happenings
+        self._page_events = page_events
         self._after_s = min(_SCRIPT_S, timeout_s / 2)
 
     @asynccontextmanager
@@ -41,7 +41,7 @@ class EndlessScripts:
                         if tab in (acted_on, self._windows.front):
                             group.start_soon(self._end_in, tab)
 
-        async with companions(keep):
+        async with background(keep):
             yield
 
     async def _end_in(self, tab: Tab) -> None:
@@ -60,7 +60,7 @@ class EndlessScripts:
             return
 
     async def _end(self, tab: Tab) -> None:
-        self._happenings.note(f"the page's script did not return within {self._after_s:g} s and was ended")
+        self._page_events.note(f"the page's script did not return within {self._after_s:g} s and was ended")
         try:
             await tab.send("Runtime.terminateExecution", timeout_s=self._after_s)
         except BrowserError:

@@ -7,8 +7,8 @@ import structlog
 from anyio.abc import TaskGroup
 
 from browser_workers.chromium.process.launch import Chromium
+from browser_workers.chromium.process.process_monitor import ProcessMonitor
 from browser_workers.chromium.process.retirement import Lifetime
-from browser_workers.chromium.process.vigil import Vigil
 from browser_workers.chromium.session import PlaywrightSession
 from schemas.errors import BrowserLost
 
@@ -65,14 +65,14 @@ class Instance:
         """Until it is lost."""
         self.group.start_soon(self._ping)
         if (processes := self.running.processes) is not None:
-            vigil = Vigil(
+            monitor = ProcessMonitor(
                 self.running,
                 processes,
                 page_memory_mb=self._page_memory_mb,
                 bound_mib=self._lifetime.max_memory_mib,
                 on_memory=self._note_memory,
             )
-            self.group.start_soon(vigil.keep)
+            self.group.start_soon(monitor.keep)
         await self.running.lost.wait()
         _log.warning("browser_lost", reason=self.running.why_lost, episodes=self._num_active)
         for session in self.sessions:

@@ -9,12 +9,12 @@ import anyio
 from browser_workers.actions import Point, num_lines, pixels, scroll_delta, wait_s
 from browser_workers.browser import Opening, Performed
 from browser_workers.chromium import input as device
-from browser_workers.chromium.asides import last_copied, opens_window, sentence
 from browser_workers.chromium.calls import CallRefused
-from browser_workers.chromium.happenings import Happenings
+from browser_workers.chromium.page_events import PageEvents
 from browser_workers.chromium.paging import Paging
 from browser_workers.chromium.selecting import select_option
 from browser_workers.chromium.settings import TabSettings
+from browser_workers.chromium.side_effects import last_copied, opens_window, sentence
 from browser_workers.chromium.tab import Tab
 from browser_workers.chromium.windows import Windows
 from browser_workers.keys import UnknownKey, chords_of
@@ -43,12 +43,12 @@ class Performer:
     """Of one session."""
 
     def __init__(
-        self, windows: Windows, happenings: Happenings, settings: TabSettings, opening: Opening, elements: ElementPoints
+        self, windows: Windows, page_events: PageEvents, settings: TabSettings, opening: Opening, elements: ElementPoints
     ) -> None:
         self._copied = ""
         """The episode's own clipboard."""
         self._windows = windows
-        self._happenings = happenings
+        self._page_events = page_events
         self._settings = settings
         self._elements = elements
         self._paging = Paging(windows, opening)
@@ -62,7 +62,7 @@ class Performer:
         self._paging.opening = opening
         self._acted_on = None
         self._copied = ""
-        self._happenings.take()
+        self._page_events.take()
 
     async def perform(self, action: Action) -> Performed:
         tab = await self._windows.active()
@@ -80,21 +80,21 @@ class Performer:
         """What was said since the last time, beside what is said already."""
         tab = await self._windows.active()
         await tab.arrive()
-        if status := tab.rest.take_status():
-            self._happenings.note(status)
-        asides = tab.rest.take_asides()
-        self._copied = last_copied(asides) or self._copied
-        for text in filter(None, map(sentence, asides)):
-            self._happenings.note(text)
+        if status := tab.stability.take_status():
+            self._page_events.note(status)
+        side_effects = tab.stability.take_side_effects()
+        self._copied = last_copied(side_effects) or self._copied
+        for text in filter(None, map(sentence, side_effects)):
+            self._page_events.note(text)
         performed = performed or Performed()
-        notice = "; ".join(filter(None, (performed.notice, self._happenings.take())))
-        testimony = (self._acted_on or tab).rest.testimony()
+        notice = "; ".join(filter(None, (performed.notice, self._page_events.take())))
+        effect = (self._acted_on or tab).stability.effect()
         return replace(
             performed,
             navigation_error=tab.loading.navigation_error,
             notice=notice,
-            hit=testimony.hit,
-            changes=testimony.changes,
+            hit=effect.hit,
+            changes=effect.changes,
         )
 
     async def _perform(self, tab: Tab, action: Action) -> Performed:
@@ -141,8 +141,8 @@ class Performer:
         is_scroll = action.kind is ActionKind.SCROLL
         width, height = self._settings.viewport
         middle = (width // 2, height // 2)
-        self._happenings.begin_input()
-        await tab.rest.watch(places.point or middle if is_scroll else places.point, scrolls=is_scroll)
+        self._page_events.begin_input()
+        await tab.stability.watch(places.point or middle if is_scroll else places.point, scrolls=is_scroll)
         refusal = await self._do(tab, action, places)
         if refusal:
             return await self.performed(Performed(refused=refusal))
@@ -189,7 +189,7 @@ class Performer:
     async def _after(self) -> Performed:
         """Waits for what the input set off."""
         tab = await self._windows.settled()
-        if opens_window(tab.rest.asides) and self._windows.num_opened == self._num_opened:
+        if opens_window(tab.stability.side_effects) and self._windows.num_opened == self._num_opened:
             await self._windows.opened(self._num_opened)
             await self._windows.settled()
         return await self.performed()

@@ -11,8 +11,8 @@ from playwright.async_api import BrowserContext, Route
 from browser_workers.browser import Opening, PageState, Performed, View
 from browser_workers.chromium.contexts import let_out
 from browser_workers.chromium.endless_scripts import EndlessScripts
-from browser_workers.chromium.happenings import Happenings
 from browser_workers.chromium.observing import Observer
+from browser_workers.chromium.page_events import PageEvents
 from browser_workers.chromium.performing import Performer
 from browser_workers.chromium.process.launch import Chromium
 from browser_workers.chromium.settings import TabSettings
@@ -48,11 +48,11 @@ class PlaywrightSession:
         self.reach = reach
         self._settings = settings = replace(settings, why_blocked=reach.why_blocked)
         self._limits = limits
-        happenings = Happenings(context, group, timeout_s=settings.timeout_s)
-        self._windows = Windows(running, group, settings, context, opening, happenings)
-        self._endless_scripts = EndlessScripts(self._windows, happenings, timeout_s=settings.timeout_s)
+        page_events = PageEvents(context, group, timeout_s=settings.timeout_s)
+        self._windows = Windows(running, group, settings, context, opening, page_events)
+        self._endless_scripts = EndlessScripts(self._windows, page_events, timeout_s=settings.timeout_s)
         self._observer = Observer(settings, limits)
-        self._performer = Performer(self._windows, happenings, settings, opening, self._observer.elements)
+        self._performer = Performer(self._windows, page_events, settings, opening, self._observer.elements)
 
     # life -------------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from browser_workers.chromium.capture import capture
 from browser_workers.chromium.evaluation import LOAD_CAP_S, Evaluation
 from browser_workers.chromium.loading import Loading
 from browser_workers.chromium.navigation import Navigation
-from browser_workers.chromium.rest import SETTLE_CAP_S, Rest
+from browser_workers.chromium.page_stability import SETTLE_CAP_S, PageStability
 from browser_workers.chromium.settings import TabSettings
 from schemas.errors import BrowserError
 from schemas.messages import Picture
@@ -44,15 +44,15 @@ class Tab:
         self.loading = Loading(page, origin, settings.why_blocked, loading=loading)
         self.navigation = Navigation(self._calls, self.loading, settings.why_blocked)
         self._evaluation = Evaluation(self._calls, self.loading, self.navigation.give_up)
-        self.rest = Rest(opening, self._calls, self.loading, self._evaluation)
+        self.stability = PageStability(opening, self._calls, self.loading, self._evaluation)
 
     @property
     def opening(self) -> Opening:
-        return self.rest.opening
+        return self.stability.opening
 
     @opening.setter
     def opening(self, opening: Opening) -> None:
-        self.rest.opening = opening
+        self.stability.opening = opening
 
     @property
     def failure(self) -> str:
@@ -93,7 +93,7 @@ class Tab:
     async def wipe(self) -> None:
         """Nothing that documents have stored is left."""
         self.begin_action()
-        self.rest.take_asides()
+        self.stability.take_side_effects()
         origin = self.opening.site.origin if self.opening.site is not None else ""
         await self.send("Network.clearBrowserCookies")
         await self.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
@@ -103,16 +103,16 @@ class Tab:
     def begin_action(self) -> None:
         """What the page was no longer holds."""
         self.loading.navigation_error = ""
-        self.rest.disturb()
+        self.stability.disturb()
 
     async def navigate(self, url: str) -> None:
         """Goes to `url`; why that failed stands in `loading.navigation_error`."""
-        self.rest.disturb()
+        self.stability.disturb()
         await self.navigation.to(url)
         await self.settle(LOAD_CAP_S)
 
     async def go_back(self) -> None:
-        self.rest.disturb()
+        self.stability.disturb()
         await self.navigation.back()
         await self.settle(LOAD_CAP_S)
 
@@ -120,7 +120,7 @@ class Tab:
 
     async def settle(self, cap_s: float = SETTLE_CAP_S) -> None:
         """Waits until page and network have come to rest, or `cap_s` seconds, or what three operations may take."""
-        await self.rest.settle(min(cap_s, 3 * self._settings.timeout_s))
+        await self.stability.settle(min(cap_s, 3 * self._settings.timeout_s))
 
     async def arrive(self) -> None:
         """Whatever site was asked for when settling ended has answered afterwards, or has been given up."""
@@ -129,7 +129,7 @@ class Tab:
 
     async def state(self) -> PageState:
         """Address, title and environment."""
-        return await self.rest.state()
+        return await self.stability.state()
 
     async def text(self, num_lines: int) -> str:
         """The first lines of the visible text, empty ones left out."""

@@ -14,7 +14,7 @@ from playwright.async_api import BrowserContext, Page, Request
 from playwright.async_api import Error as PlaywrightError
 
 from browser_workers.browser import Opening, PageState
-from browser_workers.chromium.happenings import Happenings
+from browser_workers.chromium.page_events import PageEvents
 from browser_workers.chromium.process.launch import Chromium
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
@@ -41,7 +41,7 @@ class Windows:
         settings: TabSettings,
         context: BrowserContext,
         opening: Opening,
-        happenings: Happenings,
+        page_events: PageEvents,
     ) -> None:
         self.tabs: list[Tab] = []
         """In the order in which they were opened."""
@@ -55,7 +55,7 @@ class Windows:
         self._group = group
         self._settings = settings
         self._opening = opening
-        self._happenings = happenings
+        self._page_events = page_events
         self._coming: set[Request] = set()
         """The first documents of windows that are not there yet."""
         self._changed = anyio.Event()
@@ -182,14 +182,14 @@ class Windows:
         tab = Tab(page, self._settings, self._opening, self._running.why_gone, loading=not is_asked_for)
         page.on("close", lambda _: self._on_closed(tab, "the page closed itself"))
         page.on("crash", lambda _: self._on_crashed(tab))
-        self._happenings.watch(page)
+        self._page_events.watch(page)
         self.tabs.append(tab)
         self._recent.append(tab)
         self.num_opened += 1
         if not is_asked_for:
             self._coming.clear()
             self._note_change()
-            self._happenings.note("a new window was opened")
+            self._page_events.note("a new window was opened")
             self._group.start_soon(tab.prepare_window)
 
     def _refuse(self, page: Page) -> None:
@@ -197,7 +197,7 @@ class Windows:
         self._group.start_soon(_close, page)
         self._coming.clear()
         self._note_change()
-        self._happenings.note(f"the page opened more than {MAX_TABS} windows, which is the limit: the others were closed")
+        self._page_events.note(f"the page opened more than {MAX_TABS} windows, which is the limit: the others were closed")
         self._num_refused += 1
         if self._num_refused > _MAX_REFUSED:
             self.lose(PageFailed("the page opens windows without end"))
@@ -207,7 +207,7 @@ class Windows:
         if tab in self.tabs:
             self._forget(tab)
             if self.tabs:
-                self._happenings.note("a tab closed itself")
+                self._page_events.note("a tab closed itself")
         if not self.tabs and not self._is_over:
             self._group.start_soon(self._conclude, reason)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from bus.address import ServerAddress
-from bus.companions import companion_group
+from bus.background import companion_group
 from bus.consumer.run import Run
 from bus.jetstream import connect as connect_bus
 from bus.jetstream.api import STREAM_NOT_FOUND, ApiError, Response, ask

@@ -14,7 +14,7 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from bus.companions import first_of
+from bus.background import first_of
 from bus.consumer.item import Item
 from bus.consumer.position import DurablePlace
 from bus.consumer.source import Source

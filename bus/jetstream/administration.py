@@ -19,7 +19,7 @@ from bus.jetstream.api import (
     ask,
 )
 from bus.jetstream.link import Link
-from bus.jetstream.patience import Patience, persevere
+from bus.jetstream.retrying import RetryLimits, retried
 from bus.ports import WorkQueue
 from bus.topology import StreamSpec
 
@@ -54,7 +54,7 @@ class Administration:
     """Creates what is missing and changes what differs, over a connection that may."""
 
     link: Link
-    patience: Patience
+    limits: RetryLimits
 
     async def apply(self, specs: Iterable[StreamSpec], queues: Iterable[WorkQueue]) -> tuple[Applied, ...]:
         """Safe to repeat, and by several processes at once.
@@ -79,7 +79,7 @@ class Administration:
             await self._ask(f"STREAM.UPDATE.{spec.name}", wanted, Response)
             return "changed"
 
-        outcome = await persevere(self.link, f"creating stream {spec.name}", self.patience, attempt)
+        outcome = await retried(self.link, f"creating stream {spec.name}", self.limits, attempt)
         return _reported(Applied(spec.name, "", outcome))
 
     async def _queue(self, queue: WorkQueue) -> Applied:
@@ -93,7 +93,7 @@ class Administration:
             await self._ask(f"CONSUMER.CREATE.{queue.stream}.{queue.name}", body, Response)
             return "created" if found is None else "changed"
 
-        outcome = await persevere(self.link, f"creating queue {queue.name} of {queue.stream}", self.patience, attempt)
+        outcome = await retried(self.link, f"creating queue {queue.name} of {queue.stream}", self.limits, attempt)
         return _reported(Applied(queue.stream, queue.name, outcome))
 
     async def _spread(self, shards: Sequence[str]) -> None:
@@ -109,7 +109,7 @@ class Administration:
                     _log.debug("leader_placed", stream=stream, leader=wanted)
 
             try:
-                await persevere(self.link, f"placing the leader of {stream}", self.patience, attempt)
+                await retried(self.link, f"placing the leader of {stream}", self.limits, attempt)
             except ApiError as error:
                 # That server is away, or behind: the streams are there all the same.
                 _log.info("leader_not_placed", stream=stream, reason=str(error))
@@ -133,7 +133,7 @@ class Administration:
             return None
 
     async def _ask(self, verb: str, body: Config | None, kind: type[R]) -> R:
-        return await ask(self.link, verb, body, kind, timeout_s=self.patience.attempt_s)
+        return await ask(self.link, verb, body, kind, timeout_s=self.limits.attempt_s)
 
 
 def _reported(applied: Applied) -> Applied:

@@ -10,8 +10,8 @@ from nats.aio.msg import Msg
 from bus.jetstream.api import ApiError, PubAck
 from bus.jetstream.calls import NoResponder
 from bus.jetstream.link import Link
-from bus.jetstream.patience import Patience, persevere, transfer_s
 from bus.jetstream.read import Reader
+from bus.jetstream.retrying import RetryLimits, retried, transfer_s
 from bus.jetstream.streams import Streams
 from bus.ports import Expect
 from bus.trying import look
@@ -39,7 +39,7 @@ class Appender:
     link: Link
     reader: Reader
     streams: Streams
-    patience: Patience
+    limits: RetryLimits
 
     async def append_bytes(
         self, stream: str, subject: str, data: bytes, expect: Expect | None, *, message_id: str | None = None
@@ -60,7 +60,7 @@ class Appender:
                     return seq
                 raise
 
-        return await persevere(self.link, f"writing to {subject}", self.patience, attempt)
+        return await retried(self.link, f"writing to {subject}", self.limits, attempt)
 
     async def _stored_at(self, stream: str, subject: str, data: bytes) -> int | None:
         """The sequence of this very record, if it is the newest on its subject."""

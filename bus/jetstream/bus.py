@@ -20,9 +20,9 @@ from bus.jetstream.lease import Leasing, hold_lease
 from bus.jetstream.link import Link, open_link
 from bus.jetstream.micro import MicroService, served
 from bus.jetstream.offers import offer, offers
-from bus.jetstream.patience import Patience, persevere
 from bus.jetstream.read import Reader, unix_seconds
-from bus.jetstream.standing import standing_of
+from bus.jetstream.retrying import RetryLimits, retried
+from bus.jetstream.stream_state import standing_of
 from bus.jetstream.streams import Streams
 from bus.jetstream.tail import tail
 from bus.jetstream.work import hand_back, work
@@ -34,8 +34,8 @@ from bus.ports import (
     QueueDepth,
     Record,
     StoredBytes,
-    StoreStanding,
-    StreamStanding,
+    StoreState,
+    StreamState,
     WorkQueue,
 )
 from bus.skipping import readable
@@ -46,9 +46,9 @@ from schemas.errors import BusUnavailable, MessageCorrupt
 from schemas.messages import AnyMessage, DeadLetter
 
 _log = structlog.get_logger()
-_PATIENCE = 3.0
+_LIMITS = 3.0
 """An operation may take so many times the timeout of one request: a server that is killed and restarted is not noticed."""
-_HELLO = Patience(attempt_s=5.0, total_s=15.0)
+_HELLO = RetryLimits(attempt_s=5.0, total_s=15.0)
 """A cluster that elects its leader is silent for some seconds, as is a server that comes back to one."""
 
 
@@ -59,11 +59,11 @@ class JetStreamBus:
         self._link = link
         self._subjects = subjects
         self._holdings = holdings
-        self._patience = Patience(config.request_timeout_s, _PATIENCE * config.request_timeout_s)
+        self._limits = RetryLimits(config.request_timeout_s, _LIMITS * config.request_timeout_s)
         self._picture_streams = {spec.name for spec in streams(subjects, config) if spec.pictures}
-        self._streams = Streams(link, self._patience)
-        self._reader = Reader(link, self._streams, self._patience)
-        self._appender = Appender(link, self._reader, self._streams, self._patience)
+        self._streams = Streams(link, self._limits)
+        self._reader = Reader(link, self._streams, self._limits)
+        self._appender = Appender(link, self._reader, self._streams, self._limits)
 
     async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
         return await self._appender.append_bytes(stream, subject, encode(message), expect)
@@ -140,7 +140,7 @@ class JetStreamBus:
 
     async def tell(self, subject: str, message: AnyMessage) -> None:
         try:
-            with anyio.fail_after(self._patience.attempt_s):
+            with anyio.fail_after(self._limits.attempt_s):
                 await self._link.publish(subject, encode(message))
         except TimeoutError:
             raise BusUnavailable(f"{subject} could not be sent: no connection to the server") from None
@@ -184,12 +184,12 @@ class JetStreamBus:
             delivered_seq=info.delivered.stream_seq,
         )
 
-    async def standing(self, stream: str) -> StreamStanding:
+    async def stream_state(self, stream: str) -> StreamState:
         return standing_of(stream, await self._streams.info(stream))
 
-    async def store_standing(self) -> StoreStanding:
+    async def store_state(self) -> StoreState:
         account = await self._streams.account()
-        return StoreStanding(account.storage, max(0, account.limits.max_storage))
+        return StoreState(account.storage, max(0, account.limits.max_storage))
 
     async def dead_letter(self, letter: DeadLetter) -> None:
         stream, subject = self._subjects.advisories, self._subjects.dead(letter.stream)
@@ -198,7 +198,7 @@ class JetStreamBus:
 
     async def create(self, specs: Iterable[StreamSpec], queues: Iterable[WorkQueue]) -> tuple[Applied, ...]:
         """See `create_topology`."""
-        return await Administration(self._link, self._patience).apply(specs, queues)
+        return await Administration(self._link, self._limits).apply(specs, queues)
 
 
 _WILDCARDS = frozenset("*>")
@@ -259,4 +259,4 @@ async def require_jetstream(link: Link, address: ServerAddress) -> None:
                 f"the NATS server at {address.url} has no JetStream for this account: start it with jetstream enabled"
             ) from error
 
-    await persevere(link, f"waiting for JetStream at {address.url}", _HELLO, greet)
+    await retried(link, f"waiting for JetStream at {address.url}", _HELLO, greet)

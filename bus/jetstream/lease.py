@@ -17,7 +17,7 @@ import anyio
 import msgspec
 import structlog
 
-from bus.companions import companions
+from bus.background import background
 from bus.jetstream.append import Appender
 from bus.jetstream.link import Link
 from bus.jetstream.read import Reader
@@ -41,7 +41,7 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class Vigil:
+class LeaseWatch:
     """Decides when a waiting process may take a lease, from what it has seen and its own clock (monotonic seconds)."""
 
     seq: int = -1
@@ -88,7 +88,7 @@ class Leasing:
 
     async def acquire(self) -> int:
         """Waits until the lease is ours; returns the sequence of our claim."""
-        vigil = Vigil()
+        watch = LeaseWatch()
         changed = anyio.Event()
         # A stream's subjects reach plain subscribers too: a release is heard at once.
         feed = await self.link.subscribe(self.subject, lambda _: changed.set())
@@ -97,7 +97,7 @@ class Leasing:
                 changed = anyio.Event()
                 newest = await self.reader.newest(self.stream, self.subject)
                 seq = newest.seq if newest else 0
-                wait_s = vigil.patience_s(seq, _claim(newest), time.monotonic())
+                wait_s = watch.patience_s(seq, _claim(newest), time.monotonic())
                 if wait_s > 0:
                     with anyio.move_on_after(wait_s):
                         await changed.wait()
@@ -179,7 +179,7 @@ async def hold_lease(leasing: Leasing) -> AsyncIterator[Lease]:
     lease = HeldLease()
     seq = await leasing.acquire()
     try:
-        async with companions(partial(leasing.hold, lease, seq)):
+        async with background(partial(leasing.hold, lease, seq)):
             yield lease
     finally:
         with anyio.move_on_after(_CLOSING_S, shield=True):

@@ -25,7 +25,7 @@ from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport
 
 from bus.address import ServerAddress
-from bus.companions import companions
+from bus.background import background
 from bus.jetstream.calls import Calls, NoAnswer, NoResponder, status_of
 from bus.jetstream.nearest import nearest_first
 from schemas.errors import BusError, BusUnavailable, ConfigurationError, MessageTooLarge, NotPermitted
@@ -394,7 +394,7 @@ async def open_link(address: ServerAddress, name: str) -> AsyncIterator[Link]:
     link = Link(address, name)
     await link.connect()
     try:
-        async with companions(link.keep):
+        async with background(link.keep):
             yield link
     finally:
         await link.close()

@@ -16,10 +16,10 @@ import msgspec
 import structlog
 from nats.aio.msg import Msg
 
-from bus.companions import companions
-from bus.duties import discovery
+from bus.background import background
 from bus.handoff import Handoff
 from bus.jetstream.link import Feed, Link
+from bus.permissions import discovery
 from schemas.errors import BusError
 
 _log = structlog.get_logger()
@@ -153,7 +153,7 @@ async def served(link: Link, service: MicroService) -> AsyncIterator[None]:
     serving = _Serving(link, service)
     feeds = await serving.subscribe()
     try:
-        async with companions(serving.send):
+        async with background(serving.send):
             yield
     finally:
         for feed in feeds:

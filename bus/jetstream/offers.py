@@ -8,8 +8,8 @@ import anyio
 import structlog
 from nats.aio.msg import Msg
 
+from bus.background import background
 from bus.codec import decode_under
-from bus.companions import companions
 from bus.handoff import Handoff
 from bus.jetstream.calls import NoAnswer, NoResponder
 from bus.jetstream.link import Link
@@ -48,7 +48,7 @@ async def offers(link: Link, subject_filter: str, accept: Callable[[AnyMessage],
     try:
         # Offers come over other connections: the server must know of us first.
         await link.round_trip()
-        async with companions(partial(_send, link, replies)):
+        async with background(partial(_send, link, replies)):
             yield
     finally:
         # Whoever asks while we leave is told so, and does not wait for his timeout.

@@ -11,7 +11,7 @@ from nats.aio.msg import Msg
 from bus.jetstream.api import MESSAGE_NOT_FOUND, ApiError, Got, ask
 from bus.jetstream.calls import NoAnswer, NoResponder, status_of
 from bus.jetstream.link import Link
-from bus.jetstream.patience import Patience, persevere, transfer_s
+from bus.jetstream.retrying import RetryLimits, retried, transfer_s
 from bus.jetstream.streams import Streams
 from bus.ports import StoredBytes
 
@@ -28,7 +28,7 @@ class Reader:
 
     link: Link
     streams: Streams
-    patience: Patience
+    limits: RetryLimits
 
     async def by_seq(self, stream: str, seq: int) -> StoredBytes | None:
         return await self._one(stream, {"seq": seq})
@@ -53,7 +53,7 @@ class Reader:
                 return None
             return StoredBytes(stream, got.subject, got.seq, unix_seconds(got.time), got.data) if got is not None else None
 
-        return await persevere(self.link, f"asking the leader of {stream}", self.patience, attempt)
+        return await retried(self.link, f"asking the leader of {stream}", self.limits, attempt)
 
     async def page(
         self, stream: str, subject_filter: str, *, after_seq: int = 0, since_s: float | None = None
@@ -110,7 +110,7 @@ class Reader:
             reply = await self._answered_for(stream, request)
             return None if status_of(reply) == _NOT_FOUND else _stored(reply)
 
-        return await persevere(self.link, f"reading {stream}", self.patience, attempt)
+        return await retried(self.link, f"reading {stream}", self.limits, attempt)
 
     async def _batch(self, stream: str, body: dict[str, Any]) -> list[Msg]:
         """The replies to one batched direct get, the closing status last."""
@@ -122,7 +122,7 @@ class Reader:
             _check_complete(stream, replies)
             return replies
 
-        return await persevere(self.link, f"reading {stream}", self.patience, attempt)
+        return await retried(self.link, f"reading {stream}", self.limits, attempt)
 
     async def _answered_for(self, stream: str, answer: Awaitable[T]) -> T:
         try:

@@ -18,7 +18,7 @@ from bus.jetstream.api import (
     ask,
 )
 from bus.jetstream.link import Link
-from bus.jetstream.patience import Missing, Patience, persevere
+from bus.jetstream.retrying import Missing, RetryLimits, retried
 
 R = TypeVar("R", bound=Response)
 _HOW_TO_CREATE = (
@@ -34,7 +34,7 @@ class Streams:
     """Asks over one connection. What is missing is waited for: the administrator's step may still be under way."""
 
     link: Link
-    patience: Patience
+    limits: RetryLimits
 
     async def info(self, stream: str, body: dict[str, Any] | None = None) -> StreamInfo:
         """Raises `BusUnavailable` when the stream does not exist, and does not come to be."""
@@ -42,13 +42,13 @@ class Streams:
         async def attempt(wait_s: float) -> StreamInfo:
             return await self._info(stream, body, wait_s)
 
-        return await persevere(self.link, f"asking for stream {stream}", self.patience, attempt)
+        return await retried(self.link, f"asking for stream {stream}", self.limits, attempt)
 
     async def account(self) -> AccountInfo:
         async def attempt(wait_s: float) -> AccountInfo:
             return await self._ask("INFO", None, AccountInfo, wait_s)
 
-        return await persevere(self.link, "asking for the account", self.patience, attempt)
+        return await retried(self.link, "asking for the account", self.limits, attempt)
 
     async def purge(self, stream: str, subject_filter: str) -> int:
         """Removes every record under a filter; returns how many the last attempt found."""
@@ -56,7 +56,7 @@ class Streams:
         async def attempt(wait_s: float) -> int:
             return (await self._ask(f"STREAM.PURGE.{stream}", {"filter": subject_filter}, Purged, wait_s)).purged
 
-        return await persevere(self.link, f"purging {subject_filter} of {stream}", self.patience, attempt)
+        return await retried(self.link, f"purging {subject_filter} of {stream}", self.limits, attempt)
 
     async def explain_silence(self, stream: str) -> None:
         """Nobody answers for a stream: raises `Missing` when there is none, otherwise returns to try again.
@@ -69,7 +69,7 @@ class Streams:
         async def attempt(wait_s: float) -> ConsumerInfo | None:
             return await self._consumer(stream, name, wait_s)
 
-        return await persevere(self.link, f"asking for consumer {name} of {stream}", self.patience, attempt)
+        return await retried(self.link, f"asking for consumer {name} of {stream}", self.limits, attempt)
 
     async def await_consumer(self, stream: str, name: str) -> None:
         """Raises `BusUnavailable` when the consumer does not exist, and does not come to be."""
@@ -84,7 +84,7 @@ class Streams:
                 _log.info("queue_awaited", stream=stream, queue=name)
             raise Missing(f"the queue {name} of {stream} {_HOW_TO_CREATE}")
 
-        await persevere(self.link, f"joining queue {name} of {stream}", self.patience, attempt)
+        await retried(self.link, f"joining queue {name} of {stream}", self.limits, attempt)
 
     async def _info(self, stream: str, body: dict[str, Any] | None, wait_s: float) -> StreamInfo:
         try:

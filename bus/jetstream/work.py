@@ -11,8 +11,8 @@ import anyio
 import structlog
 from nats.aio.msg import Msg
 
+from bus.background import background
 from bus.codec import decode_under
-from bus.companions import companions
 from bus.handoff import Handoff
 from bus.jetstream.api import NS
 from bus.jetstream.calls import NoAnswer, NoResponder
@@ -149,7 +149,7 @@ class WorkInbox:
 
     async def run(self) -> None:
         try:
-            async with companions(self._return_surplus):
+            async with background(self._return_surplus):
                 await self._puller.run()
         except BusError as error:
             self._ready.fail(error)
@@ -188,7 +188,7 @@ async def work(link: Link, streams: Streams, queue: WorkQueue, prefetch: int, ho
     inbox = WorkInbox(link, streams, queue, prefetch, holdings)
     await streams.await_consumer(queue.stream, queue.name)
     try:
-        async with companions(inbox.run):
+        async with background(inbox.run):
             yield inbox
     finally:
         with anyio.move_on_after(_CLOSING_S, shield=True):

@@ -1,4 +1,4 @@
-"""What the rubric judge asks of whoever puts its questions to models. `judges.rubric.interview` provides it."""
+"""What the rubric judge asks of whoever puts its questions to models. `judges.rubric.session` provides it."""
 
 import enum
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class Inquiry:
     """Which of several askings of one question it is."""
 
 
-class Interview(Protocol):
+class JudgeSession(Protocol):
     """Questions about one episode. May be asked several at once."""
 
     async def ask(self, inquiry: Inquiry) -> Finding:
@@ -63,5 +63,5 @@ class Interview(Protocol):
         ...
 
 
-class Interviewer(Protocol):
-    async def begin(self, trajectory: Trajectory) -> Interview: ...
+class JudgeSessions(Protocol):
+    async def begin(self, trajectory: Trajectory) -> JudgeSession: ...

@@ -12,8 +12,8 @@ from functools import partial
 import anyio
 import structlog
 
+from bus.background import background
 from bus.backlog import backlog
-from bus.companions import companions
 from bus.ports import Bus, Record
 from bus.presence import Status
 from bus.subjects import Subjects
@@ -151,5 +151,5 @@ async def open_budget(bus: Bus, subjects: Subjects, config: JudgeConfig, status:
         yield budget
         return
     await budget.read_up(bus, subjects)
-    async with companions(partial(budget.follow, bus, subjects)):
+    async with background(partial(budget.follow, bus, subjects)):
         yield budget

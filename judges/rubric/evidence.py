@@ -7,7 +7,7 @@ from schemas.messages import Observation, Picture
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class SeenScreenshot:
     """One distinct picture of an episode."""
 
     picture: Picture
@@ -20,7 +20,7 @@ class Sight:
         return self.steps[-1]
 
 
-def distinct(observations: Sequence[Observation]) -> tuple[Sight, ...]:
+def distinct(observations: Sequence[Observation]) -> tuple[SeenScreenshot, ...]:
     """Every picture once, in the order in which they were last seen: the state that the episode ended with comes last."""
     steps = dict[bytes, list[int]]()
     pictures = dict[bytes, Picture]()
@@ -30,20 +30,20 @@ def distinct(observations: Sequence[Observation]) -> tuple[Sight, ...]:
             data = observation.picture.data
         pictures.setdefault(data, observation.picture)
         steps.setdefault(data, []).append(observation.step)
-    sights = (Sight(pictures[data], tuple(seen)) for data, seen in steps.items())
-    return tuple(sorted(sights, key=lambda sight: sight.step))
+    shots = (SeenScreenshot(pictures[data], tuple(seen)) for data, seen in steps.items())
+    return tuple(sorted(shots, key=lambda shot: shot.step))
 
 
-def spread(sights: Sequence[Sight], limit: int) -> tuple[Sight, ...]:
+def spread(shots: Sequence[SeenScreenshot], limit: int) -> tuple[SeenScreenshot, ...]:
     """At most `limit` of them, evenly spread, the first and the last included; of one, the last."""
-    if len(sights) <= limit:
-        return tuple(sights)
+    if len(shots) <= limit:
+        return tuple(shots)
     if limit == 1:
-        return (sights[-1],)
-    return tuple(sights[round(index * (len(sights) - 1) / (limit - 1))] for index in range(limit))
+        return (shots[-1],)
+    return tuple(shots[round(index * (len(shots) - 1) / (limit - 1))] for index in range(limit))
 
 
-def evidence(sights: Sequence[Sight], needed: Collection[int], limit: int) -> tuple[Sight, ...]:
-    """The sights whose `step` is needed, and the last; thinned to `limit`."""
-    last = len(sights) - 1
-    return spread([sight for index, sight in enumerate(sights) if index == last or sight.step in needed], limit)
+def evidence(shots: Sequence[SeenScreenshot], needed: Collection[int], limit: int) -> tuple[SeenScreenshot, ...]:
+    """The shots whose `step` is needed, and the last; thinned to `limit`."""
+    last = len(shots) - 1
+    return spread([shot for index, shot in enumerate(shots) if index == last or shot.step in needed], limit)

@@ -8,9 +8,9 @@ import anyio
 from judges.endpoint.port import Question
 from judges.episode import JudgedEpisode
 from judges.judge import Ruling, scored, undecided
-from judges.rubric.asking import Finding, Inquiry, Interview, Interviewer, QuestionKind
+from judges.rubric.asking import Finding, Inquiry, JudgeSession, JudgeSessions, QuestionKind
 from judges.rubric.copies import Copies
-from judges.rubric.evidence import Sight, distinct, evidence, spread
+from judges.rubric.evidence import SeenScreenshot, distinct, evidence, spread
 from judges.rubric.moments import account, untrusted_texts
 from judges.rubric.prompts import Prompts
 from judges.rubric.questions import Questions
@@ -35,33 +35,33 @@ class RubricJudge:
 
     name = "rubric_v1"
 
-    def __init__(self, interviewer: Interviewer, prompts: Prompts, judge_config: JudgeConfig) -> None:
-        self._interviewer = interviewer
+    def __init__(self, sessions: JudgeSessions, prompts: Prompts, judge_config: JudgeConfig) -> None:
+        self._sessions = sessions
         self._prompts = prompts
         self._config = judge_config
 
     async def judge(self, episode: JudgedEpisode) -> Ruling:
         required = required_stages(episode.trajectory.task)
-        interview = await self._interviewer.begin(episode.trajectory)
+        session = await self._sessions.begin(episode.trajectory)
         found = list[StageVerdict]()
         try:
-            hearing = await self._hearing(episode, interview)
+            hearing = await self._hearing(episode, session)
             while (stage := next_stage(required, found)) is not None:
                 found.append(await hearing.answer(stage))
         except NoVerdict as error:
-            return undecided(str(error), stages=tuple(found), usage=interview.usage)
+            return undecided(str(error), stages=tuple(found), usage=session.usage)
         if blocked := was_blocked(found):
             return Ruling(
                 verdict=Verdict.EXCLUDED,
                 reward=None,
                 stages=tuple(found),
-                usage=interview.usage,
+                usage=session.usage,
                 blocked=True,
                 error=f"the site blocked the agent: {blocked.reasoning}",
             )
-        return scored(passed=succeeded(required, found), stages=tuple(found), usage=interview.usage)
+        return scored(passed=succeeded(required, found), stages=tuple(found), usage=session.usage)
 
-    async def _hearing(self, episode: JudgedEpisode, interview: Interview) -> "_Hearing":
+    async def _hearing(self, episode: JudgedEpisode, session: JudgeSession) -> "_Hearing":
         """Raises `NoVerdict` when there is nothing to look at."""
         trajectory = episode.trajectory
         observations, steps = await episode.observations(), await episode.steps()
@@ -70,10 +70,10 @@ class RubricJudge:
         marks = fence(trajectory.episode, self._config.rubric)
         return _Hearing(
             trajectory=trajectory,
-            interview=interview,
+            session=session,
             questions=Questions(self._prompts, marks, trajectory, account(observations, steps)),
             copies=Copies((trajectory.answer, *untrusted_texts(observations, steps))),
-            sights=distinct(observations),
+            shots=distinct(observations),
             config=self._config,
         )
 
@@ -85,19 +85,19 @@ class _Hearing:
         self,
         *,
         trajectory: Trajectory,
-        interview: Interview,
+        session: JudgeSession,
         questions: Questions,
         copies: Copies,
-        sights: Sequence[Sight],
+        shots: Sequence[SeenScreenshot],
         config: JudgeConfig,
     ) -> None:
         self._trajectory = trajectory
-        self._interview = interview
+        self._session = session
         self._questions = questions
         self._copies = copies
-        self._sights = sights
+        self._shots = shots
         self._config = config
-        self._evidence: tuple[Sight, ...] = ()
+        self._evidence: tuple[SeenScreenshot, ...] = ()
 
     async def answer(self, stage: Stage) -> StageVerdict:
         """Raises `NoVerdict`."""
@@ -118,7 +118,7 @@ class _Hearing:
                 return await self._criterion(stage, self._questions.reference(self._evidence, reference))
 
     async def _blocking(self, stage: Stage) -> StageVerdict:
-        shown = spread(self._sights, self._config.max_blocking_pictures)
+        shown = spread(self._shots, self._config.max_blocking_pictures)
         question = self._questions.blocking(shown)
         finding = await self._ask(QuestionKind.BLOCKING, "blocking", question, BLOCKING, shown)
         return StageVerdict(stage.name, passed=not finding.passed, reasoning=finding.reasoning, evidence=_steps(shown))
@@ -129,16 +129,16 @@ class _Hearing:
 
     async def _keypoints(self, stage: Stage) -> StageVerdict:
         """Of all pictures but the last, many at once; the last is evidence in any case."""
-        asked = self._sights[:-1]
-        findings = await _all([partial(self._keypoint, sight, number) for number, sight in enumerate(asked, 1)])
-        needed = [sight.step for sight, finding in zip(asked, findings, strict=True) if finding.passed]
-        self._evidence = evidence(self._sights, needed, self._config.max_evidence_pictures)
+        asked = self._shots[:-1]
+        findings = await _all([partial(self._keypoint, shot, number) for number, shot in enumerate(asked, 1)])
+        needed = [shot.step for shot, finding in zip(asked, findings, strict=True) if finding.passed]
+        self._evidence = evidence(self._shots, needed, self._config.max_evidence_pictures)
         chosen = ", ".join(map(str, _steps(self._evidence)))
         return StageVerdict(stage.name, passed=True, reasoning=f"evidence: steps {chosen}", evidence=_steps(asked))
 
-    async def _keypoint(self, sight: Sight, number: int) -> Finding:
-        question = self._questions.keypoint(sight, number, len(self._sights), self._facts)
-        return await self._ask(QuestionKind.KEYPOINT, "keypoint", question, KEYPOINT, (sight,))
+    async def _keypoint(self, shot: SeenScreenshot, number: int) -> Finding:
+        question = self._questions.keypoint(shot, number, len(self._shots), self._facts)
+        return await self._ask(QuestionKind.KEYPOINT, "keypoint", question, KEYPOINT, (shot,))
 
     @property
     def _facts(self) -> tuple[Fact, ...]:
@@ -159,20 +159,26 @@ class _Hearing:
         )
 
     async def _ask(
-        self, kind: QuestionKind, stage: str, question: Question, form: VerdictForm, shown: Sequence[Sight], vote: int = 0
+        self,
+        kind: QuestionKind,
+        stage: str,
+        question: Question,
+        form: VerdictForm,
+        shown: Sequence[SeenScreenshot],
+        vote: int = 0,
     ) -> Finding:
         def read(text: str) -> Finding:
             finding = read_verdict(form, text)
             self._copies.refuse(unfenced(text))
             return finding
 
-        return await self._interview.ask(
+        return await self._session.ask(
             Inquiry(kind=kind, stage=stage, question=question, read=read, pictures=_steps(shown), vote=vote)
         )
 
 
-def _steps(shown: Sequence[Sight]) -> tuple[int, ...]:
-    return tuple(sight.step for sight in shown)
+def _steps(shown: Sequence[SeenScreenshot]) -> tuple[int, ...]:
+    return tuple(shot.step for shot in shown)
 
 
 async def _all(asks: Sequence[Callable[[], Awaitable[Finding]]]) -> list[Finding]:

@@ -8,7 +8,7 @@ Nothing untrusted stands outside the fence's markers.
 from collections.abc import Sequence
 
 from judges.endpoint.port import Question
-from judges.rubric.evidence import Sight
+from judges.rubric.evidence import SeenScreenshot
 from judges.rubric.moments import told_once
 from judges.rubric.prompts import Prompts
 from judges.rubric.untrusted import Fence, cleaned, shortened
@@ -30,20 +30,20 @@ class Questions:
         self._trajectory = trajectory
         self._account = account
 
-    def blocking(self, shown: Sequence[Sight]) -> Question:
+    def blocking(self, shown: Sequence[SeenScreenshot]) -> Question:
         """Without the answer: an agent's word for it must not make a failure into an episode that does not count."""
         return self._question(BLOCKING, (self._task(), *self._pictures(shown), self._prompts.fill("blocking")))
 
-    def keypoint(self, sight: Sight, number: int, count: int, facts: Sequence[Fact]) -> Question:
+    def keypoint(self, shot: SeenScreenshot, number: int, count: int, facts: Sequence[Fact]) -> Question:
         """About picture `number` of `count`, from 1."""
         listed = "\n".join(f"- {self._fact(fact)}" for fact in facts)
         before = (self._task(), self._prompts.fill("facts", facts=listed), self._answer())
-        return self._question(KEYPOINT, (*before, *self._picture(sight, number, count), self._prompts.fill("keypoint")))
+        return self._question(KEYPOINT, (*before, *self._picture(shot, number, count), self._prompts.fill("keypoint")))
 
-    def criterion_b(self, shown: Sequence[Sight]) -> Question:
+    def criterion_b(self, shown: Sequence[SeenScreenshot]) -> Question:
         return self._evaluation(shown, self._prompts.fill("criterion_b"))
 
-    def criterion_a(self, shown: Sequence[Sight], fact: Fact) -> Question:
+    def criterion_a(self, shown: Sequence[SeenScreenshot], fact: Fact) -> Question:
         asked = self._prompts.fill(
             "criterion_a",
             fact=self._written(fact.description),
@@ -52,10 +52,10 @@ class Questions:
         )
         return self._evaluation(shown, asked)
 
-    def reference(self, shown: Sequence[Sight], reference: str) -> Question:
+    def reference(self, shown: Sequence[SeenScreenshot], reference: str) -> Question:
         return self._evaluation(shown, self._prompts.fill("reference", reference=self._written(reference)))
 
-    def _evaluation(self, shown: Sequence[Sight], asked: str) -> Question:
+    def _evaluation(self, shown: Sequence[SeenScreenshot], asked: str) -> Question:
         return self._question(CRITERION, (self._task(), self._answer(), *self._pictures(shown), asked))
 
     def _question(self, form: VerdictForm, content: _Content) -> Question:
@@ -77,14 +77,14 @@ class Questions:
         answer = shortened(cleaned(self._trajectory.answer), _ANSWER_LIMIT)
         return self._prompts.fill("answer", answer=self._fence.block(answer))
 
-    def _pictures(self, shown: Sequence[Sight]) -> _Content:
-        pairs = (self._picture(sight, number, len(shown)) for number, sight in enumerate(shown, 1))
+    def _pictures(self, shown: Sequence[SeenScreenshot]) -> _Content:
+        pairs = (self._picture(shot, number, len(shown)) for number, shot in enumerate(shown, 1))
         return tuple(part for pair in pairs for part in pair)
 
-    def _picture(self, sight: Sight, number: int, count: int) -> tuple[str, Picture]:
-        told = told_once([self._account[step] for step in sight.steps])
+    def _picture(self, shot: SeenScreenshot, number: int, count: int) -> tuple[str, Picture]:
+        told = told_once([self._account[step] for step in shot.steps])
         label = self._prompts.fill("picture", number=str(number), count=str(count), account=self._fence.block(told))
-        return label, sight.picture
+        return label, shot.picture
 
     def _fact(self, fact: Fact) -> str:
         group = f" (belongs to: {self._written(fact.group)})" if fact.group else ""

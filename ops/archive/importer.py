@@ -8,8 +8,8 @@ which is the order that a trainer consumes them in.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from bus.backpressure import append_bytes_when_room
 from bus.ports import Bus, Expect, Record
-from bus.room import append_bytes_when_room
 from bus.subjects import Subjects
 from ops.archive.episodes import EpisodeSource, StoredEpisode, StoredJudgement
 from schemas.errors import ChainConflict, ImportConflict

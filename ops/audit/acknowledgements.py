@@ -66,7 +66,7 @@ class AcknowledgementWatch:
             if depth is None:
                 raise BusUnavailable(f"{queue.stream} has no queue {queue.name}: the run's administrator has to create it")
             num_judged = len(await self._bus.subjects(names.judged, names.judgements_by(rubric)))
-            delivered = depth.delivered_seq + 1 - (await self._bus.standing(queue.stream)).first_seq
+            delivered = depth.delivered_seq + 1 - (await self._bus.stream_state(queue.stream)).first_seq
             acknowledged = min(published - depth.num_pending, delivered) - depth.num_in_flight
             if num_judged < acknowledged:
                 self.violations.add(f"{acknowledged} trajectories were acknowledged when {num_judged} were judged by {rubric}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from bus.companions import companions
+from bus.background import background
 from bus.server import is_served
 from ops.commands.arguments import RUN_DIR, add_joining, port
 from ops.commands.execution import interruptible
@@ -122,7 +122,7 @@ async def _metrics(entrance: "Entrance", watch: MonitorWatch, config: Config) ->
     from ops.web.live_site import serve_metrics
 
     listens = anyio.Event()
-    async with companions(lambda: serve_metrics(config, watch, entrance, listens)):
+    async with background(lambda: serve_metrics(config, watch, entrance, listens)):
         await listens.wait()
         yield
 

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import anyio
 import msgspec
 
-from bus.companions import companion_group
+from bus.background import companion_group
 from schemas.text import spelled
 
 _PIPE_BUF = 4096

@@ -145,7 +145,7 @@ async def _day(run: ScaledRun, number: int, other: Role, day_s: float) -> Day:
         admitted=len(run.passing.admitted),
         judged=len(run.passing.judged),
         version=run.passing.versions[-1],
-        aged_out=(await run.bus.standing(run.subjects.judged)).first_seq - 1,
+        aged_out=(await run.bus.stream_state(run.subjects.judged)).first_seq - 1,
         takeover_records=int(metrics.get("resume_records", 0)),
         takeover_s=round(metrics.get("resume_s", 0.0), 3),
     )

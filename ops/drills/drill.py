@@ -40,7 +40,7 @@ from ops.simulation.material import ensure_demo_task_file, ensure_task_file
 from schemas.errors import BusError, BusUnavailable, ConfigurationError, MillraceError
 from schemas.messages import Role
 from trainer.feeding.curriculum import evaluation_versions
-from trainer.patience import patiently
+from trainer.retrying import until_available
 
 _RESTARTS = RestartPolicy(first_delay_s=0.1, longest_delay_s=1.0, healthy_after_s=5.0)
 """Quicker than in production: every role is killed over and over."""
@@ -281,7 +281,7 @@ class Drill:
         await supervisor.stop(*(spec.name for spec in feeders))
         admitted = 0
         for shard in range(names.num_shards):
-            listed = await patiently(partial(bus.subjects, names.episodes(shard), names.chains(shard, "task")))
+            listed = await until_available(partial(bus.subjects, names.episodes(shard), names.chains(shard, "task")))
             admitted += len(listed)
         # Evaluation counts too, and a feeder may have intended a batch that it did not come to admit.
         num_iterations = admitted // self._config.env_config.train_tasks_rollout_size + 2

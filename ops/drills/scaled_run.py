@@ -8,7 +8,7 @@ from pathlib import Path
 
 import anyio
 
-from bus.companions import companions
+from bus.background import background
 from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.audit.following import Passing
@@ -97,7 +97,7 @@ class ScaledRun:
     async def until_aged_out(self, stream: str) -> None:
         """Returns when the server has removed everything that stands on a stream now."""
         last_seq = await self.bus.last_seq(stream)
-        while (await self.bus.standing(stream)).first_seq <= last_seq:  # noqa: ASYNC110
+        while (await self.bus.stream_state(stream)).first_seq <= last_seq:  # noqa: ASYNC110
             await anyio.sleep(_LOOK_S)
 
     async def settle(self) -> None:
@@ -141,7 +141,7 @@ async def scaled_run(settings: ScaledSettings) -> AsyncIterator[ScaledRun]:
         await _ready(folder, config)
         async with join(folder, config, role="monitor", name="drill") as bus:
             run = ScaledRun(folder, config, bus, subjects_of(config), supervisor)
-            async with companions(*(partial(run.follow, *source) for source in _sources(run.subjects))):
+            async with background(*(partial(run.follow, *source) for source in _sources(run.subjects))):
                 for role in CREW:
                     for name in names_of(role):
                         run.start(role, name)

@@ -8,7 +8,7 @@ import anyio
 import psutil
 import structlog
 
-from bus.companions import companions
+from bus.background import background
 from bus.server.local_cluster import ClusterServer, LocalCluster, local_cluster
 from ops.processes.supervisor import Supervisor
 from ops.run.folder import RunFolder
@@ -117,5 +117,5 @@ async def cluster_servers(folder: RunFolder, bus: BusConfig, streams: Sequence[s
                     _log.info("streams_awaited", reason=str(error))
                     await anyio.sleep(0.5)
         servers = ClusterServers(cluster, streams)
-        async with companions(servers.keep):
+        async with background(servers.keep):
             yield servers

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from bus.companions import companions
+from bus.background import background
 from bus.server_binary import OLDEST_OF_CLUSTERS, find_binary
 from ops.console.terminal import Console
 from ops.launch.environment_file import read_environment
@@ -35,7 +35,7 @@ async def main(path: Path, name: str, *, check: bool) -> int:
             console.print(spec.name, markup=False)
         return 0
     logs = RunFolder(Path(file.folder)).logs
-    async with supervise(logs, on_change=partial(_say, console)) as supervisor, companions(partial(_heed_drain, supervisor)):
+    async with supervise(logs, on_change=partial(_say, console)) as supervisor, background(partial(_heed_drain, supervisor)):
         return await _run(supervisor, specs)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bus.blocklist import site_of
-from ops.monitor.chains import ChainStanding
+from ops.monitor.chains import ChainState
 from schemas.ids import EpisodeId, PolicyVersion, TaskId, WorkerId
 from schemas.messages import AnyMessage, EpisodeStart, Judgement, Outcome, Split, StepPhase, Task, Trajectory, Verdict
 
@@ -103,19 +103,19 @@ class Cells:
             case _:
                 pass
 
-    def place(self, episode: EpisodeId, standing: ChainStanding, now: float) -> None:
+    def place(self, episode: EpisodeId, state: ChainState, now: float) -> None:
         """What the streams say, where messages were missed."""
-        if standing.is_done or not standing.attempt:
+        if state.is_done or not state.attempt:
             return
-        if not standing.num_observations:
+        if not state.num_observations:
             phase, step = Phase.OPENING, 0
-        elif standing.num_observations > standing.num_answers:
-            phase, step = Phase.DECIDING, standing.num_observations - 1
+        elif state.num_observations > state.num_answers:
+            phase, step = Phase.DECIDING, state.num_observations - 1
         else:
-            phase, step = Phase.ACTING, standing.num_answers - 1
+            phase, step = Phase.ACTING, state.num_answers - 1
         cell = self._cell(episode, now)
         if cell is not None:
-            self._forward(cell, standing.attempt, step, phase, now)
+            self._forward(cell, state.attempt, step, phase, now)
 
     def describe(self, task: Task, now: float, *, admitted_at: float) -> None:
         """What its task says, for an episode that was admitted unheard."""

@@ -8,7 +8,7 @@ _BEHIND_EPISODE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class ChainStanding:
+class ChainState:
     attempt: int = 0
     """0: no browser worker has taken it."""
     num_observations: int = 0
@@ -17,7 +17,7 @@ class ChainStanding:
     is_done: bool = False
 
 
-def chain_standing(subjects: Iterable[str]) -> ChainStanding:
+def chain_state(subjects: Iterable[str]) -> ChainState:
     """Of the subjects of one episode."""
     attempt, is_done = 0, False
     counts: dict[tuple[int, str], int] = {}
@@ -30,4 +30,4 @@ def chain_standing(subjects: Iterable[str]) -> ChainStanding:
                 counts[int(number), kind] = counts.get((int(number), kind), 0) + 1
             case _:
                 pass
-    return ChainStanding(attempt, counts.get((attempt, "obs"), 0), counts.get((attempt, "act"), 0), is_done)
+    return ChainState(attempt, counts.get((attempt, "obs"), 0), counts.get((attempt, "act"), 0), is_done)

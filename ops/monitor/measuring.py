@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio
 
-from bus.ports import Bus, QueueDepth, StreamStanding, WorkQueue
+from bus.ports import Bus, QueueDepth, StreamState, WorkQueue
 from bus.server_time import ServerClock
 from bus.subjects import Subjects
 from bus.topology import step_queue, streams, task_queue, trajectory_queue
@@ -69,7 +69,7 @@ class Measuring:
             for spec in streams(self.subjects, self.config):
                 with passing_over(self.pass_over, spec.name):
                     await self._standing(spec.name)
-            self.state.store = await self.bus.store_standing()
+            self.state.store = await self.bus.store_state()
             self.state.disk = None if self.disk is None else _disk(self.disk)
         for queue in queues:
             with passing_over(self.pass_over, queue.name):
@@ -84,10 +84,10 @@ class Measuring:
             now = self.now()
             self.state.queues[queue.name].note(depth, oldest_s=oldest_s, now=now, window_s=self.thresholds.queue_growth_s)
 
-    async def _standing(self, stream: str) -> StreamStanding:
-        standing = self.state.streams[stream] = await self.bus.standing(stream)
-        self.now.heard(standing.now_s)
-        return standing
+    async def _standing(self, stream: str) -> StreamState:
+        found = self.state.streams[stream] = await self.bus.stream_state(stream)
+        self.now.heard(found.now_s)
+        return found
 
     async def _oldest(self, queue: WorkQueue, depth: QueueDepth) -> float | None:
         """Age of the oldest record that is not acknowledged."""

@@ -17,7 +17,7 @@ from bus.stored import newest
 from bus.subjects import Subjects
 from bus.topology import trajectory_queue
 from ops.monitor.cells import LIVE, Cell, Phase
-from ops.monitor.chains import chain_standing
+from ops.monitor.chains import chain_state
 from ops.monitor.passing import PassOver, passing_over
 from ops.monitor.state import MonitorState
 from schemas.bus_config import BusConfig
@@ -96,17 +96,17 @@ class Reconciling:
         if not listed:
             cells.drop(episode)  # aged out
             return
-        standing = chain_standing(listed)
+        found = chain_state(listed)
         cell = cells.by_episode.get(episode)
         if cell is None or not cell.task:
             await self._describe(stream, episode)
         now = self.now()
-        cells.place(episode, standing, now)
+        cells.place(episode, found, now)
         if episode in cells.by_episode:
             cells.by_episode[episode].checked_at = now
-        if standing.is_done:
+        if found.is_done:
             await self._end(stream, episode)
-        elif (cell := cells.by_episode.get(episode)) is not None and standing.attempt and not cell.worker:
+        elif (cell := cells.by_episode.get(episode)) is not None and found.attempt and not cell.worker:
             subject = names.chain_record(episode, cell.attempt, "start", 0)
             record = await self._last(stream, subject)
             if isinstance(record, EpisodeStart):

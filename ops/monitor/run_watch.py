@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from bus.companions import companions
+from bus.background import background
 from bus.lineage import Lineage
 from bus.ports import Bus
 from bus.subjects import Subjects
@@ -204,5 +204,5 @@ class RunWatch:
 async def watching(bus: Bus, subjects: Subjects, config: BusConfig) -> AsyncIterator[RunWatch]:
     """A watch that is kept current while the context is open."""
     watch = RunWatch(bus, subjects, config)
-    async with companions(watch.run):
+    async with background(watch.run):
         yield watch

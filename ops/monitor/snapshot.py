@@ -62,7 +62,7 @@ def sections(state: MonitorState, alerts: Sequence[Alert], config: Config, now: 
         "episodes_not_kept": state.cells.num_unkept,
         "workers": _workers(state, now),
         "queues": _queues(state),
-        "streams": [msgspec.to_builtins(standing) for standing in state.streams.values()],
+        "streams": [msgspec.to_builtins(stream) for stream in state.streams.values()],
         "store": msgspec.to_builtins(state.store),
         "disk": msgspec.to_builtins(state.disk),
         "dead_letters": len(state.letters),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bus.lineage import Lineage
-from bus.ports import Record, StoreStanding, StreamStanding
+from bus.ports import Record, StoreState, StreamState
 from bus.served import ServedVersions
 from ops.monitor.cells import LIVE, Cells
 from ops.monitor.judging import Judging
@@ -89,8 +89,8 @@ class MonitorState:
         self.cells = Cells(config.ended_cell_s, config.max_cells)
         self.queues: dict[str, QueueState] = {}
         """By name, in the order of an episode's way."""
-        self.streams: dict[str, StreamStanding] = {}
-        self.store: StoreStanding | None = None
+        self.streams: dict[str, StreamState] = {}
+        self.store: StoreState | None = None
         self.disk: Disk | None = None
         self.server = Server()
         self.letters: dict[int, str] = {}

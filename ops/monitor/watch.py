@@ -12,9 +12,9 @@ from pathlib import Path
 import anyio
 import structlog
 
+from bus.background import background
 from bus.backlog import backlog
 from bus.bulkhead import Bulkhead
-from bus.companions import companions
 from bus.context import WorkerContext
 from bus.fault import Fault
 from bus.ports import Bus, Record
@@ -115,7 +115,7 @@ class MonitorWatch:
     async def _set_clock(self) -> None:
         """Ahead of all that is dated; a server that is away is asked again with every measurement."""
         with suppress(BusError):
-            self.now.heard((await self._bus.standing(self._subjects.heartbeats)).now_s)
+            self.now.heard((await self._bus.stream_state(self._subjects.heartbeats)).now_s)
             self.state.begin(self.now())
 
     @property
@@ -197,5 +197,5 @@ class MonitorWatch:
 async def monitoring(bus: Bus, subjects: Subjects, config: Config, *, disk: Path | None = None) -> AsyncIterator[MonitorWatch]:
     """A watch that is kept current while the context is open. `disk`: the folder of the server's store, if it is here."""
     watch = MonitorWatch(bus, subjects, config, disk=disk)
-    async with companions(watch.run):
+    async with background(watch.run):
         yield watch

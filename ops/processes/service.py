@@ -18,11 +18,11 @@ import anyio
 import msgspec
 import structlog
 
-from bus.companions import companions
+from bus.background import background
 from bus.draining import Drain
-from bus.duties import service_name
 from bus.jetstream import JetStreamBus
 from bus.jetstream.micro import MicroService, NotUnderstood
+from bus.permissions import service_name
 from bus.presence import Status
 from bus.subjects import Subjects
 from ops.processes.orders import Order, WorkerReport
@@ -35,7 +35,7 @@ _log = structlog.get_logger()
 @asynccontextmanager
 async def reachable(bus: JetStreamBus, subjects: Subjects, status: Status) -> AsyncIterator[None]:
     """The worker takes orders while the context is open."""
-    async with bus.serve(micro_service(subjects, status)), companions(partial(_heed_signal, status.drain)):
+    async with bus.serve(micro_service(subjects, status)), background(partial(_heed_signal, status.drain)):
         yield
 
 

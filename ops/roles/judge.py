@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from bus.companions import companions
+from bus.background import background
 from bus.presence import HEARTBEAT_S, Status
 from judges.composition import compose, leaves
 from judges.judge import Judge
@@ -106,9 +106,9 @@ async def _open_rubric(run: RoleRun) -> AsyncIterator[Judge]:
     require_extra("openai", "judge")
     from judges.endpoint.opening import open_endpoints
     from judges.rubric.budget import open_budget
-    from judges.rubric.interview import RecordingInterviewer
     from judges.rubric.journal import Journal
     from judges.rubric.judge import RubricJudge
+    from judges.rubric.session import RecordedSessions
 
     config = run.config.judge_config
     prompts = _prompts(config)
@@ -116,7 +116,7 @@ async def _open_rubric(run: RoleRun) -> AsyncIterator[Judge]:
         open_endpoints(run.config.openai_config, os.environ) as endpoints,
         open_budget(run.context.bus, run.context.subjects, config, run.context.status) as budget,
     ):
-        interviewer = RecordingInterviewer(
+        sessions = RecordedSessions(
             endpoints=endpoints,
             journal=Journal(run.context.bus, run.context.subjects, rubric=config.rubric, worker=run.context.worker),
             budget=budget,
@@ -127,8 +127,8 @@ async def _open_rubric(run: RoleRun) -> AsyncIterator[Judge]:
         def waiting() -> str:
             return "; ".join(dict.fromkeys(filter(None, (endpoint.waiting for endpoint in endpoints.values()))))
 
-        async with companions(partial(_tell, run.context.status, waiting)):
-            yield RubricJudge(interviewer, prompts, config)
+        async with background(partial(_tell, run.context.status, waiting)):
+            yield RubricJudge(sessions, prompts, config)
 
 
 async def _tell(status: Status, waiting: Callable[[], str]) -> None:

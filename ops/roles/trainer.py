@@ -4,7 +4,7 @@ from pathlib import Path
 
 import anyio
 
-from bus.companions import companions
+from bus.background import background
 from ops.roles.shown_step import show_step
 from ops.roles.trackers import backends, evaluations
 from ops.run.joining import RoleRun
@@ -42,7 +42,7 @@ async def _train(run: RoleRun, trainer: Trainer, tracking: Tracking) -> None:
     if rounds is None:
         await trainer.run()
         return
-    async with companions(rounds.run):
+    async with background(rounds.run):
         await trainer.run()
         if run.context.status.drain.requested:
             return

@@ -6,7 +6,7 @@ from agents.describing import describe
 from bus.ports import Bus
 from bus.stored import newest
 from bus.subjects import Subjects
-from ops.monitor.chains import chain_standing
+from ops.monitor.chains import chain_state
 from ops.web.detail import Page, PictureLink, picture_digest
 from schemas.errors import RecordGone
 from schemas.ids import EpisodeId
@@ -69,7 +69,7 @@ async def live_episode(bus: Bus, names: Subjects, episode: EpisodeId, *, attempt
     begun = await newest(bus, stream, names.chain_task(episode))
     if begun is None or not isinstance(begun.message, Task):
         raise RecordGone(f"Nothing of episode {episode} is kept: it was never admitted here, or has aged out.")
-    attempt = attempt or chain_standing(await bus.subjects(stream, names.chain(episode))).attempt
+    attempt = attempt or chain_state(await bus.subjects(stream, names.chain(episode))).attempt
     seen = answered = None
     if attempt:
         # The answer first: a page that comes in between is behind it, so an answer never stands beside an older page.

@@ -36,7 +36,7 @@ from schemas.messages.step import (
 )
 from schemas.messages.structs import Message, RecordRef, Struct
 from schemas.messages.task import Check, CheckKind, CheckMatch, Fact, Split, Task
-from schemas.messages.version import Checkpoint, FileHash, ServedVersion, Standing, WeightChunk
+from schemas.messages.version import Checkpoint, FileHash, ServedVersion, ServingState, WeightChunk
 from schemas.messages.worker import Heartbeat, Role
 
 __all__ = [
@@ -77,11 +77,11 @@ __all__ = [
     "Role",
     "SchedulePlace",
     "ServedVersion",
+    "ServingState",
     "SiteBlock",
     "Split",
     "StageUsage",
     "StageVerdict",
-    "Standing",
     "StepHeld",
     "StepPhase",
     "StepRefusal",

@@ -60,7 +60,7 @@ class WeightChunk(Message, frozen=True, tag="weights/1"):
     """Of `data`."""
 
 
-class Standing(enum.Enum):
+class ServingState(enum.Enum):
     """How a policy worker stands to the versions that are announced."""
 
     SERVING = "serving"
@@ -78,7 +78,7 @@ class ServedVersion(Message, frozen=True, tag="served/1"):
     """
 
     worker: Worker
-    standing: Standing
+    state: ServingState
     version: Version
     """Answers that are begun from now on are sampled by it, or by a newer one. Of no meaning for one that is away."""
     at: Moment

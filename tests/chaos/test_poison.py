@@ -121,11 +121,11 @@ async def test_a_run_goes_on_while_records_that_cannot_be_are_written_to_every_s
     for promise in ("unfinished", "unpublished", "unjudged", "unfounded"):
         assert not found.faults[promise], promise
     # One that is forged may stand: behind its last version the trainer has none of its own to put in the place.
-    standing = found.num_checkpoints - report.versions_expected
-    assert standing in (0, 1)
+    num_beyond = found.num_checkpoints - report.versions_expected
+    assert num_beyond in (0, 1)
     forged = {poison.subject.rpartition(".")[2] for poison in drill.written if "-ghost" in poison.subject}
     assert set(found.unknown) <= forged | {"forged-m0"}
     announced = {poison.subject for poison in drill.written if poison.stream == drill.checkpoints}
     assert announced
     named = [fault for fault in found.unsound if f" of {drill.checkpoints} is " in fault]
-    assert len(named) >= len(announced) - standing, "each forged announcement is named"
+    assert len(named) >= len(announced) - num_beyond, "each forged announcement is named"

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 import structlog
 
+from bus.backpressure import append_when_room
 from bus.codec import decode, encode
 from bus.ports import Delivery, Expect, Inbox, Offered
-from bus.room import append_when_room
 from bus.topology import task_queue, trajectory_queue
 from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, MessageTooLarge, StreamFull
 from schemas.ids import PolicyVersion, WorkerId
@@ -375,14 +375,14 @@ class TestWork:
         began = time.time()
         for index in range(3):
             await queue_task(backend, f"t{index}")
-        standing = await backend.bus.standing(SUBJECTS.tasks)
-        assert (standing.num_messages, standing.last_seq, standing.max_messages) == (3, 3, CONFIG.max_queued_tasks)
-        assert (standing.max_bytes, standing.leader, standing.replicas) == (0, None, ())
-        assert standing.num_bytes > 0
-        assert began - 1 < standing.oldest_s < time.time() + 1
-        empty = await backend.bus.standing(SUBJECTS.judged)
+        state = await backend.bus.stream_state(SUBJECTS.tasks)
+        assert (state.num_messages, state.last_seq, state.max_messages) == (3, 3, CONFIG.max_queued_tasks)
+        assert (state.max_bytes, state.leader, state.replicas) == (0, None, ())
+        assert state.num_bytes > 0
+        assert began - 1 < state.oldest_s < time.time() + 1
+        empty = await backend.bus.stream_state(SUBJECTS.judged)
         assert (empty.num_messages, empty.oldest_s) == (0, 0.0)
-        assert (await backend.bus.store_standing()).num_bytes >= standing.num_bytes
+        assert (await backend.bus.store_state()).num_bytes >= state.num_bytes
 
     async def test_a_queue_that_no_administrator_created_is_said_so(self, backend: Backend) -> None:
         missing = trajectory_queue(SUBJECTS, CONFIG, "nobody_v1")

@@ -6,7 +6,7 @@ import anyio
 import msgspec
 import pytest
 
-from bus import chain, standing
+from bus import chain, chain_state
 from bus.chain import EpisodeChain
 from bus.ports import Bus
 from schemas.errors import ChainConflict
@@ -40,7 +40,7 @@ async def played(backend: Backend, of: Task) -> tuple[EpisodeChain, Trajectory]:
 
 async def test_an_episode_is_admitted_once(backend: Backend) -> None:
     of = await admitted(backend)
-    first = await standing.last(backend.bus, SUBJECTS, of.episode)
+    first = await chain_state.last(backend.bus, SUBJECTS, of.episode)
     assert first is not None
     assert await chain.admit(backend.other, SUBJECTS, of) == first.seq
     assert await chain.admit(backend.other, SUBJECTS, msgspec.structs.replace(of, policy_version=PolicyVersion(9))) is None

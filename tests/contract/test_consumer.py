@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from bus import BEGINNING, NEW, After, Item, Run, Stream
-from bus.companions import companion_group
+from bus.background import companion_group
 from bus.consumer.position import DurablePlace
 from bus.ports import Bus
 from schemas.errors import BusUnavailable, ConfigurationError, PositionTaken, RecordGone

@@ -12,7 +12,7 @@ import pytest
 from agents.starting_weights import starting_weights
 from agents.weight_sources import WeightSources
 from agents.weights import AnnouncedWeights
-from bus.companions import companions
+from bus.background import background
 from bus.ports import Bus
 from bus.weight_chunks import chunk_of, put
 from schemas.errors import BusUnavailable, CheckpointCorrupt, WeightsUnavailable
@@ -314,7 +314,7 @@ class TestServing:
         here.folder = folder  # type: ignore[method-assign]
         weights = AnnouncedWeights(trainer.bus, SUBJECTS, served_by.load, PolicyVersion(0), here)
         await Announcements(trainer.bus, SUBJECTS).announce(trainer.written(1))
-        async with companions(weights.follow):
+        async with background(weights.follow):
             with anyio.fail_after(HANGS_S):
                 await served_by.has_loaded.wait()
         assert served_by.loaded == [(2, served(version_files(2)))]

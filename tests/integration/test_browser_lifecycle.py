@@ -203,7 +203,7 @@ async def test_a_browser_is_replaced_after_so_many_episodes() -> None:
 
 
 async def test_a_browser_that_uses_too_much_memory_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("browser_workers.chromium.process.vigil._WEIGH_S", 0.0)
+    monkeypatch.setattr("browser_workers.chromium.process.process_monitor._WEIGH_S", 0.0)
     async with PlaywrightBrowser(BrowserConfig(max_memory_mb=50), EnvConfig()) as browser:
         assert await opened(browser) == "home"
         retired = browser._instance

@@ -17,8 +17,8 @@ from anyio.abc import Process
 from agents.engine import Generation, GenerationRequest
 from browser_workers.browser import Opening
 from bus import chain
+from bus.background import background
 from bus.chain import publish_trajectory
-from bus.companions import companions
 from bus.fault import MOST_IN_A_ROW
 from bus.jetstream import JetStreamBus, connect, create_topology
 from bus.server import nats_server
@@ -140,7 +140,7 @@ async def test_one_item_of_each_ends_by_name_and_everything_else_is_served(
                 async with (
                     join(folder, config, role="monitor", name="monitor") as reading,
                     monitoring(reading, SUBJECTS, config) as watch,
-                    companions(*[partial(serve, worker) for worker in workers]),
+                    background(*[partial(serve, worker) for worker in workers]),
                 ):
                     given = await judgements(bus, len(NAMES))
                     met = await faults(bus, 7)

@@ -12,7 +12,7 @@ import safetensors.torch
 import torch
 from transformers import AutoConfig
 
-from bus.companions import companions
+from bus.background import background
 from bus.memory import MemoryBus
 from schemas.errors import TrainingCollapsed
 from schemas.messages import Checkpoint
@@ -73,7 +73,7 @@ async def policy(bus: MemoryBus, plain: PlainModel, base: Path) -> None:
 async def run(bus: MemoryBus, plain: PlainModel, base: Path, root: Path, *, num_iterations: int, config: TrainerConfig) -> int:
     """Until the run is over, however often the trainer dies; returns how often."""
     opened = partial(trainer, bus, base, root, num_iterations=num_iterations, config=config, open_engine=engines)
-    async with companions(partial(policy, bus, plain, base)):
+    async with background(partial(policy, bus, plain, base)):
         with anyio.fail_after(HANGS_S):
             return await run_through_kills(opened)
 

@@ -1,4 +1,4 @@
-"""Training and evaluation share slots and seats: neither waits for the other's queue to run dry.
+"""Training and evaluation share slots and sequences: neither waits for the other's queue to run dry.
 
 Everything is real but the pages and the model. What is checked is the order of the records, not the time that they took.
 """
@@ -49,7 +49,7 @@ def tasks(split: Split, number: int) -> list[Task]:
 
 
 @asynccontextmanager
-async def workers(bus: JetStreamBus, *, num_slots: int, num_seats: int) -> AsyncIterator[None]:
+async def workers(bus: JetStreamBus, *, num_slots: int, max_num_seqs: int) -> AsyncIterator[None]:
     browser = BrowserWorker(
         WorkerContext(bus, SUBJECTS, Status(Role.BROWSER, WorkerId("browser-1"))),
         Config(bus_config=CONFIG, env_config=EnvConfig(server_size=num_slots)),
@@ -58,7 +58,7 @@ async def workers(bus: JetStreamBus, *, num_slots: int, num_seats: int) -> Async
     )
     policy = PolicyWorker(
         WorkerContext(bus, SUBJECTS, Status(Role.POLICY, WorkerId("policy-1"))),
-        Config(bus_config=CONFIG, policy_config=PolicyConfig(max_num_seqs=num_seats)),
+        Config(bus_config=CONFIG, policy_config=PolicyConfig(max_num_seqs=max_num_seqs)),
         engine=SimulatedEngine(SIMULATION),
         sources=local_weights(bus, SUBJECTS),
     )
@@ -70,9 +70,9 @@ async def workers(bus: JetStreamBus, *, num_slots: int, num_seats: int) -> Async
 
 
 @pytest.mark.parametrize(("many", "few"), [(Split.TRAIN, Split.EVAL), (Split.EVAL, Split.TRAIN)])
-@pytest.mark.parametrize(("num_slots", "num_seats"), [(1, 4), (4, 4), (16, 1)])
+@pytest.mark.parametrize(("num_slots", "max_num_seqs"), [(1, 4), (4, 4), (16, 1)])
 async def test_a_few_episodes_end_while_most_of_the_many_are_queued(
-    many: Split, few: Split, num_slots: int, num_seats: int, tmp_path: Path
+    many: Split, few: Split, num_slots: int, max_num_seqs: int, tmp_path: Path
 ) -> None:
     async with nats_server(tmp_path, [replace(CONFIG)]) as address, connect(address, SUBJECTS, CONFIG, name="test") as bus:
         await create_topology(bus, streams(SUBJECTS, CONFIG), shared_queues(SUBJECTS, CONFIG, ()))
@@ -82,7 +82,7 @@ async def test_a_few_episodes_end_while_most_of_the_many_are_queued(
         ended = {Split.TRAIN: 0, Split.EVAL: 0}
         async with (
             bus.tail(SUBJECTS.trajectories, SUBJECTS.everything("trajectory")) as trajectories,
-            workers(bus, num_slots=num_slots, num_seats=num_seats),
+            workers(bus, num_slots=num_slots, max_num_seqs=max_num_seqs),
         ):
             while ended[few] < NUM_FEW:
                 message = (await anext(trajectories)).message

@@ -8,8 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from bus.background import background
 from bus.blocklist import read_blocklist
-from bus.companions import companions
 from bus.memory import MemoryBus
 from bus.presence import Status
 from judges.composite import CompositeJudge
@@ -147,7 +147,7 @@ class TestBudget:
             status = PausingStatus()
             post = role_run_of(bus, limited, tmp_path)
             post = replace(post, context=replace(post.context, status=status))
-            async with open_judge(post) as judge, companions(worker_of(post, judge).run):
+            async with open_judge(post) as judge, background(worker_of(post, judge).run):
                 with anyio.fail_after(HANGS_S):
                     await status.paused.wait()
             assert note in status.note

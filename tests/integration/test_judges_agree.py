@@ -16,10 +16,10 @@ from bus.presence import Status
 from judges.endpoint.opening import open_endpoints
 from judges.programmatic.environment import EnvironmentJudge
 from judges.rubric.budget import open_budget
-from judges.rubric.interview import RecordingInterviewer
 from judges.rubric.journal import Journal
 from judges.rubric.judge import RubricJudge
 from judges.rubric.prompts import committed_prompts
+from judges.rubric.session import RecordedSessions
 from judges.worker import JudgeWorker
 from schemas.config import Config
 from schemas.env_config import EnvConfig
@@ -60,13 +60,11 @@ async def reading_judge(bus: Bus, texts: PictureTexts) -> AsyncIterator[Scripted
             anyio.create_task_group() as group,
         ):
             journal = Journal(bus, SUBJECTS, rubric=JUDGE_CONFIG.rubric, worker=WORKER)
-            interviewer = RecordingInterviewer(
-                endpoints=endpoints, journal=journal, budget=budget, config=config, status=status
-            )
+            sessions = RecordedSessions(endpoints=endpoints, journal=journal, budget=budget, config=config, status=status)
             worker = JudgeWorker(
                 WorkerContext(bus, SUBJECTS, status),
                 Config(bus_config=CONFIG, env_config=EnvConfig(evaluation_workers=4), judge_config=JUDGE_CONFIG),
-                judge=RubricJudge(interviewer, committed_prompts(JUDGE_CONFIG.rubric), JUDGE_CONFIG),
+                judge=RubricJudge(sessions, committed_prompts(JUDGE_CONFIG.rubric), JUDGE_CONFIG),
             )
             group.start_soon(worker.run)
             yield endpoint

@@ -7,11 +7,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from bus.companions import companions
+from bus.background import background
 from ops.monitor.watch import monitoring
 from ops.simulation.broken_weights import broken_weights
 from schemas.ids import WorkerId
-from schemas.messages import Checkpoint, Role, ServedVersion, Standing
+from schemas.messages import Checkpoint, Role, ServedVersion, ServingState
 from tests.deadlines import HANGS_S
 from tests.support.drills.simulated_run import SimulatedRun, simulated_run
 
@@ -42,7 +42,7 @@ async def until_said(run: SimulatedRun, holds: Callable[[ServedVersion], bool]) 
 
 
 def is_unable(said: ServedVersion) -> bool:
-    return said.standing is Standing.UNABLE
+    return said.state is ServingState.UNABLE
 
 
 async def require_fresh(run: SimulatedRun, mode: str) -> None:
@@ -63,9 +63,9 @@ async def test_weights_that_are_broken_for_a_moment_stop_no_run(tmp_path: Path, 
                 await until_said(run, is_unable)
                 damage.close()
 
-            async with companions(mend):
+            async with background(mend):
                 await run.play(HANGS_S)
-        await until_said(run, lambda said: said.standing is Standing.SERVING and said.version == _NUM_VERSIONS)
+        await until_said(run, lambda said: said.state is ServingState.SERVING and said.version == _NUM_VERSIONS)
         await require_fresh(run, mode)
 
 

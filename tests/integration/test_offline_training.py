@@ -175,7 +175,7 @@ def test_of_two_rubrics_the_chosen_one_is_trained_by(source: Path, tmp_path: Pat
         millrace_command(command), env=millrace_environment(), capture_output=True, text=True, timeout=HANGS_S, check=False
     )
     assert refused.returncode == 78
-    assert "judged by environment, strict: choose one with --rubric" in refused.stderr
+    assert "judged by environment_v1, strict: choose one with --rubric" in refused.stderr
     with running(*millrace_command([*command, "--rubric", "strict"])) as process:
         assert process.wait(HANGS_S) == 0
     published, judged = results(into)

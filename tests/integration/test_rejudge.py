@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from bus.companions import companion_group
+from bus.background import companion_group
 from bus.context import WorkerContext
 from bus.ports import Bus
 from bus.presence import Status

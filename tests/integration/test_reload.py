@@ -8,7 +8,7 @@ import anyio
 import msgspec
 import pytest
 
-from bus.companions import companion_group
+from bus.background import companion_group
 from bus.jetstream import connect, create_topology
 from bus.ports import Bus, Expect
 from bus.server import address_of, nats_server, reload_permissions

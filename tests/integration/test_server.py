@@ -18,11 +18,11 @@ import structlog
 
 from bus import server_binary
 from bus.address import ServerAddress
+from bus.backpressure import append_when_room
 from bus.jetstream import JetStreamBus, connect, create_topology
 from bus.jetstream.api import Response, StreamInfo, ask
 from bus.jetstream.lease import Claim
 from bus.ports import Expect, Inbox
-from bus.room import append_when_room
 from bus.server import ServerProcess, address_of, nats_server, server_process
 from bus.settlement import settle
 from bus.topology import shared_queues, step_queue, streams, task_queue

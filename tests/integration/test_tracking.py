@@ -9,7 +9,7 @@ import anyio
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from bus.companions import companions
+from bus.background import background
 from bus.memory import MemoryBus
 from ops.roles.shown_step import show_step
 from schemas.config import Config
@@ -132,13 +132,13 @@ async def test_evaluations_are_written_when_they_are_complete(tmp_path: Path) ->
     with anyio.fail_after(HANGS_S):
         async with open_() as tracking:
             evaluations = Evaluations(bus, SUBJECTS, tracking, rubric=builders.RUBRIC, versions=rounds, size=2)
-            async with companions(evaluations.run):
+            async with background(evaluations.run):
                 for version, number, reward in ((0, 0, 1.0), (5, 0, 1.0), (0, 1, 0.0), (5, 1, 1.0)):
                     await judge(bus, builders.trajectory(held_out(version, number), num_steps=1), reward)
                 await evaluations.complete()
         async with open_() as tracking:
             again = Evaluations(bus, SUBJECTS, tracking, rubric=builders.RUBRIC, versions=rounds, size=2)
-            async with companions(again.run):
+            async with background(again.run):
                 await again.complete()
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [(line["version"], line["eval/success"], line["eval/episodes"]) for line in lines] == [(0, 0.5, 2), (5, 1.0, 2)]

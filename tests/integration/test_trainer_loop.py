@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import torch
 
-from bus.companions import companions
+from bus.background import background
 from bus.memory import MemoryBus
 from bus.ports import Expect
 from ops.simulation.training import Counters
@@ -113,7 +113,7 @@ async def test_a_kill_between_writing_and_announcing_changes_nothing(plain: Plai
 async def test_cancelling_comes_back_at_once_and_loses_nothing(plain: PlainModel, base: Path, tmp_path: Path) -> None:
     bus = await played(plain, base, 2 * BATCH)
     async with trainer(bus, base, tmp_path, num_iterations=2) as worker:
-        async with companions(worker.run), bus.tail(SUBJECTS.checkpoints, ">") as records:
+        async with background(worker.run), bus.tail(SUBJECTS.checkpoints, ">") as records:
             await anext(records)
             assert isinstance((await anext(records)).message, Checkpoint)
             began = time.monotonic()
@@ -165,7 +165,7 @@ async def test_a_second_trainer_is_refused(plain: PlainModel, base: Path, tmp_pa
         other = msgspec.structs.replace(first, version=version, parent=first.version, uri=folder.as_uri(), files=files)
         await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(version), other)
 
-    async with trainer(bus, base, tmp_path, num_iterations=2) as worker, companions(rival):
+    async with trainer(bus, base, tmp_path, num_iterations=2) as worker, background(rival):
         with pytest.raises(TrainerError, match="another trainer"):
             await worker.run()
 

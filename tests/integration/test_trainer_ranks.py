@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from bus.companions import companions
+from bus.background import background
 from bus.ports import Bus
 from ops.processes.role_process import millrace_environment
 from schemas.messages import Checkpoint, Heartbeat
@@ -33,7 +33,7 @@ async def heard(bus: Bus) -> AsyncIterator[set[str]]:
                 assert isinstance(beat.message, Heartbeat)
                 workers.add(beat.message.worker)
 
-    async with companions(listen):
+    async with background(listen):
         yield workers
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from bus.companions import companions
+from bus.background import background
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling
 from ops.roles.judge import open_judge
@@ -136,7 +136,7 @@ async def observed(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory)
         post = role_run_of(bus, _config(endpoint.base_url), folder)
         for name in names:
             await answered(bus, question(name))
-        async with companions(worker_of(post, ByCase(judges)).run):
+        async with background(worker_of(post, ByCase(judges)).run):
             found = await judgements(bus, len(names))
         recorded = await calls(bus)
     for name in names:

@@ -13,7 +13,17 @@ from bus.memory import MemoryBus
 from bus.ports import Expect
 from schemas.errors import ChainConflict
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, Outcome, Role, ServedVersion, Standing, Trajectory
+from schemas.messages import (
+    AnyMessage,
+    Checkpoint,
+    Heartbeat,
+    Judgement,
+    Outcome,
+    Role,
+    ServedVersion,
+    ServingState,
+    Trajectory,
+)
 from tests.builders import RUBRIC, RUN, judgement
 from tests.support.training.trainer_world import SUBJECTS, judge, train_task
 from trainer.episodes.episode_steps import EpisodeSteps
@@ -135,7 +145,7 @@ def test_admission_counts_from_the_oldest_live_policy(beats: list[tuple[int, int
     newest: dict[int, tuple[int, float]] = {}
     for seq, (worker, version, at) in enumerate(sorted(beats, key=lambda beat: beat[2]), start=1):
         name = WorkerId(f"w{worker}")
-        state.apply(ServedVersion(worker=name, standing=Standing.SERVING, version=PolicyVersion(version), at=at), at, seq)
+        state.apply(ServedVersion(worker=name, state=ServingState.SERVING, version=PolicyVersion(version), at=at), at, seq)
         state.apply(Heartbeat(role=Role.POLICY, worker=name, state="working", at=at), at)
         newest[worker] = (version, at)
     live = [version for version, at in newest.values() if now - at < 15.0]

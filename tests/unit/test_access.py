@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bus.access import Access, covers, grants
-from bus.duties import SERVING
+from bus.permissions import SERVING
 from bus.server.accounts import access_of, accounts_text
 from bus.server.cluster_files import server_folder
 from bus.server.keys import KeyRing

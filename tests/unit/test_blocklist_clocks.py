@@ -7,9 +7,9 @@ import anyio
 import pytest
 from msgspec import structs
 
+from bus.background import background
 from bus.blocklist import block, read_blocklist
 from bus.chain import publish_trajectory
-from bus.companions import companions
 from bus.context import WorkerContext
 from bus.memory import MemoryBus
 from bus.presence import Status
@@ -97,7 +97,7 @@ async def test_a_feeder_may_have_a_wrong_clock(
     off(shift_s)
     feeder = Feeder(WorkerContext(bus, SUBJECTS, status), Config(), train_tasks=on_sites(10, 2), test_tasks=())
     await World(bus).publish(0)
-    async with companions(feeder.run):
+    async with background(feeder.run):
         with anyio.fail_after(HANGS_S):
             while "blocked_sites" not in status.metrics:  # noqa: ASYNC110 - nothing announces it
                 await anyio.sleep(0.01)

@@ -10,9 +10,9 @@ import pytest
 from browser_workers.chromium.process.executable import sandboxed
 from browser_workers.chromium.process.launch import arguments
 from browser_workers.chromium.process.memory import MIB, machine_mib, pss_mib
+from browser_workers.chromium.process.process_monitor import broken, stopped_pages, suspects
 from browser_workers.chromium.process.processes import Part, ProcessTree, Seen, part_of
 from browser_workers.chromium.process.retirement import Lifetime
-from browser_workers.chromium.process.vigil import broken, stopped_pages, suspects
 from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
 

@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 from browser_workers.browser import EnvironmentState, Opening, PageState, Performed, View
 from browser_workers.suites.demo import DemoSuite
 from browser_workers.worker import BrowserWorker
-from bus import chain, standing
+from bus import chain, chain_state
 from bus.context import WorkerContext
 from bus.fault import MOST_IN_A_ROW
 from bus.memory import MemoryBus
@@ -182,7 +182,7 @@ class Stage:
     async def ended(self) -> Trajectory:
         record = await anext(self.trajectories)
         assert isinstance(record.message, Trajectory)
-        newest = await standing.last(self.bus, SUBJECTS, record.message.episode)
+        newest = await chain_state.last(self.bus, SUBJECTS, record.message.episode)
         assert newest is not None
         assert newest.message == record.message
         return record.message
@@ -555,7 +555,7 @@ async def test_an_episode_ended_from_outside_is_let_go() -> None:
         ended = await chain.cancel(on.bus, SUBJECTS, task, Outcome.CANCELLED, "not needed", 1.0)
         await on.bus.tell(SUBJECTS.cancel, EpisodeCancel(episodes=(task.episode,), reason="not needed"))
         await on.all_acknowledged()
-        newest = await standing.last(on.bus, SUBJECTS, task.episode)
+        newest = await chain_state.last(on.bus, SUBJECTS, task.episode)
         assert newest is not None
         assert newest.message == ended
 

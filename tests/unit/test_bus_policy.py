@@ -7,9 +7,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from bus.companions import companions
+from bus.background import background
 from bus.handoff import Handoff
-from bus.jetstream.lease import Claim, Vigil
+from bus.jetstream.lease import Claim, LeaseWatch
 from bus.jetstream.read import unix_seconds
 from bus.jetstream.work import AckReply
 from bus.settlement import attempt, retry_delay_s
@@ -68,19 +68,19 @@ class TestVigil:
     CLAIM = Claim(holder="a", ttl_s=5.0, renewal=0)
 
     def test_nobody_holds_it(self) -> None:
-        assert Vigil().patience_s(0, None, now=100.0) == 0
-        assert Vigil().patience_s(3, Claim(holder="a", ttl_s=5.0, renewal=0, released=True), now=100.0) == 0
+        assert LeaseWatch().patience_s(0, None, now=100.0) == 0
+        assert LeaseWatch().patience_s(3, Claim(holder="a", ttl_s=5.0, renewal=0, released=True), now=100.0) == 0
 
     def test_a_claim_is_given_its_whole_time_from_when_it_was_seen(self) -> None:
-        vigil = Vigil()
-        assert vigil.patience_s(3, self.CLAIM, now=100.0) == 5.0
-        assert vigil.patience_s(3, self.CLAIM, now=104.0) == 1.0
-        assert vigil.patience_s(3, self.CLAIM, now=105.0) == 0
+        watch = LeaseWatch()
+        assert watch.patience_s(3, self.CLAIM, now=100.0) == 5.0
+        assert watch.patience_s(3, self.CLAIM, now=104.0) == 1.0
+        assert watch.patience_s(3, self.CLAIM, now=105.0) == 0
 
     def test_a_renewed_claim_begins_again(self) -> None:
-        vigil = Vigil()
-        vigil.patience_s(3, self.CLAIM, now=100.0)
-        assert vigil.patience_s(4, self.CLAIM, now=104.0) == 5.0
+        watch = LeaseWatch()
+        watch.patience_s(3, self.CLAIM, now=100.0)
+        assert watch.patience_s(4, self.CLAIM, now=104.0) == 5.0
 
 
 class TestAckReply:
@@ -129,7 +129,7 @@ class TestHandoff:
 class TestCompanions:
     async def test_the_body_s_error_comes_out_as_it_is(self) -> None:
         with pytest.raises(ZeroDivisionError):
-            async with companions(anyio.sleep_forever):
+            async with background(anyio.sleep_forever):
                 raise ZeroDivisionError
 
     async def test_a_companion_that_fails_ends_the_body_with_its_own_error(self) -> None:
@@ -137,7 +137,7 @@ class TestCompanions:
             raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
-            async with companions(fail):
+            async with background(fail):
                 await anyio.sleep_forever()
 
 

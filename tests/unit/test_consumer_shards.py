@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from bus import After, Run
-from bus.companions import companion_group
+from bus.background import companion_group
 from bus.memory import MemoryBus
 from bus.subjects import Subjects
 from schemas.bus_config import BusConfig

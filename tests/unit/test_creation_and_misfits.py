@@ -7,9 +7,9 @@ import structlog
 
 from bus import chain, creation
 from bus.chain import EpisodeChain
+from bus.chain_state import chain_state_of, last
 from bus.memory import MemoryBus
 from bus.skipping import _LONGEST_REASON, _MOST_KNOWN, Skipped, readable, skip, skipped
-from bus.standing import last, standing_of
 from bus.subjects import Subjects
 from ops.simulation.training import SimulatedBuilder
 from schemas.errors import ChainConflict, MessageCorrupt, TrainerError, UnusableRecord
@@ -112,9 +112,9 @@ async def test_an_attempt_that_only_garbage_stands_under_is_none_to_begin(bus: M
     owner = await owned(bus, of)
     owner.answered(await chain.answer(bus, SUBJECTS, await owner.observe(observation(of)), step_request(of)))
     met = await garbled(bus, of, 4, "start", 0)
-    standing = await standing_of(bus, SUBJECTS, of.episode)
-    assert (standing.seq, standing.attempt, standing.highest_attempt) == (met.seq, 1, 4)
-    assert (standing.newest, standing.end) == (step_request(of), None)
+    state = await chain_state_of(bus, SUBJECTS, of.episode)
+    assert (state.seq, state.attempt, state.highest_attempt) == (met.seq, 1, 4)
+    assert (state.newest, state.end) == (step_request(of), None)
     again = await EpisodeChain.take(bus, SUBJECTS, of, WorkerId("second"))
     assert isinstance(again, EpisodeChain)
     assert again.attempt == 5

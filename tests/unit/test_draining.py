@@ -95,7 +95,7 @@ async def test_a_policy_answers_the_steps_it_accepted_and_declines_others() -> N
     bus = MemoryBus(answering.SUBJECTS)
     gate = anyio.Event()
     engine = answering.ScriptedEngine(gate=gate)
-    worker = answering.worker_of(bus, engine, seats=1)
+    worker = answering.worker_of(bus, engine, slots=1)
     held, waiting, late = [await answering.an_episode(bus, name) for name in ("t1", "t2", "t3")]
     async with bus.listen(f"{builders.RUN}.live.>") as answers, until_it_leaves(worker.run):
         await anyio.wait_all_tasks_blocked()

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from bus import chain
-from bus.companions import companions
+from bus.background import background
 from bus.context import WorkerContext
 from bus.memory import MemoryBus
 from bus.presence import Status
@@ -28,8 +28,8 @@ from schemas.messages import (
     Outcome,
     Role,
     ServedVersion,
+    ServingState,
     Split,
-    Standing,
     Task,
     Trajectory,
 )
@@ -106,7 +106,7 @@ class World:
     async def running(self, *, num_versions: int = 100) -> AsyncIterator["World"]:
         await self.publish(0)
         players = [partial(self.play, split) for split in Split]
-        async with companions(*players, partial(self.train, num_versions)):
+        async with background(*players, partial(self.train, num_versions)):
             yield self
 
     async def play(self, split: Split) -> None:
@@ -149,7 +149,7 @@ class World:
         await self.serve(version)
 
     async def serve(self, version: int) -> None:
-        said = ServedVersion(worker=POLICY, standing=Standing.SERVING, version=PolicyVersion(version), at=0.0)
+        said = ServedVersion(worker=POLICY, state=ServingState.SERVING, version=PolicyVersion(version), at=0.0)
         await self.bus.append(SUBJECTS.served, SUBJECTS.served_by(POLICY), said)
         beat = Heartbeat(role=Role.POLICY, worker=POLICY, state="working", at=0.0)
         await self.bus.tell(SUBJECTS.heartbeat(Role.POLICY, POLICY), beat)
@@ -192,7 +192,7 @@ async def test_an_asynchronous_run_plays_exactly_its_episodes_and_ends(bus: Memo
 async def test_admission_stops_at_the_staleness_bound(bus: MemoryBus, staleness: int, expected: int) -> None:
     world = World(bus)
     await world.publish(0)
-    async with companions(feeder(bus, FeederConfig(max_staleness=staleness)).run):
+    async with background(feeder(bus, FeederConfig(max_staleness=staleness)).run):
         await until(bus, SUBJECTS.tasks, expected)
         await anyio.wait_all_tasks_blocked()
         assert len(await admitted(bus)) == expected
@@ -207,7 +207,7 @@ async def test_admission_counts_from_what_is_served(bus: MemoryBus) -> None:
     world = World(bus)
     await world.publish(1)
     await world.serve(0)
-    async with companions(feeder(bus, FeederConfig(max_staleness=0)).run):
+    async with background(feeder(bus, FeederConfig(max_staleness=0)).run):
         await until(bus, SUBJECTS.tasks, 4)
         await anyio.wait_all_tasks_blocked()
         assert len(await admitted(bus)) == 4
@@ -217,7 +217,7 @@ async def test_admission_counts_from_what_is_served(bus: MemoryBus) -> None:
 
 async def test_no_more_than_max_concurrent_run_at_once(bus: MemoryBus) -> None:
     await World(bus).publish(0)
-    async with companions(feeder(bus, FeederConfig(max_concurrent=3)).run):
+    async with background(feeder(bus, FeederConfig(max_concurrent=3)).run):
         await until(bus, SUBJECTS.tasks, 3)
         await anyio.wait_all_tasks_blocked()
         assert len(await admitted(bus)) == 3
@@ -226,13 +226,13 @@ async def test_no_more_than_max_concurrent_run_at_once(bus: MemoryBus) -> None:
 async def test_a_standby_takes_over_and_admits_nothing_twice(bus: MemoryBus) -> None:
     config = FeederConfig(num_iterations=4, max_concurrent=5, evaluate_first=True, evaluate_last=True)
     world = World(bus)
-    async with companions(feeder(bus, config).run):
+    async with background(feeder(bus, config).run):
         await world.publish(0)
         await until(bus, SUBJECTS.tasks, 2)
     lost = (await bus.history(SUBJECTS.tasks, SUBJECTS.everything("task")))[0]
     bus._streams[SUBJECTS.tasks].records.pop(lost.seq)
     players = [partial(world.play, split) for split in Split]
-    async with companions(*players, partial(world.train, 100)):
+    async with background(*players, partial(world.train, 100)):
         with anyio.fail_after(HANGS_S):
             await feeder(bus, config).run()
     assert world.count(Split.TRAIN) == 16
@@ -243,14 +243,14 @@ async def test_a_standby_takes_over_and_admits_nothing_twice(bus: MemoryBus) -> 
 async def test_an_end_that_was_not_published_is_published(bus: MemoryBus) -> None:
     world = World(bus)
     await world.publish(0)
-    async with companions(feeder(bus, FeederConfig()).run):
+    async with background(feeder(bus, FeederConfig()).run):
         await until(bus, SUBJECTS.tasks, 1)
     task = (await bus.history(SUBJECTS.tasks, SUBJECTS.everything("task")))[0].message
     assert isinstance(task, Task)
     owner = await chain.EpisodeChain.take(bus, SUBJECTS, task, WORKER)
     assert isinstance(owner, chain.EpisodeChain)
     await owner.finish(Trajectory(task=task, attempt=1, outcome=Outcome.DONE))
-    async with companions(feeder(bus, FeederConfig()).run):
+    async with background(feeder(bus, FeederConfig()).run):
         with anyio.fail_after(HANGS_S):
             await until(bus, SUBJECTS.trajectories, 1)
 
@@ -267,7 +267,7 @@ async def test_stragglers_of_a_synchronous_batch_are_cancelled(bus: MemoryBus) -
     config = FeederConfig(mode="sync", num_iterations=2, max_concurrent=8)
     world = World(bus)
     world.refuses = lambda task: task.index in (1, 5)
-    async with world.running(), companions(hear, partial(judge_cancelled, bus)):
+    async with world.running(), background(hear, partial(judge_cancelled, bus)):
         with anyio.fail_after(HANGS_S):
             await feeder(bus, config, grace_s=0.1).run()
     assert world.count(Split.TRAIN) == 6
@@ -309,7 +309,7 @@ async def test_a_run_without_tasks_is_refused(bus: MemoryBus) -> None:
 
 async def test_cancelling_ends_at_once(bus: MemoryBus) -> None:
     with anyio.fail_after(HANGS_S):
-        async with companions(feeder(bus, FeederConfig()).run):
+        async with background(feeder(bus, FeederConfig()).run):
             await anyio.wait_all_tasks_blocked()
 
 

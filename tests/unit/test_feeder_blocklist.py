@@ -8,8 +8,8 @@ from functools import partial
 import anyio
 import pytest
 
+from bus.background import background
 from bus.blocklist import block
-from bus.companions import companions
 from bus.context import WorkerContext
 from bus.memory import MemoryBus
 from bus.presence import Status
@@ -125,7 +125,7 @@ async def test_a_site_that_is_blocked_while_it_runs_keeps_what_is_queued(bus: Me
     fed = Fed(bus, wall, FeederConfig(max_staleness=0))
     world = World(bus)
     await world.publish(0)
-    async with companions(fed.feeder.run):
+    async with background(fed.feeder.run):
         await until(bus, SUBJECTS.tasks, BATCH)
         await block(bus, SUBJECTS, "site-0.org", hours=1.0, reason="captcha")
         await fed.says(lambda status: status.metrics.get("blocked_sites") == 1)
@@ -140,7 +140,7 @@ async def test_when_every_site_is_blocked_it_waits_and_goes_on_by_itself(bus: Me
     for site, end in (("site-0.org", 1500.0), ("site-1.org", 1600.0)):
         await leave_out(bus, site, end)
     fed = Fed(bus, wall, FeederConfig(num_iterations=2))
-    async with playing(bus) as world, companions(fed.feeder.run):
+    async with playing(bus) as world, background(fed.feeder.run):
         await fed.says(lambda status: status.state == "waiting")
         assert fed.status.note == "all 2 training sites are blocked until 1970-01-01 00:25:00 UTC"
         assert fed.status.metrics["blocked_sites"] == 2
@@ -193,11 +193,11 @@ async def test_a_batch_that_waits_for_its_sites_has_no_stragglers(
     fed = Fed(bus, wall, FeederConfig(mode="sync", num_iterations=1, max_concurrent=1), num_sites=1)
     world = World(bus, batch=BATCH)
     await world.publish(0)
-    async with companions(hear, fed.feeder.run):
+    async with background(hear, fed.feeder.run):
         await until(bus, SUBJECTS.tasks, 1)
         await leave_out(bus, "site-0.org", 2000.0)
         await fed.says(lambda status: status.metrics.get("blocked_sites") == 1)
-        async with companions(partial(world.play, Split.TRAIN), partial(world.train, 100)):
+        async with background(partial(world.play, Split.TRAIN), partial(world.train, 100)):
             await fed.says(lambda status: status.state == "waiting" and num_due > 1)
             assert len(world.played) == 1
             await leave_out(bus, "site-0.org", 0.0)
@@ -218,12 +218,12 @@ async def test_a_feeder_that_takes_the_lease_over_leaves_the_same_sites_out(bus:
         with leading:
             await first.feeder.run()
 
-    async with companions(lead):
+    async with background(lead):
         await until(bus, SUBJECTS.tasks, 3)
-        async with companions(second.feeder.run):
+        async with background(second.feeder.run):
             await second.says(lambda status: status.state == "standby")
             leading.cancel()
-            async with companions(partial(world.play, Split.TRAIN), partial(world.train, 100)):
+            async with background(partial(world.play, Split.TRAIN), partial(world.train, 100)):
                 await second.says(lambda status: status.state == "finished")
     assert second.status.metrics["blocked_sites"] == 1
     assert len(world.played) == len({task.episode for task in world.played}) == 6 * BATCH
@@ -242,7 +242,7 @@ async def test_another_rubric_neither_ends_an_episode_nor_counts(bus: MemoryBus,
 
     players = [partial(world.play, split) for split in Split]
     await world.publish(0)
-    async with companions(contradict, *players):
+    async with background(contradict, *players):
         with anyio.fail_after(HANGS_S):
             await fed.feeder.run()
     assert len(world.played) == BATCH

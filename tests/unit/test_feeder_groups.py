@@ -7,7 +7,7 @@ from functools import partial
 import anyio
 import pytest
 
-from bus.companions import companions
+from bus.background import background
 from bus.memory import MemoryBus
 from schemas.feeder_config import FeederConfig
 from schemas.ids import GroupId
@@ -85,7 +85,7 @@ async def test_every_task_is_played_by_a_whole_group_though_feeders_change(bus: 
     """The first one stops with five episodes admitted, so in the middle of the second group."""
     config = FeederConfig(num_iterations=5, max_concurrent=5, evaluate_last=True)
     world = World(bus, batch=8)
-    async with companions(feeder(bus, config, batch=8, objective=GROUPS).run):
+    async with background(feeder(bus, config, batch=8, objective=GROUPS).run):
         await world.publish(0)
         await until(bus, SUBJECTS.tasks, 5)
     async with world.running():
@@ -136,7 +136,7 @@ async def test_a_feeder_that_may_refill_no_more_says_so(bus: MemoryBus) -> None:
     tended = feeder(bus, FeederConfig(max_staleness=1), batch=4, objective=REFILL)
     world = RefilledTraining(bus, batch=4, objective=REFILL)
     await world.publish(0)
-    async with companions(partial(world.play, Split.TRAIN), tended.run):
+    async with background(partial(world.play, Split.TRAIN), tended.run):
         with anyio.fail_after(HANGS_S):
             await until(bus, SUBJECTS.judged, 24)
             while not tended._status.note.startswith("24 "):  # noqa: ASYNC110 - nothing announces it
@@ -146,7 +146,7 @@ async def test_a_feeder_that_may_refill_no_more_says_so(bus: MemoryBus) -> None:
             "24 episodes since version 0 are of groups with equal rewards: no more are admitted in their place "
             "(objective_config.max_refill), the trainer goes on with the groups it has"
         )
-        async with companions(partial(world.train, 100)):
+        async with background(partial(world.train, 100)):
             with anyio.fail_after(HANGS_S):
                 await until(bus, SUBJECTS.judged, 30)
 
@@ -158,7 +158,7 @@ async def test_adaptive_rounds_are_the_same_for_whoever_takes_over(bus: MemoryBu
     world.reward = lambda task: float(task.task in ("t1", "t2", "t3"))
     async with world.running():
         for num_tasks in (7, 14, 13):
-            async with companions(feeder(bus, config, batch=8, objective=objective, sampler="adaptive").run):
+            async with background(feeder(bus, config, batch=8, objective=objective, sampler="adaptive").run):
                 await until(bus, SUBJECTS.tasks, num_tasks)
         await ended(feeder(bus, config, batch=8, objective=objective, sampler="adaptive"))
     trained = await admitted(bus)

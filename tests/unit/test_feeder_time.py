@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from bus.companions import companions
+from bus.background import background
 from bus.memory import MemoryBus
 from schemas.bus_config import BusConfig
 from schemas.feeder_config import FeederConfig
@@ -45,11 +45,11 @@ async def test_nothing_is_begun_twice_when_records_have_aged_out(away_days: floa
     bus = MemoryBus(SUBJECTS, BusConfig(), clock=calendar)
     world, config = World(bus), FeederConfig(max_staleness=0)
     async with world.running(num_versions=3):
-        async with companions(feeder(bus, config).run):
+        async with background(feeder(bus, config).run):
             with anyio.fail_after(HANGS_S):
                 await until_known(bus, 16)
         calendar.pass_days(away_days)
-        async with companions(feeder(bus, config).run):
+        async with background(feeder(bus, config).run):
             await anyio.wait_all_tasks_blocked()
             assert begun_twice(world) == []
             assert world.count(Split.TRAIN) == 16, "the bound of version 3 is reached"
@@ -92,7 +92,7 @@ async def test_forty_days_with_a_failover_a_day(
 
     world = World(bus)
     async with (
-        companions(
+        background(
             partial(count, SUBJECTS.episodes(0), SUBJECTS.chains(0, "task"), admitted),
             partial(count, SUBJECTS.trajectories, SUBJECTS.everything("trajectory"), ended),
         ),
@@ -101,7 +101,7 @@ async def test_forty_days_with_a_failover_a_day(
         for day in range(40):
             tended = feeder(bus, config, sampler=sampler)
             with anyio.fail_after(HANGS_S):
-                async with companions(tended.run):
+                async with background(tended.run):
                     while world.version < 3 * (day + 1) - day % 2:
                         await anyio.lowlevel.checkpoint()
             records_read.append(tended._status.metrics["resume_records"])
@@ -114,4 +114,4 @@ async def test_forty_days_with_a_failover_a_day(
     assert world.version == 120
     assert world.count(Split.TRAIN) == len(admitted) - world.count(Split.EVAL) == 480
     assert max(records_read[20:]) <= max(records_read[:20]), "the last takeover costs what the first did"
-    assert (await bus.standing(SUBJECTS.judged)).first_seq > 1, "results have aged out"
+    assert (await bus.stream_state(SUBJECTS.judged)).first_seq > 1, "results have aged out"

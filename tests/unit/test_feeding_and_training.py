@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from bus.companions import companions
+from bus.background import background
 from bus.memory import MemoryBus
 from bus.settlement import settle
 from bus.topology import task_queue
@@ -117,7 +117,7 @@ class Played:
                     continue
 
         with anyio.fail_after(HANGS_S):
-            async with companions(self.serve, *[self.play] * 4), anyio.create_task_group() as group:
+            async with background(self.serve, *[self.play] * 4), anyio.create_task_group() as group:
                 group.start_soon(fed.run)
                 group.start_soon(keep_training)
         return [json.loads(line) for line in (root / "metrics.jsonl").read_text().splitlines()]

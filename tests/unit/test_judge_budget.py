@@ -12,16 +12,16 @@ from bus.ports import Record
 from bus.presence import Status
 from judges.endpoint.port import Answer
 from judges.rubric.accounts import cost_of
-from judges.rubric.asking import Interview
+from judges.rubric.asking import JudgeSession
 from judges.rubric.budget import Spending
-from judges.rubric.interview import RecordingInterviewer
+from judges.rubric.session import RecordedSessions
 from schemas.errors import BusUnavailable, ConfigurationError, NoVerdict
 from schemas.ids import EpisodeId, WorkerId
 from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
 from schemas.messages import JudgeCall, Role
 from tests.builders import task, trajectory
 from tests.deadlines import HANGS_S
-from tests.support.judging.interviews import SUBJECTS, YES, Model, inquiry, interviewing, recorded
+from tests.support.judging.sessions import SUBJECTS, YES, Model, inquiry, judge_sessions, recorded
 
 pytestmark = pytest.mark.anyio
 DEAR = Answer(text="yes", finish_reason="stop", prompt_tokens=1_000_000)
@@ -40,9 +40,9 @@ def call(cost: float = 0.0) -> JudgeCall:
 
 async def test_a_cost_that_no_endpoint_tells_cannot_be_limited() -> None:
     bus = MemoryBus(SUBJECTS)
-    async with interviewing(bus, Model(lambda _: YES), judge=JudgeConfig(max_cost=1.0), openai=PRICED) as interviewer:
+    async with judge_sessions(bus, Model(lambda _: YES), judge=JudgeConfig(max_cost=1.0), openai=PRICED) as sessions:
         with pytest.raises(ConfigurationError, match=r"endpoint of model-a does not say .* use judge_config.max_calls"):
-            await (await interviewer.begin(trajectory(task()))).ask(inquiry())
+            await (await sessions.begin(trajectory(task()))).ask(inquiry())
     assert len(await recorded(bus)) == 1
 
 
@@ -94,11 +94,11 @@ def test_when_one_more_call_may_be_made(
     assert spending.allows_one_more(config, num_under_way) is allowed
 
 
-async def ask_all(interviewer: RecordingInterviewer, episode: str, num_questions: int) -> None:
-    interview = await interviewer.begin(trajectory(task(episode)))
+async def ask_all(sessions: RecordedSessions, episode: str, num_questions: int) -> None:
+    session = await sessions.begin(trajectory(task(episode)))
     async with anyio.create_task_group() as group:
         for number in range(num_questions):
-            group.start_soon(interview.ask, inquiry(f"question {number}"))
+            group.start_soon(session.ask, inquiry(f"question {number}"))
 
 
 async def settled(is_settled: Callable[[], bool]) -> None:
@@ -120,10 +120,10 @@ async def test_a_run_pauses_at_its_limit_and_goes_on_with_a_higher_one(
     bus, model, status = MemoryBus(SUBJECTS), Model(lambda _: answer), judge_status()
     with structlog.testing.capture_logs() as logs:
         async with (
-            interviewing(bus, model, judge=config, openai=PRICED, status=status) as interviewer,
+            judge_sessions(bus, model, judge=config, openai=PRICED, status=status) as sessions,
             anyio.create_task_group() as group,
         ):
-            group.start_soon(ask_all, interviewer, "one", 20)
+            group.start_soon(ask_all, sessions, "one", 20)
             await settled(lambda: status.state == "paused")
             await anyio.wait_all_tasks_blocked()
             assert len(model.asked) == len(await recorded(bus)) == num_calls
@@ -132,22 +132,22 @@ async def test_a_run_pauses_at_its_limit_and_goes_on_with_a_higher_one(
     assert [log["event"] for log in logs].count("judging_paused") == 1
 
     more, again = Model(lambda _: answer), judge_status()
-    async with interviewing(bus, more, judge=JudgeConfig(max_calls=20), openai=PRICED, status=again) as interviewer:
+    async with judge_sessions(bus, more, judge=JudgeConfig(max_calls=20), openai=PRICED, status=again) as sessions:
         with anyio.fail_after(HANGS_S):
-            await ask_all(interviewer, "one", 20)
+            await ask_all(sessions, "one", 20)
     assert sorted(model.asked + more.asked) == sorted(f"question {number}" for number in range(20))
     assert again.state != "paused"
 
 
 async def test_the_sum_is_over_rubrics_and_workers() -> None:
     bus, config = MemoryBus(SUBJECTS), JudgeConfig(max_calls=10)
-    async with interviewing(bus, Model(lambda _: YES)) as interviewer:
-        await ask_all(interviewer, "before", 4)
+    async with judge_sessions(bus, Model(lambda _: YES)) as sessions:
+        await ask_all(sessions, "before", 4)
     one, two = Model(lambda _: YES), Model(lambda _: YES)
     statuses = [judge_status(), judge_status()]
     async with (
-        interviewing(bus, one, judge=config, status=statuses[0]) as first,
-        interviewing(bus, two, judge=config, status=statuses[1], rubric="other_v1", worker="judge-2") as second,
+        judge_sessions(bus, one, judge=config, status=statuses[0]) as first,
+        judge_sessions(bus, two, judge=config, status=statuses[1], rubric="other_v1", worker="judge-2") as second,
         anyio.create_task_group() as group,
     ):
         group.start_soon(ask_all, first, "one", 30)
@@ -165,16 +165,16 @@ async def test_calls_one_after_the_other_come_to_the_limit_exactly_whoever_makes
     models = [Model(lambda _: YES), Model(lambda _: YES)]
     statuses = [judge_status(), judge_status()]
     async with (
-        interviewing(bus, models[0], judge=config, status=statuses[0]) as first,
-        interviewing(bus, models[1], judge=config, status=statuses[1], worker="judge-2") as second,
+        judge_sessions(bus, models[0], judge=config, status=statuses[0]) as first,
+        judge_sessions(bus, models[1], judge=config, status=statuses[1], worker="judge-2") as second,
     ):
-        interviews = [await first.begin(trajectory(task("one"))), await second.begin(trajectory(task("two")))]
+        opened = [await first.begin(trajectory(task("one"))), await second.begin(trajectory(task("two")))]
         for number in range(5):
-            for interview in interviews:
-                await interview.ask(inquiry(f"question {number}"))
+            for session in opened:
+                await session.ask(inquiry(f"question {number}"))
         async with anyio.create_task_group() as group:
-            for interview in interviews:
-                group.start_soon(interview.ask, inquiry("one too many"))
+            for session in opened:
+                group.start_soon(session.ask, inquiry("one too many"))
             await settled(lambda: all(status.state == "paused" for status in statuses))
             group.cancel_scope.cancel()
     assert [len(model.asked) for model in models] == [5, 5]
@@ -189,18 +189,18 @@ async def test_calls_under_way_count_and_one_without_an_answer_gives_its_place_b
 
     bus, status = MemoryBus(SUBJECTS), judge_status()
     model = Model(lambda text: fails() if text == "question 0" else YES)
-    async with interviewing(bus, model, judge=JudgeConfig(max_calls=1), status=status) as interviewer:
-        interview: Interview = await interviewer.begin(trajectory(task()))
+    async with judge_sessions(bus, model, judge=JudgeConfig(max_calls=1), status=status) as sessions:
+        session: JudgeSession = await sessions.begin(trajectory(task()))
 
         async def ask_in_vain() -> None:
             with pytest.raises(NoVerdict):
-                await interview.ask(inquiry("question 0"))
+                await session.ask(inquiry("question 0"))
 
         with anyio.fail_after(HANGS_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ask_in_vain)
                 await anyio.wait_all_tasks_blocked()
-                group.start_soon(interview.ask, inquiry("question 1"))
+                group.start_soon(session.ask, inquiry("question 1"))
                 await anyio.wait_all_tasks_blocked()
                 assert model.asked == ["question 0"]
                 assert status.state != "paused"
@@ -210,33 +210,33 @@ async def test_calls_under_way_count_and_one_without_an_answer_gives_its_place_b
 
 async def test_a_paused_judge_still_uses_what_was_answered() -> None:
     bus, status = MemoryBus(SUBJECTS), judge_status()
-    async with interviewing(bus, Model(lambda _: YES)) as interviewer:
-        await ask_all(interviewer, "one", 3)
+    async with judge_sessions(bus, Model(lambda _: YES)) as sessions:
+        await ask_all(sessions, "one", 3)
     model = Model(lambda _: YES)
     async with (
-        interviewing(bus, model, judge=JudgeConfig(max_calls=3), status=status) as interviewer,
+        judge_sessions(bus, model, judge=JudgeConfig(max_calls=3), status=status) as sessions,
         anyio.create_task_group() as group,
     ):
-        group.start_soon(ask_all, interviewer, "two", 1)
+        group.start_soon(ask_all, sessions, "two", 1)
         await settled(lambda: status.state == "paused")
         with anyio.fail_after(HANGS_S):
-            await ask_all(interviewer, "one", 3)
+            await ask_all(sessions, "one", 3)
         group.cancel_scope.cancel()
     assert model.asked == []
 
 
 async def test_a_record_that_cannot_be_read_stops_nobody() -> None:
     bus, model, status = MemoryBus(SUBJECTS), Model(lambda _: YES), judge_status()
-    async with interviewing(bus, model) as interviewer:
-        await ask_all(interviewer, "before", 2)
+    async with judge_sessions(bus, model) as sessions:
+        await ask_all(sessions, "before", 2)
     newest = (await bus.history(SUBJECTS.calls, SUBJECTS.everything("call")))[-1]
     bus.store(SUBJECTS.calls, f"{newest.subject.rpartition('.')[0]}.99", b"\xc1")
     with structlog.testing.capture_logs() as logs:
         async with (
-            interviewing(bus, model, judge=JudgeConfig(max_calls=5), status=status) as interviewer,
+            judge_sessions(bus, model, judge=JudgeConfig(max_calls=5), status=status) as sessions,
             anyio.create_task_group() as group,
         ):
-            group.start_soon(ask_all, interviewer, "one", 20)
+            group.start_soon(ask_all, sessions, "one", 20)
             await settled(lambda: status.state == "paused")
             group.cancel_scope.cancel()
     assert len(model.asked) == 5
@@ -255,14 +255,14 @@ async def test_a_bus_that_is_away_for_a_while_does_not_end_the_count(monkeypatch
             raise error
         return tail(stream, subject_filter, after_seq=after_seq)
 
-    async with interviewing(bus, model) as interviewer:
-        await ask_all(interviewer, "before", 2)
+    async with judge_sessions(bus, model) as sessions:
+        await ask_all(sessions, "before", 2)
     bus.tail = unsteady  # type: ignore[method-assign,assignment]
     async with (
-        interviewing(bus, model, judge=JudgeConfig(max_calls=5), status=status) as interviewer,
+        judge_sessions(bus, model, judge=JudgeConfig(max_calls=5), status=status) as sessions,
         anyio.create_task_group() as group,
     ):
-        group.start_soon(ask_all, interviewer, "one", 20)
+        group.start_soon(ask_all, sessions, "one", 20)
         await settled(lambda: status.state == "paused")
         group.cancel_scope.cancel()
     assert next(failures, None) is None

@@ -13,9 +13,9 @@ import pytest
 import structlog
 from msgspec import structs
 
+from bus.background import first_of
 from bus.blocklist import read_blocklist
 from bus.chain import publish_trajectory
-from bus.companions import first_of
 from bus.context import WorkerContext
 from bus.fault import MOST_IN_A_ROW
 from bus.memory import MemoryBus
@@ -26,7 +26,7 @@ from bus.topology import trajectory_queue
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, excluded, scored
 from judges.programmatic.environment import EnvironmentJudge
-from judges.rubric.interview import RecordingInterviewer
+from judges.rubric.session import RecordedSessions
 from judges.worker import JudgeWorker
 from schemas.bus_config import BusConfig
 from schemas.config import Config
@@ -36,7 +36,7 @@ from schemas.judge_config import JudgeConfig, ShapingConfig
 from schemas.messages import Fault, Judgement, Outcome, RewardPart, Role, Split, StageUsage, StageVerdict, Trajectory, Verdict
 from tests.builders import RUN, WORKER, judgement, observation, task, trajectory
 from tests.deadlines import HANGS_S
-from tests.support.judging.interviews import RUBRIC, YES, Model, inquiry, interviewing, recorded
+from tests.support.judging.sessions import RUBRIC, YES, Model, inquiry, judge_sessions, recorded
 
 pytestmark = pytest.mark.anyio
 SUBJECTS = Subjects(RUN)
@@ -443,18 +443,18 @@ async def test_training_episodes_are_shaped(split: Split, reward: float) -> None
     assert sum(part.value for part in given.parts) == reward
 
 
-class InterviewingJudge:
+class SessionJudge:
     """Asks one question an episode."""
 
     name = RUBRIC
 
-    def __init__(self, interviewer: RecordingInterviewer) -> None:
-        self._interviewer = interviewer
+    def __init__(self, sessions: RecordedSessions) -> None:
+        self._sessions = sessions
 
     async def judge(self, episode: JudgedEpisode) -> Ruling:
-        interview = await self._interviewer.begin(episode.trajectory)
-        finding = await interview.ask(inquiry())
-        return scored(passed=finding.passed, usage=interview.usage)
+        session = await self._sessions.begin(episode.trajectory)
+        finding = await session.ask(inquiry())
+        return scored(passed=finding.passed, usage=session.usage)
 
 
 async def test_a_paused_judge_keeps_its_trajectories_and_hands_them_back_unharmed() -> None:
@@ -464,8 +464,8 @@ async def test_a_paused_judge_keeps_its_trajectories_and_hands_them_back_unharme
         await publish_trajectory(bus, SUBJECTS, trajectory(task(name)))
     model = Model(lambda _: YES)
     async with (
-        interviewing(bus, model, judge=JudgeConfig(max_calls=2), status=status) as interviewer,
-        judging(bus, InterviewingJudge(interviewer), status=status),
+        judge_sessions(bus, model, judge=JudgeConfig(max_calls=2), status=status) as sessions,
+        judging(bus, SessionJudge(sessions), status=status),
     ):
         with anyio.fail_after(HANGS_S):
             while status.state != "paused" or len(await bus.subjects(SUBJECTS.judged, SUBJECTS.judgements(None))) < 2:
@@ -478,7 +478,7 @@ async def test_a_paused_judge_keeps_its_trajectories_and_hands_them_back_unharme
         assert (beat.state, beat.note) == ("paused", status.note)
         assert "raise judge_config.max_calls (2)" in beat.note
 
-    async with interviewing(bus, model) as interviewer, judging(bus, InterviewingJudge(interviewer)):
+    async with judge_sessions(bus, model) as sessions, judging(bus, SessionJudge(sessions)):
         await all_acknowledged(bus, RUBRIC)
     judged = await bus.history(SUBJECTS.judged, SUBJECTS.judgements(None))
     assert [isinstance(record.message, Judgement) and record.message.verdict for record in judged] == [Verdict.SUCCESS] * 4

@@ -14,7 +14,7 @@ from agents.following import Following
 from agents.serving import ServedRecord, away_outside
 from agents.weight_sources import WeightSources
 from agents.weights import AnnouncedWeights
-from bus.companions import companions
+from bus.background import background
 from bus.memory import MemoryBus
 from bus.ports import Record
 from bus.presence import presence
@@ -22,7 +22,7 @@ from schemas.bus_config import BusConfig
 from schemas.errors import CheckpointCorrupt
 from schemas.feeder_config import FeederConfig
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import Checkpoint, FileHash, Heartbeat, Role, ServedVersion, Standing
+from schemas.messages import Checkpoint, FileHash, Heartbeat, Role, ServedVersion, ServingState
 from tests.deadlines import HANGS_S
 from tests.support.bus.local_weights import local_weights
 from tests.unit.test_feeder import admitted, feeder, until
@@ -61,7 +61,7 @@ async def policy(bus: MemoryBus, folder: Path, name: str, *, refused: float = 0)
     sources = Refusing.so_often(bus, folder / name, refused)
     async with (
         presence(bus, SUBJECTS, Role.POLICY, WorkerId(name)) as status,
-        companions(worker_of(bus, ScriptedEngine(), name, status=status, sources=sources).run),
+        background(worker_of(bus, ScriptedEngine(), name, status=status, sources=sources).run),
     ):
         yield sources
 
@@ -81,7 +81,7 @@ async def are_heard(bus: MemoryBus, *names: str) -> None:
 async def test_one_refusal_does_not_stop_a_run(bus: MemoryBus, tmp_path: Path, mode: str) -> None:
     config = FeederConfig(mode=mode, max_staleness=0)  # type: ignore[arg-type]
     await announce(bus, a_checkpoint(tmp_path, 0))
-    async with policy(bus, tmp_path, "p1", refused=1), companions(feeder(bus, config).run):
+    async with policy(bus, tmp_path, "p1", refused=1), background(feeder(bus, config).run):
         await are_heard(bus, "p1")
         await until(bus, SUBJECTS.tasks, _BATCH)
         await announce(bus, a_checkpoint(tmp_path, 1))
@@ -93,7 +93,7 @@ async def test_a_policy_that_cannot_follow_is_waited_for_by_nobody(bus: MemoryBu
     await announce(bus, a_checkpoint(tmp_path, 0))
     async with policy(bus, tmp_path, "broken", refused=math.inf), policy(bus, tmp_path, "sound"):
         await are_heard(bus, "broken", "sound")
-        async with companions(feeder(bus, FeederConfig(max_staleness=0)).run):
+        async with background(feeder(bus, FeederConfig(max_staleness=0)).run):
             await until(bus, SUBJECTS.tasks, _BATCH)
             for version in (1, 2, 3):
                 await announce(bus, a_checkpoint(tmp_path, version))
@@ -129,24 +129,24 @@ async def test_a_policy_that_is_left_behind_takes_no_steps_until_it_has_caught_u
     async with policy(bus, tmp_path, "broken", refused=math.inf) as sources, policy(bus, tmp_path, "sound"):
         await are_heard(bus, "broken", "sound")
         await announce(bus, a_checkpoint(tmp_path, 1))
-        await until_said(bus, "broken", Standing.UNABLE, 0)
-        await until_said(bus, "sound", Standing.SERVING, 1)
+        await until_said(bus, "broken", ServingState.UNABLE, 0)
+        await until_said(bus, "sound", ServingState.SERVING, 1)
         wake = await browser.observe()
         while await bus.offer(SUBJECTS.wake(WorkerId("broken")), wake, timeout_s=1):
             await anyio.wait_all_tasks_blocked()
         sources.times = 0
-        await until_said(bus, "broken", Standing.SERVING, 1)
+        await until_said(bus, "broken", ServingState.SERVING, 1)
         with anyio.fail_after(HANGS_S):
             while not await bus.offer(SUBJECTS.wake(WorkerId("broken")), wake, timeout_s=1):
                 await anyio.wait_all_tasks_blocked()
 
 
-async def until_said(bus: MemoryBus, worker: str, standing: Standing, version: int) -> None:
+async def until_said(bus: MemoryBus, worker: str, state: ServingState, version: int) -> None:
     async with bus.tail(SUBJECTS.served, SUBJECTS.served_by(WorkerId(worker))) as records:
         with anyio.fail_after(HANGS_S):
             async for record in records:
                 assert isinstance(record.message, ServedVersion)
-                if (record.message.standing, record.message.version) == (standing, version):
+                if (record.message.state, record.message.version) == (state, version):
                     return
 
 
@@ -166,20 +166,20 @@ async def test_a_version_is_said_before_anything_is_answered_and_after_it_was_lo
     (record,) = await bus.history(SUBJECTS.served, SUBJECTS.everything("served"))
     assert said_before == []
     assert isinstance(record.message, ServedVersion)
-    assert (record.message.standing, record.message.version, record.message.announced_seq) == (Standing.SERVING, 1, 1)
+    assert (record.message.state, record.message.version, record.message.announced_seq) == (ServingState.SERVING, 1, 1)
     assert step.versions[0].version == 1
 
 
 async def test_whoever_starts_or_leaves_serves_nothing(bus: MemoryBus) -> None:
     worker = WorkerId("p1")
     record = ServedRecord(bus, SUBJECTS, worker)
-    serving = ServedVersion(worker=worker, standing=Standing.SERVING, version=PolicyVersion(3), at=0.0)
-    standings = []
+    serving = ServedVersion(worker=worker, state=ServingState.SERVING, version=PolicyVersion(3), at=0.0)
+    states = []
 
     async def note() -> None:
         (newest,) = await bus.history(SUBJECTS.served, SUBJECTS.everything("served"))
         assert isinstance(newest.message, ServedVersion)
-        standings.append(newest.message.standing)
+        states.append(newest.message.state)
 
     await record.write(serving)
     async with away_outside(bus, SUBJECTS, worker):
@@ -187,4 +187,4 @@ async def test_whoever_starts_or_leaves_serves_nothing(bus: MemoryBus) -> None:
         await record.write(serving)
         await note()
     await note()
-    assert standings == [Standing.AWAY, Standing.SERVING, Standing.AWAY]
+    assert states == [ServingState.AWAY, ServingState.SERVING, ServingState.AWAY]

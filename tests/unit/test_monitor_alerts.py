@@ -10,7 +10,7 @@ from types import MappingProxyType
 import msgspec
 import pytest
 
-from bus.ports import QueueDepth, Record, ReplicaStanding, StoreStanding, StreamStanding
+from bus.ports import QueueDepth, Record, ReplicaState, StoreState, StreamState
 from ops.monitor.alerts.alert import AlertBook, Condition, Key, Severity
 from ops.monitor.alerts.rules import conditions
 from ops.monitor.queues import QueueState
@@ -26,7 +26,7 @@ from schemas.messages import (
     LetterResent,
     Role,
     ServedVersion,
-    Standing,
+    ServingState,
     Verdict,
 )
 from tests.builders import checkpoint, judgement, task, trajectory
@@ -254,12 +254,12 @@ def test_a_feeder_that_waits_at_the_staleness_bound() -> None:
     assert not found(of, "staleness_bound")
 
 
-def serves(of: MonitorState, worker: str, standing: Standing, number: int, *, wanted: int | None = None) -> None:
+def serves(of: MonitorState, worker: str, serving: ServingState, number: int, *, wanted: int | None = None) -> None:
     """A policy that is heard, and says so."""
     of.stored(Record("s", "x", 1, Heartbeat(role=Role.POLICY, worker=WorkerId(worker), state="working", at=NOW), NOW), NOW)
     said = ServedVersion(
         worker=WorkerId(worker),
-        standing=standing,
+        state=serving,
         version=PolicyVersion(number),
         at=NOW,
         wanted=None if wanted is None else PolicyVersion(wanted),
@@ -268,20 +268,22 @@ def serves(of: MonitorState, worker: str, standing: Standing, number: int, *, wa
     stored(of, said)
 
 
-@pytest.mark.parametrize(("others", "severity"), [(Standing.SERVING, Severity.WARNING), (Standing.UNABLE, Severity.CRITICAL)])
-def test_a_policy_that_cannot_load_a_version_is_named_with_its_reason(others: Standing, severity: Severity) -> None:
+@pytest.mark.parametrize(
+    ("others", "severity"), [(ServingState.SERVING, Severity.WARNING), (ServingState.UNABLE, Severity.CRITICAL)]
+)
+def test_a_policy_that_cannot_load_a_version_is_named_with_its_reason(others: ServingState, severity: Severity) -> None:
     of = state()
-    serves(of, "policy-1", Standing.UNABLE, 3, wanted=5)
-    serves(of, "policy-2", others, 4, wanted=5 if others is Standing.UNABLE else None)
+    serves(of, "policy-1", ServingState.UNABLE, 3, wanted=5)
+    serves(of, "policy-2", others, 4, wanted=5 if others is ServingState.UNABLE else None)
     first = found(of, "policy_behind")[0]
     assert (first.key.subject, first.severity) == ("policy-1", severity)
     assert first.sentence == ("policy-1 cannot load version 5 and serves 3: model.safetensors does not match its hash")
 
 
-@pytest.mark.parametrize("standing", [Standing.SERVING, Standing.AWAY])
-def test_a_policy_that_follows_or_has_left_is_no_alert(standing: Standing) -> None:
+@pytest.mark.parametrize("said", [ServingState.SERVING, ServingState.AWAY])
+def test_a_policy_that_follows_or_has_left_is_no_alert(said: ServingState) -> None:
     of = state()
-    serves(of, "policy-1", standing, 3)
+    serves(of, "policy-1", said, 3)
     assert not found(of, "policy_behind")
 
 
@@ -289,11 +291,11 @@ def test_a_feeder_that_waits_for_policies_does_not_blame_training() -> None:
     of = state()
     beat(of, Role.FEEDER)
     version(of, 4, at=NOW)
-    serves(of, "policy-1", Standing.UNABLE, 3, wanted=4)
+    serves(of, "policy-1", ServingState.UNABLE, 3, wanted=4)
     (condition,) = found(of, "staleness_bound")
     assert condition.sentence == "nothing is played: version 4 is announced, and policies still serve 3"
     assert "training" not in condition.remedy
-    serves(of, "policy-1", Standing.SERVING, 4)
+    serves(of, "policy-1", ServingState.SERVING, 4)
     (condition,) = found(of, "staleness_bound")
     assert "training is the bottleneck" in condition.remedy
 
@@ -419,15 +421,15 @@ def test_a_slow_server(answer_s: float, slow: bool) -> None:
     assert bool(found(of, "server_slow")) == slow
 
 
-def standing(**given: object) -> StreamStanding:
-    whole = StreamStanding("test_JUDGED", 1, 0, 1, 0.0, 0, 0)
+def said(**given: object) -> StreamState:
+    whole = StreamState("test_JUDGED", 1, 0, 1, 0.0, 0, 0)
     return replace(whole, **given)  # type: ignore[arg-type]
 
 
 Fill = Callable[[MonitorState, float], None]
 FILLS: dict[str, Fill] = {
-    "stream_full": lambda of, share: of.streams.update(s=standing(num_bytes=int(share * 1000), max_bytes=1000)),
-    "store": lambda of, share: setattr(of, "store", StoreStanding(int(share * 1000), 1000)),
+    "stream_full": lambda of, share: of.streams.update(s=said(num_bytes=int(share * 1000), max_bytes=1000)),
+    "store": lambda of, share: setattr(of, "store", StoreState(int(share * 1000), 1000)),
     "disk": lambda of, share: setattr(of, "disk", Disk("/data", 1000, round((1 - share) * 1000))),
 }
 
@@ -443,18 +445,18 @@ def test_room_that_runs_out(what: str, share: float, severity: Severity | None) 
 
 def test_a_stream_without_limit_is_never_full() -> None:
     of = state()
-    of.streams["s"] = standing(num_bytes=10**15)
-    of.store = StoreStanding(10**15, 0)
+    of.streams["s"] = said(num_bytes=10**15)
+    of.store = StoreState(10**15, 0)
     assert conditions(of, CONFIG, NOW, pass_over=fail) == []
 
 
 def test_leaders_and_replicas() -> None:
     of = state()
-    of.streams["s"] = standing(leader="n1", replicas=(ReplicaStanding("n2", True, False, 1000),))
+    of.streams["s"] = said(leader="n1", replicas=(ReplicaState("n2", True, False, 1000),))
     assert conditions(of, CONFIG, NOW, pass_over=fail) == []
-    of.streams["s"] = standing(leader="n1", replicas=(ReplicaStanding("n2", True, False, 1001),))
+    of.streams["s"] = said(leader="n1", replicas=(ReplicaState("n2", True, False, 1001),))
     assert "1,001 operations behind" in found(of, "replica_behind")[0].sentence
-    of.streams["s"] = standing(leader="", replicas=(ReplicaStanding("n2", False, True, 0),))
+    of.streams["s"] = said(leader="", replicas=(ReplicaState("n2", False, True, 0),))
     assert [found(of, kind)[0].severity for kind in ("stream_without_leader", "replica_behind")] == [
         Severity.CRITICAL,
         Severity.WARNING,

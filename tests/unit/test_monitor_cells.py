@@ -5,7 +5,7 @@ import pytest
 
 from bus.subjects import Subjects
 from ops.monitor.cells import Cell, Cells, Phase, by_attention
-from ops.monitor.chains import ChainStanding, chain_standing
+from ops.monitor.chains import ChainState, chain_state
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import AnyMessage, EpisodeStart, Outcome, Split, StepPhase, Verdict
 from tests.builders import RUN, WORKER, judgement, task, trajectory
@@ -106,7 +106,7 @@ def test_what_was_missed_is_set_from_the_chain() -> None:
         chain = [NAMES.chain_record(TASK.episode, 2, kind, number) for kind, number in subjects]
         # The attempt before, which was lost, had come further.
         before = [NAMES.chain_record(TASK.episode, 1, kind, 0) for kind in ("start", "obs", "act")] if chain else []
-        found.place(TASK.episode, chain_standing([NAMES.chain_task(TASK.episode), *before, *chain]), 1.0)
+        found.place(TASK.episode, chain_state([NAMES.chain_task(TASK.episode), *before, *chain]), 1.0)
         assert (only(found).phase, only(found).step) == (phase, step)
 
 
@@ -118,7 +118,7 @@ def test_subjects_say_how_far_a_chain_is() -> None:
         NAMES.chain_record(episode, 3, "start", 0),
         NAMES.chain_done(episode),
     ]
-    assert chain_standing(subjects) == ChainStanding(attempt=3, num_observations=12, num_answers=12, is_done=True)
+    assert chain_state(subjects) == ChainState(attempt=3, num_observations=12, num_answers=12, is_done=True)
 
 
 def test_a_judgement_of_an_unknown_episode_makes_no_cell() -> None:

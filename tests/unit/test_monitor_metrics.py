@@ -14,8 +14,8 @@ import anyio.to_thread
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from bus.companions import companions
-from bus.ports import QueueDepth, Record, StreamStanding
+from bus.background import background
+from bus.ports import QueueDepth, Record, StreamState
 from bus.server.certificates import Authority
 from ops.monitor.alerts.alert import Alert, Condition, Key, Severity
 from ops.monitor.metrics import Exposition
@@ -45,7 +45,7 @@ def state() -> MonitorState:
     made.heard(Record("", "x", 0, task("live")), 99.0)
     queue = made.queues["judges_r"] = QueueState("judges_r", "s", Role.JUDGE)
     queue.note(QueueDepth(7, 3, 0, 0), oldest_s=12.0, now=99.0, window_s=300.0)
-    made.streams["test_JUDGED"] = StreamStanding("test_JUDGED", 4, 1000, 4, 0.0, 0, 0)
+    made.streams["test_JUDGED"] = StreamState("test_JUDGED", 4, 1000, 4, 0.0, 0, 0)
     made.server.answered(0.002, 99.0)
     return made
 
@@ -115,7 +115,7 @@ async def scraped(listening: Listening, token: str = "") -> AsyncIterator[str]:
         urls.append(url)
         listens.set()
 
-    async with companions(lambda: serve(app, listening, ready=ready, ending=lambda: None)):
+    async with background(lambda: serve(app, listening, ready=ready, ending=lambda: None)):
         with anyio.fail_after(HANGS_S):
             await listens.wait()
         yield f"{urls[0]}metrics"

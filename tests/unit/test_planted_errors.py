@@ -191,7 +191,10 @@ async def test_what_the_monitor_cannot_measure_is_passed_over(what: str, monkeyp
     poison, sound = (task_queue(SUBJECTS, CONFIG.bus_config, split) for split in (Split.TRAIN, Split.EVAL))
     monkeypatch.setattr("ops.monitor.measuring._MEASURE_S", 0.0)
     planted(
-        monkeypatch, MemoryBus, "standing" if what == "stream" else "depth", SUBJECTS.judged if what == "stream" else poison
+        monkeypatch,
+        MemoryBus,
+        "stream_state" if what == "stream" else "depth",
+        SUBJECTS.judged if what == "stream" else poison,
     )
     await bus.append(SUBJECTS.tasks, SUBJECTS.task(Split.EVAL, task("sound").episode), task("sound"))
     logs = await check_watched(

@@ -124,14 +124,14 @@ def worker_of(
     engine: ScriptedEngine,
     name: str = "p1",
     *,
-    seats: int = 4,
+    slots: int = 4,
     context: ContextConfig = WINDOW,
     status: Status | None = None,
     sources: WeightSources | None = None,
 ) -> PolicyWorker:
     return PolicyWorker(
         WorkerContext(bus, SUBJECTS, status or Status(Role.POLICY, WorkerId(name))),
-        Config(bus_config=BusConfig(run=builders.RUN), policy_config=PolicyConfig(max_num_seqs=seats), context_config=context),
+        Config(bus_config=BusConfig(run=builders.RUN), policy_config=PolicyConfig(max_num_seqs=slots), context_config=context),
         engine=engine,
         sources=sources or local_weights(bus, SUBJECTS),
     )
@@ -394,7 +394,7 @@ async def test_both_splits_and_no_more_seats_than_configured(bus: MemoryBus) -> 
     engine = ScriptedEngine(gate=anyio.Event())
     splits = [Split.TRAIN, Split.EVAL] * 4
     browsers = [await an_episode(bus, f"t{index}", split) for index, split in enumerate(splits)]
-    async with running(worker_of(bus, engine, seats=2)):
+    async with running(worker_of(bus, engine, slots=2)):
         for browser in browsers:
             await browser.wake(await browser.observe())
         await anyio.wait_all_tasks_blocked()
@@ -415,7 +415,7 @@ async def test_heartbeats_say_how_busy_a_worker_is(bus: MemoryBus, monkeypatch: 
     engine, status = MeasuredEngine(gate=anyio.Event()), Status(Role.POLICY, WorkerId("p1"))
     browser = await an_episode(bus)
     async with anyio.create_task_group() as group:
-        group.start_soon(worker_of(bus, engine, seats=3, status=status).run)
+        group.start_soon(worker_of(bus, engine, slots=3, status=status).run)
         await browser.wake(await browser.observe())
         with anyio.fail_after(HANGS_S):
             while status.metrics.get("running") != 1:
@@ -540,15 +540,15 @@ async def test_an_answer_that_no_reader_takes_ends_its_episode_at_once(
 
 
 async def test_an_overloaded_worker_declines_offers(bus: MemoryBus) -> None:
-    engine, num_seats = ScriptedEngine(gate=anyio.Event()), 2
+    engine, num_slots = ScriptedEngine(gate=anyio.Event()), 2
     browsers = [await an_episode(bus, f"t{index}") for index in range(20)]
     accepted = 0
-    async with running(worker_of(bus, engine, seats=num_seats)):
+    async with running(worker_of(bus, engine, slots=num_slots)):
         for browser in browsers:
             accepted += bool(await bus.offer(SUBJECTS.wake(WorkerId("p1")), await browser.observe(), timeout_s=1))
             await anyio.wait_all_tasks_blocked()
-        assert len(engine.requests) == num_seats
-        assert accepted == num_seats + 2 * num_seats, "those begun, and a backlog of two a seat"
+        assert len(engine.requests) == num_slots
+        assert accepted == num_slots + 2 * num_slots, "those begun, and a backlog of two a slot"
         assert engine.gate is not None
         engine.gate.set()
         with anyio.fail_after(HANGS_S):
@@ -619,7 +619,7 @@ async def test_a_worker_that_meets_the_same_at_step_after_step_ends_and_hands_ba
         anyio.fail_after(HANGS_S),
         pytest.RaisesGroup(pytest.RaisesExc(WorkerFailing, match="grammar"), flatten_subgroups=True),
     ):
-        await worker_of(bus, ScriptedEngine(), seats=MOST_IN_A_ROW).run()
+        await worker_of(bus, ScriptedEngine(), slots=MOST_IN_A_ROW).run()
     assert len(await bus.subjects(SUBJECTS.steps, SUBJECTS.everything("step"))) == MOST_IN_A_ROW
 
 

@@ -3,39 +3,39 @@
 import msgspec
 import pytest
 
-from judges.rubric.evidence import Sight, distinct, evidence, spread
+from judges.rubric.evidence import SeenScreenshot, distinct, evidence, spread
 from schemas.messages import Picture
 from tests.builders import observation, task
 from tests.support.judging.rubric_world import rubric_task, seen
 
 
-def _sights(number: int) -> list[Sight]:
-    return [Sight(Picture(b"%d" % step, "image/jpeg", 1, 1), (step,)) for step in range(number)]
+def _shots(number: int) -> list[SeenScreenshot]:
+    return [SeenScreenshot(Picture(b"%d" % step, "image/jpeg", 1, 1), (step,)) for step in range(number)]
 
 
-def _steps(sights: tuple[Sight, ...]) -> list[int]:
-    return [sight.step for sight in sights]
+def _steps(shots: tuple[SeenScreenshot, ...]) -> list[int]:
+    return [shot.step for shot in shots]
 
 
 def test_equal_pictures_are_one() -> None:
     found = distinct(seen(rubric_task(), [b"a", b"a", b"b"]))
-    assert [(sight.picture.data, sight.steps) for sight in found] == [(b"a", (0, 1)), (b"b", (2,))]
+    assert [(shot.picture.data, shot.steps) for shot in found] == [(b"a", (0, 1)), (b"b", (2,))]
 
 
 def test_the_state_at_the_end_comes_last_also_when_it_was_seen_before() -> None:
     found = distinct(seen(rubric_task(), [b"start", b"list", b"start"]))
-    assert [(sight.picture.data, sight.steps) for sight in found] == [(b"list", (1,)), (b"start", (0, 2))]
+    assert [(shot.picture.data, shot.steps) for shot in found] == [(b"list", (1,)), (b"start", (0, 2))]
 
 
 def test_a_picture_that_the_browser_found_unchanged_is_the_one_before() -> None:
     first, second, third = seen(rubric_task(), [b"a", b"a encoded anew", b"a encoded once more"])
     flagged = [first, *(msgspec.structs.replace(observation, same_picture=True) for observation in (second, third))]
-    assert [(sight.picture.data, sight.steps) for sight in distinct(flagged)] == [(b"a", (0, 1, 2))]
+    assert [(shot.picture.data, shot.steps) for shot in distinct(flagged)] == [(b"a", (0, 1, 2))]
 
 
 def test_a_first_picture_that_claims_to_be_unchanged_is_a_picture() -> None:
     lone = msgspec.structs.replace(observation(task(), data=b"a"), same_picture=True)
-    assert [sight.picture.data for sight in distinct([lone])] == [b"a"]
+    assert [shot.picture.data for shot in distinct([lone])] == [b"a"]
 
 
 @pytest.mark.parametrize(
@@ -50,13 +50,13 @@ def test_a_first_picture_that_claims_to_be_unchanged_is_a_picture() -> None:
     ],
 )
 def test_a_sample_is_evenly_spread_and_has_the_last(number: int, limit: int, steps: list[int]) -> None:
-    assert _steps(spread(_sights(number), limit)) == steps
+    assert _steps(spread(_shots(number), limit)) == steps
 
 
 @pytest.mark.parametrize("limit", range(1, 25))
 def test_a_sample_is_as_large_as_it_may_be(limit: int) -> None:
     for number in range(1, 60):
-        steps = _steps(spread(_sights(number), limit))
+        steps = _steps(spread(_shots(number), limit))
         assert len(steps) == min(limit, number)
         assert steps == sorted(set(steps))
         assert steps[-1] == number - 1
@@ -73,4 +73,4 @@ def test_a_sample_is_as_large_as_it_may_be(limit: int) -> None:
     ],
 )
 def test_evidence_is_what_was_needed_and_the_last(needed: list[int], limit: int, steps: list[int]) -> None:
-    assert _steps(evidence(_sights(6), needed, limit)) == steps
+    assert _steps(evidence(_shots(6), needed, limit)) == steps

@@ -6,13 +6,13 @@ import pytest
 
 from bus.served import SILENT_S, ServedVersions
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import Heartbeat, Role, ServedVersion, Standing
+from schemas.messages import Heartbeat, Role, ServedVersion, ServingState
 
-SERVING, UNABLE, AWAY = Standing
+SERVING, UNABLE, AWAY = ServingState
 
 
-def said(worker: str, standing: Standing, version: int) -> ServedVersion:
-    return ServedVersion(worker=WorkerId(worker), standing=standing, version=PolicyVersion(version), at=0.0)
+def said(worker: str, state: ServingState, version: int) -> ServedVersion:
+    return ServedVersion(worker=WorkerId(worker), state=state, version=PolicyVersion(version), at=0.0)
 
 
 def beat(worker: str) -> Heartbeat:
@@ -53,14 +53,14 @@ def test_the_oldest_counts_among_those_that_can_follow(
 
 def test_nobody_who_may_answer_is_older_than_what_counts() -> None:
     """Whatever three live workers have said."""
-    standings = list(itertools.product(Standing, range(3)))
+    standings = list(itertools.product(ServingState, range(3)))
     for trio in itertools.product(standings, repeat=3):
         records = [said(name, *each) for name, each in zip("abc", trio, strict=True)]
         found = known(*records)
         counted = found.counted(1.0)
         answering = [record for record in found.live(1.0) if not found.is_left_behind(record.worker, 1.0)]
         assert all(counted is not None and record.version >= counted for record in answering)
-        assert answering or all(record.standing is AWAY for record in records), "somebody answers as long as anybody is there"
+        assert answering or all(record.state is AWAY for record in records), "somebody answers as long as anybody is there"
 
 
 def test_a_word_does_not_age_and_a_silent_worker_does() -> None:

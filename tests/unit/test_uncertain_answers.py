@@ -10,8 +10,8 @@ from nats.aio.msg import Msg
 from bus.jetstream.append import Appender
 from bus.jetstream.calls import NoAnswer
 from bus.jetstream.link import Link
-from bus.jetstream.patience import Patience
 from bus.jetstream.read import Reader
+from bus.jetstream.retrying import RetryLimits
 from bus.jetstream.streams import Streams
 from bus.jetstream.tail import Tail
 from bus.ports import Expect, StoredBytes
@@ -61,7 +61,7 @@ class Lagging:
 
 def appender(reader: Lagging) -> Appender:
     link = cast("Link", Refusing())
-    return Appender(link, cast("Reader", reader), cast("Streams", None), Patience(attempt_s=1.0, total_s=5.0))
+    return Appender(link, cast("Reader", reader), cast("Streams", None), RetryLimits(attempt_s=1.0, total_s=5.0))
 
 
 async def test_our_own_record_is_looked_for_before_anybody_else_is_blamed() -> None:

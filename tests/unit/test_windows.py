@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import BrowserContext
 
 from browser_workers.browser import Opening, PageState
-from browser_workers.chromium.happenings import Happenings
+from browser_workers.chromium.page_events import PageEvents
 from browser_workers.chromium.paging import Paging
 from browser_workers.chromium.process.launch import Chromium
 from browser_workers.chromium.settings import TabSettings
@@ -67,7 +67,7 @@ def windows_of(*tabs: ScriptedTab) -> Windows:
         TabSettings(BrowserConfig()),
         context,
         OPENING,
-        Happenings(context, cast(Any, None), timeout_s=1.0),
+        PageEvents(context, cast(Any, None), timeout_s=1.0),
     )
     windows.tabs += cast("list[Tab]", tabs)
     windows._recent += cast("list[Tab]", tabs)

@@ -23,8 +23,8 @@ from schemas.errors import MessageCorrupt, MillraceError, TrainerError, Unusable
 from schemas.ids import EpisodeId
 from schemas.messages import AnyMessage, Observation, RecordRef, StepRequest
 from schemas.objective_config import ObjectiveConfig
-from trainer.patience import patiently
 from trainer.ports import Builder
+from trainer.retrying import until_available
 from trainer.samples import LeftOut, Patches, Sample
 
 _FETCH_AT_ONCE = 32
@@ -202,7 +202,7 @@ class StepStore:
 
     async def _record(self, ref: RecordRef) -> Record | None:
         try:
-            return await patiently(lambda: chain.read(self._bus, self._subjects, ref))
+            return await until_available(lambda: chain.read(self._bus, self._subjects, ref))
         except MessageCorrupt as error:
             skip(error.subject, error.seq, str(error))
             return None

@@ -16,14 +16,14 @@ import anyio
 import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream
 
-from bus.companions import companions
+from bus.background import background
 from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from schemas.ids import EpisodeId
 from schemas.messages import Judgement, Split, Trajectory
 from trainer.episodes.episode_steps import EpisodeSteps
 from trainer.episodes.passes import NUM_REMEMBERED, Consumed
-from trainer.patience import patiently
+from trainer.retrying import until_available
 
 _FETCH_AT_ONCE = 8
 _log = structlog.get_logger()
@@ -122,7 +122,7 @@ async def open_intake(
     send, receive = anyio.create_memory_object_stream[Judged](ahead)
     to_fetch, fetching = anyio.create_memory_object_stream[Judged](ahead)
     recent = RecentEpisodes(each.episode for each in place.consumed)
-    begin = await patiently(partial(_begin, bus, subjects.judged, place))
+    begin = await until_available(partial(_begin, bus, subjects.judged, place))
 
     async def read() -> None:
         judged = subjects.judgements_by(rubric, Split.TRAIN)
@@ -135,7 +135,7 @@ async def open_intake(
                 await send.send(item)
 
     fetchers = [partial(_fetch, fetch, fetching)] * _FETCH_AT_ONCE
-    async with send, receive, to_fetch, fetching, companions(read, *fetchers):
+    async with send, receive, to_fetch, fetching, background(read, *fetchers):
         yield Intake(receive)
 
 

@@ -2,7 +2,7 @@
 
 import time
 
-from bus import chain, standing
+from bus import chain, chain_state
 from bus.ports import Bus, Record
 from bus.skipping import skip
 from bus.stored import newest
@@ -10,7 +10,7 @@ from bus.subjects import Subjects
 from schemas.errors import MessageCorrupt, RecordGone, StreamFull
 from schemas.ids import EpisodeId
 from schemas.messages import Outcome, Split, Task, Trajectory
-from trainer.patience import patiently
+from trainer.retrying import until_available
 
 
 class Admitter:
@@ -22,8 +22,8 @@ class Admitter:
 
     async def admit(self, task: Task) -> None:
         """Begins the episode's chain, then queues it; waits while the bus is away."""
-        await patiently(lambda: chain.admit(self._bus, self._subjects, task))
-        await patiently(lambda: self._queue(task))
+        await until_available(lambda: chain.admit(self._bus, self._subjects, task))
+        await until_available(lambda: self._queue(task))
 
     async def end(self, episode: EpisodeId, outcome: Outcome, reason: str) -> bool:
         """Ends an episode from outside, unless it has ended, and has judges hear of it; False: its chain is gone."""
@@ -45,7 +45,7 @@ class Admitter:
         """
         if await self._is_queued(task.episode, task.split) or await self._is_published(task.episode, task.split):
             return True
-        standing = await self._bus.standing(self._subjects.trajectories)
+        standing = await self._bus.stream_state(self._subjects.trajectories)
         if standing.first_seq > behind_seq + 1 and await self._task(task.episode) is None:
             return False
         await self.admit(task)
@@ -73,7 +73,7 @@ class Admitter:
         """Raises `MessageCorrupt` for an end of another task than the episode's."""
         if end is None or not isinstance(end.message, Trajectory):
             return False
-        if not await standing.is_end(self._bus, self._subjects, end.message):
+        if not await chain_state.is_end(self._bus, self._subjects, end.message):
             raise MessageCorrupt("it is the end of another task", subject=end.subject, seq=end.seq)
         await chain.publish_trajectory(self._bus, self._subjects, end.message)
         return True

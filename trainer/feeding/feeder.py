@@ -13,8 +13,8 @@ from functools import partial
 import anyio
 import structlog
 
+from bus.background import background
 from bus.bulkhead import Bulkhead
-from bus.companions import companions
 from bus.context import WorkerContext
 from bus.lineage import Lineage, catch_up
 from bus.ports import Lease
@@ -45,7 +45,7 @@ from trainer.feeding.stragglers import StragglerClock
 from trainer.feeding.task_files import TaskSpec
 from trainer.feeding.training_plan import TrainingPlan
 from trainer.feeding.upkeep import Upkeep
-from trainer.patience import patiently
+from trainer.retrying import until_available
 from trainer.scores import mean_reward, success_share
 
 _TICK_S = 0.5
@@ -104,9 +104,9 @@ class Feeder:
         self._begin()
         finished = False
         with anyio.CancelScope() as self._scope:
-            async with companions(partial(self._leave_when_lost, lease)):
+            async with background(partial(self._leave_when_lost, lease)):
                 await self._resume()
-                async with companions(*(partial(self._follow, *source) for source in self._sources())):
+                async with background(*(partial(self._follow, *source) for source in self._sources())):
                     await self._feed()
                     finished = True
         return finished
@@ -145,10 +145,10 @@ class Feeder:
     async def _resume(self) -> None:
         """Knows what the last feeder knew and what came since, and finishes what it was about to admit."""
         began = anyio.current_time()
-        self._clock.heard(await patiently(lambda: server_now(self._bus, self._subjects.blocklist)))
+        self._clock.heard(await until_available(lambda: server_now(self._bus, self._subjects.blocklist)))
         memory = await self._recollection.take_over()
         self._state.rounds = await self._evaluation_rounds(memory)
-        await patiently(lambda: catch_up(self._lineage, self._bus, self._subjects))
+        await until_available(lambda: catch_up(self._lineage, self._bus, self._subjects))
         num_records = await self._recollection.catch_up()
         if memory is not None:
             await self._upkeep.finish(memory)
@@ -210,7 +210,7 @@ class Feeder:
             case "rollout":
                 return EvaluationRounds()
             case "eval":
-                newest = (await patiently(lambda: catch_up(self._lineage, self._bus, self._subjects))).newest
+                newest = (await until_available(lambda: catch_up(self._lineage, self._bus, self._subjects))).newest
                 version = newest.version if newest else PolicyVersion(0)
                 return rounds((version,), waits=False)
             case _:
@@ -279,9 +279,9 @@ class Feeder:
             return  # the rest of the batch is not admitted yet: its sites are blocked
         _log.info("stragglers_cancelled", episodes=len(late))
         reason = "its batch was complete and the grace period is over"
-        await patiently(lambda: self._bus.tell(self._subjects.cancel, EpisodeCancel(episodes=late, reason=reason)))
+        await until_available(lambda: self._bus.tell(self._subjects.cancel, EpisodeCancel(episodes=late, reason=reason)))
         for episode in late:
-            if await patiently(partial(self._admitter.end, episode, Outcome.CANCELLED, reason)):
+            if await until_available(partial(self._admitter.end, episode, Outcome.CANCELLED, reason)):
                 self._state.end(episode, self._state.sequences.get(self._subjects.trajectories, 0))
             else:
                 self._upkeep.give_up([episode], "its chain has aged out")

@@ -16,7 +16,7 @@ from bus.ports import Bus, Expect, Record
 from bus.subjects import Subjects
 from schemas.errors import ChainConflict
 from schemas.messages import FeederMemory, TaskResults
-from trainer.patience import patiently
+from trainer.retrying import until_available
 
 _LOOK_AGAIN_S = 0.1
 """What is read may come from a replica that lags."""
@@ -39,7 +39,7 @@ class FeederRecords:
             self._seq = record.seq if record is not None else 0
             ours = msgspec.structs.replace(known or FeederMemory(holder=""), holder=self.holder)
             try:
-                self._seq = await patiently(partial(self._append, ours))
+                self._seq = await until_available(partial(self._append, ours))
             except ChainConflict:
                 # Somebody else's newer one, or ours, written by an attempt whose answer was lost.
                 await anyio.sleep(_LOOK_AGAIN_S)
@@ -50,7 +50,7 @@ class FeederRecords:
         """False: another feeder leads."""
         while True:
             try:
-                self._seq = await patiently(partial(self._append, memory))
+                self._seq = await until_available(partial(self._append, memory))
             except ChainConflict:
                 record = await self._newest()
                 if record is not None and record.seq > self._seq:
@@ -64,17 +64,17 @@ class FeederRecords:
                 return True
 
     async def read_results(self) -> list[TaskResults]:
-        records = await patiently(
+        records = await until_available(
             lambda: self.bus.history(self.subjects.feeding, self.subjects.everything("feeding", "results"))
         )
         return [record.message for record in records if isinstance(record.message, TaskResults)]
 
     async def write_results(self, parts: Iterable[TaskResults]) -> None:
         for part in parts:
-            await patiently(partial(self.bus.append, self.subjects.feeding, self.subjects.task_results(part.part), part))
+            await until_available(partial(self.bus.append, self.subjects.feeding, self.subjects.task_results(part.part), part))
 
     async def _newest(self) -> Record | None:
-        return await patiently(partial(self.bus.last, self.subjects.feeding, self.subjects.feeder_memory))
+        return await until_available(partial(self.bus.last, self.subjects.feeding, self.subjects.feeder_memory))
 
     async def _append(self, memory: FeederMemory) -> int:
         expect = Expect(self.subjects.feeder_memory, self._seq)

@@ -15,7 +15,7 @@ from schemas.messages import Checkpoint, FeederMemory, Judgement, Split, Task
 from trainer.feeding.feeder_records import FeederRecords
 from trainer.feeding.feeder_state import FeederState
 from trainer.feeding.training_plan import TrainingPlan
-from trainer.patience import patiently
+from trainer.retrying import until_available
 
 _RESULTS_S = 60.0
 """After which results are written down, where they decide what is played: they are larger than all the rest."""
@@ -65,9 +65,9 @@ class Recollection:
         """Reads what came behind the memory, and what policies serve now; returns how many records that were."""
         num_records, state = 0, self._state
         for stream, subject in self._sources:
-            known = min(state.sequences.get(stream, 0), await patiently(partial(self._bus.last_seq, stream)))
+            known = min(state.sequences.get(stream, 0), await until_available(partial(self._bus.last_seq, stream)))
             through = min(known, self._results_seq) if stream == self._subjects.judged and self._plan.adapts else known
-            while page := await patiently(partial(page_behind, self._bus, stream, subject, through)):
+            while page := await until_available(partial(page_behind, self._bus, stream, subject, through)):
                 for record in page.records:
                     await self._take(record, only_results=record.seq <= known)
                 num_records, through = num_records + len(page.records), page.last_seq

@@ -12,7 +12,7 @@ from schemas.ids import EpisodeId
 from schemas.messages import FeederMemory, Split
 from trainer.feeding.admission import Admitter
 from trainer.feeding.feeder_state import FeederState
-from trainer.patience import patiently
+from trainer.retrying import until_available
 
 _LOOK_AT_ONCE = 16
 _log = structlog.get_logger()
@@ -30,20 +30,20 @@ class Upkeep:
     async def finish(self, memory: FeederMemory) -> None:
         """Admits what the feeder before was about to admit, as far as it did not."""
         for task in memory.intended:
-            if not await patiently(partial(self._admitter.finish, task, memory.intended_seq)):
+            if not await until_available(partial(self._admitter.finish, task, memory.intended_seq)):
                 self.give_up([task.episode], "it may have been played, and its records have aged out")
 
     async def audit(self) -> None:
         """Looks at everything that is under way."""
         state, names = self._state, self._subjects
-        trajectories = await patiently(partial(self._bus.standing, names.trajectories))
-        judged = await patiently(partial(self._bus.standing, names.judged))
+        trajectories = await until_available(partial(self._bus.stream_state, names.trajectories))
+        judged = await until_available(partial(self._bus.stream_state, names.judged))
         aged = state.aged_out(first_trajectory=trajectories.first_seq, first_judgement=judged.first_seq)
         self.give_up(aged, "its records have aged out before they were used")
         lost: list[EpisodeId] = []
 
         async def look(admitted: tuple[EpisodeId, Split]) -> None:
-            if not await patiently(partial(self._admitter.repair, *admitted)):
+            if not await until_available(partial(self._admitter.repair, *admitted)):
                 lost.append(admitted[0])
 
         training = [(episode, Split.TRAIN) for episode in state.under_way]

@@ -14,7 +14,7 @@ from bus.subjects import Subjects
 from schemas.errors import ChainConflict, CheckpointCorrupt, MessageCorrupt, TrainerError
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
-from trainer.patience import patiently
+from trainer.retrying import until_available
 from trainer.versions.checkpoints import folder_of, hash_files, require_no_versions, why_hollow
 from trainer.versions.weight_publishing import WeightPublisher
 
@@ -133,7 +133,7 @@ class Announcements:
     async def _append_after(self, last_seq: int, checkpoint: Checkpoint) -> None:
         subject = self._subjects.checkpoint(checkpoint.version)
         expect = Expect(subject, last_seq)
-        await patiently(partial(self._bus.append, self._subjects.checkpoints, subject, checkpoint, expect=expect))
+        await until_available(partial(self._bus.append, self._subjects.checkpoints, subject, checkpoint, expect=expect))
 
     async def _in_the_way(self, version: PolicyVersion) -> int:
         """The sequence of what stands under a version's name and is no version of the run; 0: nothing does."""
@@ -142,14 +142,14 @@ class Announcements:
             return 0
         names = self._subjects
         try:
-            record = await patiently(partial(self._bus.last, names.checkpoints, names.checkpoint(version)))
+            record = await until_available(partial(self._bus.last, names.checkpoints, names.checkpoint(version)))
         except MessageCorrupt as error:
             return error.seq
         return record.seq if record is not None else 0
 
     async def _lineage(self) -> Lineage:
         """As the leader knows it: what is not in it is announced again, and its weights are removed."""
-        return await patiently(partial(confirmed, self._known, self._bus, self._subjects))
+        return await until_available(partial(confirmed, self._known, self._bus, self._subjects))
 
     async def _send(self, checkpoint: Checkpoint) -> None:
         if self._publisher is not None:

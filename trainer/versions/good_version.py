@@ -14,7 +14,7 @@ from bus.subjects import Subjects
 from schemas.errors import CheckpointCorrupt
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
-from trainer.patience import patiently
+from trainer.retrying import until_available
 from trainer.versions.checkpoints import STATE_FILE, TrainerState, folder_of, read_trainer_state, verify
 
 
@@ -47,7 +47,7 @@ class GoodVersion:
     @classmethod
     async def read(cls, bus: Bus, subjects: Subjects, version: int) -> "GoodVersion":
         """Raises `CheckpointCorrupt` when its record or its files are gone."""
-        lineage = await patiently(partial(confirmed, Lineage(), bus, subjects))
+        lineage = await until_available(partial(confirmed, Lineage(), bus, subjects))
         checkpoint = lineage.known.get(PolicyVersion(version))
         if checkpoint is None:
             raise CheckpointCorrupt(f"version {version}, the last good one, is no longer announced: begin a new run")

@@ -20,7 +20,7 @@ from bus.weight_chunks import Stretch, chunk_bytes, chunk_of, put, stored, store
 from schemas.bus_config import BusConfig
 from schemas.errors import CheckpointCorrupt, StreamFull, TrainerError
 from schemas.messages import Checkpoint, FileHash, WeightChunk
-from trainer.patience import patiently
+from trainer.retrying import until_available
 
 _NUM_SENDERS = 4
 """Chunks on their way at once: enough to keep server and disk busy, little enough to let heartbeats through."""
@@ -65,18 +65,18 @@ class WeightPublisher:
     async def keep(self, announced: Sequence[Checkpoint]) -> None:
         """Removes every file that none of these versions has."""
         kept = {file.sha256 for checkpoint in announced for file in checkpoint.policy_files}
-        for sha256 in await patiently(partial(stored_files, self._bus, self._subjects)) - kept:
-            await patiently(partial(self._bus.purge, self._subjects.weight_chunks, self._subjects.weights_of(sha256)))
+        for sha256 in await until_available(partial(stored_files, self._bus, self._subjects)) - kept:
+            await until_available(partial(self._bus.purge, self._subjects.weight_chunks, self._subjects.weights_of(sha256)))
             _log.info("weights_removed", file_sha256=sha256[:12])
 
     async def _unsent(self, file: FileHash) -> list[Stretch]:
-        held = await patiently(partial(stored, self._bus, self._subjects, file.sha256))
+        held = await until_available(partial(stored, self._bus, self._subjects, file.sha256))
         return [stretch for stretch in stretches(file.num_bytes, self._chunk_bytes) if stretch not in held]
 
     async def _send_chunk(self, folder: Path, file: FileHash, stretch: Stretch, progress: "_Progress") -> None:
         chunk = await anyio.to_thread.run_sync(_read, folder, file, stretch)
         try:
-            await patiently(partial(put, self._bus, self._subjects, chunk), outlasts_full=False)
+            await until_available(partial(put, self._bus, self._subjects, chunk), outlasts_full=False)
         except StreamFull as error:
             raise TrainerError(
                 f"WEIGHTS has no room for version {progress.version} ({error}): raise bus_config.weights_max_gb to "

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.text import Text
 
-from bus.companions import companions
+from bus.background import background
 from bus.presence import Status
 from ops.analysis.rejudging.draining import Remaining
 from ops.console.terminal import Console
@@ -24,10 +24,10 @@ async def shown(remaining: Remaining, status: Status) -> AsyncIterator[None]:
     """Shows both as they change while the context is open."""
     console = Console(stderr=True)
     if console.is_terminal:
-        async with companions(lambda: _bar(console, remaining, status)):
+        async with background(lambda: _bar(console, remaining, status)):
             yield
     else:
-        async with companions(lambda: _lines(console, remaining, status)):
+        async with background(lambda: _lines(console, remaining, status)):
             yield
     console.print(line(remaining, status), soft_wrap=True, markup=False, highlight=False)
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from bus.ports import StreamStanding
+from bus.ports import StreamState
 from ops.monitor.alerts.alert import Condition, Key, Severity
 from ops.monitor.alerts.look import Look, critical, span, warning
 
 
 def conditions(look: Look) -> Iterator[Condition]:
     yield from _answers(look)
-    for standing in look.state.streams.values():
-        yield from _room(look, standing)
-        yield from _replicas(look, standing)
+    for stream in look.state.streams.values():
+        yield from _room(look, stream)
+        yield from _replicas(look, stream)
     yield from _disk(look)
 
 
@@ -33,12 +33,12 @@ def _answers(look: Look) -> Iterator[Condition]:
         )
 
 
-def _room(look: Look, standing: StreamStanding) -> Iterator[Condition]:
-    if not standing.max_bytes:
+def _room(look: Look, stream: StreamState) -> Iterator[Condition]:
+    if not stream.max_bytes:
         return
-    key, share = Key("stream_full", standing.stream), standing.num_bytes / standing.max_bytes
+    key, share = Key("stream_full", stream.stream), stream.num_bytes / stream.max_bytes
     if look.is_above(share, look.bounds.most_full, key):
-        yield _full(look, key, share, f"{standing.stream} holds {share:.0%} of its {standing.max_bytes / 1e9:.1f} GB")
+        yield _full(look, key, share, f"{stream.stream} holds {share:.0%} of its {stream.max_bytes / 1e9:.1f} GB")
 
 
 def _disk(look: Look) -> Iterator[Condition]:
@@ -66,18 +66,18 @@ def _full(look: Look, key: Key, share: float, sentence: str) -> Condition:
     )
 
 
-def _replicas(look: Look, standing: StreamStanding) -> Iterator[Condition]:
-    if standing.leader == "":
+def _replicas(look: Look, stream: StreamState) -> Iterator[Condition]:
+    if stream.leader == "":
         yield critical(
-            Key("stream_without_leader", standing.stream),
-            f"{standing.stream} has no leader: nobody can write to it",
+            Key("stream_without_leader", stream.stream),
+            f"{stream.stream} has no leader: nobody can write to it",
             "start the servers of the cluster that are down: more than half of a stream's replicas must run",
         )
-    for replica in standing.replicas:
+    for replica in stream.replicas:
         if replica.is_offline or replica.num_behind > look.bounds.most_replica_lag:
             how = "is offline" if replica.is_offline else f"is {replica.num_behind:,} operations behind"
             yield warning(
-                Key("replica_behind", f"{standing.stream} {replica.server}"),
-                f"{replica.server}, a replica of {standing.stream}, {how}",
+                Key("replica_behind", f"{stream.stream} {replica.server}"),
+                f"{replica.server}, a replica of {stream.stream}, {how}",
                 "start that server again, or look at its disk and network; it catches up by itself",
             )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ops.monitor.alerts.alert import Condition, Key
 from ops.monitor.alerts.look import Look, critical, note, warning
 from ops.monitor.cells import LIVE
-from schemas.messages import Role, Standing
+from schemas.messages import Role, ServingState
 from schemas.text import visible
 
 
@@ -16,9 +16,9 @@ def conditions(look: Look) -> Iterator[Condition]:
 
 def _unable_policies(look: Look) -> Iterator[Condition]:
     live = look.state.policies.live(look.now)
-    others_serve = any(said.standing is Standing.SERVING for said in live)
+    others_serve = any(said.state is ServingState.SERVING for said in live)
     for said in live:
-        if said.standing is not Standing.UNABLE:
+        if said.state is not ServingState.UNABLE:
             continue
         name = visible(said.worker)
         sentence = f"{name} cannot load version {said.wanted} and serves {said.version}: {visible(said.reason)}"

@@ -42,11 +42,11 @@ def worker_table(state: MonitorState, now: float) -> Table:
 
 def stream_table(state: MonitorState) -> Table:
     table = _table("stream", "messages", "MB", "of its room", "leader")
-    for standing in state.streams.values():
-        share = f"{standing.num_bytes / standing.max_bytes:.0%}" if standing.max_bytes else ""
-        leader = "" if standing.leader is None else standing.leader or "none"
-        size = f"{standing.num_bytes / 1e6:,.1f}"
-        table.add_row(*map(Text, (standing.stream, f"{standing.num_messages:,}", size, share, leader)))
+    for stream in state.streams.values():
+        share = f"{stream.num_bytes / stream.max_bytes:.0%}" if stream.max_bytes else ""
+        leader = "" if stream.leader is None else stream.leader or "none"
+        size = f"{stream.num_bytes / 1e6:,.1f}"
+        table.add_row(*map(Text, (stream.stream, f"{stream.num_messages:,}", size, share, leader)))
     return table
 
 

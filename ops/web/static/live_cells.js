@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { age } from "./format.js";
-import { isSlow, kind, mark, standing } from "./live_marks.js";
+import { isSlow, kind, mark, phaseText } from "./live_marks.js";
 
 /** Episodes with a cell of their own; queued ones beyond are counted only. */
 const MOST = 6000;
@@ -142,7 +142,7 @@ export function cellGrid({ matches, chosen }) {
   function described(cell) {
     return [
       cell.task || cell.episode,
-      standing(cell),
+      phaseText(cell),
       `for ${age(now - cell.since)}`,
       cell.site,
       cell.worker,

@@ -22,7 +22,7 @@ export function mark(cell) {
 
 export const isSlow = (cell, now) => PLAYED.has(cell.phase) && now - cell.since > SLOW_S;
 
-export function standing(cell) {
+export function phaseText(cell) {
   const step =
     cell.phase === "queued" || cell.phase === "opening"
       ? ""

@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { facts, h, pill, show, verdictPill } from "./dom.js";
 import { age, words, worth } from "./format.js";
-import { kind, standing } from "./live_marks.js";
+import { kind, phaseText } from "./live_marks.js";
 import { shot } from "./overlay.js";
 
 export function episodePanel({ closed }) {
@@ -83,7 +83,7 @@ export function episodePanel({ closed }) {
         "p",
         { class: "about" },
         cell ? h("span", { class: `cell ${kind(cell)}`, "aria-hidden": "true" }, "") : null,
-        cell ? h("b", {}, standing(cell)) : h("b", {}, isOver ? "ended" : "not among the live episodes"),
+        cell ? h("b", {}, phaseText(cell)) : h("b", {}, isOver ? "ended" : "not among the live episodes"),
         " ",
         since,
         isOver ? [" ", pill(words(outcome), "none")] : null,

@@ -11,7 +11,7 @@ from browser_workers.browser import Browser
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.suites.suite import Suite
 from browser_workers.worker import BrowserWorker
-from bus import chain, standing
+from bus import chain, chain_state
 from bus.context import WorkerContext
 from bus.jetstream import connect, create_topology
 from bus.ports import Bus
@@ -43,7 +43,7 @@ async def _answer(bus: Bus, policy: Policy) -> None:
             async with settle(bus, delivery, WorkerId("policy")):
                 wake = delivery.message
                 assert isinstance(wake, StepWake)
-                record = await standing.last(bus, SUBJECTS, wake.episode)
+                record = await chain_state.last(bus, SUBJECTS, wake.episode)
                 assert record is not None
                 assert isinstance(record.message, Observation)
                 step = msgspec.structs.replace(

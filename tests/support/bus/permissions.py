@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from bus.access import Access
-from bus.duties import SERVING
+from bus.permissions import SERVING
 from schemas.bus_config import BusConfig
 from schemas.ids import RunName
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import psutil
 
-from bus.companions import companions
+from bus.background import background
 from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.config.loading import load_config
@@ -139,5 +139,5 @@ async def simulated_run(
             roles.start(role, count=count)
         run = SimulatedRun(bus, subjects_of(config), config, roles, servers, Usage(roles.supervisor))
         await run.wait_ready(crew)
-        async with companions(run.usage.watch):
+        async with background(run.usage.watch):
             yield run

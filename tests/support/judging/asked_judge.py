@@ -9,7 +9,7 @@ import anyio
 import msgspec
 
 from bus import chain
-from bus.companions import companions
+from bus.background import background
 from bus.context import WorkerContext
 from bus.evidence import Evidence
 from bus.jetstream import connect, create_topology
@@ -129,7 +129,7 @@ def worker_of(run: RoleRun, judge: Judge) -> JudgeWorker:
 async def judging(bus: Bus, config: Config, folder: Path) -> AsyncIterator[RoleRun]:
     """The configured judge and its worker, at work."""
     run = role_run_of(bus, config, folder)
-    async with open_judge(run) as judge, companions(worker_of(run, judge).run):
+    async with open_judge(run) as judge, background(worker_of(run, judge).run):
         yield run
 
 

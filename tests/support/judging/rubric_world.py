@@ -42,7 +42,7 @@ def holding(inquiry: Inquiry) -> str:
 
 
 class Models:
-    """An interviewer and its interview: each question gets up to `max_answers` answers of a model."""
+    """An sessions and its session: each question gets up to `max_answers` answers of a model."""
 
     def __init__(self, answer: Callable[[Inquiry], str | NoVerdict] = holding, *, max_answers: int = 2) -> None:
         self._answer = answer

@@ -19,7 +19,7 @@ from schemas.messages import JudgeCall, Picture, Role
 from tests.builders import task, trajectory
 from tests.deadlines import HANGS_S
 from tests.support.bus.lagging import LaggingBus
-from tests.support.judging.interviews import (
+from tests.support.judging.sessions import (
     NEITHER,
     NO,
     RUBRIC,
@@ -28,7 +28,7 @@ from tests.support.judging.interviews import (
     Model,
     in_turn,
     inquiry,
-    interviewing,
+    judge_sessions,
     recorded,
 )
 
@@ -43,7 +43,7 @@ CUT = Answer(text="ye", finish_reason="length")
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pause between askings."""
-    monkeypatch.setattr("judges.rubric.interview._ASKED_AGAIN", Backoff(0.0, 0.0))
+    monkeypatch.setattr("judges.rubric.session._ASKED_AGAIN", Backoff(0.0, 0.0))
 
 
 def silent(_: str) -> Answer:
@@ -52,9 +52,9 @@ def silent(_: str) -> Answer:
 
 async def test_a_question_is_asked_once_and_its_answer_stands() -> None:
     bus, model = MemoryBus(SUBJECTS), Model(lambda _: NO)
-    async with interviewing(bus, model) as interviewer:
-        interview = await interviewer.begin(EPISODE)
-        first, second = await interview.ask(inquiry()), await interview.ask(inquiry())
+    async with judge_sessions(bus, model) as sessions:
+        session = await sessions.begin(EPISODE)
+        first, second = await session.ask(inquiry()), await session.ask(inquiry())
 
     assert (first.passed, first.reasoning) == (False, "it said no")
     assert second == first
@@ -66,15 +66,15 @@ async def test_a_question_is_asked_once_and_its_answer_stands() -> None:
 
 async def test_who_takes_over_asks_nothing_again() -> None:
     bus, texts = MemoryBus(SUBJECTS), ("one", "two", "three")
-    async with interviewing(bus, Model(lambda _: YES)) as interviewer:
-        interview = await interviewer.begin(EPISODE)
-        before = [await interview.ask(inquiry(text)) for text in texts]
-        usage = interview.usage
+    async with judge_sessions(bus, Model(lambda _: YES)) as sessions:
+        session = await sessions.begin(EPISODE)
+        before = [await session.ask(inquiry(text)) for text in texts]
+        usage = session.usage
 
-    async with interviewing(bus, Model(silent), worker="judge-2") as interviewer:
-        interview = await interviewer.begin(EPISODE)
-        assert [await interview.ask(inquiry(text)) for text in texts] == before
-        assert interview.usage == usage
+    async with judge_sessions(bus, Model(silent), worker="judge-2") as sessions:
+        session = await sessions.begin(EPISODE)
+        assert [await session.ask(inquiry(text)) for text in texts] == before
+        assert session.usage == usage
         assert sum(stage.num_calls for stage in usage) == 3
 
 
@@ -85,13 +85,13 @@ async def test_a_question_without_any_answer_is_named_and_accounted_for() -> Non
         raise Unanswered("http://127.0.0.1/v1 (model 'm') gave no answer", 7)
 
     bus, status = MemoryBus(SUBJECTS), Status(Role.JUDGE, WorkerId("judge-1"))
-    async with interviewing(bus, Model(away), status=status) as interviewer:
-        interview = await interviewer.begin(EPISODE)
-        await interview.ask(inquiry("seen?"))
+    async with judge_sessions(bus, Model(away), status=status) as sessions:
+        session = await sessions.begin(EPISODE)
+        await session.ask(inquiry("seen?"))
         for stage in ("criterion_a", "blocking"):
             with pytest.raises(NoVerdict, match=rf"^{stage}: http://127.0.0.1/v1 \(model 'm'\) gave no answer$"):
-                await interview.ask(inquiry("did it?", stage=stage))
-    assert [(usage.stage, usage.model, usage.num_calls, usage.num_failures) for usage in interview.usage] == [
+                await session.ask(inquiry("did it?", stage=stage))
+    assert [(usage.stage, usage.model, usage.num_calls, usage.num_failures) for usage in session.usage] == [
         ("criterion_a", "model-a", 1, 7),
         ("blocking", "model-a", 0, 7),
     ]
@@ -100,7 +100,7 @@ async def test_a_question_without_any_answer_is_named_and_accounted_for() -> Non
 
 async def test_another_episode_or_rubric_is_asked_for_itself() -> None:
     bus, model = MemoryBus(SUBJECTS), Model(lambda _: YES)
-    async with interviewing(bus, model) as one, interviewing(bus, model, rubric="other_v1") as other:
+    async with judge_sessions(bus, model) as one, judge_sessions(bus, model, rubric="other_v1") as other:
         await (await one.begin(EPISODE)).ask(inquiry())
         await (await one.begin(trajectory(task("t2")))).ask(inquiry())
         await (await other.begin(EPISODE)).ask(inquiry())
@@ -110,28 +110,28 @@ async def test_another_episode_or_rubric_is_asked_for_itself() -> None:
 async def test_answers_without_a_verdict_are_counted_across_a_takeover() -> None:
     bus, config = MemoryBus(SUBJECTS), OpenAIConfig(max_answers=3)
     killed = Model(in_turn(NEITHER, NEITHER))
-    async with interviewing(bus, killed, openai=config) as interviewer:
+    async with judge_sessions(bus, killed, openai=config) as sessions:
         with pytest.raises(RuntimeError):
-            await (await interviewer.begin(EPISODE)).ask(inquiry())
+            await (await sessions.begin(EPISODE)).ask(inquiry())
 
     taking_over = Model(lambda _: NEITHER)
-    async with interviewing(bus, taking_over, openai=config, worker="judge-2") as interviewer:
+    async with judge_sessions(bus, taking_over, openai=config, worker="judge-2") as sessions:
         with pytest.raises(NoVerdict, match=r"criterion_a: 3 answers hold no verdict, the last: 'perhaps' is neither"):
-            await (await interviewer.begin(EPISODE)).ask(inquiry())
+            await (await sessions.begin(EPISODE)).ask(inquiry())
 
     assert (len(killed.asked), len(taking_over.asked)) == (3, 1)
     assert [(call.answer, call.accepted) for call in await recorded(bus)] == [(0, False), (1, False), (2, False)]
-    async with interviewing(bus, Model(silent), openai=config) as interviewer:
+    async with judge_sessions(bus, Model(silent), openai=config) as sessions:
         with pytest.raises(NoVerdict):
-            await (await interviewer.begin(EPISODE)).ask(inquiry())
+            await (await sessions.begin(EPISODE)).ask(inquiry())
 
 
 async def test_a_verdict_after_others_without_one_is_used() -> None:
     bus, model = MemoryBus(SUBJECTS), Model(in_turn(NEITHER, Answer(text=" ", finish_reason="stop"), YES))
-    async with interviewing(bus, model) as interviewer:
-        assert (await (await interviewer.begin(EPISODE)).ask(inquiry())).passed
-    async with interviewing(bus, Model(silent)) as interviewer:
-        assert (await (await interviewer.begin(EPISODE)).ask(inquiry())).passed
+    async with judge_sessions(bus, model) as sessions:
+        assert (await (await sessions.begin(EPISODE)).ask(inquiry())).passed
+    async with judge_sessions(bus, Model(silent)) as sessions:
+        assert (await (await sessions.begin(EPISODE)).ask(inquiry())).passed
 
 
 @pytest.mark.parametrize(
@@ -146,26 +146,26 @@ async def test_a_verdict_after_others_without_one_is_used() -> None:
 )
 async def test_what_is_no_verdict_is_recorded_as_none(answer: Answer, reason: str) -> None:
     bus = MemoryBus(SUBJECTS)
-    async with interviewing(bus, Model(lambda _: answer), openai=OpenAIConfig(max_answers=1)) as interviewer:
+    async with judge_sessions(bus, Model(lambda _: answer), openai=OpenAIConfig(max_answers=1)) as sessions:
         with pytest.raises(NoVerdict, match=reason):
-            await (await interviewer.begin(EPISODE)).ask(inquiry())
+            await (await sessions.begin(EPISODE)).ask(inquiry())
     [call] = await recorded(bus)
     assert not call.accepted
     assert len(call.text) <= 200_000
-    async with interviewing(bus, Model(silent), openai=OpenAIConfig(max_answers=1)) as interviewer:
+    async with judge_sessions(bus, Model(silent), openai=OpenAIConfig(max_answers=1)) as sessions:
         with pytest.raises(NoVerdict, match=reason):
-            await (await interviewer.begin(EPISODE)).ask(inquiry())
+            await (await sessions.begin(EPISODE)).ask(inquiry())
 
 
 async def test_who_was_cut_off_may_say_more_and_a_takeover_remembers() -> None:
     bus, config = MemoryBus(SUBJECTS), OpenAIConfig(max_answers=9, max_completion_tokens=100)
     killed = Model(in_turn(CUT, NEITHER))
-    async with interviewing(bus, killed, openai=config) as interviewer:
+    async with judge_sessions(bus, killed, openai=config) as sessions:
         with pytest.raises(RuntimeError):
-            await (await interviewer.begin(EPISODE)).ask(inquiry())
+            await (await sessions.begin(EPISODE)).ask(inquiry())
     taking_over = Model(in_turn(CUT, CUT, YES))
-    async with interviewing(bus, taking_over, openai=config) as interviewer:
-        await (await interviewer.begin(EPISODE)).ask(inquiry())
+    async with judge_sessions(bus, taking_over, openai=config) as sessions:
+        await (await sessions.begin(EPISODE)).ask(inquiry())
     assert killed.max_tokens == [100, 200, 200]
     assert taking_over.max_tokens == [200, 400, 400]
 
@@ -178,13 +178,13 @@ async def test_asked_several_times_at_once_it_is_asked_once() -> None:
         return YES
 
     bus, model = MemoryBus(SUBJECTS), Model(lambda _: answer())
-    async with interviewing(bus, model) as interviewer:
-        interview = await interviewer.begin(EPISODE)
+    async with judge_sessions(bus, model) as sessions:
+        session = await sessions.begin(EPISODE)
         with anyio.fail_after(HANGS_S):
             async with anyio.create_task_group() as group:
                 for _ in range(5):
-                    group.start_soon(interview.ask, inquiry())
-                group.start_soon(interview.ask, inquiry("another"))
+                    group.start_soon(session.ask, inquiry())
+                group.start_soon(session.ask, inquiry("another"))
                 await anyio.wait_all_tasks_blocked()
                 released.set()
     assert sorted(model.asked) == ["another", "did it?"]
@@ -200,7 +200,7 @@ async def test_who_answers_second_goes_by_the_first() -> None:
         return NO
 
     slow_model, quick_model = Model(lambda _: slow()), Model(lambda _: YES)
-    async with interviewing(bus, slow_model) as one, interviewing(bus, quick_model, worker="judge-2") as two:
+    async with judge_sessions(bus, slow_model) as one, judge_sessions(bus, quick_model, worker="judge-2") as two:
         first, second = await one.begin(EPISODE), await two.begin(EPISODE)
         found: list[bool] = []
 
@@ -222,14 +222,16 @@ async def test_an_answer_beside_one_without_a_verdict_stands_behind_it() -> None
     bus = MemoryBus(SUBJECTS)
 
     async def meanwhile() -> Answer:
-        async with interviewing(bus, Model(lambda _: NEITHER), openai=OpenAIConfig(max_answers=1), worker="judge-2") as other:
+        async with judge_sessions(
+            bus, Model(lambda _: NEITHER), openai=OpenAIConfig(max_answers=1), worker="judge-2"
+        ) as other:
             with pytest.raises(NoVerdict):
                 await (await other.begin(EPISODE)).ask(inquiry())
         return YES
 
     model = Model(lambda _: meanwhile())
-    async with interviewing(bus, model) as interviewer:
-        assert (await (await interviewer.begin(EPISODE)).ask(inquiry())).passed
+    async with judge_sessions(bus, model) as sessions:
+        assert (await (await sessions.begin(EPISODE)).ask(inquiry())).passed
     assert len(model.asked) == 1
     assert [(call.answer, call.text, call.judge) for call in await recorded(bus)] == [
         (0, "perhaps", "judge-2"),
@@ -240,13 +242,13 @@ async def test_an_answer_beside_one_without_a_verdict_stands_behind_it() -> None
 async def test_what_a_lagging_replica_does_not_show_is_gone_by_all_the_same() -> None:
     """The first read shows nothing, so the question is asked again; then the server refuses the answer."""
     bus = LaggingBus(SUBJECTS)
-    async with interviewing(bus, Model(lambda _: YES)) as interviewer:
-        await (await interviewer.begin(EPISODE)).ask(inquiry())
+    async with judge_sessions(bus, Model(lambda _: YES)) as sessions:
+        await (await sessions.begin(EPISODE)).ask(inquiry())
     bus.show_nothing(3)
     model = Model(lambda _: NO)
-    async with interviewing(bus, model, worker="judge-2") as interviewer:
-        interview = await interviewer.begin(EPISODE)
-        assert (await interview.ask(inquiry())).passed
+    async with judge_sessions(bus, model, worker="judge-2") as sessions:
+        session = await sessions.begin(EPISODE)
+        assert (await session.ask(inquiry())).passed
     assert len(model.asked) == 1
     assert [call.text for call in await recorded(bus)] == ["yes"]
 
@@ -254,13 +256,13 @@ async def test_what_a_lagging_replica_does_not_show_is_gone_by_all_the_same() ->
 async def test_an_answer_that_cannot_be_seen_is_left_to_a_later_delivery(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bus.trying.LOOKED_FOR", Backoff(0.0, 0.0))
     bus = LaggingBus(SUBJECTS)
-    async with interviewing(bus, Model(lambda _: YES)) as interviewer:
-        await (await interviewer.begin(EPISODE)).ask(inquiry())
+    async with judge_sessions(bus, Model(lambda _: YES)) as sessions:
+        await (await sessions.begin(EPISODE)).ask(inquiry())
     bus.show_nothing(2 + LOOKS)
-    async with interviewing(bus, Model(lambda _: NO), worker="judge-2") as interviewer:
-        interview = await interviewer.begin(EPISODE)
+    async with judge_sessions(bus, Model(lambda _: NO), worker="judge-2") as sessions:
+        session = await sessions.begin(EPISODE)
         with pytest.raises(BusUnavailable, match="cannot be seen yet"):
-            await interview.ask(inquiry())
+            await session.ask(inquiry())
 
 
 async def test_what_stands_is_found_at_once_where_it_was_written() -> None:
@@ -312,13 +314,13 @@ async def test_what_answers_took_is_summed_by_stage_and_model_and_told_in_the_he
     prices = {"model-a": Price(input=1.0, cached_input=0.25, output=4.0)}
     status = Status(Role.JUDGE, WorkerId("judge-1"))
     model = Model(in_turn(replace(said, text="perhaps"), said, said))
-    async with interviewing(MemoryBus(SUBJECTS), model, openai=OpenAIConfig(prices=prices), status=status) as interviewer:
-        interview = await interviewer.begin(EPISODE)
-        await interview.ask(inquiry("one", stage="keypoint"))
-        await interview.ask(inquiry("two", stage="criterion_b"))
+    async with judge_sessions(MemoryBus(SUBJECTS), model, openai=OpenAIConfig(prices=prices), status=status) as sessions:
+        session = await sessions.begin(EPISODE)
+        await session.ask(inquiry("one", stage="keypoint"))
+        await session.ask(inquiry("two", stage="criterion_b"))
 
     each = 0.6 * 1.0 + 0.4 * 0.25 + 0.1 * 4.0
-    keypoint, criterion = interview.usage
+    keypoint, criterion = session.usage
     assert (keypoint.stage, keypoint.num_calls, keypoint.num_failures, keypoint.seconds) == ("keypoint", 2, 4, 3.0)
     assert (keypoint.prompt_tokens, keypoint.cached_tokens, keypoint.completion_tokens) == (2_000_000, 800_000, 200_000)
     assert keypoint.cost == pytest.approx(2 * each)
@@ -331,5 +333,5 @@ async def test_what_answers_took_is_summed_by_stage_and_model_and_told_in_the_he
 async def test_a_limit_on_cost_needs_the_price_of_every_model() -> None:
     model = Model(silent)
     with pytest.raises(ConfigurationError, match=r"no price for model-a: add it to openai_config\.prices"):
-        async with interviewing(MemoryBus(SUBJECTS), model, judge=JudgeConfig(max_cost=1.0)):
+        async with judge_sessions(MemoryBus(SUBJECTS), model, judge=JudgeConfig(max_cost=1.0)):
             pass

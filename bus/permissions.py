@@ -54,7 +54,7 @@ def discovery(name: str, instance: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Duties:
+class RolePermissions:
     """What a role does on the bus, in the bus's own terms."""
 
     writes: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class Duties:
     """It asks how every queue stands."""
 
 
-def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[Access, Duties]:
+def role_permissions(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[Access, RolePermissions]:
     """Of every role but the administrator, who may do everything inside the run. `rubrics`: those of the run's judges."""
     run = names.run
     rubrics = tuple(rubrics)
@@ -95,7 +95,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
         return (f"{run}.control.{role}.*", *discovery(service_name(role), "*"))
 
     return {
-        Access.FEEDER: Duties(
+        Access.FEEDER: RolePermissions(
             writes=(
                 *presence(Access.FEEDER),
                 admitted,
@@ -111,7 +111,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
             hears=(names.lease("feeder"),),
             answers=asked(Access.FEEDER),
         ),
-        Access.BROWSER: Duties(
+        Access.BROWSER: RolePermissions(
             writes=(
                 *presence(Access.BROWSER),
                 start,
@@ -129,14 +129,14 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
             hears=(f"{run}.live.>", names.cancel),
             answers=asked(Access.BROWSER),
         ),
-        Access.POLICY: Duties(
+        Access.POLICY: RolePermissions(
             writes=(*presence(Access.POLICY), f"{run}.served.*", acted, f"{run}.live.*.*.*.held.*", names.dead(names.steps)),
             reads=(*chains, names.weight_chunks),
             tails=(names.checkpoints, names.served, names.heartbeats, names.advisories),
             works=tuple(step_queue(names, config, split) for split in Split),
             answers=(f"{run}.wake.*", *asked(Access.POLICY)),
         ),
-        Access.JUDGE: Duties(
+        Access.JUDGE: RolePermissions(
             writes=(
                 *presence(Access.JUDGE),
                 *(f"{run}.judged.*.{rubric}.*" for rubric in rubrics),
@@ -149,7 +149,7 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
             works=tuple(trajectory_queue(names, config, rubric) for rubric in rubrics),
             answers=asked(Access.JUDGE),
         ),
-        Access.TRAINER: Duties(
+        Access.TRAINER: RolePermissions(
             writes=(*presence(Access.TRAINER), checkpoint, f"{run}.weights.*.*"),
             reads=(*chains, names.checkpoints, names.weight_chunks),
             tails=(names.judged,),
@@ -157,21 +157,21 @@ def duties(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[A
             purges=(names.weight_chunks,),
             answers=asked(Access.TRAINER),
         ),
-        Access.MONITOR: Duties(
+        Access.MONITOR: RolePermissions(
             writes=tuple(dict.fromkeys(subject for role in SERVING for subject in discovery(service_name(role), "*"))),
             tails=tuple(spec.name for spec in streams(names, config)),
             hears=(f"{run}.>",),
             inspects=True,
         ),
-        Access.CONSUMER: Duties(writes=(position,), tails=(*chains, *results, names.calls, names.positions)),
-        Access.ARCHIVER: Duties(
+        Access.CONSUMER: RolePermissions(writes=(position,), tails=(*chains, *results, names.calls, names.positions)),
+        Access.ARCHIVER: RolePermissions(
             writes=(*presence(Access.ARCHIVER), position, names.lease("archiver")),
             reads=(names.leases,),
             tails=(*chains, *results, names.positions),
             hears=(names.lease("archiver"),),
             answers=asked(Access.ARCHIVER),
         ),
-        Access.REPLAYER: Duties(
+        Access.REPLAYER: RolePermissions(
             writes=(admitted, start, observed, acted, done, trajectory, f"{run}.judged.*.*.*", checkpoint),
             tails=(*chains, *results),
         ),

@@ -23,7 +23,7 @@ class Missing(BusUnavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryLimits:
     """How long one operation of the bus may take."""
 
     attempt_s: float
@@ -46,13 +46,13 @@ def transfer_s(num_bytes: int) -> float:
     return num_bytes / _SLOWEST_BYTES_PER_S
 
 
-async def persevere(link: Link, what: str, patience: Patience, attempt: Callable[[float], Awaitable[T]]) -> T:
+async def retried(link: Link, what: str, limits: RetryLimits, attempt: Callable[[float], Awaitable[T]]) -> T:
     """Returns what `attempt` returns, however often the server had to be asked. It is given the seconds to wait for an answer.
 
     Raises:
-        BusUnavailable: `patience` is at its end; the last reason is in the message.
+        BusUnavailable: `limits` is at its end; the last reason is in the message.
     """
-    budget, waits, reason, num_tried = Budget(patience.total_s), patience.waits(), "no connection", 0
+    budget, waits, reason, num_tried = Budget(limits.total_s), limits.waits(), "no connection", 0
     while not budget.is_spent:
         began = anyio.current_time()
         if not await link.is_up_within(_LOOK_S):
@@ -70,4 +70,4 @@ async def persevere(link: Link, what: str, patience: Patience, attempt: Callable
             reason = str(error)
         await anyio.sleep(pause_s)
         budget.spend(anyio.current_time() - began, meant_s=wait_s + pause_s)
-    raise BusUnavailable(f"{what} failed for {patience.total_s:.0f} s: {reason}")
+    raise BusUnavailable(f"{what} failed for {limits.total_s:.0f} s: {reason}")

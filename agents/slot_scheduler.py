@@ -1,4 +1,4 @@
-"""Which queue the next free seat of a policy worker takes from."""
+"""Which queue the next free slot of a policy worker takes from."""
 
 import enum
 from collections import deque
@@ -14,18 +14,18 @@ class Source(enum.Enum):
 
 
 def next_source(waiting: set[Source], num_given: int, eval_every: int) -> Source | None:
-    """Every `eval_every`-th seat prefers evaluation, whoever else waits; the others take own episodes, then training."""
+    """Every `eval_every`-th slot prefers evaluation, whoever else waits; the others take own episodes, then training."""
     order = [Source.OWN, Source.TRAIN, Source.EVAL]
     if num_given % eval_every == 0:
         order.insert(0, Source.EVAL)
     return next((source for source in order if source in waiting), None)
 
 
-class Seats:
-    """A fixed number of seats. A queue takes one before it asks for a message: nothing is held that cannot be begun."""
+class SlotScheduler:
+    """A fixed number of slots. A queue takes one before it asks for a message: nothing is held that cannot be begun."""
 
-    def __init__(self, num_seats: int, *, eval_every: int = 10) -> None:
-        self._num_free = num_seats
+    def __init__(self, num_slots: int, *, eval_every: int = 10) -> None:
+        self._num_free = num_slots
         self._eval_every = eval_every
         self._num_given = 0
         self._waiting: dict[Source, deque[anyio.Event]] = {source: deque() for source in Source}

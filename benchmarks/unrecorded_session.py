@@ -1,4 +1,4 @@
-"""An interviewer without bus, journal and budget: the baseline of the one that records."""
+"""An sessions without bus, journal and budget: the baseline of the one that records."""
 
 from collections.abc import Callable, Mapping
 
@@ -8,7 +8,7 @@ from schemas.messages import StageUsage, Trajectory
 
 
 class Unrecorded:
-    """Puts each question once, records nothing. An interviewer, and its interview about every trajectory.
+    """Puts each question once, records nothing. An sessions, and its session about every trajectory.
 
     `finding` says what an answer is taken for; by default it is what the judge reads in it.
     """

@@ -57,7 +57,7 @@ def suspects(now: Look, bound_mib: float) -> list[int]:
     return [pid for pid, seen in now.items() if seen.part is Part.PAGE and seen.resident_mib > bound_mib]
 
 
-class Vigil:
+class ProcessMonitor:
     """`keep` runs until it is cancelled or the browser is lost."""
 
     def __init__(

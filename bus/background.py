@@ -11,7 +11,7 @@ E = TypeVar("E", bound=BaseException)
 
 
 @asynccontextmanager
-async def companions(*tasks: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+async def background(*tasks: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
     """Runs `tasks` while the context is open."""
     async with companion_group() as group:
         for task in tasks:

@@ -15,7 +15,7 @@ from bus.presence import Status
 from bus.retry import Backoff
 from judges.endpoint.port import Answer, Endpoint, Unanswered
 from judges.rubric.accounts import Tally, cost_of, require_prices, require_tokens, summed, usage_of
-from judges.rubric.asking import Finding, Inquiry, Interview, MalformedVerdict
+from judges.rubric.asking import Finding, Inquiry, JudgeSession, MalformedVerdict
 from judges.rubric.budget import Budget
 from judges.rubric.journal import Journal, digest_of
 from schemas.errors import NoVerdict
@@ -31,8 +31,8 @@ _MOST_TIMES_TOKENS = 4
 _ASKED_AGAIN = Backoff(0.2, 2.0)
 
 
-class RecordingInterviewer:
-    """Puts questions to the endpoint of their kind. Satisfies `judges.rubric.asking.Interviewer`.
+class RecordedSessions:
+    """Puts questions to the endpoint of their kind. Satisfies `judges.rubric.asking.JudgeSessions`.
 
     Raises:
         ConfigurationError: the run's cost is limited, and a model has no price.
@@ -57,8 +57,8 @@ class RecordingInterviewer:
         self._status = status
         self._tally = Tally()
 
-    async def begin(self, trajectory: Trajectory) -> Interview:
-        return RecordedInterview(self, trajectory, await self.journal.about(trajectory.episode))
+    async def begin(self, trajectory: Trajectory) -> JudgeSession:
+        return RecordedSession(self, trajectory, await self.journal.about(trajectory.episode))
 
     def count(self, call: JudgeCall) -> None:
         """An answer that this worker had, for its heartbeat."""
@@ -71,11 +71,11 @@ class RecordingInterviewer:
         self._status.metrics.update(self._tally.metrics())
 
 
-class RecordedInterview:
-    """Questions about one episode. Satisfies `judges.rubric.asking.Interview`."""
+class RecordedSession:
+    """Questions about one episode. Satisfies `judges.rubric.asking.JudgeSession`."""
 
-    def __init__(self, interviewer: RecordingInterviewer, trajectory: Trajectory, calls: dict[str, list[JudgeCall]]) -> None:
-        self._interviewer = interviewer
+    def __init__(self, sessions: RecordedSessions, trajectory: Trajectory, calls: dict[str, list[JudgeCall]]) -> None:
+        self._sessions = sessions
         self._episode = trajectory.episode
         self._calls = calls
         self._being_asked: dict[str, anyio.Lock] = {}
@@ -88,14 +88,14 @@ class RecordedInterview:
         return summed((*answered, *self._unanswered))
 
     async def ask(self, inquiry: Inquiry) -> Finding:
-        model = self._interviewer.endpoints[inquiry.kind].model
+        model = self._sessions.endpoints[inquiry.kind].model
         digest = digest_of(model, inquiry.question, inquiry.vote)
         async with self._being_asked.setdefault(digest, anyio.Lock()):
             return await self._ask(inquiry, digest)
 
     async def _ask(self, inquiry: Inquiry, digest: str) -> Finding:
         calls = self._calls.setdefault(digest, [])
-        max_answers = self._interviewer.config.max_answers
+        max_answers = self._sessions.config.max_answers
         number, reason = 0, ""
         while True:
             if number == len(calls):
@@ -116,7 +116,7 @@ class RecordedInterview:
 
     async def _have_answered(self, inquiry: Inquiry, digest: str, calls: list[JudgeCall]) -> None:
         """Has the question answered once more. Another worker may have had it answered meanwhile: then that counts."""
-        asker = self._interviewer
+        asker = self._sessions
         endpoint = asker.endpoints[inquiry.kind]
         num_cut_off = sum(call.finish_reason == _CUT_OFF for call in calls)
         max_tokens = asker.config.max_completion_tokens * min(2**num_cut_off, _MOST_TIMES_TOKENS)
@@ -140,7 +140,7 @@ class RecordedInterview:
             require_tokens(answer, endpoint.model)
 
     def _call(self, inquiry: Inquiry, digest: str, model: str, answer: Answer) -> JudgeCall:
-        asker = self._interviewer
+        asker = self._sessions
         # One more than is kept, so that a longer one is seen to be longer.
         text = valid(answer.text, _MOST_CHARACTERS + 1)
         try:

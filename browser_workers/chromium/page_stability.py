@@ -11,12 +11,12 @@ import anyio
 import msgspec
 
 from browser_workers.browser import Box, EnvironmentState, Opening, PageState
-from browser_workers.chromium.asides import Aside
 from browser_workers.chromium.calls import CallRefused, Calls
+from browser_workers.chromium.effect_observer import Effect, EffectObserver, PageSnapshot
 from browser_workers.chromium.evaluation import Evaluation, guarded
 from browser_workers.chromium.loading import Loading
 from browser_workers.chromium.navigation_errors import answered_badly
-from browser_workers.chromium.witness import Sight, Testimony, Witness
+from browser_workers.chromium.side_effects import SideEffect
 from schemas.errors import PageFailed
 from schemas.messages import Action
 
@@ -52,7 +52,7 @@ class _Last:
     at: float
 
 
-class Rest:
+class PageStability:
     """Of one page."""
 
     def __init__(self, opening: Opening, calls: Calls, loading: Loading, evaluation: Evaluation) -> None:
@@ -60,11 +60,11 @@ class Rest:
         self.loading = loading
         self._calls = calls
         self._evaluation = evaluation
-        self._witness = Witness(evaluation, loading)
+        self._observer = EffectObserver(evaluation, loading)
         self._last: _Last | None = None
-        self.asides: tuple[Aside, ...] = ()
+        self.side_effects: tuple[SideEffect, ...] = ()
         """What the page's documents had to say since they were last taken."""
-        self._sight: Sight | None = None
+        self._snapshot: PageSnapshot | None = None
         """The newest of the document."""
         self._num_requests_quiet = 0
         """How many requests there had been when the network was last given time to be quiet."""
@@ -83,30 +83,30 @@ class Rest:
 
     def disturb(self) -> None:
         """An action begins: what the page was no longer holds."""
-        self._last = self._sight = None
+        self._last = self._snapshot = None
         self._scrolls = False
-        self._witness.forget()
+        self._observer.forget()
 
     async def watch(self, point: tuple[int, int] | None, *, scrolls: bool = False) -> None:
-        """An input at `point`, or by keyboard, comes next; `testimony` says afterwards what it came to."""
+        """An input at `point`, or by keyboard, comes next; `effect` says afterwards what it came to."""
         self._scrolls = scrolls
         if self.opening.feedback:
-            await self._witness.begin(point, names_hit=not scrolls)
+            await self._observer.begin(point, names_hit=not scrolls)
 
-    def testimony(self) -> Testimony:
-        return self._witness.report(self._sight)
+    def effect(self) -> Effect:
+        return self._observer.report(self._snapshot)
 
     def take_status(self) -> str:
         """What the site said of the document that is shown, in words, once a document; empty where nothing is wrong."""
-        if self._sight is None or self._num_documents_said == self.loading.num_documents:
+        if self._snapshot is None or self._num_documents_said == self.loading.num_documents:
             return ""
         self._num_documents_said = self.loading.num_documents
-        return answered_badly(self._sight.status)
+        return answered_badly(self._snapshot.status)
 
-    def take_asides(self) -> tuple[Aside, ...]:
+    def take_side_effects(self) -> tuple[SideEffect, ...]:
         """Each is said once."""
-        asides, self.asides = self.asides, ()
-        return asides
+        side_effects, self.side_effects = self.side_effects, ()
+        return side_effects
 
     # what there is ----------------------------------------------------------------------------------------------------
 
@@ -166,10 +166,10 @@ class Rest:
         """The page as it is; with `rest_s`, once it has come to rest, which takes so many seconds at least."""
         if not self.opening.feedback and not self.loading.strayed:
             return await self._look_at_own()
-        self._sight = await (self._witness.look() if rest_s is None else self._witness.wait(rest_s))
-        self.asides = (*self.asides, *self._sight.asides)[-_MAX_ASIDES:]
+        self._snapshot = await (self._observer.look() if rest_s is None else self._observer.wait(rest_s))
+        self.side_effects = (*self.side_effects, *self._snapshot.side_effects)[-_MAX_ASIDES:]
         environment = None if self.opening.probe == "null" else await self._evaluation.page(self.opening.probe)
-        return PageState(url=self._sight.url, title=self._sight.title, environment=_environment(environment))
+        return PageState(url=self._snapshot.url, title=self._snapshot.title, environment=_environment(environment))
 
     async def _look_at_own(self) -> PageState:
         """In one round trip: a suite's own pages have no reason to lie."""

@@ -1,14 +1,14 @@
-"""The server's words about a stream, as `bus.ports.StreamStanding`."""
+"""The server's words about a stream, as `bus.ports.StreamState`."""
 
 from bus.jetstream.api import StreamInfo
 from bus.jetstream.read import unix_seconds
-from bus.ports import ReplicaStanding, StreamStanding
+from bus.ports import ReplicaState, StreamState
 
 
-def standing_of(stream: str, info: StreamInfo) -> StreamStanding:
+def standing_of(stream: str, info: StreamInfo) -> StreamState:
     state, cluster = info.state, info.cluster
     clustered = cluster is not None and cluster.name != ""
-    return StreamStanding(
+    return StreamState(
         stream=stream,
         num_messages=state.messages,
         num_bytes=state.bytes,
@@ -21,7 +21,7 @@ def standing_of(stream: str, info: StreamInfo) -> StreamStanding:
         max_bytes=max(0, info.config.max_bytes),
         leader=cluster.leader if cluster is not None and clustered else None,
         replicas=tuple(
-            ReplicaStanding(replica.name, replica.current, replica.offline, replica.lag)
+            ReplicaState(replica.name, replica.current, replica.offline, replica.lag)
             for replica in (cluster.replicas if cluster is not None and clustered else None) or ()
         ),
     )

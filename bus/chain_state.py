@@ -60,7 +60,7 @@ async def last_behind(bus: Bus, subjects: Subjects, episode: EpisodeId, seq: int
 
 
 @dataclass(frozen=True)
-class Standing:
+class ChainState:
     """How far a chain is."""
 
     seq: int
@@ -77,7 +77,7 @@ class Standing:
         return self.newest if isinstance(self.newest, Trajectory) else None
 
 
-async def standing_of(bus: Bus, subjects: Subjects, episode: EpisodeId, *, behind: int | None = None) -> Standing:
+async def chain_state_of(bus: Bus, subjects: Subjects, episode: EpisodeId, *, behind: int | None = None) -> ChainState:
     """`behind`: a sequence behind which the chain is known to go on.
 
     Raises:
@@ -88,32 +88,32 @@ async def standing_of(bus: Bus, subjects: Subjects, episode: EpisodeId, *, behin
         record = await (_newest(bus, subjects, episode) if behind is None else last_behind(bus, subjects, episode, behind))
     except MessageCorrupt as error:
         skip(error.subject, error.seq, str(error))
-        return await _standing_before(bus, subjects, episode, error.subject, error.seq)
+        return await _state_before(bus, subjects, episode, error.subject, error.seq)
     if isinstance(end := record.message, Trajectory) and not await is_end(bus, subjects, end):
         skip(record.subject, record.seq, _FOREIGN_END)
-        return await _standing_before(bus, subjects, episode, record.subject, record.seq)
+        return await _state_before(bus, subjects, episode, record.subject, record.seq)
     attempt = place_of(record.subject)[0]
-    return Standing(seq=record.seq, newest=record.message, attempt=attempt, highest_attempt=attempt)
+    return ChainState(seq=record.seq, newest=record.message, attempt=attempt, highest_attempt=attempt)
 
 
-async def standing_whole(bus: Bus, subjects: Subjects, episode: EpisodeId, *, behind: int | None = None) -> Standing:
+async def whole_chain_state(bus: Bus, subjects: Subjects, episode: EpisodeId, *, behind: int | None = None) -> ChainState:
     """The same, and where an attempt has begun whatever was written out of its place behind the end or a later attempt.
 
     Raises:
-        BusUnavailable, RecordGone: as `standing_of`.
+        BusUnavailable, RecordGone: as `chain_state_of`.
     """
-    standing = await standing_of(bus, subjects, episode, behind=behind)
-    if standing.attempt == 0 or standing.end is not None:
-        return standing
+    state = await chain_state_of(bus, subjects, episode, behind=behind)
+    if state.attempt == 0 or state.end is not None:
+        return state
     names = await bus.subjects(stream_of(subjects, episode), subjects.chain(episode))
     highest = max((place_of(name)[0] for name in names), default=0)
-    standing = replace(standing, highest_attempt=max(standing.highest_attempt, highest))
+    state = replace(state, highest_attempt=max(state.highest_attempt, highest))
     if (done := subjects.chain_done(episode)) in names:
         with suppress(MessageCorrupt):
             ended = await bus.last(stream_of(subjects, episode), done)
             if ended and isinstance(end := ended.message, Trajectory) and await is_end(bus, subjects, end):
-                return replace(standing, newest=end)
-    return standing
+                return replace(state, newest=end)
+    return state
 
 
 async def _newest(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record:
@@ -132,14 +132,14 @@ def aged_out(episode: EpisodeId) -> RecordGone:
     return RecordGone(f"the chain of {episode} has aged out")
 
 
-async def _standing_before(bus: Bus, subjects: Subjects, episode: EpisodeId, subject: str, seq: int) -> Standing:
+async def _state_before(bus: Bus, subjects: Subjects, episode: EpisodeId, subject: str, seq: int) -> ChainState:
     """Of a chain whose newest record means nothing."""
     records = await bus.history(stream_of(subjects, episode), subjects.chain(episode))
     meant = [
         record for record in records if not isinstance(end := record.message, Trajectory) or await is_end(bus, subjects, end)
     ]
     newest = meant[-1] if meant else None
-    return Standing(
+    return ChainState(
         seq=seq,
         newest=newest.message if newest else None,
         attempt=place_of(newest.subject)[0] if newest else 0,

@@ -17,7 +17,7 @@ MAX_DIALOGS = 16
 _NOTICE_LIMIT = 1500
 
 
-class Happenings:
+class PageEvents:
     """Of one browser context."""
 
     def __init__(self, context: BrowserContext, group: TaskGroup, *, timeout_s: float) -> None:
@@ -31,7 +31,7 @@ class Happenings:
 
     def watch(self, page: Page) -> None:
         page.on("download", self._on_download)
-        # Whoever listens keeps Chromium from opening one; the page's asides say that it wanted to.
+        # Whoever listens keeps Chromium from opening one; the page's side_effects say that it wanted to.
         page.on("filechooser", lambda _: None)
 
     def note(self, sentence: str) -> None:

@@ -1,9 +1,9 @@
-"""Which queue gets the next seat."""
+"""Which queue gets the next slot."""
 
 import anyio
 import pytest
 
-from agents.seats import Seats, Source, next_source
+from agents.slot_scheduler import SlotScheduler, Source, next_source
 from tests.deadlines import HANGS_S
 
 pytestmark = pytest.mark.anyio
@@ -26,37 +26,37 @@ def test_no_seat_stays_empty() -> None:
 
 
 async def test_a_seat_given_up_while_waiting_goes_on() -> None:
-    seats = Seats(1)
-    await seats.take(Source.TRAIN)
+    slots = SlotScheduler(1)
+    await slots.take(Source.TRAIN)
     got = anyio.Event()
 
     async def take() -> None:
-        await seats.take(Source.EVAL)
+        await slots.take(Source.EVAL)
         got.set()
 
     async with anyio.create_task_group() as group:
         async with anyio.create_task_group() as given_up:
-            given_up.start_soon(seats.take, Source.OWN)
+            given_up.start_soon(slots.take, Source.OWN)
             await anyio.wait_all_tasks_blocked()
             given_up.cancel_scope.cancel()
         group.start_soon(take)
         await anyio.wait_all_tasks_blocked()
-        seats.give_back()
+        slots.give_back()
         with anyio.fail_after(HANGS_S):
             await got.wait()
 
 
 async def test_evaluation_is_seated_though_own_episodes_wait_without_end() -> None:
-    seats, order, enough = Seats(1), list[Source](), anyio.Event()
+    slots, order, enough = SlotScheduler(1), list[Source](), anyio.Event()
 
     async def serve(source: Source) -> None:
         while True:
-            await seats.take(source)
+            await slots.take(source)
             order.append(source)
             if len(order) == 200:
                 enough.set()
-            await anyio.wait_all_tasks_blocked()  # everybody else waits for this seat again
-            seats.give_back()
+            await anyio.wait_all_tasks_blocked()  # everybody else waits for this slot again
+            slots.give_back()
 
     async with anyio.create_task_group() as group:
         for source in (Source.OWN, Source.OWN, Source.EVAL):

@@ -12,8 +12,8 @@ from bus.subjects import Subjects
 from judges.endpoint.port import Answer, Question
 from judges.rubric.asking import Finding, Inquiry, MalformedVerdict, QuestionKind
 from judges.rubric.budget import open_budget
-from judges.rubric.interview import RecordingInterviewer
 from judges.rubric.journal import Journal
+from judges.rubric.session import RecordedSessions
 from schemas.ids import WorkerId
 from schemas.judge_config import JudgeConfig, OpenAIConfig
 from schemas.messages import JudgeCall, Role
@@ -65,7 +65,7 @@ def inquiry(text: str = "did it?", *, stage: str = "criterion_a", vote: int = 0)
 
 
 @asynccontextmanager
-async def interviewing(
+async def judge_sessions(
     bus: Bus,
     model: Model,
     *,
@@ -74,11 +74,11 @@ async def interviewing(
     worker: str = "judge-1",
     status: Status | None = None,
     rubric: str = RUBRIC,
-) -> AsyncIterator[RecordingInterviewer]:
+) -> AsyncIterator[RecordedSessions]:
     name = WorkerId(worker)
     status = status or Status(Role.JUDGE, name)
     async with open_budget(bus, SUBJECTS, judge or JudgeConfig(), status) as budget:
-        yield RecordingInterviewer(
+        yield RecordedSessions(
             endpoints=dict.fromkeys(QuestionKind, model),
             journal=Journal(bus, SUBJECTS, rubric=rubric, worker=name),
             budget=budget,

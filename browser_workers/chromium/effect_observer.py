@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import msgspec
 
-from browser_workers.chromium.asides import Aside
 from browser_workers.chromium.evaluation import Evaluation
 from browser_workers.chromium.loading import Loading
+from browser_workers.chromium.side_effects import SideEffect
 
 Point = tuple[int, int]
 _PAGE_CAP_MS = 1000
 """How long a page that keeps moving is waited for."""
 
 
-class Sight(msgspec.Struct, array_like=True, frozen=True):
+class PageSnapshot(msgspec.Struct, array_like=True, frozen=True):
     """One look at a document."""
 
     url: str
@@ -27,17 +27,17 @@ class Sight(msgspec.Struct, array_like=True, frozen=True):
     hit: str
     changes: tuple[str, ...] | None
     """Since the action began; None when this document has not seen it begin."""
-    asides: tuple[Aside, ...] = ()
+    side_effects: tuple[SideEffect, ...] = ()
     """Since the look before."""
 
 
 @dataclass(frozen=True, slots=True)
-class Testimony:
+class Effect:
     hit: str = ""
     changes: tuple[str, ...] = ()
 
 
-class Witness:
+class EffectObserver:
     """Of the actions on one page."""
 
     def __init__(self, evaluation: Evaluation, loading: Loading) -> None:
@@ -66,25 +66,25 @@ class Witness:
     def _tells(self) -> str:
         return "false" if self._reached is None else "true"
 
-    async def look(self) -> Sight:
+    async def look(self) -> PageSnapshot:
         """The document as it is. Raises `PageFailed` or `BrowserLost`."""
-        return msgspec.convert(await self._evaluation.own(f"state({self._tells})"), Sight)
+        return msgspec.convert(await self._evaluation.own(f"state({self._tells})"), PageSnapshot)
 
-    async def wait(self, least_s: float) -> Sight:
+    async def wait(self, least_s: float) -> PageSnapshot:
         """The document once it has come to rest, which takes `least_s` seconds at least.
 
         Raises `CallRefused` when another takes its place, and what `look` does.
         """
         seen = await self._evaluation.own_here(f"settle({self._tells}, {least_s * 1000:.0f}, {_PAGE_CAP_MS})")
-        return msgspec.convert(seen, Sight)
+        return msgspec.convert(seen, PageSnapshot)
 
-    def report(self, sight: Sight | None) -> Testimony:
-        """What the action under way came to, going by the newest sight of its page."""
+    def report(self, snapshot: PageSnapshot | None) -> Effect:
+        """What the action under way came to, going by the newest snapshot of its page."""
         if self._reached is None:
-            return Testimony()
-        if sight is None or sight.changes is None:
-            sight = Sight("", "", 0, self._reached, ())
-        hit = sight.hit if self._names_hit else ""
+            return Effect()
+        if snapshot is None or snapshot.changes is None:
+            snapshot = PageSnapshot("", "", 0, self._reached, ())
+        hit = snapshot.hit if self._names_hit else ""
         if self._loading.num_documents != self._num_documents:
-            return Testimony(hit, ("another document was loaded",))
-        return Testimony(hit, sight.changes or ())
+            return Effect(hit, ("another document was loaded",))
+        return Effect(hit, snapshot.changes or ())

@@ -1,11 +1,11 @@
 """What a document does that no picture shows: it asks to print, opens the list of a select, leads out of the web, copies.
 
-`scripts/asides.js` keeps them in the document; whoever looks at the page takes them along, at no further round trip.
+`scripts/side_effects.js` keeps them in the document; whoever looks at the page takes them along, at no further round trip.
 """
 
 from collections.abc import Sequence
 
-Aside = tuple[str, str]
+SideEffect = tuple[str, str]
 """Kind and detail."""
 _TEXT_LIMIT = 1000
 _SENTENCES = {
@@ -16,16 +16,16 @@ _SENTENCES = {
 }
 
 
-def sentence(aside: Aside) -> str:
+def sentence(effect: SideEffect) -> str:
     """What the policy is told; empty where that is nothing."""
-    kind, detail = aside
+    kind, detail = effect
     return _SENTENCES.get(kind, "").format(detail[:_TEXT_LIMIT])
 
 
-def opens_window(asides: Sequence[Aside]) -> bool:
-    return any(kind == "window" for kind, _ in asides)
+def opens_window(side_effects: Sequence[SideEffect]) -> bool:
+    return any(kind == "window" for kind, _ in side_effects)
 
 
-def last_copied(asides: Sequence[Aside]) -> str:
+def last_copied(side_effects: Sequence[SideEffect]) -> str:
     """The text that was copied last; empty when none was."""
-    return next((detail for kind, detail in reversed(asides) if kind == "copied"), "")
+    return next((detail for kind, detail in reversed(side_effects) if kind == "copied"), "")

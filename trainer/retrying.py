@@ -13,7 +13,7 @@ _log = structlog.get_logger()
 T = TypeVar("T")
 
 
-async def patiently(operation: Callable[[], Awaitable[T]], *, outlasts_full: bool = True) -> T:
+async def until_available(operation: Callable[[], Awaitable[T]], *, outlasts_full: bool = True) -> T:
     """Repeats an idempotent bus operation until the bus answers; other errors go on.
 
     `outlasts_full`: also until a full stream has room.
