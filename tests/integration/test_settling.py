@@ -204,7 +204,7 @@ async def test_a_page_in_the_background_does_not_hold_its_opener_up(browser: Pla
         await session.perform(CLICK)
         with anyio.fail_after(HANGS_S):
             while len(session._windows.tabs) < 2:  # on a busy machine it may open later than the step waits for it
-                await anyio.sleep(0.02)
+                await session._windows.opened(1)
             opener, _ = session._windows.tabs
             opener.begin_action()
             await opener.settle()
