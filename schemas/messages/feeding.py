@@ -86,6 +86,8 @@ class FeederMemory(Message, frozen=True, tag="feeding/1"):
     """The latest to be admitted: whether all of them were, nobody knows."""
     intended_seq: Count = 0
     """The newest end on TRAJECTORIES by then: theirs are behind it."""
+    intended_chains: dict[str, Count] = msgspec.field(default_factory=dict)
+    """The newest record by then of each EPISODES stream that holds one of them, by stream: theirs are behind it."""
     rounds: tuple[EvaluationRound, ...] = ()
     rounds_through: Whole = -1
     """The evaluation round of every version up to this one was begun; those that do not stand in `rounds` are complete."""

@@ -12,7 +12,7 @@ from bus.background import background
 from bus.memory import MemoryBus
 from schemas.bus_config import BusConfig
 from schemas.feeder_config import FeederConfig
-from schemas.messages import FeederMemory, Split
+from schemas.messages import FeederMemory, Split, Task
 from tests.deadlines import HANGS_S
 from tests.support.training.trainer_world import SUBJECTS
 from tests.unit.test_feeder import World, feeder
@@ -57,6 +57,31 @@ async def test_nothing_is_begun_twice_when_records_have_aged_out(away_days: floa
             with anyio.fail_after(HANGS_S):
                 await until_played(world, 20)
     assert begun_twice(world) == []
+
+
+async def test_a_chain_that_aged_out_before_it_was_queued_is_not_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The feeder dies between the two; when the next one comes, the chain's days are over, those of results are not."""
+    calendar = Calendar()
+    bus = MemoryBus(SUBJECTS, BusConfig(), clock=calendar)
+    admitted: list[str] = []
+    first = feeder(bus, FeederConfig(max_staleness=0))
+    queued = first._admitter._queue
+
+    async def dies(task: Task) -> None:
+        if task.index == 0:
+            await anyio.sleep_forever()
+        await queued(task)
+
+    monkeypatch.setattr(first._admitter, "_queue", dies)
+    async with bus.tail(SUBJECTS.episodes(0), SUBJECTS.chains(0, "task")) as chains:
+        async with background(first.run):
+            admitted += [(await anext(chains)).subject for _ in range(4)]
+            await anyio.wait_all_tasks_blocked()
+        calendar.pass_days(8.0)
+        async with background(feeder(bus, FeederConfig(max_staleness=0)).run):
+            with anyio.fail_after(HANGS_S):
+                admitted.append((await anext(chains)).subject)
+    assert max(Counter(admitted).values()) == 1, "another is admitted in its place"
 
 
 async def until_known(bus: MemoryBus, count: int) -> None:

@@ -1,6 +1,7 @@
 """Putting episodes on the bus, and finding what a dead worker left half done there."""
 
 import time
+from collections.abc import Mapping
 
 from bus import chain, chain_state
 from bus.ports import Bus, Record
@@ -37,16 +38,20 @@ class Admitter:
         await chain.publish_trajectory(self._bus, self._subjects, trajectory)
         return True
 
-    async def finish(self, task: Task, behind_seq: int) -> bool:
+    async def finish(self, task: Task, behind_seq: int, behind_chains: Mapping[str, int]) -> bool:
         """Admits an episode of which nobody knows whether it was, if that can still be told; else False.
 
-        It is played again under no circumstances: had it ended, its end would stand behind `behind_seq` on TRAJECTORIES, so
-        where nothing has aged out from there, an end that is not to be seen has not been.
+        It is admitted twice under no circumstances: its chain would stand behind `behind_chains` on its stream, and had it
+        ended, its end behind `behind_seq` on TRAJECTORIES. So where nothing has aged out from there, what is not to be seen
+        has not been.
         """
         if await self._is_queued(task.episode, task.split) or await self._is_published(task.episode, task.split):
             return True
-        standing = await self._bus.stream_state(self._subjects.trajectories)
-        if standing.first_seq > behind_seq + 1 and await self._task(task.episode) is None:
+        names = self._subjects
+        chains = names.episodes(names.shard(task.episode))
+        places = {names.trajectories: behind_seq, chains: behind_chains.get(chains, 0)}
+        aged = [(await self._bus.stream_state(stream)).first_seq > seq + 1 for stream, seq in places.items()]
+        if any(aged) and await self._task(task.episode) is None:
             return False
         await self.admit(task)
         return True

@@ -45,7 +45,7 @@ class Recollection:
         self._bulkhead = bulkhead
         self._lineage = lineage
         self._records = FeederRecords(bus, subjects)
-        self._intended: tuple[Sequence[Task], int] = ((), 0)
+        self._intended: tuple[Sequence[Task], int, dict[str, int]] = ((), 0, {})
         self._written_at = self._results_at = float("-inf")
         self._results_seq = 0
 
@@ -85,16 +85,20 @@ class Recollection:
 
     async def intend(self, tasks: Sequence[Task]) -> bool:
         """Writes down what is about to be admitted, so that whoever takes over can tell what became of each."""
-        self._intended = (tasks, self._state.sequences.get(self._subjects.trajectories, 0))
+        names = self._subjects
+        streams = {names.episodes(names.shard(task.episode)) for task in tasks}
+        chains = {stream: await until_available(partial(self._bus.last_seq, stream)) for stream in sorted(streams)}
+        self._intended = (tasks, self._state.sequences.get(names.trajectories, 0), chains)
         return await self.write()
 
     async def write(self) -> bool:
         """False: another feeder leads."""
         await self._write_results()
-        tasks, behind_seq = self._intended
+        tasks, behind_seq, chains = self._intended
         memory = self._state.memory(
             holder=self._records.holder, place=self._plan.place, intended=tasks, intended_seq=behind_seq
         )
+        memory = msgspec.structs.replace(memory, intended_chains=chains)
         is_written = await self._records.write(msgspec.structs.replace(memory, results_seq=self._results_seq))
         self._written_at = anyio.current_time()
         return is_written

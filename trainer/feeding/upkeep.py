@@ -30,7 +30,7 @@ class Upkeep:
     async def finish(self, memory: FeederMemory) -> None:
         """Admits what the feeder before was about to admit, as far as it did not."""
         for task in memory.intended:
-            if not await until_available(partial(self._admitter.finish, task, memory.intended_seq)):
+            if not await until_available(partial(self._admitter.finish, task, memory.intended_seq, memory.intended_chains)):
                 self.give_up([task.episode], "it may have been played, and its records have aged out")
 
     async def audit(self) -> None:
