@@ -160,7 +160,9 @@ class Quickstart:
     async def _results_complete(self, watch: RunWatch) -> None:
         """The watch reads the same streams as the feeder, and may be a moment behind it."""
         last = PolicyVersion(self.config.feeder_config.num_iterations)
-        num_episodes = NUM_HELD_OUT * self.config.env_config.test_tasks_repeat_times
+        env = self.config.env_config
+        size = min(env.test_tasks_rollout_size, NUM_HELD_OUT) if env.test_tasks_rollout_size >= 0 else NUM_HELD_OUT
+        num_episodes = size * env.test_tasks_repeat_times
         with anyio.fail_after(_CATCH_UP_S):
             await watch.wait_until(lambda state: state.num_evaluated(last) >= num_episodes)
 
