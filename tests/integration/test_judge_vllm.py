@@ -137,6 +137,7 @@ async def test_the_rubric_judge_judges_with_it(server: VllmServer, tmp_path: Pat
             model=MODEL,
             temperature=1.0,
             max_completion_tokens=1024,
+            max_answers=16,  # of an untrained model, one in a few is cut off
             prices={MODEL: Price(input=1.0, output=2.0)},
         ),
     )
@@ -150,7 +151,7 @@ async def test_the_rubric_judge_judges_with_it(server: VllmServer, tmp_path: Pat
         judgement, own = found[name], [call for call in recorded if call.episode == found[name].episode]
         assert (judgement.verdict, judgement.reward) in (
             (Verdict.SUCCESS, 1.0), (Verdict.FAILURE, 0.0), (Verdict.EXCLUDED, None),
-        )  # fmt: skip
+        ), judgement.error  # fmt: skip
         assert judgement.stages[-1].passed is (judgement.verdict is Verdict.SUCCESS)
         assert sum(usage.num_calls for usage in judgement.usage) == len(own) > 0
         assert all(usage.prompt_tokens > 0 and usage.completion_tokens > 0 and usage.cost > 0 for usage in judgement.usage)
