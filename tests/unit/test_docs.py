@@ -46,3 +46,19 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+_MADE = {"configuration_keys.md", "configuration_names.md", "judge_answers.md", "permissions.md"}
+"""Pages that programs write."""
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in _MADE], ids=lambda page: page.name)
+def test_prose_keeps_to_a_hundred_columns(page: Path) -> None:
+    """Tables, code and links may be wider."""
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    wide = [
+        line
+        for line in prose.splitlines()
+        if len(line) > 100 and not re.match(r"[|<#!]|    ", line) and not re.search(r"\]\(|`[^`]{60,}", line)
+    ]
+    assert wide == []
