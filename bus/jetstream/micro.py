@@ -18,7 +18,8 @@ from nats.aio.msg import Msg
 
 from bus.background import background
 from bus.handoff import Handoff
-from bus.jetstream.link import Feed, Link
+from bus.jetstream.link import Link
+from bus.jetstream.subscriptions import Feed
 from bus.permissions import discovery
 from schemas.errors import BusError
 

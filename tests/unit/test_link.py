@@ -8,7 +8,7 @@ import anyio.abc
 import pytest
 
 from bus.address import ServerAddress
-from bus.jetstream import link
+from bus.jetstream import connection
 from bus.jetstream.link import open_link
 from schemas.errors import NotPermitted
 from tests.deadlines import HANGS_S
@@ -43,7 +43,7 @@ async def test_a_cancelled_attempt_closes_its_socket() -> None:
 
 
 async def test_a_refused_key_is_said_even_when_later_attempts_are_only_reset(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link, "_CONNECT_S", 1.5)
+    monkeypatch.setattr(connection, "_CONNECT_S", 1.5)
     num_accepted = 0
 
     async def refuse(stream: anyio.abc.SocketStream) -> None:

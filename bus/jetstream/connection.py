@@ -1,0 +1,239 @@
+"""The connection to a NATS server: one client at a time. It outlives restarts of the server.
+
+The client library reconnects by itself. This module adds what it leaves out: nothing is sent into the void while there is no
+connection, one that is known to be dead is given up at once, and a client that gave up for good is replaced.
+"""
+
+import re
+import ssl
+
+import anyio
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.transport import TcpTransport
+
+from bus.address import ServerAddress
+from bus.jetstream.nearest import nearest_first
+from schemas.errors import BusError, BusUnavailable, ConfigurationError, NotPermitted
+
+_log = structlog.get_logger()
+_CONNECT_S = 10.0
+"""For some tries: on a machine that is full, a greeting may take longer than one of them."""
+_RECONNECT_S = 0.25
+_LOOK_S = 1.0
+CLOSING_S = 2.0
+_PENDING_BYTES = 64 * 1024 * 1024
+_PING_S = 5
+_OUTSTANDING_PINGS = 2
+
+_REFUSED = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"', re.IGNORECASE)
+_KEY_REFUSED = "authorization violation"
+"""The server has no codes for these two, and the client library hands its words on, some of them in lower case."""
+
+
+class Connection:
+    """What is asked and heard through it is a subclass's, which is told of every change."""
+
+    def __init__(self, address: ServerAddress, name: str) -> None:
+        self._address = address
+        self._name = name
+        self._key_refused = False
+        self._client = Client()
+        self._up = anyio.Event()
+        self._closed = anyio.Event()
+        self._closing = False
+        self._last_error = ""
+
+    # told to a subclass -----------------------------------------------------------------------------------------------
+
+    async def _replaced(self) -> None:
+        """There is another client, which carries no subscription yet."""
+
+    def _renewed(self) -> None:
+        """The server is there, and may permit what it did not."""
+
+    def _cut(self) -> None:
+        """The connection is lost."""
+
+    def _refuse(self, verb: str, subject: str) -> None:
+        """The server permits our key no `publish` or `subscription` there. `subject` is in lower case."""
+
+    # the client -------------------------------------------------------------------------------------------------------
+
+    async def connect(self) -> None:
+        """Connects, or raises after ten seconds.
+
+        Raises:
+            BusUnavailable: no server answers.
+            NotPermitted: it refuses our key.
+            ConfigurationError: the file with certificates cannot be read.
+        """
+        client = Client()
+        encryption = _encryption(self._address)
+        self._key_refused = False
+        credentials = str(self._address.credentials_file) if self._address.credentials_file else None
+        servers = await nearest_first(self._address.urls)
+        try:
+            with anyio.fail_after(_CONNECT_S):
+                await client.connect(
+                    servers=servers,
+                    dont_randomize=True,
+                    name=self._name,
+                    error_cb=self._note_error,
+                    disconnected_cb=self._lost,
+                    reconnected_cb=self._connected,
+                    closed_cb=self._gave_up,
+                    nkeys_seed_str=self._address.nkey_seed or None,
+                    user_credentials=credentials,
+                    tls=encryption,
+                    inbox_prefix=self._address.inbox_prefix,
+                    max_reconnect_attempts=-1,
+                    reconnect_time_wait=_RECONNECT_S,  # type: ignore[arg-type]
+                    connect_timeout=2,
+                    ping_interval=_PING_S,
+                    max_outstanding_pings=_OUTSTANDING_PINGS,
+                    pending_size=_PENDING_BYTES,
+                )
+        except BaseException as error:
+            # Whoever cancels this leaves no socket behind either.
+            await self._discard(client)
+            if isinstance(error, (TimeoutError, OSError, nats.errors.Error)):
+                raise self._unconnected(str(error) or "no answer") from error
+            raise
+        if encryption is not None and not _is_encrypted(client):
+            await self._discard(client)
+            raise BusUnavailable(f"the NATS server at {self._address.url} offers no encryption: enable TLS there")
+        self._client = client
+        self._closed = anyio.Event()
+        await self._replaced()
+        await self._connected()
+
+    def _unconnected(self, reason: str) -> BusError:
+        if self._key_refused:
+            return NotPermitted(
+                f"the NATS server at {self._address.url} refuses the key of {self._address.key_name}: "
+                "copy the key of this run and role again from the server's keys folder"
+            )
+        return BusUnavailable(
+            f"no NATS server answers at {self._address.url} ({self._last_error or reason}): "
+            "start the server role first, or correct bus_config.url and bus_config.ca_file"
+        )
+
+    async def keep(self) -> None:
+        """Replaces a client that closed itself (a server refused its credentials for a moment, say). Runs until cancelled."""
+        while True:
+            while not self._closed.is_set():
+                with anyio.move_on_after(_LOOK_S):
+                    await self._closed.wait()
+                self._look_after(self._client)
+            _log.warning("bus_client_replaced", client=self._name, reason=self._last_error)
+            await self._discard(self._client)
+            try:
+                await self.connect()
+            except BusError:
+                await anyio.sleep(_RECONNECT_S)
+
+    def _look_after(self, client: Client) -> None:
+        """Sees to it that a client which lost its connection gets another.
+
+        The library first waits until what it had not sent yet has gone out, over a connection that it knows to be dead: until
+        the kernel gives up, after a quarter of an hour. And an error that it does not expect ends its trying, without a word.
+        """
+        if client.is_reconnecting and self.is_up:
+            transport = client._transport
+            if isinstance(transport, TcpTransport) and transport._io_writer is not None:
+                transport._io_writer.transport.abort()
+        elif not client.is_connected and (trying := client._reconnection_task) is not None and trying.done():
+            self._closed.set()
+
+    async def close(self) -> None:
+        self._closing = True
+        await self._discard(self._client)
+
+    async def _discard(self, client: Client) -> None:
+        with anyio.move_on_after(CLOSING_S, shield=True):
+            try:
+                if client.is_connected:
+                    await client.flush(timeout=1)
+                await client.close()
+            except (OSError, nats.errors.Error) as error:
+                _log.debug("bus_close_failed", client=self._name, reason=str(error))
+
+    async def _note_error(self, error: Exception) -> None:
+        # The library's read loop dies silently when this raises.
+        self._last_error = str(error) or type(error).__name__
+        # A server that refuses a key hangs up at once: that may overtake its word, and takes back none said before.
+        if not isinstance(error, ConnectionResetError):
+            self._key_refused = _KEY_REFUSED in self._last_error.lower()
+        refusal = _REFUSED.search(self._last_error)
+        if refusal is not None:
+            self._refuse(refusal[1].lower(), refusal[2].lower())
+        elif not self._closing:
+            _log.info("bus_client_error", client=self._name, reason=self._last_error)
+
+    async def _lost(self) -> None:
+        if self._up.is_set():
+            self._up = anyio.Event()
+        self._cut()
+
+    async def _gave_up(self) -> None:
+        await self._lost()
+        if not self._closing:
+            self._closed.set()
+
+    async def _connected(self) -> None:
+        if self._address.is_encrypted and not _is_encrypted(self._client):
+            # Whoever answers now is not who answered before: `keep` looks for the right one.
+            self._last_error = "the server offers no encryption any more"
+            self._closed.set()
+            return
+        self._renewed()
+        self._up.set()
+
+    @property
+    def is_up(self) -> bool:
+        return self._up.is_set()
+
+    @property
+    def has_jetstream(self) -> bool:
+        """Whether the server at the other end says that it has it, for some account."""
+        return bool(self._client._server_info.get("jetstream"))
+
+    async def wait_up(self) -> None:
+        await self._up.wait()
+
+    async def is_up_within(self, timeout_s: float) -> bool:
+        """Waits for the connection, no longer than so many seconds."""
+        with anyio.move_on_after(timeout_s):
+            await self._up.wait()
+        return self.is_up
+
+    async def round_trip(self) -> None:
+        """Returns once the server has seen everything sent before, and we have read everything it had sent."""
+        if not self.is_up:
+            return
+        try:
+            with anyio.move_on_after(CLOSING_S):
+                # The library's ping overtakes what waits to be sent; the second one comes behind it.
+                await self._client.flush(timeout=1)
+                await self._client.flush(timeout=1)
+        except (OSError, nats.errors.Error) as error:
+            _log.debug("round_trip_failed", client=self._name, reason=str(error))
+
+
+def _is_encrypted(client: Client) -> bool:
+    """The library upgrades when the server says so, which it says before it is known to be the right one."""
+    return bool(client._server_info.get("tls_required"))
+
+
+def _encryption(address: ServerAddress) -> ssl.SSLContext | None:
+    if not address.is_encrypted:
+        return None
+    try:
+        return ssl.create_default_context(cafile=address.ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigurationError(
+            f"the certificates in {address.ca_file} cannot be read ({error.strerror or error}): copy ca.pem from the folder "
+            "that millrace cluster wrote, and name it in bus_config.ca_file"
+        ) from error
