@@ -1,4 +1,4 @@
-"""Which actions a policy may take, how they name their targets, and what they are called."""
+"""Defines the actions a policy may take: how they name their targets, and what they are called."""
 
 import json
 from collections.abc import Mapping, Sequence

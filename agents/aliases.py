@@ -1,4 +1,4 @@
-"""How models spell actions and their arguments.
+"""Lists the names that models use for actions and their arguments.
 
 Our prompts name each in one way only; a model that has learnt another tool falls back to that tool's words, which are
 understood. Sources: the `computer_use` tools of Qwen's models and of others, WebGym's server commands.

@@ -1,4 +1,4 @@
-"""What a demonstration does at an observation: the scripted oracle's step as the action that a policy would have given."""
+"""Turns the scripted oracle's step at an observation into the action that a policy would have given."""
 
 from collections.abc import Sequence
 from typing import Literal

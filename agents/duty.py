@@ -1,4 +1,4 @@
-"""Whether a worker takes more steps at this moment. Unlike a `Drain`, it may be called back."""
+"""Switches a worker's intake of steps off and on. Unlike a `Drain`, it may be called back."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar

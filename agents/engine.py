@@ -1,4 +1,4 @@
-"""What a policy worker asks of whatever produces answers: vLLM in this process, a remote endpoint, or a scripted oracle."""
+"""Defines the port of engines, which produce answers: vLLM in this process, a remote endpoint, or a scripted oracle."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager

@@ -1,4 +1,4 @@
-"""What an engine died of: steps and versions that may be at fault, counted over all policy workers on ADVISORIES.
+"""Counts engine deaths over all policy workers, on ADVISORIES: the steps and versions that may be at fault.
 
 A step that was in an engine when it died is suspected: from then on it has an engine for itself, so that no other dies with
 it. When engines have died of it three times it is given up; so is a version of which a worker's engine died as often while it

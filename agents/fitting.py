@@ -26,7 +26,7 @@ def max_prompt(policy: PolicyConfig, cutoff_len: int) -> int:
 
 
 def fitted(request: GenerationRequest, counter: Counter, num_tokens: int) -> tuple[GenerationRequest, list[int]]:
-    """The request with as few rounds left out as make its prompt fit into `num_tokens`; its tokens, one a picture.
+    """The request with as few rounds left out as make its prompt fit into `num_tokens`; its tokens, one per picture.
 
     Raises:
         PromptTooLong: the current round alone does not fit.

@@ -1,4 +1,4 @@
-"""Which announced version a policy is to load, and when one that it could not load is tried again. Pure: time comes in."""
+"""Decides which announced version a policy loads, and when it tries one again that it could not load. Pure: time comes in."""
 
 import math
 from dataclasses import dataclass

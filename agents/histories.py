@@ -1,4 +1,4 @@
-"""What a policy worker remembers of the episodes it answers, and how it learns what another worker did.
+"""Caches the steps of the episodes that a policy worker answers, and reads what another worker did.
 
 Invariant: a history handed out is the chain before the observation, record for record, less what no later prompt shows.
 Episode, attempt and number of rounds are enough to know it by: a chain accepts one answer to each step of an attempt, and

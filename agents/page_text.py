@@ -1,4 +1,4 @@
-"""What a prompt says in words of the page in its picture: tabs, marked elements, accessibility tree, text.
+"""Describes the page for the prompt, in words beside its screenshot: tabs, marked elements, accessibility tree, text.
 
 Invariant: every part is bounded, and says how much of it was left out.
 """

@@ -1,4 +1,4 @@
-"""What this policy worker serves, said on the bus; and whether it takes steps, by what the others have said.
+"""Announces the version that this policy worker serves, and takes no steps while others serve newer ones.
 
 Invariant: what admission may count is confirmed before it counts. A version is said after it was loaded, and before the worker
 answers for the first time; that it cannot follow is said after the worker has stopped taking steps that others should answer.

@@ -1,4 +1,4 @@
-"""Which queue the next free slot of a policy worker takes from."""
+"""Schedules the slots of a policy worker over its queues."""
 
 import enum
 from collections import deque

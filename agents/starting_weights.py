@@ -1,4 +1,4 @@
-"""What an engine starts from: the base model where this machine has it, else what the run announced."""
+"""Finds the weights that an engine starts from: the base model where it is here, else the newest announced ones."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a policy worker has done, as figures for its heartbeat."""
+"""Counts what a policy worker has done, as metrics for its heartbeat."""
 
 import time
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The asyncio face of vLLM: requests go to the engine's thread as commands, answers come back in one batch a step."""
+"""The asyncio face of vLLM: requests go to the engine's thread as commands, answers come back in one batch per step."""
 
 import asyncio
 import queue

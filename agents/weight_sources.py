@@ -1,4 +1,4 @@
-"""Where this machine gets an announced version from: the trainer's folder, the base model's, or the bus."""
+"""Finds an announced version's files: in the trainer's folder, in the base model's, or on the bus."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The baseline: what a person would write with Playwright alone. One Chromium, a context a session, the same steps."""
+"""The baseline: what a person would write with Playwright alone. One Chromium, a context per session, the same steps."""
 
 import base64
 import time

@@ -137,7 +137,7 @@ def draw(samples: Sequence[Sample], axes: Axes) -> None:
     axes.plot(episodes, [sample.worker_mib for sample in samples], color="#555555", label="worker")
     for suite in SUITES:
         start = next(sample.episodes for sample in samples if sample.suite == suite) - _BATCH
-        label = "a tab kept for 100 episodes" if suite == "demo" else "a context an episode"
+        label = "a tab kept for 100 episodes" if suite == "demo" else "a context per episode"
         axes.axvline(start, color=BASELINE, linewidth=0.8, linestyle=":")
         axes.annotate(label, (start, 1.0), xycoords=("data", "axes fraction"), xytext=(4, -10), textcoords="offset points")
     axes.set_ylim(bottom=0)

@@ -1,4 +1,4 @@
-"""What every system does in the browser benchmark: 20 steps a session, of which 10 navigate.
+"""What every system does in the browser benchmark: 20 steps per session, of which 10 navigate.
 
 8 clicks (4 on links, 4 on a button that opens a panel), 6 page downs, 3 searches with Enter, 3 back.
 """

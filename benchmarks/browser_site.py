@@ -150,7 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: a line a request would be most of the server's work."""
+        """Nothing: a line per request would be most of the server's work."""
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
     python -m benchmarks.browsers [--sessions 1,4,8,16] [--systems bare-png,bare-jpeg,alone,bus]
 
-Every system plays the same 20 steps a session (benchmarks/browser_schedule.py) on the same local site with the same Chromium.
+Every system plays the same 20 steps per session (benchmarks/browser_schedule.py) on the same local site with one Chromium.
 Processor time and memory are those of all processes of a system: driver, Chromium, worker, and for `bus` nats-server and the
 policy worker too. The site's own server is not counted.
 """
@@ -145,19 +145,21 @@ def draw(rows: Sequence[Row], axes: Axes) -> None:
             axes.plot(sessions, seconds, line, color=colour, marker="o", label=system)
     axes.axhline(_CPU_TARGET_S, color=TARGET, linewidth=1, label="target at 8 sessions")
     axes.set_xlabel("sessions")
-    axes.set_ylabel("CPU seconds a step")
+    axes.set_ylabel("CPU seconds per step")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
     by = {(row.system, row.sessions): row for row in rows}
-    said = [f"target: at most {_CPU_TARGET_S} CPU-s a step at 8 sessions through the bus, and within 15 % of bare-jpeg"]
+    said = [f"target: at most {_CPU_TARGET_S} CPU-s per step at 8 sessions through the bus, and within 15 % of bare-jpeg"]
     for sessions in sorted({row.sessions for row in rows}):
         bare, ours = by.get(("bare-jpeg", sessions)), by.get((_BUS, sessions))
         if bare and ours:
             spent, baseline = ours.cpu_s_per_step, bare.cpu_s_per_step
-            said.append(f"{sessions} sessions: {spent:.3f} against {baseline:.3f} CPU-s a step: {spent / baseline:.2f} times")
+            said.append(
+                f"{sessions} sessions: {spent:.3f} against {baseline:.3f} CPU-s per step: {spent / baseline:.2f} times"
+            )
     return said
 
 

@@ -219,7 +219,7 @@ def _draw(rows: Sequence[Row], axes: Axes) -> None:
     for target_ms in (3.0, 15.0):
         axes.axhline(target_ms, color=TARGET, linestyle="--", linewidth=1.0)
     axes.set_xticks(positions, [f"{row.path}\n{row.picture_kb} KB" for row in rows], fontsize=8)
-    axes.set_ylabel("ms a step (p50 solid, p99 light; lines: targets)")
+    axes.set_ylabel("ms per step (p50 solid, p99 light; lines: targets)")
 
 
 @quiet_logs()

@@ -1,4 +1,4 @@
-"""What one GPU makes of training a Qwen3-VL from a local folder: tokens a second, model FLOPs utilisation, peak memory.
+"""What one GPU makes of training a Qwen3-VL from a local folder: tokens per second, model FLOPs utilisation, peak memory.
 
     python -m benchmarks.gpu_training --model /models/Qwen3-VL-2B-Instruct [--width 1280 --height 768]
 

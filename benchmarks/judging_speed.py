@@ -59,7 +59,7 @@ def report(rows: Sequence[Row]) -> Report:
         rows=rows,
         notes=(
             f"the endpoint answers after {1000 * _LATENCY_S:.0f} ms; {NUM_PICTURES} pictures of {PICTURE_KB} KB, "
-            "7 rounds of calls a trajectory",
+            "7 rounds of calls per trajectory",
             f"{_CLIENT}: the same requests, made beforehand, by the openai client; {_JUDGE}: without bus, journal and budget; "
             f"{_WORKER}: the real one on a nats-server, with a budget",
             *_overheads(rows),
@@ -76,7 +76,7 @@ def _overheads(rows: Sequence[Row]) -> Iterator[str]:
         more_s = (worker.seconds - alone.seconds) / worker.calls
         more_ms = worker.cpu_ms_per_call - alone.cpu_ms_per_call
         if at_once == 1:
-            yield f"at 1: bus, journal and budget take {1000 * more_s:.1f} ms a call"
+            yield f"at 1: bus, journal and budget take {1000 * more_s:.1f} ms per call"
         else:
             share = more_ms / worker.cpu_ms_per_call
             yield f"at {at_once}: bus, journal and budget take {more_ms:.2f} ms of processor a call, {share:.0%} of all"
@@ -142,5 +142,5 @@ def _draw(rows: Sequence[Row], axes: Axes) -> None:
         mine = [row for row in rows if row.path == path]
         at_once, cpu_ms = [row.at_once for row in mine], [row.cpu_ms_per_call for row in mine]
         axes.plot(at_once, cpu_ms, "o", linestyle=line, color=colour, label=path)
-    axes.set(xscale="log", xlabel="trajectories judged at once", ylabel="processor ms a call", ylim=(0, None))
+    axes.set(xscale="log", xlabel="trajectories judged at once", ylabel="processor ms per call", ylim=(0, None))
     axes.legend(frameon=False)

@@ -5,7 +5,7 @@
 
 Each node is a network namespace with a folder of its own; the others' folders are hidden from it, so that versions travel
 over the bus. A stand-in for ssh enters the namespace; everything else is `millrace cluster`, `launch`, `streams`, `restart`.
-Three servers, one a node; browsers on nodes 1 and 2; feeder, policy, judge and trainer on node 3. Needs root.
+Three servers, one per node; browsers on nodes 1 and 2; feeder, policy, judge and trainer on node 3. Needs root.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What volume costs: episodes a second, processor time a step and memory with 100, 1,000 and 10,000 episodes live at once.
+"""What volume costs: episodes per second, processor time per step and memory with 100, 1,000 and 10,000 episodes live at once.
 
     python -m benchmarks.throughput [--live 100,1000,10000]
 
@@ -135,7 +135,7 @@ def _draw(rows: Sequence[Row], axes: Axes) -> None:
     axes.plot(live, [row.cpu_ms_per_step for row in ours], "o-", color=OURS, label="millrace, every promise kept")
     plain = next(row.cpu_ms_per_step for row in rows if row.path != "millrace")
     axes.axhline(plain, color=BASELINE, linestyle="--", label="plain requests, nothing stored")
-    axes.set(xscale="log", xlabel="episodes live at once", ylabel="processor ms a step", ylim=(0, None))
+    axes.set(xscale="log", xlabel="episodes live at once", ylabel="processor ms per step", ylim=(0, None))
     axes.legend(frameon=False)
 
 

@@ -94,7 +94,7 @@ def measure(model: Path, *, threads: int, steps: int, rounds: int) -> tuple[list
 def _draw(rows: Sequence[Row], axes: Axes) -> None:
     colours = [OURS if row.trainer == "millrace" else BASELINE for row in rows]
     axes.bar([f"{row.trainer}\n{row.threads} threads" for row in rows], [row.tokens_per_s for row in rows], color=colours)
-    axes.set_ylabel("tokens a second")
+    axes.set_ylabel("tokens per second")
 
 
 def main() -> None:
@@ -118,7 +118,7 @@ def main() -> None:
         rows=rows,
         notes=(
             "target: 1.5 times Hugging Face's Trainer",
-            f"{BATCH} samples of about 45 tokens a step, a picture of 48 patches each; medians over {options.rounds} rounds",
+            f"{BATCH} samples of about 45 tokens per step, a picture of 48 patches each; medians over {options.rounds} rounds",
             "losses are compared where both leave out the control tokens that are never sampled; timed, theirs is plain",
         ),
         draw=lambda axes: _draw(rows, axes),

@@ -90,7 +90,7 @@ async def measure(num_episodes: int, num_slots: int) -> list[Row]:
         "list-scheduling bound": bound,
         "millrace": makespan,
         "synchronous, a barrier a batch": episode_synchronous(episodes, num_slots),
-        "synchronous, a barrier a step": step_synchronous(episodes, num_slots),
+        "synchronous, a barrier per step": step_synchronous(episodes, num_slots),
     }
     return [
         Row(collector, seconds, bound / seconds, work / (num_slots * seconds), seconds / makespan)

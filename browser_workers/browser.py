@@ -1,4 +1,4 @@
-"""What a browser worker asks of a browser. `browser_workers.chromium.browser` provides it; tests may script it.
+"""Defines the port of browsers. `browser_workers.chromium.browser` provides it; tests may script it.
 
 Values only: how an episode's first page is had (`Opening`), what a page looks like (`PageState`, `Picture`), what an action
 came to (`Performed`). Every failure that ends an episode is a `BrowserError`; everything else is said in `Performed`.
@@ -46,7 +46,7 @@ class Opening:
     """An action that made the page load something is over once the network was idle for so long; 0: every action is, as soon
     as the page has handled the input."""
     feedback: bool = True
-    """Whether it is found out what an action hit and changed, which costs a round trip a step."""
+    """Whether it is found out what an action hit and changed, which costs a round trip per step."""
     solution: Solution | None = None
     """What demonstrations follow."""
 

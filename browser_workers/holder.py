@@ -1,4 +1,4 @@
-"""Whether the policy worker that has a step in hand still has it: what asking it brought comes in, a decision goes out. Pure.
+"""Decides whether the policy worker that has a step in hand still has it, from what asking it brought. Pure.
 
 Invariant: a worker that says that it has the step keeps it, however slow its engine is, until no engine would still be at it;
 one whose process is gone is known within a second.

@@ -1,4 +1,4 @@
-"""Where a slot gets its next task from: a preferred queue, and another when there is nothing in it."""
+"""Takes a slot's next task from a preferred queue, or from another when there is nothing in it."""
 
 import itertools
 import math

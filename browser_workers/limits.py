@@ -1,4 +1,4 @@
-"""How many browser operations of each kind one worker has under way at once.
+"""Limits how many browser operations of each kind one worker has under way at once.
 
 Invariant: a place is held only while its operation goes on. Who waits for one is served in order, may be cancelled at any
 time, and spends nothing of the operation's own deadline, which begins with the operation.

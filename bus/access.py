@@ -1,4 +1,4 @@
-"""Which role may publish and subscribe what: pure policy, from which the servers' permissions are written.
+"""Derives the servers' permissions of each role: pure policy.
 
 A role may write the subjects that it is the author of, read the streams that it works from, and pull from the queues that it
 shares with its own kind (`bus.permissions`). Whatever is not granted is refused by the server. Only the administrator creates,

@@ -1,4 +1,4 @@
-"""Where a NATS server is and how this process proves who it is. Secrets never show in a representation.
+"""Holds a NATS server's address and the credentials for it. Secrets never show in a representation.
 
 Invariant: beyond this machine an address has TLS and credentials; there is no value of the other kind.
 """

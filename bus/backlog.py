@@ -1,4 +1,4 @@
-"""What a stream holds already, as against what comes: read page by page, once."""
+"""Reads what a stream holds already, page by page, once."""
 
 from collections.abc import AsyncIterator
 

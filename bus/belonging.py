@@ -1,4 +1,4 @@
-"""Which message belongs under which subject: what a subject says of its message, the message says too. Pure.
+"""Checks that a message belongs under its subject: what a subject says of its message, the message says too. Pure.
 
 So the key that may write a subject decides who may say what, and nobody writes another kind of record, or of another episode,
 under it.

@@ -1,4 +1,4 @@
-"""How far a chain is: its newest record that means anything, which attempt that belongs to, and how it has ended if it has.
+"""Reads how far a chain is: its newest record that means anything, the attempt it belongs to, and its end if it has one.
 
 A record that no reader takes means nothing; neither does an end of another task than the one that the chain begins with.
 """

@@ -1,4 +1,4 @@
-"""What an episode's chain holds behind a message: observations, steps and pictures, read when they are asked for."""
+"""Reads an episode's chain behind a message: observations, steps and screenshots, when they are asked for."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ R = TypeVar("R", Observation, StepRequest)
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Reads chains; one batched request an episode."""
+    """Reads chains; one batched request per episode."""
 
     bus: Bus
     subjects: Subjects

@@ -1,4 +1,4 @@
-"""Which announcements are the run's versions, folded from CHECKPOINTS in its order: the same ones for every reader.
+"""Folds CHECKPOINTS into the run's versions, in its order: the same ones for every reader.
 
 A version follows the newest one before it, was made from one that stands, and its folder lies beside the others'. What is
 announced otherwise is nobody's version: it is left out once, by name, and the next one is awaited. The newest version may be

@@ -1,4 +1,4 @@
-"""What each role does on the bus: the subjects it writes, the streams it reads, the queues it works from, as values.
+"""Declares each role's permissions: the subjects it writes, the streams it reads, the queues it works from, as values.
 
 Every line has its reason in the worker's code; a role that is given more than it uses is a mistake here.
 """

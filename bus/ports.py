@@ -1,4 +1,4 @@
-"""What the roles ask of a bus. `bus.jetstream` and `bus.memory` both provide it and pass one contract suite.
+"""Defines the port of the bus. `bus.jetstream` and `bus.memory` both provide it and pass one contract suite.
 
 One way to write, three to read:
 

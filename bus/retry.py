@@ -1,4 +1,4 @@
-"""How long to pause before each new try, as values: whatever tries or looks again takes its pauses from here.
+"""Defines the pauses before each new try, as values: whatever tries or looks again takes its back-off from here.
 
 What tries again is `bus.trying`. Nothing here waits.
 """

@@ -1,4 +1,4 @@
-"""What policies serve, and which version everybody counts from: folded from SERVED and the policies' heartbeats.
+"""Folds what policies serve, and the version that everybody counts from, out of SERVED and the policies' heartbeats.
 
 Invariant: the counted version is the oldest that is served. A worker that cannot load what is announced is not counted as long
 as others serve, and answers nothing once it is older than what is counted (`is_left_behind`): feeder and policies go by the

@@ -1,4 +1,4 @@
-"""What a stream holds now: page by page to its end, for whoever catches up before following; or its newest record."""
+"""Reads what a stream holds now: page by page to its end, for whoever catches up before following; or its newest record."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

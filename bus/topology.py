@@ -1,15 +1,15 @@
-"""Which streams and shared consumers a run has, as values. Creating them is an administrator's step (`bus.jetstream`).
+"""Declares a run's streams and shared consumers, as values. Creating them is an administrator's step (`bus.jetstream`).
 
-TASKS         work queue, one copy a task, refuses more             browser workers
+TASKS         work queue, one copy per task, refuses more             browser workers
 EPISODES<k>   the chains; accepted actions republished              truth of what happened
 STEPS         work queue of wake-ups, short age                     policy workers
-TRAJECTORIES  one record an episode: judges share a consumer, anyone may read along
+TRAJECTORIES  one record per episode: judges share a consumer, anyone may read along
 JUDGED        create-only                                           trainer, feeder, monitor
 CALLS         create-only: what judges' models answered             judges
 CHECKPOINTS   create-only, for ever                                 policy workers, trainer
 WEIGHTS       the newest versions' files in chunks, purged by file  policy workers without the trainer's disk
 SERVED        newest word of every policy on what it serves          feeder, policy workers
-HEARTBEATS    newest a worker, short age
+HEARTBEATS    newest per worker, short age
 POSITIONS     newest position of every named consumer
 LEASES        newest claim of every lease
 BLOCKLIST     newest word on every site that blocked the agent      feeder

@@ -1,4 +1,4 @@
-"""What a judge is: a finished episode in, a ruling out."""
+"""Defines judges: a finished episode in, a ruling out."""
 
 import math
 from dataclasses import dataclass

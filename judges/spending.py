@@ -1,4 +1,4 @@
-"""What judgements took: model calls, tokens, cost and time, added up."""
+"""Adds up what judgements took: model calls, tokens, cost and time."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

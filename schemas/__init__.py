@@ -1,1 +1,2 @@
-"""What every role agrees on: messages, identities, errors and configuration. Imports msgspec and the standard library only."""
+"""Defines what every role agrees on: messages, identities, errors and configuration. Imports msgspec and the standard
+library only."""

@@ -1,4 +1,4 @@
-"""How training goes about it: what is drawn, in which steps, how fast. WebGym's keys and defaults."""
+"""Configures training: what is drawn, in which steps, how fast. WebGym's keys and defaults."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Where the archiver writes, and how often."""
+"""Configures the archiver: where it writes, and how often."""
 
 from dataclasses import dataclass
 

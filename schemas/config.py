@@ -1,4 +1,4 @@
-"""The whole configuration: one frozen dataclass a component, each in a file of its own, and what they have to agree on.
+"""The whole configuration: one frozen dataclass per component, each in a file of its own, and what they have to agree on.
 
 Groups and keys that WebGym's users know keep their names, units and defaults (its configuration reference); new groups hold
 what is new. `ops.config.loading` composes YAML files and overrides into a `Config`; nothing else travels further.

@@ -1,4 +1,4 @@
-"""What the policy is shown of an episode, and the actions it may answer with."""
+"""Configures what the policy is shown of an episode, and the actions it may answer with."""
 
 from dataclasses import dataclass
 from typing import Literal

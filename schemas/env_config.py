@@ -97,7 +97,7 @@ class EnvConfig:
     test_tasks: str = "test.jsonl"
     """Task file of evaluation, in `data_path`."""
     train_tasks_rollout_size: int = 1024
-    """Training episodes an iteration consumes: a multiple of the group's, see `objective_config.group_size`. 0: none are
+    """Training episodes that an iteration consumes: a multiple of the group's, see `objective_config.group_size`. 0: none are
     played, where the mode is `eval`."""
     train_tasks_sampler: Literal["uniform", "ratio", "adaptive"] = "uniform"
     """`uniform`: all tasks alike. `ratio`: by `difficulty_ratio`. `adaptive`: new and once failed tasks first, seldom

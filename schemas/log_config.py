@@ -1,4 +1,4 @@
-"""Where figures of training go, and how many sampled episodes beside them."""
+"""Configures where metrics of training go, and how many sampled episodes beside them."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Which kind of model the policy is, and how it is prompted."""
+"""Configures the kind of model that the policy is, and how it is prompted."""
 
 from dataclasses import dataclass
 from typing import Literal

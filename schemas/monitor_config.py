@@ -1,4 +1,4 @@
-"""When a monitor raises an alert, and how much it keeps in mind."""
+"""Configures when a monitor raises an alert, and how much it keeps in mind."""
 
 from dataclasses import dataclass
 

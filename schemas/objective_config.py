@@ -1,4 +1,4 @@
-"""What is optimised, by the names that verl, RLinf, AgentFly and VAGEN share."""
+"""Configures the objective, by the names that verl, RLinf, AgentFly and VAGEN share."""
 
 from dataclasses import dataclass, field, fields
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What answers observations, and how it samples. WebGym's keys and defaults."""
+"""Configures the engine that answers observations, and how it samples. WebGym's keys and defaults."""
 
 from dataclasses import dataclass
 from typing import Literal

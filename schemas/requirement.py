@@ -1,4 +1,4 @@
-"""What a configuration has to keep to, said to a person."""
+"""Requires something of a configuration, in a sentence to a person."""
 
 from schemas.errors import ConfigurationError
 

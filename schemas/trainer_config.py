@@ -1,4 +1,4 @@
-"""What keeps training going: the engine, the checkpoints that stay, the guards, what a machine gives to it."""
+"""Configures the trainer: the engine, the checkpoints that stay, the guards, what a machine gives to it."""
 
 from dataclasses import dataclass, field
 from typing import Literal

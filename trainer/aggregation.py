@@ -1,4 +1,4 @@
-"""How token losses become one loss: the share that every token has in the whole optimizer step.
+"""Aggregates token losses into one loss: the share that every token has in the whole optimizer step.
 
 The loss of a step is the sum of weight * token loss over all its tokens, wherever they are computed. The weights come from the
 whole step's counts, so that the loss does not depend on how it is split over micro-batches and ranks.

@@ -1,4 +1,4 @@
-"""What one iteration adds up while it runs: losses, and seconds by phase."""
+"""Adds up what one iteration measures while it runs: losses, and seconds by phase."""
 
 import time
 from dataclasses import dataclass, field

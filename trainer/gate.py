@@ -1,4 +1,4 @@
-"""Which samples the mismatch gate compares, and the comparison: `trainer.mismatch` decides whether it may go on."""
+"""Samples what the mismatch gate compares, and compares it: `trainer.mismatch` decides whether training may go on."""
 
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whether a group's rewards can be compared. Pure.
+"""Decides whether a group's rewards can be compared. Pure.
 
 The trainer that leaves a group out and the feeder that admits another one in its place both go by this.
 """

@@ -1,4 +1,4 @@
-"""What an optimizer step trains on: samples, and what every completion token of them is trained towards."""
+"""Defines what an optimizer step trains on: samples, and what every completion token of them is trained towards."""
 
 from dataclasses import dataclass, fields
 

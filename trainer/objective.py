@@ -1,4 +1,4 @@
-"""What one optimizer step minimises, token by token: a policy loss, and what is added to it."""
+"""Computes what one optimizer step minimises, token by token: a policy loss, and what is added to it."""
 
 from typing import Protocol
 

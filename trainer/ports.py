@@ -1,4 +1,4 @@
-"""What the trainer's loop asks of its heavy parts: a training engine, and a builder of samples. Loads without torch."""
+"""Defines the ports of the trainer's heavy parts: a training engine, and a builder of samples. Loads without torch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What models say of many steps' tokens: read part by part, so that no more pictures than one part's are held for it."""
+"""Reads what models say of many steps' tokens, part by part, so that no more screenshots than one part's are held for it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a judgement counts for in figures. Pure.
+"""Scores judgements for metrics. Pure.
 
 Success is the verdict: rewards may be partial or shaped, so their mean is a figure of its own.
 """

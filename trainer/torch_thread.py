@@ -16,7 +16,7 @@ class InThread(Protocol):
 
 
 class TorchThread:
-    """An `InThread`; one a process."""
+    """An `InThread`; one per process."""
 
     def __init__(self) -> None:
         self._limiter = anyio.CapacityLimiter(1)

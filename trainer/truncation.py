@@ -1,4 +1,4 @@
-"""How a sampler cuts its distribution off, as a value."""
+"""Defines how a sampler cuts its distribution off, as a value."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The browser of one worker process: one Chromium, a fresh context an episode, replaced when it dies or grows old.
+"""The browser of one worker process: one Chromium, a fresh context per episode, replaced when it dies or grows old.
 
 A Chromium that is lost, or whose driver is, ends the episodes that were in it with `BrowserLost`; the next episode starts
 another. One that is retired takes no more episodes and is closed when its last one ends.

@@ -1,4 +1,4 @@
-"""What an action reached and what it changed, as `scripts/` has seen it.
+"""Observes what an action reached and what it changed, as `scripts/` has seen it.
 
 Invariant: nothing is said that was not seen: where a page went away under an action, or holds what cannot be looked into, the
 sentences are fewer, never guesses.

@@ -1,4 +1,4 @@
-"""Which elements a page's scripts listen on for clicks. No script can tell: the browser says it.
+"""Finds the elements that a page's scripts listen on for clicks. No script can tell: the browser says it.
 
 Invariant: an element is told to the world of `elements.js` once a document.
 """

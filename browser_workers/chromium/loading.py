@@ -1,4 +1,4 @@
-"""What a page is still loading, folded from Playwright's events.
+"""Tracks what a page is still loading, folded from Playwright's events.
 
 Invariant: a document that was asked for counts as loading from its request until its load event, or until it is sure that none
 will come.

@@ -1,4 +1,4 @@
-"""Why a document could not be had, in words for the policy: pure functions from Chromium's error names."""
+"""Explains to the policy why a document could not be had: pure functions of Chromium's error names."""
 
 from collections.abc import Callable
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""What there is to see of a tab: its picture, marked where the run wants marks, and its accessibility tree.
+"""Observes a tab: its screenshot, marked where the run wants marks, and its accessibility tree.
 
 Invariant: marks stand where their elements were both before and after the picture was taken, unless the page never rests.
 """

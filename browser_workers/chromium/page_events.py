@@ -1,4 +1,4 @@
-"""What happens beside an episode's actions: dialogs, downloads, file choosers. Each is handled at once and said in words.
+"""Handles what happens beside an episode's actions: dialogs, downloads, file choosers. Each is said in words.
 
 Invariants: nothing here waits for anybody, so no page can hold its episode up; whatever a page does, what is kept is bounded.
 """

@@ -1,4 +1,4 @@
-"""What a page is, once it has come to rest: neither its network nor it itself does anything, or a cap has passed.
+"""Waits until a page is stable: neither its network nor it itself does anything, or a cap has passed.
 
 Invariant: a page that has come to rest is not waited for again until an event or an action says that it may have changed.
 """

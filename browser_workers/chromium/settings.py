@@ -1,4 +1,4 @@
-"""What every tab of a browser is told."""
+"""Holds what every tab of a browser is told."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a document does that no picture shows: it asks to print, opens the list of a select, leads out of the web, copies.
+"""Reports side effects that no screenshot shows: print, an opened select, an address outside the web, a copy.
 
 `scripts/side_effects.js` keeps them in the document; whoever looks at the page takes them along, at no further round trip.
 """

@@ -1,1 +1,1 @@
-"""What the pages of an episode may reach."""
+"""Limits what the pages of an episode may reach."""

@@ -1,4 +1,4 @@
-"""Which network addresses belong to nobody's public site, by value.
+"""Tells private, loopback, link-local and metadata addresses from public ones, by value.
 
 Invariant: an address that carries an IPv4 address inside (mapped, translated, tunnelled) counts as that one.
 """

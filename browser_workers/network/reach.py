@@ -1,4 +1,4 @@
-"""What a session asks of whatever stands between its pages and the network."""
+"""Defines the port of whatever stands between a session's pages and the network."""
 
 from typing import Protocol
 

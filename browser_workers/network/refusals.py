@@ -1,4 +1,4 @@
-"""What lately could not be reached, with the reason: a browser itself knows only that its proxy failed."""
+"""Remembers what lately could not be reached, and why: a browser itself knows only that its proxy failed."""
 
 from collections import OrderedDict
 

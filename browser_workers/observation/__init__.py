@@ -1,1 +1,1 @@
-"""What an observation is made of, by value: pictures, the marks in them, elements in reading order, trees as text."""
+"""Builds observations by value: screenshots, the marks in them, elements in reading order, trees as text."""

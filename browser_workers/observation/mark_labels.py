@@ -1,4 +1,4 @@
-"""Where the labels of marks stand: pure geometry.
+"""Places the labels of marks: pure geometry.
 
 A label stands at the top right of its element, or at the bottom right where the picture ends above it. Where it would cover
 another label there, or much of a small element, the best other place around the element is taken. Invariant: every label lies

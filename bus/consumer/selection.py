@@ -1,4 +1,4 @@
-"""Which records a reader wants: plain values in, a predicate out. Split and episode are selected by subject already."""
+"""Builds predicates of records from a reader's filters. Split and episode are selected by subject already."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Where a reader begins on a stream."""
+"""Defines where a reader begins on a stream."""
 
 import enum
 import math

@@ -1,4 +1,4 @@
-"""What a worker holds, noted on its machine: whoever is started again under its name hands that back at once.
+"""Notes on this machine what a worker holds: whoever is started again under its name hands that back at once.
 
 So nobody waits for the lease of a process that was killed and restarted; leases are for machines that are gone. Two things
 keep a worker that is alive from losing its work to this: its lock on the file, which the system takes away with the process

@@ -1,4 +1,4 @@
-"""How long one operation on a server may take: it is repeated through lost connections and restarts until that is spent."""
+"""Retries one operation on a server through lost connections and restarts, until its time is spent."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
-"""What exists on the server: streams and consumers, as workers may ask for them, and their own records taken back. Nothing
-here creates a stream or consumer, or changes its configuration."""
+"""Asks for streams and consumers, and takes a worker's own records back. Nothing here creates a stream or consumer, or
+changes its configuration."""
 
 from dataclasses import dataclass
 from typing import Any, TypeVar

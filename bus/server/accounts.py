@@ -1,4 +1,4 @@
-"""The accounts of one run: one that has its streams, and one a role, which reaches no more of it than its grant says.
+"""The accounts of one run: one that has its streams, and one per role, which reaches no more of it than its grant says.
 
 A server answers on whatever reply subject a request names, in its own name and unchecked. Were all roles in one account, any
 of them could so have an answer stored on a subject that it may not publish. A role's account imports what the role may
@@ -74,7 +74,7 @@ def access_of(config: BusConfig, keys: KeyRing) -> RunAccess:
 
 
 def accounts_text(run: RunAccess) -> Iterator[str]:
-    """The run's own account, then one a role."""
+    """The run's own account, then one per role."""
     answerers: dict[str, list[str]] = {}
     for user in run.roles:
         for subject in user.asked_on:

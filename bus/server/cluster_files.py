@@ -1,4 +1,4 @@
-"""Writes what the servers of a cluster need: one folder a server, one key a role and run, one authority.
+"""Writes what the servers of a cluster need: one folder per server, one key per role and run, one authority.
 
 <out>/ca.pem, ca.key           the private authority; only ca.pem is ever copied
 <out>/keys/<run>/<role>.seed   what a node with that role is given

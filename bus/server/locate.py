@@ -1,4 +1,4 @@
-"""Where a run's server is and with which key a role joins it: from the run's folder, or as its configuration says."""
+"""Finds a run's server and the key of a role: in the run's folder, or as its configuration says."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which model at which address answers each kind of question, and with whose key.
+"""Assigns a model, an address and a key to each kind of question.
 
 Invariant: a key goes to the endpoint that it was named for and to no other, and never over a line that others can read.
 """

@@ -1,4 +1,4 @@
-"""What a request without an answer means: to wait, to ask otherwise, or to give up. Decides, and waits for nothing."""
+"""Classifies requests without an answer: to wait, to ask otherwise, or to give up. Decides, and waits for nothing."""
 
 import random
 from collections.abc import Mapping

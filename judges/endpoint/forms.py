@@ -1,4 +1,4 @@
-"""Which form of answer is asked of a model: the strictest that it has taken."""
+"""Chooses the form of answer that is asked of a model: the strictest that it has taken."""
 
 from typing import Final, Literal
 

@@ -1,4 +1,4 @@
-"""Who may call an endpoint now. Shared by all that call one address with one key.
+"""Limits the calls to an endpoint. Shared by all that call one address with one key.
 
 Invariants: at most `max_concurrent` hold a turn; turns are given in the order in which they were asked for; nobody comes
 through before the time that the endpoint named.

@@ -1,4 +1,4 @@
-"""When an endpoint wants to be called again, read from what it sent.
+"""Reads from an endpoint's answer when it wants to be called again.
 
 `retry-after` is seconds or an HTTP date (RFC 9110, 10.2.3); `retry-after-ms` and the `x-ratelimit-*` headers are OpenAI's,
 and `RetryInfo` is Google's (google.rpc).

@@ -1,4 +1,4 @@
-"""What a judge asks of a model, and what comes back. `judges.endpoint.openai_endpoint` provides it."""
+"""Defines the port of judges' models. `judges.endpoint.openai_endpoint` provides it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the calls of a judge's models took: the price of one, and sums."""
+"""Adds up what the calls of a judge's models took, and the price of one."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the rubric judge asks of whoever puts its questions to models. `judges.rubric.session` provides it."""
+"""Defines the port through which the rubric judge puts questions to models. `judges.rubric.session` provides it."""
 
 import enum
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which pictures a question shows. Pure; the last picture of the episode is among them always."""
+"""Chooses the screenshots that a question shows. Pure; the last one of the episode is among them always."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

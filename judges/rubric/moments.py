@@ -1,4 +1,4 @@
-"""What is told of each step beside its picture: where the browser was, and the action that led there.
+"""Describes each step beside its screenshot: where the browser was, and the action that led there.
 
 Everything here comes from pages and policies and is quoted as untrusted text.
 """

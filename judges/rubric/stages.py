@@ -1,4 +1,4 @@
-"""What has to hold for a success, and what comes next. Pure.
+"""Decides the order of the rubric's stages, and what has to hold for a success. Pure.
 
 Invariant: success is every stage of the list answered, in its order, and every one of them passed. A stage that was left
 out, answered twice or put in another's place makes no success.

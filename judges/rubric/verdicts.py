@@ -1,4 +1,4 @@
-"""What a model answers, and the only way to read it: one JSON object, or nothing.
+"""Parses what a model answers: one JSON object, or nothing.
 
 Invariant: a finding comes from exactly one complete object with exactly the two fields and a verdict word of the question;
 no part of any other text is ever taken for a verdict.

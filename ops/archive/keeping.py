@@ -1,4 +1,4 @@
-"""What the archiver keeps of one record of a stream: a row, with what belongs to it stored before."""
+"""Turns one record of a stream into what the archiver keeps: a row, with what belongs to it stored before."""
 
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Whether one episode's chain is sound. Pure."""
+"""Checks whether one episode's chain is sound. Pure."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Which judgements a run's versions are to consume: what the checker recounts. Pure."""
+"""Recounts the judgements that a run's versions are to consume. Pure."""
 
 from bisect import bisect_right
 from collections.abc import Sequence

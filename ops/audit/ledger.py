@@ -1,4 +1,5 @@
-"""What the streams of a run hold, without pictures and texts: enough to prove its promises, small enough for any run."""
+"""Reads the streams of a run into a ledger, without screenshots and texts: enough to prove its promises, small enough for
+any run."""
 
 import hashlib
 from collections.abc import AsyncIterator

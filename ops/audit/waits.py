@@ -1,4 +1,4 @@
-"""How long anybody waited for anybody else, from the times at which the server stored the records. Pure."""
+"""Measures how long anybody waited for anybody else, from the times at which the server stored the records. Pure."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How a command is carried out: until a signal comes, under a guard where it is a worker, in the run that it names."""
+"""Runs commands: until a signal comes, under a guard where it is a worker, in the run that it names."""
 
 import argparse
 import os

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("parquet", "hf", "sharegpt", "jsonl"),
         required=True,
-        help="hf: a dataset folder of Hugging Face; sharegpt: conversations with pictures; jsonl: a line an episode",
+        help="hf: a dataset folder of Hugging Face; sharegpt: conversations with pictures; jsonl: a line per episode",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to be made")
     parser.add_argument("--split", choices=("train", "eval"), help="only episodes of this split")

@@ -1,4 +1,4 @@
-"""What a key means, in lines: for one key all there is to say, for a group its keys, for an unknown one the nearest."""
+"""Explains a key in lines: all there is to say of one key, the keys of a group, the nearest to an unknown one."""
 
 import difflib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What every key means, as its dataclass says it: the text under the field, its type in words, its unit, its default.
+"""Reads every key's documentation from its dataclass: the text under the field, its type in words, its unit, its default.
 
 Read from the classes' own source, so that it cannot differ from it.
 """

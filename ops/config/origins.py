@@ -1,4 +1,4 @@
-"""Where every value of a configuration comes from: a line of a file, an override, another key, or the default.
+"""Traces every value of a configuration to its origin: a line of a file, an override, another key, or the default.
 
 Files count in the order in which Hydra merges them, so the last one that says something about a key is its origin.
 """

@@ -1,4 +1,4 @@
-"""What a tree of keys says in WebGym's words becomes what it says in ours. Pure: mappings in, mappings out.
+"""Translates a tree of WebGym's keys into ours. Pure: mappings in, mappings out.
 
 Invariant: of what a person wrote nothing is dropped silently: it takes effect under a name, a note says that it has none, or
 it is refused.

@@ -1,4 +1,4 @@
-"""What commands print on a terminal.
+"""Prints on the terminal.
 
 Invariant: nothing that is printed through a `Console` is obeyed by the terminal but the colours and movements that rich itself
 writes, whoever's words it holds. Tables are laid out before: words that are made `schemas.text.visible` ahead of that keep

@@ -1,4 +1,4 @@
-"""How long a wait may be, given the faults that fell into it. Pure.
+"""Bounds the waits of a drill, given the faults that fell into them. Pure.
 
 Without a fault nobody waits longer than `PATIENCE_S`. Every fault that can hold up what is waited for may cost the waiting one
 a lease (what the dead one held comes back only then), the fault's own duration, and the time that a process or server takes to

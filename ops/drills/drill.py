@@ -1,6 +1,6 @@
 """A drill: a whole run of real role processes on this machine, under faults until it has ended, and then the proof.
 
-start       servers, a proxy a worker, the roles, each restarted when it ends
+start       servers, a proxy per worker, the roles, each restarted when it ends
 faults      until a feeder has finished; meanwhile the queues are compared with the outputs
 settling    without faults, until everything that ended is judged
 proof       from the streams alone

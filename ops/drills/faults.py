@@ -1,4 +1,4 @@
-"""Which fault happens when, and to whom: a Poisson process, drawn from a seed. Pure; `ops.drills.injection` carries it out."""
+"""Draws faults from a seed as a Poisson process: which, when, and to whom. Pure; `ops.drills.injection` carries it out."""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a drill came to: a table for people, the same as JSON."""
+"""Reports on a drill: a table for people, the same as JSON."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a drill is: the run that is played, and the faults that happen to it."""
+"""Holds a drill's settings: the run that is played, and the faults that happen to it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

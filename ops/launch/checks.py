@@ -1,4 +1,5 @@
-"""What `millrace doctor` looks at: each check tries the real thing in a short time and says how to get what is missing."""
+"""Checks this machine for `millrace doctor`: each check tries the real thing in a short time and says how to get what is
+missing."""
 
 import importlib.metadata
 import json

@@ -208,7 +208,7 @@ class _Reader:
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise self._wrong(f"{where}.count is {count!r}: write a whole number of 1 or more, or leave the role out")
         if gpus and count != len(gpus):
-            raise self._wrong(f"{where}: {count} processes and {len(gpus)} entries in gpus: write one entry a process")
+            raise self._wrong(f"{where}: {count} processes and {len(gpus)} entries in gpus: write one entry per process")
         if count > 1 and role in _SINGLE and not gpus:
             raise self._wrong(f"{where}.count is {count}: one {role.value} runs on a node")
         return Share(role=role, count=count, gpus=gpus, config=self._overrides(given.get("config", []), f"{where}.config"))
@@ -217,7 +217,7 @@ class _Reader:
         entries = content if isinstance(content, list) else [content]
         lists = [entry if isinstance(entry, list) else [entry] for entry in entries]
         if any(not isinstance(gpu, int) or isinstance(gpu, bool) or gpu < 0 for gpus in lists for gpu in gpus):
-            raise self._wrong(f"{where}: write one entry a process, as in [0, 1], or [[0, 1], [2, 3]] for two GPUs each")
+            raise self._wrong(f"{where}: write one entry per process, as in [0, 1], or [[0, 1], [2, 3]] for two GPUs each")
         return tuple(",".join(map(str, gpus)) for gpus in lists)
 
     def _overrides(self, content: object, where: str) -> tuple[str, ...]:

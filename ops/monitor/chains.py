@@ -1,4 +1,4 @@
-"""How far an episode's chain has come, from the subjects of its records alone: payloads with pictures are never read. Pure."""
+"""Reads how far an episode's chain has come from its subjects alone: payloads with screenshots are never read. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What judges lately said, and what it took: shares over a window of the latest judgements. Pure."""
+"""Tracks what judges lately said, and what it took: shares over a window of the latest judgements. Pure."""
 
 from collections import Counter, deque
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What nobody foresaw at one item of a monitor ends no watch over all others."""
+"""Contains errors that nobody foresaw at one item of a monitor, so that the watch over all others goes on."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""How often something happened lately, from counts with times. Pure."""
+"""Computes how often something happened lately, from counts with times. Pure."""
 
 from collections import deque
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What the terminal display shows at one moment, as one value: whoever watches the run fills it in."""
+"""Holds what the terminal display shows at one moment, as one value: whoever watches the run fills it in."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What a worker can be told over the bus, and what it answers.
+"""Defines the orders that a worker takes over the bus, and its answers.
 
 An order is one word, the answer to any of them a report, as JSON: `nats request <run>.control.<role>.<worker> status`.
 """

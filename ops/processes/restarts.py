@@ -1,4 +1,4 @@
-"""Whether and when a role that ended is started again: a state machine over exit codes and seconds."""
+"""Decides whether and when a role that ended is started again: a state machine over exit codes and seconds."""
 
 from dataclasses import dataclass, replace
 from signal import SIGUSR1

@@ -1,4 +1,4 @@
-"""What a person sees of a quickstart: its phases, roles, progress, curve and figures."""
+"""Builds the display of a quickstart: its phases, roles, progress, curve and metrics."""
 
 import time
 

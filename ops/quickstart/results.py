@@ -1,4 +1,4 @@
-"""What a quickstart came to: figures for people and for programs, the curve, and one solved episode to look at."""
+"""Computes the result of a quickstart: metrics for people and for programs, and one solved episode to look at."""
 
 import hashlib
 import json

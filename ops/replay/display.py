@@ -1,4 +1,4 @@
-"""What a person sees of an offline training: its phases, roles, progress, and the success of the stored episodes."""
+"""Builds the display of an offline training: its phases, roles, progress, and the success of the stored episodes."""
 
 import time
 from dataclasses import replace

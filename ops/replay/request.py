@@ -1,4 +1,4 @@
-"""What a replay is asked to do, as values."""
+"""Holds what a replay is asked to do, as values."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field

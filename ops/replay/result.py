@@ -1,4 +1,4 @@
-"""What an offline training came to, from the versions that it announced."""
+"""Computes the result of an offline training from the versions that it announced."""
 
 import json
 from collections.abc import Sequence

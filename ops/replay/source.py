@@ -1,4 +1,4 @@
-"""What is replayed: the streams of a run, or an archive, each with the configuration that it was made with."""
+"""Opens what is replayed: the streams of a run, or an archive, each with the configuration that it was made with."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

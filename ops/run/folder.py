@@ -22,11 +22,11 @@ class RunFolder:
     config.yaml     resolved configuration
     config.lock     held by a process that changes it
     server/         data and credentials of the run's own nats-server
-    logs/           a JSON-lines file and an output file a worker
+    logs/           a JSON-lines file and an output file per worker
     holdings/       what each worker on this machine holds, for the process that follows it
     tasks/          task files made for this run
     model/          version 0, where the run makes it itself
-    checkpoints/    a folder a version
+    checkpoints/    a folder per version
     metrics.jsonl   the figures of every version; wandb/ and tensorboard/ follow it
     samples/        pages of sampled episodes
     weights/        versions that policies here fetched over the bus

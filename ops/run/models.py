@@ -1,4 +1,4 @@
-"""The model folders of a run: which one a version means, and adapters as a whole model."""
+"""The model folders of a run: which one per version means, and adapters as a whole model."""
 
 from pathlib import Path
 

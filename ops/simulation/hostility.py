@@ -1,4 +1,4 @@
-"""What pages of the drills do to whoever opens them: texts that are none, errors that nobody expects, endless scripts.
+"""Simulates hostile pages: texts that are none, errors that nobody expects, endless scripts.
 
 `Hostility` is what a simulated page does, `HostileSuite` holds real pages for a real Chromium. Each ends as an observation
 or as an episode that failed by name; what it may not do is end a worker.

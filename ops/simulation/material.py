@@ -1,4 +1,4 @@
-"""What a simulated run starts from, made where it is missing: task files, and the folder that stands for version 0."""
+"""Makes what a simulated run starts from, where it is missing: task files, and the folder that stands for version 0."""
 
 import os
 import zlib

@@ -1,4 +1,4 @@
-"""How values spread: mean and quantiles, exact. Eight bytes a value are kept."""
+"""Computes mean and quantiles of values, exactly. Eight bytes per value are kept."""
 
 from array import array
 from collections.abc import Iterable, Sequence

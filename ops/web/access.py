@@ -1,4 +1,4 @@
-"""Who may read: nobody but this machine, unless there is a token.
+"""Controls who may read: nobody but this machine, unless there is a token.
 
 A page of another site must not reach the application through a name of its own that leads here, so names are checked too.
 A token travels in a header alone, never in an address; a browser gets a cookie for it that no script can read.

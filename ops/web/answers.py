@@ -1,4 +1,4 @@
-"""What sections answer with: values as JSON, pictures that never change, a sentence for every mistake."""
+"""Answers requests: values as JSON, screenshots that never change, a sentence for every mistake."""
 
 from collections.abc import Awaitable, Callable
 

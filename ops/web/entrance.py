@@ -1,4 +1,4 @@
-"""Where an application is entered, as it was typed: the address to listen on, who may come in, and the browser to open.
+"""Opens an application's entrance as it was typed: the address to listen on, who may come in, and the browser to open.
 
 Invariant: nothing listens beyond loopback without TLS and a token.
 """

@@ -1,4 +1,4 @@
-"""What `millrace monitor` serves: the page with its sections, or metrics alone."""
+"""Serves `millrace monitor`: the page with its sections, or metrics alone."""
 
 import anyio
 

@@ -1,4 +1,4 @@
-"""What the list of episodes is asked for, read from the query of its address. Pure.
+"""Reads what the list of episodes is asked for from the query of its address. Pure.
 
 Every mistake is a `ConfigurationError` that says what to write instead, for the page to show.
 """

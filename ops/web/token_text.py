@@ -20,7 +20,7 @@ class TokenTexts:
     """`tokenizers.Tokenizer`."""
 
     def of(self, tokens: Sequence[int]) -> tuple[str, ...]:
-        """A text a token, control tokens by name; a character of several tokens stands with the last. Empty: no tokenizer.
+        """A text per token, control tokens by name; a character of several tokens stands with the last. Empty: no tokenizer.
 
         Together they are the decoded text, as far as the vocabulary knows the tokens.
         """

@@ -1,4 +1,4 @@
-"""What became of deliveries, and how far readers have come."""
+"""Defines the messages about deliveries and about how far readers have come."""
 
 import msgspec
 

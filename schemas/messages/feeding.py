@@ -1,4 +1,4 @@
-"""What a feeder has to know for as long as its run lasts, whatever else has aged out."""
+"""Defines the feeder's memory: what it has to know for as long as its run lasts, whatever else has aged out."""
 
 import msgspec
 

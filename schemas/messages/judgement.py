@@ -1,4 +1,4 @@
-"""What a trajectory was worth, and what judges asked and found on the way."""
+"""Defines judgements: what a trajectory was worth, and what judges asked and found on the way."""
 
 import enum
 

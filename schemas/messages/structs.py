@@ -1,4 +1,4 @@
-"""What every message and part of one is made of."""
+"""Defines the base of every message and part of one."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""What is to be done: a task as the feeder admits it, with the checks that a suite knows."""
+"""Defines tasks as the feeder admits them, with the checks that a suite knows."""
 
 import enum
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Who is at work, and how they do."""
+"""Defines heartbeats: who is at work, and how they do."""
 
 import enum
 

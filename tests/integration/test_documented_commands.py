@@ -41,7 +41,7 @@ _GOES_ON = (
     "feeder_config.num_iterations=1000",
     "env_config.train_tasks_rollout_size=8",
     "env_config.server_size=4",
-    "simulation_config.step_latency_ms=200",
+    "simulation_config.step_latency_ms=600",
 )
 _NUM_FIRST = 40
 """Judgements before the first line is typed."""

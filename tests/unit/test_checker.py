@@ -164,7 +164,7 @@ async def test_a_second_rubric_is_checked_and_never_counted(world: World) -> Non
     found = await audit(world.bus, world.config)
     assert found.holds, found.findings
     assert (found.findings.num_judgements, found.findings.num_trajectories) == (12, len(ends) + 2)
-    assert found.figures()[Waiting.JUDGEMENT].num_waits == 6, "one an episode"
+    assert found.figures()[Waiting.JUDGEMENT].num_waits == 6, "one per episode"
 
     await world.announce(4, parent=3, num_trajectories=8, judged_seq=last)
     assert (await world.findings()).miscounted == (f"version 4 ends at judgement {last}; its last one stands at nowhere",)

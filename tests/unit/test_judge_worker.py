@@ -1,4 +1,4 @@
-"""The judge worker: one judgement a trajectory, and never a reward where there was no verdict."""
+"""The judge worker: one judgement per trajectory, and never a reward where there was no verdict."""
 
 import math
 import time
@@ -444,7 +444,7 @@ async def test_training_episodes_are_shaped(split: Split, reward: float) -> None
 
 
 class SessionJudge:
-    """Asks one question an episode."""
+    """Asks one question per episode."""
 
     name = RUBRIC
 

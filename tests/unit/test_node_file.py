@@ -79,7 +79,7 @@ def test_each_policy_has_gpus_of_its_own_and_a_trainer_is_one_job_of_ranks(tmp_p
         ({"nodes": {"a": {"roles": {"browser": 0}}}}, "nodes.a.roles.browser.count is 0"),
         ({"nodes": {"a": {"roles": {"browser": True}}}}, "nodes.a.roles.browser holds no keys"),
         ({"nodes": {"a": {"roles": {"judge": {"gpus": [0]}}}}}, "a judge uses none"),
-        ({"nodes": {"a": {"roles": {"policy": {"gpus": ["x"]}}}}}, "nodes.a.roles.policy.gpus: write one entry a process"),
+        ({"nodes": {"a": {"roles": {"policy": {"gpus": ["x"]}}}}}, "nodes.a.roles.policy.gpus: write one entry per process"),
         ({"nodes": {"a": {"roles": {"policy": {"gpus": [0], "count": 2}}}}}, "2 processes and 1 entries in gpus"),
         ({"nodes": {"a": {"roles": {"trainer": 2}}}}, "one trainer runs on a node"),
         ({"nodes": {"a": {"roles": {"trainer": 1}}, "b": {"roles": {"trainer": 1}}}}, "two nodes have the role trainer"),

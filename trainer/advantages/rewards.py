@@ -1,4 +1,4 @@
-"""Where an episode's reward stands on its tokens."""
+"""Places an episode's reward on its tokens."""
 
 from bisect import bisect_left
 from collections.abc import Sequence

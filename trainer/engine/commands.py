@@ -1,4 +1,4 @@
-"""What rank 0 tells the other ranks, as MessagePack: numbers and raw arrays, never pickled objects."""
+"""Encodes what rank 0 tells the other ranks as MessagePack: numbers and raw arrays, never pickled objects."""
 
 import enum
 from dataclasses import dataclass, fields

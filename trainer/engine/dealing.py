@@ -1,4 +1,4 @@
-"""How one optimizer step's samples are shared among ranks and their micro-batches. Pure."""
+"""Deals one optimizer step's samples to ranks and their micro-batches. Pure."""
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a training engine is opened with, the same on every rank."""
+"""Holds what a training engine is opened with, the same on every rank."""
 
 from dataclasses import dataclass
 

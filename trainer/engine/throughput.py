@@ -1,4 +1,4 @@
-"""How much arithmetic training on a sample takes, and which share of the device's peak is reached.
+"""Computes the arithmetic that training on a sample takes, and the share of the device's peak that is reached.
 
 Counted as usual for model FLOPs utilisation: what the model needs, forward once and backward twice that; activations that
 checkpointing computes again do not count, nor do norms, activation functions, rotary positions and looked-up embeddings.

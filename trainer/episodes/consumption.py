@@ -1,4 +1,4 @@
-"""What one iteration makes of its judgements. Pure: judgements in, a plan and figures out."""
+"""Plans one iteration from its judgements. Pure: judgements in, a plan and metrics out."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

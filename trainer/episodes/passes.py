@@ -1,4 +1,4 @@
-"""Which judgements come next: one endless stream online, passes over a stored data set offline. Pure.
+"""Decides which judgements come next: one endless stream online, passes over a stored data set offline. Pure.
 
 Invariant: a position is a function of what was consumed, and the checkpoint holds it. So a trainer that was killed uses
 nothing twice and leaves nothing out, wherever in whichever pass it was.

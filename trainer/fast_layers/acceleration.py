@@ -1,4 +1,4 @@
-"""What makes transformers' Qwen3-VL fast to train; each part keeps parameters, names and results (up to rounding)."""
+"""Makes transformers' Qwen3-VL fast to train; each part keeps parameters, names and results (up to rounding)."""
 
 from torch import nn
 

@@ -1,4 +1,4 @@
-"""How often training tasks were tried and solved, as the judgements say. Pure.
+"""Counts how often training tasks were tried and solved, as the judgements say. Pure.
 
 Invariant: the levels are a function of the judgements that were added, whoever adds them and however often the memory was
 written and read in between. Tasks are divided into parts, so that what changes can be written without the rest.

@@ -1,4 +1,4 @@
-"""Which of the training tasks' sites are left out, because they blocked the agent. Pure: a blocklist and a time in."""
+"""Leaves out training tasks of sites that blocked the agent. Pure: a blocklist and a time in."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

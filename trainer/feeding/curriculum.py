@@ -1,4 +1,4 @@
-"""What to play: admission by staleness, evaluation rounds, and the message for one episode. Pure: values in, values out."""
+"""Builds what is played: admission by staleness, evaluation rounds, and the message for one episode. Pure."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""Which versions get an evaluation round, and how far each round has come. Pure: what was admitted and judged comes in."""
+"""Tracks the evaluation rounds: which versions get one, and how far each has come. Pure: what was admitted and judged
+comes in."""
 
 from collections.abc import Collection, Sequence
 

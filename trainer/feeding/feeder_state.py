@@ -1,4 +1,4 @@
-"""What the feeder knows: what its memory says, and what the streams have told since. They are read in any order.
+"""Holds what the feeder knows: what its memory says, and what the streams have told since. They are read in any order.
 
 Invariants: an episode is known from its admission until a version has consumed it (where nothing is trained, until it is
 judged), so what is known is bounded by what is under way, however long the run lasts; and knowing too little only ever admits

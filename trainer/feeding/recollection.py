@@ -1,4 +1,4 @@
-"""What a feeder knows, taken over from the one before it and written down before anything is begun."""
+"""Takes over what the feeder before knew, and writes down what is known before anything is begun."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""When the unfinished rest of a synchronous batch is to be cancelled. Pure: counts and times in."""
+"""Decides when the unfinished rest of a synchronous batch is to be cancelled. Pure: counts and times in."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What training plays and how much of it now: sampler, schedule, admission and refill of one configuration. Pure."""
+"""Plans what training plays and how much of it now: sampler, schedule, admission and refill of one configuration. Pure."""
 
 import hashlib
 from collections.abc import Container, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which training slots come next, those of blocked sites left out. Pure.
+"""Schedules the next training slots, those of blocked sites left out. Pure.
 
 Rounds follow each other; in a round every task stands once, all members of its group one after the other. What a round holds
 depends on the seed alone or, where the sampler adapts, on the results that are known when the round is begun: it is remembered

@@ -1,4 +1,4 @@
-"""What every learner works with."""
+"""Holds the parts that every learner works with."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What the folder of a checkpoint says about adapters: whether it holds any, which, and on what base. Loads without torch."""
+"""Reads what a checkpoint's folder says about adapters: whether it holds any, which, and on what base. Loads without torch."""
 
 import json
 from pathlib import Path

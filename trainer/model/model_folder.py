@@ -1,4 +1,4 @@
-"""What the trainer reads from a model's folder besides its weights."""
+"""Reads a model's folder, besides its weights."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a Qwen3-VL is called with for one packed micro-batch.
+"""Builds the arguments that a Qwen3-VL is called with for one packed micro-batch.
 
 Pictures of one size need the same tables (which rows of the position table they mix, and where each patch stands): made once a
 size, and handed to the vision tower, which would make them anew in every pass.

@@ -1,4 +1,4 @@
-"""Where figures and sampled episodes of training go, one place a file.
+"""Sends metrics and sampled episodes of training to their places, one place per file.
 
 `metrics.jsonl` in the run's folder is the truth; wandb and TensorBoard follow it line by line, each in a thread of its own
 with a position that outlives the trainer. So whichever of them is slow, absent or broken, training never waits for it.

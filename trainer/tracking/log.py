@@ -1,4 +1,4 @@
-"""The trainer's side of tracking: one line a version, now and then a page of sampled episodes, and whoever follows them.
+"""The trainer's side of tracking: one line per version, now and then a page of sampled episodes, and whoever follows them.
 
 Invariant: nothing here stops training. A disk that is full or a bus that is away costs figures, and is said once.
 """

@@ -1,4 +1,4 @@
-"""The run's `metrics.jsonl`: a line a version trained, a line a version evaluated, each once however often a trainer died."""
+"""Writes `metrics.jsonl`: a line per version trained or evaluated, each once however often a trainer died."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Which episodes of a batch are shown. Pure: the same batch gives the same choice."""
+"""Chooses the episodes of a batch that are shown. Pure: the same batch gives the same choice."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Which checkpoints stay on disk."""
+"""Decides which checkpoints stay on disk."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

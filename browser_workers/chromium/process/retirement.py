@@ -1,4 +1,4 @@
-"""When a browser has served long enough. Values only."""
+"""Decides when a browser has served long enough. Values only."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Where a worker's browser comes from: started on this machine, or reached over DevTools."""
+"""Provides a worker's browser: started on this machine, or reached over DevTools."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What the shop sells: products drawn from a seed over a list of words. The same seed always gives the same shop."""
+"""Draws the shop's products from a seed over a list of words. The same seed always gives the same shop."""
 
 import json
 import random

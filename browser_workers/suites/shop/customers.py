@@ -1,4 +1,4 @@
-"""Who has an account in the shop, with the orders they placed before; drawn from the catalogue's products."""
+"""Draws the shop's customers and the orders they placed before, from the catalogue's products."""
 
 import json
 import random

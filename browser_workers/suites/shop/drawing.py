@@ -1,4 +1,4 @@
-"""Pictures of products as inline SVG: a drawing a kind, in the colours of the product."""
+"""Pictures of products as inline SVG: a drawing per kind, in the colours of the product."""
 
 import json
 from collections.abc import Mapping

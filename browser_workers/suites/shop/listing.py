@@ -1,4 +1,4 @@
-"""Which products a listing shows: filters, order and page, read from an address and applied to the catalogue. Pure."""
+"""Applies filters, order and page of a listing, as its address says, to the catalogue. Pure."""
 
 import math
 from collections.abc import Sequence

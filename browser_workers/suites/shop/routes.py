@@ -1,4 +1,4 @@
-"""Which document an address of the shop stands for. Pure."""
+"""Routes addresses of the shop to documents. Pure."""
 
 from collections.abc import Callable
 from urllib.parse import parse_qsl

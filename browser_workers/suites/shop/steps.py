@@ -1,4 +1,4 @@
-"""What a person does in the shop, step by step, by the words on the page: solutions of tasks, playable as actions.
+"""Writes down solutions of shop tasks, step by step, by the words on the page, playable as actions.
 
 Pure: `locate` says how to find a step's element in the page, `to_action` what to do there.
 """

@@ -1,1 +1,1 @@
-"""How far a judge can be trusted: its stored judgements against labels of people, or against those of another rubric."""
+"""Compares a judge's stored judgements with labels of people, or with those of another rubric."""

@@ -38,9 +38,9 @@ def _figures(result: EvaluationResult) -> Table:
         ("success (pass@1 by episode)", Share(result.num_successes, result.num_episodes)),
         ("mean reward", result.reward),
         ("episodes without a verdict", f"{sum(result.unscored.values())}" + (f": {unscored}" if unscored else "")),
-        ("steps an episode", result.mean_steps),
-        ("tokens an episode, in and out", _pair(result.mean_prompt_tokens, result.mean_completion_tokens)),
-        ("seconds an episode", result.mean_seconds),
+        ("steps per episode", result.mean_steps),
+        ("tokens per episode, in and out", _pair(result.mean_prompt_tokens, result.mean_completion_tokens)),
+        ("seconds per episode", result.mean_seconds),
         ("cost of the policy", policy),
         ("cost of judging", costs.judge),
     )

@@ -1,4 +1,4 @@
-"""What several tries at each task say about a model: pass@k, pass^k, and intervals over tasks. Pure and seeded."""
+"""Estimates pass@k, pass^k and intervals over tasks from several tries at each. Pure and seeded."""
 
 import random
 from collections.abc import Sequence

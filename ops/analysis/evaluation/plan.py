@@ -1,4 +1,4 @@
-"""What is to be evaluated and how, decided before anything is played."""
+"""Plans an evaluation before anything is played: what is evaluated, and how."""
 
 import hashlib
 import os

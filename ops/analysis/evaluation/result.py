@@ -1,4 +1,4 @@
-"""What an evaluation came to, as `result.json` holds it: the figures, and everything that they depend on."""
+"""Holds an evaluation's result as `result.json` does: the metrics, and everything that they depend on."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the figures of an evaluation depend on besides the model: two are compared only where all of it is equal. Pure."""
+"""Lists what an evaluation's metrics depend on besides the model: two are compared only where all of it is equal. Pure."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""How far a queue has come: a worker empties it while it may still grow."""
+"""Waits until a worker has emptied a queue, which may still grow."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What a person sees while trajectories are judged: a bar in a terminal, a line now and then elsewhere; on stderr."""
+"""Shows the progress of judging again: a bar in a terminal, a line now and then elsewhere; on stderr."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""What judging again came to: every trajectory by the old rubric and by the new one, and what it took."""
+"""Reports on judging again: every trajectory by the old rubric and by the new one, and what it took."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping

@@ -1,1 +1,1 @@
-"""What a run or an archive comes to: statistics over stored episodes, as tables, JSON, charts and one HTML page."""
+"""Reports on a run or an archive: statistics over stored episodes, as tables, JSON, charts and one HTML page."""

@@ -1,4 +1,4 @@
-"""Why episodes were no success. Every episode without a success has exactly one cause. Pure."""
+"""Classifies failures. Every episode without a success has exactly one cause. Pure."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What judges said and took, by rubric, and where two rubrics differ."""
+"""Adds up what judges said and took, by rubric, and where two rubrics differ."""
 
 from collections import Counter
 from dataclasses import dataclass, field

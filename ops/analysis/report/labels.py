@@ -1,4 +1,4 @@
-"""What an episode is counted under. Pure.
+"""Labels episodes with what they are counted under. Pure.
 
 Addresses and domains come from task files and may hold anything: they are values here, and whoever shows them escapes them.
 """

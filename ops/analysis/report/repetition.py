@@ -1,4 +1,4 @@
-"""What comes again: sites and tasks over a run, pages and actions within an episode."""
+"""Counts repetition: of sites and tasks over a run, of pages and actions within an episode."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Everything that a report says, gathered in one pass. No record is kept: only counts by label, and a number a value."""
+"""Everything that a report says, gathered in one pass. No record is kept: only counts by label, and a number per value."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field

@@ -14,16 +14,16 @@ from ops.analysis.report.tables import Cell, Headline, Section, Table
 from ops.statistics.shares import Share
 
 _UNITS = {
-    "steps": "steps an episode",
-    "prompt_tokens": "prompt tokens an episode",
-    "completion_tokens": "completion tokens an episode",
+    "steps": "steps per episode",
+    "prompt_tokens": "prompt tokens per episode",
+    "completion_tokens": "completion tokens per episode",
     "reset_s": "seconds preparing the page, an episode",
     "observe_s": "seconds looking, an episode",
     "policy_s": "seconds waiting for the policy, an episode",
     "act_s": "seconds acting, an episode",
-    "total_s": "seconds an episode",
-    "step_prompt_tokens": "prompt tokens a step",
-    "step_completion_tokens": "completion tokens a step",
+    "total_s": "seconds per episode",
+    "step_prompt_tokens": "prompt tokens per step",
+    "step_completion_tokens": "completion tokens per step",
     "step_queued_s": "seconds queued at the policy, a step",
     "step_generated_s": "seconds generating, a step",
 }

@@ -1,4 +1,4 @@
-"""Which episodes a report is about, and by whose judgements."""
+"""Selects the episodes that a report is about, and the rubric whose judgements count."""
 
 import time
 from collections.abc import Callable, Collection

@@ -32,7 +32,7 @@ def headlines(report: Report) -> tuple[Headline, ...]:
         found.append(Headline(label=f"success, {name_of(kind)}", value=overall[kind].success))
     shown = EVAL if EVAL in overall and TRAIN not in overall else TRAIN
     if shown in spreads:
-        for label, figure in (("steps an episode", "steps"), ("seconds an episode", "total_s")):
+        for label, figure in (("steps per episode", "steps"), ("seconds per episode", "total_s")):
             spread = spreads[shown][figure]
             note = "" if spread.p95 is None else f"{name_of(shown)}, 95 % take at most {spread.p95:.3g}"
             found.append(Headline(label=label, value=spread.mean, note=note))

@@ -1,4 +1,4 @@
-"""What a report shows, apart from how: sections of tables and charts, which a terminal and a page draw alike."""
+"""Defines what a report shows: sections of tables and charts, which a terminal and a page draw alike."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What episodes took: steps, tokens, and seconds by phase."""
+"""Adds up what episodes took: steps, tokens, and seconds by phase."""
 
 from dataclasses import dataclass, field
 

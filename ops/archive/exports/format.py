@@ -1,4 +1,4 @@
-"""What a format is: something that takes episodes one by one and leaves files in a folder."""
+"""Defines export formats: something that takes episodes one by one and leaves files in a folder."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A Hugging Face dataset folder: one row a step, pictures as an Image feature, the splits as files.
+"""A Hugging Face dataset folder: one row per step, pictures as an Image feature, the splits as files.
 
 `datasets.load_dataset(folder)` reads it; so does the Hub when the folder is uploaded.
 """

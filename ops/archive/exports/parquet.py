@@ -1,4 +1,4 @@
-"""Parquet: `steps.parquet`, one row a step with its picture's bytes, and `episodes.parquet`, one row an episode."""
+"""Parquet: `steps.parquet`, one row a step with its picture's bytes, and `episodes.parquet`, one row per episode."""
 
 import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""Which stored episodes are exported, and what was played in them: the last attempt, decoded, with its judgement."""
+"""Selects the stored episodes that are exported, and decodes the last attempt of each, with its judgement."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

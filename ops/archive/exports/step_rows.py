@@ -1,4 +1,4 @@
-"""One row a step: the columns that the tabular formats share."""
+"""One row per step: the columns that the tabular formats share."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""What an operator should know and do: conditions judged from a monitor's state, and the alerts that they become. Pure."""
+"""Raises alerts: conditions judged from a monitor's state, with what an operator should do. Pure."""

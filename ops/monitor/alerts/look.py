@@ -1,4 +1,4 @@
-"""What rules are given: the state at one moment, with the run's configuration and the alerts that are raised."""
+"""Holds what alert rules are given: the state at one moment, the run's configuration and the alerts that are raised."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

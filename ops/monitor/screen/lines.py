@@ -87,7 +87,7 @@ def phase_line(cells: Cells) -> Text:
 
 
 def role_lines(state: MonitorState, now: float) -> list[Text]:
-    """A line a role: how many workers, in which states."""
+    """A line per role: how many workers, in which states."""
     lines = []
     for role in Role:
         workers = [worker for worker in state.workers.in_order() if worker.role is role]

@@ -10,7 +10,7 @@ from schemas.objective_config import Aggregation, KlType, ObjectiveConfig
 from trainer.advantages import EpisodeRewards
 
 Rows = list[list[float]]
-"""One number a token, for each step of an episode."""
+"""One number per token, for each step of an episode."""
 
 
 def score(episode: EpisodeRewards) -> float:

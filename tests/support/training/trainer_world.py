@@ -127,7 +127,7 @@ async def play(
     parsed: bool = True,
     reward: float | None = None,
 ) -> Trajectory:
-    """Plays an episode on the chain as browser and policy would: one picture a step; log-probabilities from `plain`."""
+    """Plays an episode on the chain as browser and policy would: one picture per step; log-probabilities from `plain`."""
     await chain.admit(bus, SUBJECTS, task)
     owner = await chain.EpisodeChain.take(bus, SUBJECTS, task, WorkerId("browser"))
     assert isinstance(owner, chain.EpisodeChain)

@@ -1,4 +1,4 @@
-"""Which tasks a round of training plays, one sampler a file. Pure: a function of seed, round and results."""
+"""Samples the tasks of a round of training, one sampler per file. Pure: a function of seed, round and results."""
 
 from collections.abc import Mapping
 from typing import Protocol

@@ -37,7 +37,7 @@ class AdaptiveSampler:
 
 
 def site_weights(specs: Sequence[TaskSpec]) -> np.ndarray:
-    """float64, one a task: 1 / the number of its site's tasks, stretched to lie from 0.1 to 10; 1 if all are equal."""
+    """float64, one per task: 1 / the number of its site's tasks, stretched to lie from 0.1 to 10; 1 if all are equal."""
     sites = [site_of(spec.website) for spec in specs]
     counts = Counter(sites)
     shares = np.array([1.0 / counts[site] for site in sites])
