@@ -14,7 +14,7 @@ from schemas.context_config import ContextConfig
 from schemas.messages import ActionKind
 
 GRID = 1000.0
-"""Points are given from 0 to this, whatever the picture's size."""
+"""Points are given from 0 to this, whatever the screenshot's size."""
 
 _TOOLS = {"coordinates": "computer_use", "set_of_marks": "web_interaction"}
 

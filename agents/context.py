@@ -1,11 +1,11 @@
 """The context window: task, history and the current observation become the messages that the model reads.
 
     system      the prompt version's text, with the action space's tool
-    user        the task; steps older than the window, one line each; a picture
+    user        the task; steps older than the window, one line each; a screenshot
     assistant   its answer
-    user        what that did; the page; a picture
+    user        what that did; the page; a screenshot
     ...
-    user        what the last action did; the page; what the browser says of it in text; the current picture
+    user        what the last action did; the page; what the browser says of it in text; the current screenshot
 
 A pure function of chain and configuration, so that any worker that reads the same chain builds the same prompt.
 """
@@ -20,7 +20,7 @@ from agents.page_text import current_page, read_text
 from agents.plain_text import plain, short
 from agents.prompts import system_prompt
 from schemas.context_config import ContextConfig
-from schemas.messages import ActionEffect, Observation, Picture, StepRequest, Task
+from schemas.messages import ActionEffect, Observation, Screenshot, StepRequest, Task
 from schemas.model_config import ModelConfig
 
 _MAX_LINE = 160
@@ -32,7 +32,7 @@ _OPENING, _CLOSING = "<think>", "</think>"
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One answered observation. The picture of a round older than the window is not looked at."""
+    """One answered observation. The screenshot of a round older than the window is not looked at."""
 
     observation: Observation
     step: StepRequest
@@ -40,10 +40,10 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A prompt, and the steps whose pictures it holds, in order."""
+    """A prompt, and the steps whose screenshots it holds, in order."""
 
     messages: tuple[ChatMessage, ...]
-    pictures: tuple[int, ...]
+    screenshots: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,13 @@ class Windows:
     model: ModelConfig
 
     def without(self, num_dropped: int) -> Window:
-        """So many rounds fewer have a picture; like all older ones they keep their line."""
+        """So many rounds fewer have a screenshot; like all older ones they keep their line."""
         fewer = replace(self.context, num_rounds=self._num_shown - num_dropped)
         return build_window(self.task, self.history, self.current, context=fewer, model=self.model)
 
-    def asked_with(self, pictures: Sequence[int]) -> Window:
-        """The window with so many pictures as an answer names; the whole one for an answer that names none, or more."""
-        num_dropped = self._num_shown + 1 - len(pictures) if pictures else 0
+    def asked_with(self, screenshots: Sequence[int]) -> Window:
+        """The window with so many screenshots as an answer names; the whole one for an answer that names none, or more."""
+        num_dropped = self._num_shown + 1 - len(screenshots) if screenshots else 0
         return self.without(max(0, num_dropped))
 
     def shortened(self, num_dropped: int) -> tuple[ChatMessage, ...] | None:
@@ -96,7 +96,7 @@ def build_window(
         messages.append(ChatMessage("assistant", (plain(kept),)))
         opening = ""
     messages.append(_user(opening, current, history[-1] if history else None, current_page(current, context)))
-    return Window(messages=tuple(messages), pictures=(*(round_.observation.step for round_ in shown), current.step))
+    return Window(messages=tuple(messages), screenshots=(*(round_.observation.step for round_ in shown), current.step))
 
 
 def without_thinking(response: str) -> str:
@@ -107,7 +107,7 @@ def without_thinking(response: str) -> str:
 
 
 def _opening(task: Task, older: Sequence[Round], following: Sequence[Observation]) -> str:
-    """The task, and a line for every step whose picture is no longer shown."""
+    """The task, and a line for every step whose screenshot is no longer shown."""
     lines = [f"Task: {plain(task.instruction)}"]
     if older:
         lines.append("Earlier steps:")
@@ -125,8 +125,8 @@ def _user(opening: str, observation: Observation, last: Round | None, page: Sequ
         title, url = short(observation.title, _MAX_LINE), short(observation.url, _MAX_URL)
         lines.append(plain(f"Page: {title} ({url})"))
     lines += page
-    parts: tuple[str | Picture, ...] = ("\n".join(lines) + "\n",) if lines else ()
-    return ChatMessage("user", (*parts, observation.picture))
+    parts: tuple[str | Screenshot, ...] = ("\n".join(lines) + "\n",) if lines else ()
+    return ChatMessage("user", (*parts, observation.screenshot))
 
 
 def _result(observation: Observation, step: StepRequest) -> str:

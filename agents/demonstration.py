@@ -7,7 +7,7 @@ import msgspec
 
 from agents.action_space import GRID
 from schemas.errors import PolicyError
-from schemas.messages import Action, ActionKind, Element, Observation, Picture
+from schemas.messages import Action, ActionKind, Element, Observation, Screenshot
 
 Mode = Literal["coordinates", "set_of_marks"]
 Point = tuple[float, float]
@@ -35,8 +35,8 @@ def _in_coordinates(observation: Observation) -> Action:
     if observation.oracle is None:
         raise PolicyError(f"{observation.url} offers no scripted oracle: demonstrate only tasks of a suite that has one")
     x, y, width, height = observation.oracle
-    picture = observation.picture
-    point = (x + width / 2) / picture.width * GRID, (y + height / 2) / picture.height * GRID
+    screenshot = observation.screenshot
+    point = (x + width / 2) / screenshot.width * GRID, (y + height / 2) / screenshot.height * GRID
     return Action(kind=ActionKind.CLICK, point=point)
 
 
@@ -50,12 +50,12 @@ def _number(observation: Observation, point: Point | None, target: Box | None) -
 def _found(observation: Observation, point: Point | None, target: Box | None) -> int | None:
     if point is None:
         return None
-    element = element_at(observation.elements, _pixel(observation.picture, point), target)
+    element = element_at(observation.elements, _pixel(observation.screenshot, point), target)
     return None if element is None else element.id
 
 
-def _pixel(picture: Picture, point: Point) -> Point:
-    return point[0] / GRID * picture.width, point[1] / GRID * picture.height
+def _pixel(screenshot: Screenshot, point: Point) -> Point:
+    return point[0] / GRID * screenshot.width, point[1] / GRID * screenshot.height
 
 
 def element_at(elements: Sequence[Element], pixel: Point, target: Box | None = None) -> Element | None:

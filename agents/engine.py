@@ -8,15 +8,15 @@ from types import TracebackType
 from typing import Literal, Protocol, Self, runtime_checkable
 
 from schemas.ids import PolicyVersion
-from schemas.messages import Observation, Picture, TokenUsage, VersionSpan
+from schemas.messages import Observation, Screenshot, TokenUsage, VersionSpan
 
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One turn: pieces of text and pictures, in the order in which the model reads them."""
+    """One turn: pieces of text and screenshots, in the order in which the model reads them."""
 
     role: Literal["system", "user", "assistant"]
-    content: tuple[str | Picture, ...]
+    content: tuple[str | Screenshot, ...]
 
 
 Shortened = Callable[[int], tuple[ChatMessage, ...] | None]
@@ -46,9 +46,9 @@ class GenerationRequest:
         return None if messages is None else replace(self, messages=messages, num_dropped=self.num_dropped + 1)
 
     @property
-    def pictures(self) -> tuple[Picture, ...]:
-        """All pictures, in the order of their placeholders in the prompt."""
-        return tuple(part for message in self.messages for part in message.content if isinstance(part, Picture))
+    def screenshots(self) -> tuple[Screenshot, ...]:
+        """All screenshots, in the order of their placeholders in the prompt."""
+        return tuple(part for message in self.messages for part in message.content if isinstance(part, Screenshot))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Generation:
     finish_reason: str
     """stop or length."""
     prompt_tokens: tuple[int, ...] = ()
-    """With one placeholder per picture token, exactly as the model saw them."""
+    """With one placeholder per image token, exactly as the model saw them."""
     completion_tokens: tuple[int, ...] = ()
     """With the end-of-turn token when the model ended the turn."""
     logprobs: tuple[float, ...] = ()

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from agents.engine import ChatMessage, GenerationRequest
 from schemas.errors import PromptTooLong
-from schemas.messages import Picture
+from schemas.messages import Screenshot
 from schemas.policy_config import PolicyConfig
 
 
@@ -17,7 +17,7 @@ class Counter(Protocol):
 
     def prompt(self, messages: Sequence[ChatMessage]) -> list[int]: ...
 
-    def length(self, tokens: Sequence[int], pictures: Sequence[Picture]) -> int: ...
+    def length(self, tokens: Sequence[int], screenshots: Sequence[Screenshot]) -> int: ...
 
 
 def max_prompt(policy: PolicyConfig, cutoff_len: int) -> int:
@@ -26,14 +26,14 @@ def max_prompt(policy: PolicyConfig, cutoff_len: int) -> int:
 
 
 def fitted(request: GenerationRequest, counter: Counter, num_tokens: int) -> tuple[GenerationRequest, list[int]]:
-    """The request with as few rounds left out as make its prompt fit into `num_tokens`; its tokens, one per picture.
+    """The request with as few rounds left out as make its prompt fit into `num_tokens`; its tokens, one per screenshot.
 
     Raises:
         PromptTooLong: the current round alone does not fit.
     """
     while True:
         tokens = counter.prompt(request.messages)
-        length = counter.length(tokens, request.pictures)
+        length = counter.length(tokens, request.screenshots)
         if length <= num_tokens:
             return request, tokens
         shorter = request.shorter()

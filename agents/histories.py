@@ -18,7 +18,7 @@ from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from schemas.errors import PolicyError
 from schemas.ids import EpisodeId
-from schemas.messages import Observation, Picture, StepRequest, Task
+from schemas.messages import Observation, Screenshot, StepRequest, Task
 
 _FLAT_BYTES = 3_000
 """Of one round's objects."""
@@ -40,12 +40,12 @@ class History:
 
 class Histories:
     """The most recently answered episodes, in at most `max_bytes`. What was sampled is let go of but for its words, and of a
-    round that has left the window its answer and picture too: what no prompt shows."""
+    round that has left the window its answer and screenshot too: what no prompt shows."""
 
-    def __init__(self, bus: Bus, subjects: Subjects, *, num_pictures: int, max_bytes: int) -> None:
+    def __init__(self, bus: Bus, subjects: Subjects, *, num_screenshots: int, max_bytes: int) -> None:
         self._bus = bus
         self._subjects = subjects
-        self._num_pictures = num_pictures
+        self._num_screenshots = num_screenshots
         self._max_bytes = max_bytes
         self._kept: OrderedDict[EpisodeId, History] = OrderedDict()
         self.num_bytes = 0
@@ -84,7 +84,7 @@ class Histories:
         return History(task=record.message, attempt=attempt, rounds=self._light(rounds))
 
     def _light(self, rounds: tuple[Round, ...]) -> tuple[Round, ...]:
-        last = len(rounds) - self._num_pictures
+        last = len(rounds) - self._num_screenshots
         answered = map(_answered, rounds)
         return tuple(_left_the_window(round_) if index < last else round_ for index, round_ in enumerate(answered))
 
@@ -120,12 +120,12 @@ def _answered(round_: Round) -> Round:
 
 
 def _left_the_window(round_: Round) -> Round:
-    """A line says what was done; picture and answer are no longer shown."""
+    """A line says what was done; screenshot and answer are no longer shown."""
     observation, step = round_.observation, round_.step
-    if not observation.picture.data and not step.response:
+    if not observation.screenshot.data and not step.response:
         return round_
-    picture = Picture(data=b"", media_type=observation.picture.media_type, width=0, height=0)
-    seen = msgspec.structs.replace(observation, picture=picture, page_text="")
+    screenshot = Screenshot(data=b"", media_type=observation.screenshot.media_type, width=0, height=0)
+    seen = msgspec.structs.replace(observation, screenshot=screenshot, page_text="")
     return Round(seen, msgspec.structs.replace(step, response=""))
 
 
@@ -133,4 +133,4 @@ def _num_bytes(round_: Round) -> int:
     """What can be large, and a flat rate for the rest."""
     seen, step = round_.observation, round_.step
     texts = (seen.url, seen.title, seen.error, seen.hit, *seen.changes, seen.page_text, step.response, step.action.text)
-    return _FLAT_BYTES + len(seen.picture.data) + sum(map(sys.getsizeof, texts))
+    return _FLAT_BYTES + len(seen.screenshot.data) + sum(map(sys.getsizeof, texts))

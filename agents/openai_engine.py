@@ -9,14 +9,14 @@ import openai
 
 from agents.engine import ChatMessage, Generation, GenerationRequest, Weightless
 from schemas.errors import ConfigurationError, PolicyError, PromptTooLong
-from schemas.messages import Picture, TokenUsage
+from schemas.messages import Screenshot, TokenUsage
 from schemas.policy_config import PolicyConfig
 
 _TOO_LONG = ("context_length_exceeded", "input_tokens", "input_text")
 
 
 class OpenAIEngine(Weightless):
-    """Chat completions of `policy_config.base_model` at `policy_config.base_url`; pictures travel as data URLs.
+    """Chat completions of `policy_config.base_model` at `policy_config.base_url`; screenshots travel as data URLs.
 
     Raises:
         ConfigurationError: the key's environment variable is not set, or no model is named.
@@ -144,7 +144,7 @@ def _wire(message: ChatMessage) -> dict[str, object]:
     return {"role": message.role, "content": [_wire_part(part) for part in message.content]}
 
 
-def _wire_part(part: str | Picture) -> dict[str, object]:
+def _wire_part(part: str | Screenshot) -> dict[str, object]:
     if isinstance(part, str):
         return {"type": "text", "text": part}
     data = base64.b64encode(part.data).decode("ascii")

@@ -8,7 +8,7 @@ import anyio
 
 class Source(enum.Enum):
     OWN = "own"
-    """Episodes that this worker answered before: their pictures and prefixes are cached here."""
+    """Episodes that this worker answered before: their screenshots and prefixes are cached here."""
     TRAIN = "train"
     EVAL = "eval"
 

@@ -1,6 +1,6 @@
 """Chat messages to prompt tokens by the model folder's tokenizer and chat template: neither torch nor transformers.
 
-Invariant: the tokens are those of the model's own transformers processor for the same messages and pictures.
+Invariant: the tokens are those of the model's own transformers processor for the same messages and screenshots.
 """
 
 import json
@@ -16,21 +16,22 @@ from tokenizers import Tokenizer
 
 from agents.engine import ChatMessage
 from schemas.errors import ConfigurationError
-from schemas.messages import Picture
+from schemas.messages import Screenshot
 
 
 @dataclass(frozen=True, slots=True)
-class PictureScale:
-    """How the picture processor shrinks pictures: sides become multiples of `cell`, the area stays between the bounds."""
+class ImageScale:
+    """How the image processor shrinks screenshots: sides become multiples of `cell`, the area stays between the
+    bounds."""
 
     cell: int
-    """Pixels of one picture token's side: patch size times merge size."""
+    """Pixels of one image token's side: patch size times merge size."""
     min_pixels: int
     max_pixels: int
 
-    def num_tokens(self, picture: Picture) -> int:
-        """Tokens that stand for a picture (the processor's own rounding, half to even)."""
-        height, width = picture.height, picture.width
+    def num_tokens(self, screenshot: Screenshot) -> int:
+        """Tokens that stand for a screenshot (the processor's own rounding, half to even)."""
+        height, width = screenshot.height, screenshot.width
         rows, columns = round(height / self.cell), round(width / self.cell)
         if rows * columns * self.cell**2 > self.max_pixels:
             shrink = math.sqrt(height * width / self.max_pixels) * self.cell
@@ -52,9 +53,9 @@ class PromptTokenizer:
         self._tokenizer = Tokenizer.from_file(str(_existing(folder, "tokenizer.json")))
         self._template = _environment().from_string(_chat_template(folder))
         config = _read(_existing(folder, "config.json"))
-        self.picture_token: int = config["image_token_id"]
+        self.image_token: int = config["image_token_id"]
         self.stop_tokens = _stop_tokens(folder, config)
-        self.scale = _picture_scale(folder)
+        self.scale = _image_scale(folder)
         eos = _read(_existing(folder, "tokenizer_config.json")).get("eos_token", "<|im_end|>")
         self._eos: str = eos["content"] if isinstance(eos, dict) else eos
         self._special = frozenset(
@@ -63,8 +64,8 @@ class PromptTokenizer:
 
     @property
     def suppressed(self) -> tuple[int, ...]:
-        """Control tokens that must never be sampled: all but those that end a turn. A sampled picture placeholder has no
-        picture behind it."""
+        """Control tokens that must never be sampled: all but those that end a turn. A sampled image placeholder has no
+        screenshot behind it."""
         return tuple(sorted(self._special - self.stop_tokens))
 
     @property
@@ -78,22 +79,22 @@ class PromptTokenizer:
         return token
 
     def prompt(self, messages: Sequence[ChatMessage]) -> list[int]:
-        """Prompt tokens with one placeholder a picture, ready for the answer to be generated."""
+        """Prompt tokens with one placeholder a screenshot, ready for the answer to be generated."""
         rendered = self._template.render(messages=[_template_message(m) for m in messages], add_generation_prompt=True)
         return self.encode(rendered)
 
     def expanded_prompt(self, messages: Sequence[ChatMessage]) -> list[int]:
-        """Prompt tokens as the model sees them: a placeholder for every picture token."""
-        pictures = (part for message in messages for part in message.content if isinstance(part, Picture))
+        """Prompt tokens as the model sees them: a placeholder for every image token."""
+        screenshots = (part for message in messages for part in message.content if isinstance(part, Screenshot))
         tokens: list[int] = []
         for token in self.prompt(messages):
-            repeats = self.scale.num_tokens(next(pictures)) if token == self.picture_token else 1
+            repeats = self.scale.num_tokens(next(screenshots)) if token == self.image_token else 1
             tokens.extend([token] * repeats)
         return tokens
 
-    def length(self, tokens: Sequence[int], pictures: Sequence[Picture]) -> int:
-        """Tokens of the expanded prompt, from those with one placeholder a picture."""
-        return len(tokens) + sum(self.scale.num_tokens(picture) - 1 for picture in pictures)
+    def length(self, tokens: Sequence[int], screenshots: Sequence[Screenshot]) -> int:
+        """Tokens of the expanded prompt, from those with one placeholder a screenshot."""
+        return len(tokens) + sum(self.scale.num_tokens(screenshot) - 1 for screenshot in screenshots)
 
     def encode(self, text: str) -> list[int]:
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
@@ -135,7 +136,7 @@ def _chat_template(folder: Path) -> str:
     raise ConfigurationError(f"{folder} has no chat template: put chat_template.jinja of the model there")
 
 
-def _picture_scale(folder: Path) -> PictureScale:
+def _image_scale(folder: Path) -> ImageScale:
     if (folder / "processor_config.json").exists():
         settings = _read(folder / "processor_config.json").get("image_processor")
         if isinstance(settings, dict):
@@ -143,10 +144,10 @@ def _picture_scale(folder: Path) -> PictureScale:
     return _scale_from(_read(_existing(folder, "preprocessor_config.json")))
 
 
-def _scale_from(settings: dict) -> PictureScale:  # type: ignore[type-arg]
+def _scale_from(settings: dict) -> ImageScale:  # type: ignore[type-arg]
     size = settings["size"]
     cell = settings["patch_size"] * settings["merge_size"]
-    return PictureScale(cell=cell, min_pixels=size["shortest_edge"], max_pixels=size["longest_edge"])
+    return ImageScale(cell=cell, min_pixels=size["shortest_edge"], max_pixels=size["longest_edge"])
 
 
 def _stop_tokens(folder: Path, config: dict) -> frozenset[int]:  # type: ignore[type-arg]

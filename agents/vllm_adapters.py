@@ -1,7 +1,7 @@
 """LoRA adapters in a vLLM engine: the newest answers new requests, and those in flight finish with the one they began with.
 
 Invariant: an answer comes from one adapter from its first token to its last, so it belongs to one policy version. Adapters
-take the version as their number; vLLM keys its caches of prefixes and pictures by it.
+take the version as their number; vLLM keys its caches of prefixes and screenshots by it.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def adapter_arguments(lora: LoraConfig, *, on_cpu: bool) -> dict[str, Any]:
         "max_lora_rank": min(rank for rank in get_args(MaxLoRARanks) if rank >= lora.rank),
         "max_loras": num_slots,
         "max_cpu_loras": num_slots,
-        "enable_tower_connector_lora": lora.adapts_pictures,
+        "enable_tower_connector_lora": lora.adapts_screenshots,
     }
 
 

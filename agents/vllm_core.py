@@ -3,8 +3,8 @@
 Invariant: weights change only between steps, and an adapter is its request's to the end, so every token belongs to exactly one
 policy version.
 
-The engine core runs in the process (no EngineCore child): one import of vLLM instead of three, no serialisation of pictures,
-and a death of the engine is an exception here or the end of the process, never a silent hang.
+The engine core runs in the process (no EngineCore child): one import of vLLM instead of three, no serialisation of
+screenshots, and a death of the engine is an exception here or the end of the process, never a silent hang.
 """
 
 import json
@@ -26,7 +26,7 @@ from agents.vllm_adapters import VllmAdapters, adapter_arguments, adapter_spans,
 from schemas.errors import ConfigurationError, PolicyError
 from schemas.ids import PolicyVersion
 from schemas.lora_config import LoraConfig
-from schemas.messages import Picture, VersionSpan
+from schemas.messages import Screenshot, VersionSpan
 from schemas.policy_config import PolicyConfig
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _CPU_KV_BYTES = (64 << 20, 4 << 30)
 """Smallest and largest key-value cache on CPU."""
-_CPU_PICTURE_CACHE_GB = 0.125
+_CPU_SCREENSHOT_CACHE_GB = 0.125
 _SUPPRESSED = -100.0
 _ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
@@ -63,8 +63,8 @@ class VllmSettings:
     policy: PolicyConfig
     cutoff_len: int
     """Tokens of prompt and completion that training takes."""
-    max_pictures: int
-    """Pictures in one prompt."""
+    max_screenshots: int
+    """Screenshots in one prompt."""
     seed: int
     """Of the sampler; two workers of one run must not share it."""
     lora: LoraConfig = LoraConfig()
@@ -158,17 +158,17 @@ class VllmCore:
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
-    def prepare(self, tokens: list[int], pictures: Sequence[Picture]) -> Any:
-        """Turns a prompt with one placeholder a picture into the engine's input. May run beside `step`, one at a time.
+    def prepare(self, tokens: list[int], screenshots: Sequence[Screenshot]) -> Any:
+        """Turns a prompt with one placeholder a screenshot into the engine's input. May run beside `step`, one at a time.
 
         Raises:
-            PolicyError: the prompt is longer than the model allows, or a picture cannot be decoded.
+            PolicyError: the prompt is longer than the model allows, or a screenshot cannot be decoded.
         """
         prompt: dict[str, Any] = {"prompt_token_ids": tokens}
         try:
-            if pictures:
-                # PIL decodes lazily, so that a picture whose pixels are cached is not decoded again.
-                prompt["multi_modal_data"] = {"image": [Image.open(BytesIO(picture.data)) for picture in pictures]}
+            if screenshots:
+                # PIL decodes lazily, so that a screenshot whose pixels are cached is not decoded again.
+                prompt["multi_modal_data"] = {"image": [Image.open(BytesIO(screenshot.data)) for screenshot in screenshots]}
             # With the processor's own cache nothing depends on the order in which prompts reach the engine.
             return self._llm.renderer.render_cmpl([prompt], skip_mm_cache=True)[0]
         except self._refusals as error:
@@ -214,8 +214,8 @@ class VllmCore:
         """Replaces the weights in place; returns what finished meanwhile.
 
         Requests in flight are kept. Where the weights are adapters, they finish under those they began with. Otherwise their
-        keys, values and picture features are computed anew under the new weights, and every cache that depends on weights is
-        emptied (a picture seen before would otherwise end the engine).
+        keys, values and screenshot features are computed anew under the new weights, and every cache that depends on weights
+        is emptied (a screenshot seen before would otherwise end the engine).
 
         Raises:
             ConfigurationError: adapters where whole models are expected, or the other way round.
@@ -290,7 +290,7 @@ def _arguments(settings: VllmSettings, *, on_cpu: bool) -> dict[str, Any]:
         "dtype": dtype,
         "seed": settings.seed,
         "logprobs_mode": "processed_logprobs",
-        "limit_mm_per_prompt": {"image": settings.max_pictures, "video": 0},
+        "limit_mm_per_prompt": {"image": settings.max_screenshots, "video": 0},
         "disable_log_stats": True,
         "use_tqdm_on_load": False,
     } | adapter_arguments(settings.lora, on_cpu=on_cpu)
@@ -299,7 +299,7 @@ def _arguments(settings: VllmSettings, *, on_cpu: bool) -> dict[str, Any]:
     return common | {
         "enforce_eager": True,
         "skip_mm_profiling": True,
-        "mm_processor_cache_gb": _CPU_PICTURE_CACHE_GB,
+        "mm_processor_cache_gb": _CPU_SCREENSHOT_CACHE_GB,
         "kv_cache_memory_bytes": _cpu_kv_bytes(text, max_model_len * policy.max_num_seqs),
     }
 

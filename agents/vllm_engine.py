@@ -124,7 +124,7 @@ class VllmEngine:
         try:
             with anyio.fail_after(self._timeout_s):
                 prepared = await anyio.to_thread.run_sync(
-                    self._core.prepare, tokens, request.pictures, limiter=self._preparing
+                    self._core.prepare, tokens, request.screenshots, limiter=self._preparing
                 )
                 self._ask(_Submit(request_id, prepared, request.greedy, pending))
                 return replace(await pending.result(), num_dropped=request.num_dropped)

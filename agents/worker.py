@@ -96,7 +96,7 @@ class PolicyWorker:
         self._histories = Histories(
             bus,
             subjects,
-            num_pictures=config.context_config.num_rounds,
+            num_screenshots=config.context_config.num_rounds,
             max_bytes=policy_config.history_mb * 2**20,
         )
         self._tally = Tally()
@@ -237,11 +237,11 @@ class PolicyWorker:
             generation = await self._deaths.generate(request)
         finally:
             self._tally.num_running -= 1
-        pictures = windows.without(generation.num_dropped).pictures
+        screenshots = windows.without(generation.num_dropped).screenshots
         generated_s = time.monotonic() - begun_at
         response = valid(generation.text)
         parsed = await self._parsed(response)
-        step = self._step_request(observation, pictures, generation, response, parsed, begun_at - taken_at, generated_s)
+        step = self._step_request(observation, screenshots, generation, response, parsed, begun_at - taken_at, generated_s)
         try:
             await chain.answer(self._bus, self._subjects, waiting.seq, step)
         except ChainConflict:
@@ -258,7 +258,7 @@ class PolicyWorker:
     def _step_request(
         self,
         observation: Observation,
-        pictures: tuple[int, ...],
+        screenshots: tuple[int, ...],
         generation: Generation,
         response: str,
         parsed: Parsed,
@@ -277,7 +277,7 @@ class PolicyWorker:
             completion_tokens=generation.completion_tokens,
             logprobs=generation.logprobs,
             versions=generation.versions,
-            pictures=pictures,
+            screenshots=screenshots,
             worker=self._worker,
             temperature=generation.temperature,
             finish_reason=generation.finish_reason,

@@ -53,12 +53,12 @@ class BarePlaywright(Player):
 
     async def _look(self, page: Page, protocol: CDPSession) -> bytes:
         if self._png:
-            picture = await page.screenshot()
+            screenshot = await page.screenshot()
         else:
-            picture = await _capture(protocol)
+            screenshot = await _capture(protocol)
         await page.title()
         assert page.url
-        return picture
+        return screenshot
 
 
 async def _capture(protocol: CDPSession) -> bytes:

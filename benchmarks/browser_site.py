@@ -58,13 +58,13 @@ for (const card of document.querySelectorAll("article"))
 class _Plan:
     num_cards: int
     num_words: int
-    picture_kb: float
+    screenshot_kb: float
 
 
 def _plan(page: int) -> _Plan:
-    """Sizes that grow with the page's number: most of a page is markup, the rest pictures."""
+    """Sizes that grow with the page's number: most of a page is markup, the rest screenshots."""
     share = page / (NUM_PAGES - 1)
-    return _Plan(num_cards=round(8 + 34 * share), num_words=round(30 + 20 * share), picture_kb=2.2 + 1.3 * share)
+    return _Plan(num_cards=round(8 + 34 * share), num_words=round(30 + 20 * share), screenshot_kb=2.2 + 1.3 * share)
 
 
 def link_of(page: int, position: int) -> int:
@@ -96,18 +96,18 @@ def _card(page: int, card: int, draw: random.Random, num_words: int) -> str:
     )
     text = " ".join(f"<b>{word}</b>" if draw.random() < 0.15 else word for word in words)
     return (
-        f'<article id="card-{card}"><img src="/picture/{page}/{card}.jpg" alt=""><h2>{" ".join(words[:3]).title()}</h2>'
+        f'<article id="card-{card}"><img src="/screenshot/{page}/{card}.jpg" alt=""><h2>{" ".join(words[:3]).title()}</h2>'
         f'<ul class="tags">{tags}</ul><p>{text}</p><table><tbody>{rows}</tbody></table>'
         f'<div class="foot"><span>{draw.randrange(1, 500)} in stock</span><button>Add</button></div></article>'
     )
 
 
 @cache
-def picture(page: int, card: int) -> bytes:
+def screenshot(page: int, card: int) -> bytes:
     draw, plan = random.Random(f"{page}|{card}"), _plan(page)
     image = Image.new("RGB", (360, 200), tuple(draw.randrange(60, 220) for _ in range(3)))
     pen, encoded = ImageDraw.Draw(image), io.BytesIO()
-    while len(encoded.getvalue()) < plan.picture_kb * 1024:
+    while len(encoded.getvalue()) < plan.screenshot_kb * 1024:
         for _ in range(20):
             x, y, size = draw.randrange(360), draw.randrange(200), draw.randrange(4, 40)
             pen.ellipse((x, y, x + size, y + size), fill=tuple(draw.randrange(256) for _ in range(3)))
@@ -118,8 +118,8 @@ def picture(page: int, card: int) -> bytes:
 
 def page_bytes(page: int) -> int:
     """Everything that loading a page transfers."""
-    pictures = sum(len(picture(page, card)) for card in range(_plan(page).num_cards))
-    return len(html(page)) + len(_STYLE) + len(_SCRIPT) + pictures
+    screenshots = sum(len(screenshot(page, card)) for card in range(_plan(page).num_cards))
+    return len(html(page)) + len(_STYLE) + len(_SCRIPT) + screenshots
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -133,8 +133,8 @@ class _Handler(BaseHTTPRequestHandler):
             case ["search"]:
                 asked = parse_qs(parts.query).get("q", ["0"])[0]
                 self._send("text/html; charset=utf-8", html(int(asked) % NUM_PAGES if asked.isdigit() else 0))
-            case ["picture", page, card]:
-                self._send("image/jpeg", picture(int(page), int(card.removesuffix(".jpg"))))
+            case ["screenshot", page, card]:
+                self._send("image/jpeg", screenshot(int(page), int(card.removesuffix(".jpg"))))
             case ["style.css"]:
                 self._send("text/css", _STYLE.encode())
             case ["script.js"]:

@@ -4,7 +4,7 @@
 
 One process plays the browser, another the policy, each with its role's own key, over a server of their own. An episode's first
 step is queued for any policy; every later one is offered to the worker that answered last. The baseline, in the same run, is a
-plain NATS request with the same picture and an answer of the same size.
+plain NATS request with the same screenshot and an answer of the same size.
 """
 
 import argparse
@@ -41,7 +41,7 @@ from ops.run.logs import quiet_logs
 from ops.run.streams import create_streams
 from schemas.bus_config import BusConfig
 from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId, WorkerId
-from schemas.messages import AnyMessage, Observation, Picture, Split, StepWake, Task
+from schemas.messages import AnyMessage, Observation, Screenshot, Split, StepWake, Task
 
 RUN = RunName("bench")
 SUBJECTS = Subjects(RUN)
@@ -50,13 +50,13 @@ POLICY = WorkerId("policy")
 SIZES_KB = (128, 400)
 WARM_UP = 20
 STEP_CPU_MS = 250.0
-"""Processor time that a step of a real page is meant to take, browser and picture included."""
+"""Processor time that a step of a real page is meant to take, browser and screenshot included."""
 
 
 @dataclass(frozen=True)
 class Row:
     path: str
-    picture_kb: int
+    screenshot_kb: int
     p50_ms: float
     p99_ms: float
     cpu_ms: float
@@ -77,11 +77,11 @@ class Meter:
     def _spent(self) -> float:
         return sum(sum(process.cpu_times()[:2]) for process in self.processes)
 
-    def row(self, path: str, picture_kb: int) -> Row:
+    def row(self, path: str, screenshot_kb: int) -> Row:
         cpu_ms = 1e3 * (self._spent() - self._cpu) / len(self.seconds)
         kept = sorted(self.seconds[WARM_UP:])
         p99 = kept[min(len(kept) - 1, int(0.99 * len(kept)))]
-        return Row(path, picture_kb, 1e3 * statistics.median(kept), 1e3 * p99, cpu_ms, cpu_ms / STEP_CPU_MS)
+        return Row(path, screenshot_kb, 1e3 * statistics.median(kept), 1e3 * p99, cpu_ms, cpu_ms / STEP_CPU_MS)
 
 
 def _task(name: str) -> Task:
@@ -99,19 +99,21 @@ def _task(name: str) -> Task:
     )
 
 
-def _picture(picture_kb: int) -> bytes:
-    return os.urandom(picture_kb * 1000)
+def _screenshot(screenshot_kb: int) -> bytes:
+    return os.urandom(screenshot_kb * 1000)
 
 
-async def _play(admin: JetStreamBus, bus: JetStreamBus, picture_kb: int, num_steps: int, meter: Meter, *, sticky: bool) -> Row:
-    task = _task(f"p{picture_kb}-{'sticky' if sticky else 'any'}")
+async def _play(
+    admin: JetStreamBus, bus: JetStreamBus, screenshot_kb: int, num_steps: int, meter: Meter, *, sticky: bool
+) -> Row:
+    task = _task(f"p{screenshot_kb}-{'sticky' if sticky else 'any'}")
     await chain.admit(admin, SUBJECTS, task)
     owned = await EpisodeChain.take(bus, SUBJECTS, task, WorkerId("browser"))
     assert isinstance(owned, EpisodeChain)
-    picture = Picture(data=_picture(picture_kb), media_type="image/jpeg", width=1280, height=768)
+    screenshot = Screenshot(data=_screenshot(screenshot_kb), media_type="image/jpeg", width=1280, height=768)
     async with bus.listen(SUBJECTS.live(task.episode, owned.attempt)) as actions:
         for step in range(num_steps):
-            seen = Observation(episode=task.episode, attempt=owned.attempt, step=step, picture=picture, url="", title="")
+            seen = Observation(episode=task.episode, attempt=owned.attempt, step=step, screenshot=screenshot, url="", title="")
             began = time.perf_counter()
             seq = await owned.observe(seen)
             wake = StepWake(episode=task.episode, attempt=owned.attempt, step=step, observation_seq=seq)
@@ -122,18 +124,18 @@ async def _play(admin: JetStreamBus, bus: JetStreamBus, picture_kb: int, num_ste
             record = await anext(actions)
             meter.seconds.append(time.perf_counter() - began)
             owned.answered(record.seq)
-    return meter.row("chain, offered" if sticky else "chain, queued", picture_kb)
+    return meter.row("chain, offered" if sticky else "chain, queued", screenshot_kb)
 
 
-async def _ask_plainly(folder: Path, server: psutil.Process, picture_kb: int, num_steps: int) -> Row:
-    picture = _picture(picture_kb)
+async def _ask_plainly(folder: Path, server: psutil.Process, screenshot_kb: int, num_steps: int) -> Row:
+    screenshot = _screenshot(screenshot_kb)
     async with plain_requests(folder) as client:
         meter = Meter((psutil.Process(), client.answering, server))
         for _ in range(num_steps):
             began = time.perf_counter()
-            await client.ask(picture)
+            await client.ask(screenshot)
             meter.seconds.append(time.perf_counter() - began)
-        return meter.row("plain request", picture_kb)
+        return meter.row("plain request", screenshot_kb)
 
 
 async def _measure(num_steps: int) -> list[Row]:
@@ -144,12 +146,12 @@ async def _measure(num_steps: int) -> list[Row]:
             await create_streams(started.address, CONFIG)
             server = psutil.Process(started.pid)
             async with _connected(started.address) as admin, _connected(address_of(folder, role="browser")) as bus:
-                for picture_kb in SIZES_KB:
-                    rows.append(await _ask_plainly(folder, server, picture_kb, num_steps))
+                for screenshot_kb in SIZES_KB:
+                    rows.append(await _ask_plainly(folder, server, screenshot_kb, num_steps))
                     async with _policy_process(folder) as policy:
                         for sticky in (True, False):
                             meter = Meter((psutil.Process(), policy, server))
-                            rows.append(await _play(admin, bus, picture_kb, num_steps, meter, sticky=sticky))
+                            rows.append(await _play(admin, bus, screenshot_kb, num_steps, meter, sticky=sticky))
     return rows
 
 
@@ -218,7 +220,7 @@ def _draw(rows: Sequence[Row], axes: Axes) -> None:
     axes.bar(positions + 0.2, [row.p99_ms for row in rows], 0.4, color=colours, alpha=0.45, label="p99")
     for target_ms in (3.0, 15.0):
         axes.axhline(target_ms, color=TARGET, linestyle="--", linewidth=1.0)
-    axes.set_xticks(positions, [f"{row.path}\n{row.picture_kb} KB" for row in rows], fontsize=8)
+    axes.set_xticks(positions, [f"{row.path}\n{row.screenshot_kb} KB" for row in rows], fontsize=8)
     axes.set_ylabel("ms per step (p50 solid, p99 light; lines: targets)")
 
 
@@ -239,7 +241,7 @@ def main() -> None:
         rows=rows,
         notes=(
             "targets: p50 3 ms, p99 15 ms, 5 % of a step's processor time",
-            f"a step's processor time is taken as {STEP_CPU_MS:.0f} ms: browser, picture and page of a real site",
+            f"a step's processor time is taken as {STEP_CPU_MS:.0f} ms: browser, screenshot and page of a real site",
         ),
         draw=partial(_draw, rows),
     ).publish(options.out)

@@ -11,7 +11,7 @@ from schemas.messages import Task
 
 
 class QuestionFirst:
-    """What is asked stands before the pictures, so that two questions about the same pictures begin differently.
+    """What is asked stands before the screenshots, so that two questions about the same screenshots begin differently.
 
     Satisfies `judges.endpoint.port.Endpoint`.
     """

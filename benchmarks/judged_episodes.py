@@ -1,4 +1,4 @@
-"""Ended episodes for judges, no two pictures of which are equal, and a scripted model that knows how each has to be judged.
+"""Ended episodes for judges, no two screenshots of which are equal, and a scripted model that knows how each has to be judged.
 
 Invariant: what the model says follows from the text of the question alone, so it says the same in whatever order it is asked.
 """
@@ -17,7 +17,7 @@ from bus.memory import MemoryBus
 from bus.ports import Bus
 from bus.subjects import Subjects
 from judges.episode import JudgedEpisode
-from schemas.messages import Fact, Observation, Outcome, Picture, StepRequest, Trajectory, Verdict
+from schemas.messages import Fact, Observation, Outcome, Screenshot, StepRequest, Trajectory, Verdict
 from tests.builders import observation, step_request, task
 from tests.support.judging.scripted_judging import SUBJECTS
 
@@ -29,7 +29,7 @@ class Kind(enum.StrEnum):
     NEAR_MISS = "near miss"
     """All but the last fact can be proved."""
     HALLUCINATED = "hallucinated"
-    """The answer claims what no picture shows."""
+    """The answer claims what no screenshot shows."""
     NO_ANSWER = "no answer"
     BLOCKED = "blocked"
 
@@ -81,8 +81,8 @@ class Ended:
         return JudgedEpisode(self.trajectory, Evidence(bus, SUBJECTS))
 
 
-def ended(kind: Kind, number: int, num_steps: int, picture: Callable[[int], Picture]) -> Ended:
-    """Episode `number`; `picture` draws one from a seed."""
+def ended(kind: Kind, number: int, num_steps: int, screenshot: Callable[[int], Screenshot]) -> Ended:
+    """Episode `number`; `screenshot` draws one from a seed."""
     of = msgspec.structs.replace(
         task(f"t{number}", max_steps=30),
         run=SUBJECTS.run,
@@ -105,7 +105,7 @@ def ended(kind: Kind, number: int, num_steps: int, picture: Callable[[int], Pict
     seen = (
         msgspec.structs.replace(
             observation(of, step),
-            picture=picture(100 * number + step),
+            screenshot=screenshot(100 * number + step),
             url=f"https://shop.example/lamps?page={step}&errand={number}",
             title=f"Lamps, page {step}",
         )
@@ -118,14 +118,14 @@ _SHOWN = ("the filter for dimming is set", "the lamps are ordered by price", "th
 assert len(_SHOWN) == NUM_FACTS
 
 
-def noise(picture_kb: int) -> Callable[[int], Picture]:
-    """Pictures of one size that are as hard to compress as JPEG, for endpoints that do not look."""
+def noise(screenshot_kb: int) -> Callable[[int], Screenshot]:
+    """Screenshots of one size that are as hard to compress as JPEG, for endpoints that do not look."""
 
-    def picture(seed: int) -> Picture:
-        data = random.Random(seed).randbytes(picture_kb * 1000)
-        return Picture(data=data, media_type="image/jpeg", width=1280, height=768)
+    def screenshot(seed: int) -> Screenshot:
+        data = random.Random(seed).randbytes(screenshot_kb * 1000)
+        return Screenshot(data=data, media_type="image/jpeg", width=1280, height=768)
 
-    return picture
+    return screenshot
 
 
 def verdict_word(schema_name: str, text: str) -> str:

@@ -22,7 +22,7 @@ from schemas.ids import WorkerId
 from schemas.judge_config import JudgeConfig, OpenAIConfig, Price, QuestionConfig
 from schemas.messages import Role
 from tests.support.judging.endpoint_replies import Said, verdict
-from tests.support.judging.endpoint_requests import PICTURE_TOKENS, TOKEN_CHARACTERS, Asked
+from tests.support.judging.endpoint_requests import SCREENSHOT_TOKENS, TOKEN_CHARACTERS, Asked
 from tests.support.judging.scripted_endpoint import scripted_endpoint
 from tests.support.judging.scripted_judging import RUBRIC, SUBJECTS
 
@@ -44,7 +44,7 @@ class Row:
     kind: str
     way: str
     calls: float
-    pictures_sent: float
+    screenshots_sent: float
     prompt_tokens: float
     cached_share: float
     fresh_tokens: float
@@ -68,11 +68,11 @@ def report(rows: Sequence[Row]) -> Report:
         title="What a judgement asks of models",
         rows=rows,
         notes=(
-            f"means over trajectories of {', '.join(map(str, _STEPS))} distinct pictures; every second picture is evidence",
-            f"tokens are counted by rule: {PICTURE_TOKENS} a picture, {TOKEN_CHARACTERS} characters of text each; "
+            f"means over trajectories of {', '.join(map(str, _STEPS))} distinct screenshots; every second one is evidence",
+            f"tokens are counted by rule: {SCREENSHOT_TOKENS} a screenshot, {TOKEN_CHARACTERS} characters of text each; "
             "cached is the longest beginning that any earlier request had",
             "WebGym's order: the same questions, key points first, then blocking, and no look for an answer; "
-            "question first: what is asked stands before the pictures",
+            "question first: what is asked stands before the screenshots",
             f"cost is an example, not anybody's price list: {_sheet()}, a million tokens",
         ),
     )
@@ -101,8 +101,8 @@ async def _judged(way: str, of_kind: Mapping[Kind, Sequence[Ended]]) -> list[Row
                 with _asking(way):
                     rulings = [await _ruling(asked, config, episode) for episode in episodes]
                 assert {ruling.verdict for ruling in rulings} == {VERDICTS[kind]}, rulings
-                num_pictures = sum(request.num_pictures for request in endpoint.requests[before:])
-                rows.append(_row(kind, way, rulings, num_pictures))
+                num_screenshots = sum(request.num_screenshots for request in endpoint.requests[before:])
+                rows.append(_row(kind, way, rulings, num_screenshots))
     return rows
 
 
@@ -130,7 +130,7 @@ def _say(asked: Asked) -> Said:
     return verdict(reasoning=REASONING, verdict=verdict_word(schema_name_of(asked.body), asked.text))
 
 
-def _row(kind: Kind, way: str, rulings: Sequence[Ruling], num_pictures: int) -> Row:
+def _row(kind: Kind, way: str, rulings: Sequence[Ruling], num_screenshots: int) -> Row:
     used = [usage for ruling in rulings for usage in ruling.usage]
     prompt_tokens, cached_tokens = sum(usage.prompt_tokens for usage in used), sum(usage.cached_tokens for usage in used)
     number = len(rulings)
@@ -138,7 +138,7 @@ def _row(kind: Kind, way: str, rulings: Sequence[Ruling], num_pictures: int) -> 
         kind=kind.value,
         way=way,
         calls=sum(usage.num_calls for usage in used) / number,
-        pictures_sent=num_pictures / number,
+        screenshots_sent=num_screenshots / number,
         prompt_tokens=prompt_tokens / number,
         cached_share=cached_tokens / prompt_tokens,
         fresh_tokens=(prompt_tokens - cached_tokens) / number,

@@ -20,7 +20,7 @@ from tests.support.judging.scripted_endpoint import ScriptedEndpoint, scripted_e
 from tests.support.judging.scripted_judging import SUBJECTS, judgements, judging_run
 
 _NUM_TRAJECTORIES: Final = 24
-_NUM_PICTURES: Final = 12
+_NUM_SCREENSHOTS: Final = 12
 _AT_ONCE: Final = 8
 _KILLED_AT: Final = 240
 """Requests that have arrived, of 408 in all: the second eight trajectories are under way."""
@@ -54,7 +54,7 @@ def report(rows: Sequence[Row]) -> Report:
         title="A judge worker is killed",
         rows=rows,
         notes=(
-            f"{_AT_ONCE} trajectories of {_NUM_PICTURES} pictures at once, an endpoint that answers after "
+            f"{_AT_ONCE} trajectories of {_NUM_SCREENSHOTS} screenshots at once, an endpoint that answers after "
             f"{1000 * _LATENCY_S:.0f} ms, SIGKILL at request {_KILLED_AT}; what it held comes back after {_ACK_WAIT_S:g} s",
             f"{_EMPTIED}: the same program, but the stream CALLS is emptied before the next worker starts",
         ),
@@ -62,7 +62,7 @@ def report(rows: Sequence[Row]) -> Report:
 
 
 async def _killed(path: str) -> Row:
-    episodes = [ended(Kind.SUCCESS, each, _NUM_PICTURES, noise(1)) for each in range(_NUM_TRAJECTORIES)]
+    episodes = [ended(Kind.SUCCESS, each, _NUM_SCREENSHOTS, noise(1)) for each in range(_NUM_TRAJECTORIES)]
     overrides = (
         f"env_config.evaluation_workers={_AT_ONCE}",
         f"bus_config.judge_ack_wait_s={_ACK_WAIT_S}",

@@ -1,4 +1,4 @@
-"""What the order of a question's parts is worth on a real server: vLLM with a tiny model, pictures of many tokens."""
+"""What the order of a question's parts is worth on a real server: vLLM with a tiny model, screenshots of many tokens."""
 
 import tempfile
 import time
@@ -21,13 +21,13 @@ from judges.rubric.prompts import committed_prompts
 from ops.quickstart.tiny_model import TinyShape
 from schemas.judge_config import JudgeConfig, OpenAIConfig, QuestionConfig
 from tests.support.agents import tiny_models
-from tests.support.agents.vllm_server import KEY, MAX_PICTURES, MODEL, vllm_server
+from tests.support.agents.vllm_server import KEY, MAX_SCREENSHOTS, MODEL, vllm_server
 from tests.support.judging.scripted_judging import RUBRIC
 
 _NUM_TRAJECTORIES: Final = 4
 _MAX_TOKENS: Final = 8
 """Of an answer, which nobody reads."""
-_SHAPE: Final = TinyShape(max_vocabulary=2048, max_picture_pixels=300_000)
+_SHAPE: Final = TinyShape(max_vocabulary=2048, max_screenshot_pixels=300_000)
 _WIDTH, _HEIGHT = 640, 448
 _BLOCK_TOKENS: Final = 32
 _KEY_VARIABLE: Final = "BENCHMARK_KEY"
@@ -80,8 +80,8 @@ def report(rows: Sequence[Row]) -> Report:
         title="The order of a question's parts on a vLLM server",
         rows=rows,
         notes=(
-            f"means of {_NUM_TRAJECTORIES} trajectories of {MAX_PICTURES} pictures of {_WIDTH} x {_HEIGHT}, every question of "
-            "a success; the model is tiny and untrained, so the tokens are what counts, and seconds show the way only",
+            f"means of {_NUM_TRAJECTORIES} trajectories of {MAX_SCREENSHOTS} screenshots of {_WIDTH} x {_HEIGHT}, every "
+            "question of a success; the model is tiny and untrained: the tokens are what counts, seconds show the way only",
             f"vLLM on CPU, prefix caching with blocks of {_BLOCK_TOKENS} tokens",
         ),
     )
@@ -92,7 +92,7 @@ async def _measured(endpoint: OpenAIEndpoint) -> list[Row]:
     asked: dict[str, Unrecorded] = {way: _sessions(turn(endpoint)) for way, turn in ways.items()}
     seconds = dict.fromkeys(ways, 0.0)
     with anyio.fail_after(_LIMIT_S):
-        # The first one warms the server up. No picture is shown twice: the server keeps what it has decoded.
+        # The first one warms the server up. No screenshot is shown twice: the server keeps what it has decoded.
         await _judge(_sessions(endpoint), 0)
         for number in range(_NUM_TRAJECTORIES):
             for place, way in enumerate(ways, 1):
@@ -108,7 +108,7 @@ def _sessions(endpoint: Endpoint) -> Unrecorded:
 
 
 async def _judge(sessions: Unrecorded, number: int) -> None:
-    episode = ended(Kind.SUCCESS, number, MAX_PICTURES, lambda seed: tiny_models.picture(seed, _WIDTH, _HEIGHT))
+    episode = ended(Kind.SUCCESS, number, MAX_SCREENSHOTS, lambda seed: tiny_models.screenshot(seed, _WIDTH, _HEIGHT))
     judge = RubricJudge(sessions, committed_prompts(RUBRIC), JudgeConfig(judge=RUBRIC))
     await judge.judge(await episode.before_a_judge())
 

@@ -16,7 +16,7 @@ from benchmarks.judge_worker import cpu_s, judge_worker, server_pid
 from benchmarks.judged_episodes import Kind, ended, noise
 from benchmarks.late_endpoint import LateEndpoint, late_endpoint
 from benchmarks.report import BASELINE, OURS, Report
-from benchmarks.unrecorded_judging import MODEL, NUM_PICTURES, PICTURE_KB, openai_config
+from benchmarks.unrecorded_judging import MODEL, NUM_SCREENSHOTS, SCREENSHOT_KB, openai_config
 from ops.processes.role_process import millrace_environment
 from tests.support.judging.scripted_judging import SUBJECTS, judgements, judging_run
 
@@ -58,7 +58,7 @@ def report(rows: Sequence[Row]) -> Report:
         title="One judge worker",
         rows=rows,
         notes=(
-            f"the endpoint answers after {1000 * _LATENCY_S:.0f} ms; {NUM_PICTURES} pictures of {PICTURE_KB} KB, "
+            f"the endpoint answers after {1000 * _LATENCY_S:.0f} ms; {NUM_SCREENSHOTS} screenshots of {SCREENSHOT_KB} KB, "
             "7 rounds of calls per trajectory",
             f"{_CLIENT}: the same requests, made beforehand, by the openai client; {_JUDGE}: without bus, journal and budget; "
             f"{_WORKER}: the real one on a nats-server, with a budget",
@@ -100,7 +100,7 @@ async def _worker(at_once: int, number: int) -> Row:
         f"openai_config.model={MODEL}",
         "judge_config.max_calls=1000000",
     )
-    episodes = [ended(Kind.SUCCESS, each, NUM_PICTURES, noise(PICTURE_KB)) for each in range(number)]
+    episodes = [ended(Kind.SUCCESS, each, NUM_SCREENSHOTS, noise(SCREENSHOT_KB)) for each in range(number)]
     with tempfile.TemporaryDirectory() as name:
         async with (
             late_endpoint(_LATENCY_S) as endpoint,

@@ -1,6 +1,6 @@
 """An endpoint that answers everything after a fixed time, with the right verdict, and takes as little processor as it can.
 
-It reads no picture and no JSON: what it needs of a request stands beside the pictures in plain text.
+It reads no screenshot and no JSON: what it needs of a request stands beside the screenshots in plain text.
 """
 
 import asyncio
@@ -71,11 +71,11 @@ async def late_endpoint(latency_s: float) -> AsyncIterator[LateEndpoint]:
 def _reply(payload: bytes) -> bytes:
     schema = _SCHEMA.search(payload, payload.rfind(b'"response_format"'))
     assert schema is not None, payload[-500:]
-    text = _without_pictures(payload).decode().replace("\\n", "\n")
+    text = _without_screenshots(payload).decode().replace("\\n", "\n")
     said = verdict(reasoning=REASONING, verdict=verdict_word(schema[1].decode(), text))
     return said.sent("late", _USAGE).encoded()
 
 
-def _without_pictures(payload: bytes) -> bytes:
+def _without_screenshots(payload: bytes) -> bytes:
     first, *others = payload.split(_DATA_URL)
     return b"".join((first, *(other[other.find(b'"') :] for other in others)))

@@ -57,7 +57,7 @@ _KINDS = (
 class PageRow:
     page: str
     starts: bool
-    """Its first picture is not blank."""
+    """Its first screenshot is not blank."""
     given: int
     accepted: int
     """Of the actions that were given."""
@@ -160,7 +160,7 @@ def _observation(view: View) -> Observation:
         episode=EpisodeId("benchmark"),
         attempt=1,
         step=0,
-        picture=view.picture,
+        screenshot=view.screenshot,
         url=view.state.url,
         title=view.state.title,
         elements=view.elements,

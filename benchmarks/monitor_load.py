@@ -2,7 +2,8 @@
 
     python -m benchmarks.monitor_load [--live 2000] [--seconds 60]
 
-All roles are the real ones with simulated pages and answers; every step puts a picture on the bus. `millrace monitor` runs in
+All roles are the real ones with simulated pages and answers; every step puts a screenshot on the bus. `millrace monitor` runs
+in
 a process of its own, whose processor time and received bytes are measured from outside. A second monitor, in this process, is
 compared with the subjects of the streams, cell by cell, and says how long a message takes to arrive. At last the same for the
 page in a browser (`monitor_page.py`).
@@ -43,7 +44,7 @@ from schemas.messages import Role, StepPhase
 from tests.support.drills.simulated_run import SimulatedRun, simulated_run
 
 _BROWSERS = 2
-_PICTURE_KB = 60
+_SCREENSHOT_KB = 60
 _LATENCY_MS = 8000
 _LIMIT_S = 900.0
 _PROBE_EVERY_S = 0.2
@@ -57,7 +58,7 @@ class Row:
     live: int
     """Episodes that were queued, played or waiting for their judgement when the figures were taken."""
     steps_per_s: float
-    pictures_mb_per_s: float
+    screenshots_mb_per_s: float
     cpu_share: float
     """Of one core, of the monitor's process."""
     received_kb_per_s: float
@@ -89,7 +90,7 @@ def overrides(live: int) -> list[str]:
         "bus_config.task_ack_wait_s=60",
         "bus_config.step_ack_wait_s=30",
         "simulation_config.mean_steps=8",
-        f"simulation_config.picture_kb={_PICTURE_KB}",
+        f"simulation_config.screenshot_kb={_SCREENSHOT_KB}",
         f"simulation_config.step_latency_ms={_LATENCY_MS}",
         f"simulation_config.policy_latency_ms={_LATENCY_MS}",
     ]
@@ -131,7 +132,7 @@ async def _measured(run: SimulatedRun, folder: Path, live: int, seconds: float) 
             return Row(
                 live=sum(cell.phase is not Phase.ENDED for cell in watch.state.cells if cell.task),
                 steps_per_s=steps_per_s,
-                pictures_mb_per_s=steps_per_s * _PICTURE_KB * 1024 / 1e6,
+                screenshots_mb_per_s=steps_per_s * _SCREENSHOT_KB * 1024 / 1e6,
                 cpu_share=(_cpu_s(outside) - cpu_s) / took_s,
                 received_kb_per_s=(await _received(folder) - received) / took_s / 1e3,
                 memory_mib=outside.memory_info().rss / 2**20,
@@ -250,7 +251,7 @@ def _update_ms(run: SimulatedRun, watch: MonitorWatch) -> float:
 async def report(live: int, seconds: float, out: Path) -> None:
     row, page = await measure(live, seconds)
     notes = (
-        f"Pictures of {_PICTURE_KB} KiB are on the bus; a monitor receives none of them.",
+        f"Screenshots of {_SCREENSHOT_KB} KiB are on the bus; a monitor receives none of them.",
         "A cell is wrong when it is not between what the streams' subjects said two seconds before and just after the look.",
     )
     Report("monitor_load", f"A monitor beside {live:,} episodes", [row], notes).publish(out)

@@ -1,4 +1,4 @@
-"""The monitor's page in a real Chromium beside a run: time to the first whole picture, main thread, memory, and delay.
+"""The monitor's page in a real Chromium beside a run: time to the first whole screenshot, main thread, memory, and delay.
 
 `millrace monitor --web` runs in a process of its own, the page in a browser of its own, both on this machine.
 """
@@ -52,7 +52,7 @@ class PageRow:
     task_share: float
     """Of one core, everything that the page's main thread did."""
     longest_task_ms: float
-    """Behind the first picture; 0: none was longer than 50 ms."""
+    """Behind the first screenshot; 0: none was longer than 50 ms."""
     heap_mib: float
     delay_p50_ms: float
     delay_p99_ms: float
@@ -126,7 +126,8 @@ async def _tell(run: SimulatedRun, folder: Path, told: list[tuple[int, float]]) 
 
 
 def _delays(told: Sequence[tuple[int, float]], drawn: Sequence[tuple[int, float]]) -> list[float]:
-    """Seconds. A step that was over before the page was told has no picture of its own: a later one shows that it arrived."""
+    """Seconds. A step that was over before the page was told has no screenshot of its own: a later one shows that it
+    arrived."""
     found = []
     for step, at in told:
         moments = [moment for number, moment in drawn if number > step]

@@ -1,4 +1,5 @@
-"""The baseline of the bus: the same pictures and answers as plain NATS requests. Nothing is stored, nothing survives a kill.
+"""The baseline of the bus: the same screenshots and answers as plain NATS requests. Nothing is stored, nothing survives a
+kill.
 
 python -m benchmarks.plain_requests FOLDER     answers requests on the server of this folder, until it is killed
 """
@@ -47,8 +48,8 @@ class PlainClient:
         self._client = client
         self.answering = psutil.Process(process.pid)
 
-    async def ask(self, picture: bytes) -> None:
-        await self._client.request(_SUBJECT, picture, timeout=_TIMEOUT_S)
+    async def ask(self, screenshot: bytes) -> None:
+        await self._client.request(_SUBJECT, screenshot, timeout=_TIMEOUT_S)
 
 
 @asynccontextmanager

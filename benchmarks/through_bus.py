@@ -81,7 +81,7 @@ async def whole_path(folder: Path, site: str, num_sessions: int) -> AsyncIterato
             "browser_config.engine=playwright",
             f"browser_config.viewport_width={VIEWPORT[0]}",
             f"browser_config.viewport_height={VIEWPORT[1]}",
-            f"browser_config.picture_format={FORMAT}",
+            f"browser_config.screenshot_format={FORMAT}",
             f"browser_config.jpeg_quality={QUALITY}",
             f"env_config.server_size={num_sessions}",
             "bus_config.task_ack_wait_s=30",

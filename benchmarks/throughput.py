@@ -2,8 +2,8 @@
 
     python -m benchmarks.throughput [--live 100,1000,10000]
 
-All roles are the real ones, in processes of their own, with simulated pages and answers; every step puts a picture on the bus.
-The baseline, in the same run, moves the same pictures and answers between two processes as plain NATS requests.
+All roles are the real ones, in processes of their own, with simulated pages and answers; every step puts a screenshot on the
+bus. The baseline, in the same run, moves the same screenshots and answers between two processes as plain NATS requests.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from schemas.messages import Role
 from tests.support.drills.simulated_run import simulated_run
 
 _BROWSERS = 2
-_PICTURE_KB = 16
+_SCREENSHOT_KB = 16
 _MEAN_STEPS = 4
 _LIMIT_S = 560.0
 _PLAIN_STEPS = 20_000
@@ -64,7 +64,7 @@ def overrides(live: int, episodes: int) -> list[str]:
         "policy_config.max_num_seqs=256",
         "bus_config.task_ack_wait_s=60",
         f"simulation_config.mean_steps={_MEAN_STEPS}",
-        f"simulation_config.picture_kb={_PICTURE_KB}",
+        f"simulation_config.screenshot_kb={_SCREENSHOT_KB}",
         "simulation_config.step_latency_ms=500",
         "simulation_config.policy_latency_ms=500",
     ]
@@ -95,7 +95,7 @@ async def measure(live: int, episodes: int) -> Row:
 
 
 async def measure_plain() -> Row:
-    picture = os.urandom(_PICTURE_KB * 1024)
+    screenshot = os.urandom(_SCREENSHOT_KB * 1024)
     with tempfile.TemporaryDirectory() as name:
         async with server_process(Path(name)) as server, plain_requests(Path(name)) as client:
             processes = (psutil.Process(), client.answering, psutil.Process(server.pid))
@@ -103,7 +103,7 @@ async def measure_plain() -> Row:
 
             async def ask() -> None:
                 for _ in range(_PLAIN_STEPS // _PLAIN_AT_ONCE):
-                    await client.ask(picture)
+                    await client.ask(screenshot)
 
             async with anyio.create_task_group() as group:
                 for _ in range(_PLAIN_AT_ONCE):
@@ -158,7 +158,9 @@ def main() -> None:
         name="throughput",
         title="Simulated episodes on one machine",
         rows=rows,
-        notes=(f"a step is one picture of {_PICTURE_KB} KB, one answer and their records; memory is the peak of each role",),
+        notes=(
+            f"a step is one screenshot of {_SCREENSHOT_KB} KB, one answer and their records; memory is the peak of each role",
+        ),
         draw=partial(_draw, rows),
     ).publish(options.out)
 

@@ -32,14 +32,14 @@ _IGNORED = -100
 
 def encode(processor: Any, shown: Demonstration) -> dict[str, torch.Tensor]:
     """One sample by the processor's normal path: the prompt is masked out of the labels."""
-    picture = Image.open(io.BytesIO(shown.picture.data)).convert("RGB")
+    screenshot = Image.open(io.BytesIO(shown.screenshot.data)).convert("RGB")
     asked = [
         {"role": "system", "content": shown.system},
         {"role": "user", "content": [{"type": "text", "text": f"Task: {shown.instruction}\n"}, {"type": "image"}]},
     ]
     prompt = processor.apply_chat_template(asked, add_generation_prompt=True, tokenize=False)
-    whole = processor(text=[prompt + shown.answer + processor.tokenizer.eos_token], images=[picture], return_tensors="pt")
-    length = processor(text=[prompt], images=[picture], return_tensors="pt")["input_ids"].shape[1]
+    whole = processor(text=[prompt + shown.answer + processor.tokenizer.eos_token], images=[screenshot], return_tensors="pt")
+    length = processor(text=[prompt], images=[screenshot], return_tensors="pt")["input_ids"].shape[1]
     labels = whole["input_ids"][0].clone()
     labels[:length] = _IGNORED
     return {

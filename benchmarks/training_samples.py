@@ -16,7 +16,7 @@ from ops.quickstart.material import reading_matter
 from ops.quickstart.recipe import GRID, THOUGHT
 from ops.quickstart.tiny_model import build_tiny_model
 from schemas.ids import EpisodeId, PolicyVersion
-from schemas.messages import Action, ActionKind, Picture, RecordRef, StepRequest, VersionSpan
+from schemas.messages import Action, ActionKind, RecordRef, Screenshot, StepRequest, VersionSpan
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.samples import Sample
 
@@ -29,7 +29,7 @@ class Demonstration:
 
     system: str
     instruction: str
-    picture: Picture
+    screenshot: Screenshot
     answer: str
 
 
@@ -48,12 +48,12 @@ def build_samples(folder: Path, shown: list[Demonstration]) -> list[Sample]:
     """The demonstrations as the trainer would have them from the bus."""
     tokenizer = PromptTokenizer(folder)
     builder = SampleBuilder(folder, cutoff_len=4096)
-    patches = builder.patches([one.picture.data for one in shown])
+    patches = builder.patches([one.screenshot.data for one in shown])
     samples = []
-    for index, (one, picture) in enumerate(zip(shown, patches, strict=True)):
+    for index, (one, screenshot) in enumerate(zip(shown, patches, strict=True)):
         messages = [
             ChatMessage("system", (one.system,)),
-            ChatMessage("user", (f"Task: {one.instruction}\n", one.picture)),
+            ChatMessage("user", (f"Task: {one.instruction}\n", one.screenshot)),
         ]
         answer = (*tokenizer.encode(one.answer), tokenizer.end_of_turn)
         step = StepRequest(
@@ -69,7 +69,7 @@ def build_samples(folder: Path, shown: list[Demonstration]) -> list[Sample]:
             temperature=1.0,
         )
         ref = RecordRef(EpisodeId("benchmark"), attempt=1, kind="act", step=index)
-        samples.append(builder.build(ref, step, [picture]))
+        samples.append(builder.build(ref, step, [screenshot]))
     return samples
 
 
@@ -91,6 +91,6 @@ def _demonstration(draw_at: random.Random, width: int, height: int) -> Demonstra
     return Demonstration(
         system=system_prompt("vanilla"),
         instruction=_instruction(word),
-        picture=Picture(data=encoded.getvalue(), media_type="image/jpeg", width=width, height=height),
+        screenshot=Screenshot(data=encoded.getvalue(), media_type="image/jpeg", width=width, height=height),
         answer=render_action(click, thought=THOUGHT, grid=GRID),
     )

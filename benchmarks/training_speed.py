@@ -3,7 +3,7 @@
     python -m benchmarks.training_speed [--steps 60] [--rounds 3] [--threads 1 2]
 
 Filtered cloning of the quickstart's tiny model in float32: AdamW, constant rate, gradients clipped to norm 1, 32 samples a
-step. For both sides pictures are preprocessed before the clock starts; timed are collating, forward and backward passes,
+step. For both sides screenshots are preprocessed before the clock starts; timed are collating, forward and backward passes,
 clipping, the optimizer and reading the loss. The sides take turns, each in a process of its own: a busy machine slows both.
 """
 
@@ -118,7 +118,7 @@ def main() -> None:
         rows=rows,
         notes=(
             "target: 1.5 times Hugging Face's Trainer",
-            f"{BATCH} samples of about 45 tokens per step, a picture of 48 patches each; medians over {options.rounds} rounds",
+            f"{BATCH} samples of about 45 tokens per step, a screenshot of 48 patches; medians over {options.rounds} rounds",
             "losses are compared where both leave out the control tokens that are never sampled; timed, theirs is plain",
         ),
         draw=lambda axes: _draw(rows, axes),

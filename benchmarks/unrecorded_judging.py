@@ -30,7 +30,7 @@ from schemas.judge_config import JudgeConfig, OpenAIConfig, QuestionConfig
 from schemas.messages import Verdict
 from tests.support.judging.scripted_judging import RUBRIC
 
-NUM_PICTURES, PICTURE_KB = 12, 100
+NUM_SCREENSHOTS, SCREENSHOT_KB = 12, 100
 """Of an episode, and the size of each."""
 NUM_DIFFERENT = 8
 """Episodes, which are judged in turn: so many fit into memory."""
@@ -76,7 +76,7 @@ async def _judge(episode: JudgedEpisode, endpoints: Mapping[str, Endpoint], conf
 
 
 async def _by_judge(config: OpenAIConfig, num_at_once: int, number: int) -> Spent:
-    played = [ended(Kind.SUCCESS, each, NUM_PICTURES, noise(PICTURE_KB)) for each in range(NUM_DIFFERENT)]
+    played = [ended(Kind.SUCCESS, each, NUM_SCREENSHOTS, noise(SCREENSHOT_KB)) for each in range(NUM_DIFFERENT)]
 
     async with open_endpoints(config, {}) as endpoints:
 
@@ -110,7 +110,7 @@ async def _by_client(config: OpenAIConfig, num_at_once: int, number: int) -> Spe
 
 async def _rounds(config: OpenAIConfig, number: int) -> Sequence[Sequence[dict[str, Any]]]:
     """One episode's requests, ready to send: those of one round at once, the rounds one after another."""
-    episode = await ended(Kind.SUCCESS, number, NUM_PICTURES, noise(PICTURE_KB)).before_a_judge()
+    episode = await ended(Kind.SUCCESS, number, NUM_SCREENSHOTS, noise(SCREENSHOT_KB)).before_a_judge()
     scripted = dict.fromkeys(("blocking_detection", "keypoint_detection", "evaluation"), _Scripted())
     asked = (await _judge(episode, scripted, config)).answers
     urls: dict[str, str] = {}

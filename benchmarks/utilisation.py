@@ -71,7 +71,7 @@ def overrides(num_episodes: int, num_slots: int) -> list[str]:
         "simulation_config.max_steps=30",
         "simulation_config.step_latency_ms=250",
         "simulation_config.policy_latency_ms=500",
-        "simulation_config.picture_kb=128",
+        "simulation_config.screenshot_kb=128",
     ]
 
 

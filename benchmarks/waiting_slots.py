@@ -31,14 +31,14 @@ from bus.topology import shared_queues, streams
 from schemas.browser_config import BrowserConfig
 from schemas.bus_config import BusConfig
 from schemas.ids import RunName, WorkerId
-from schemas.messages import AnyMessage, Observation, Picture
+from schemas.messages import AnyMessage, Observation, Screenshot
 from tests.builders import task
 
 _SLOTS, _SECONDS, _MANY = 500, 15.0, 10_000
 _CONFIG = BusConfig(run=RunName("waiting"))
 _NAMES = Subjects(_CONFIG.run)
 _POLICY, _BROWSER = WorkerId("policy-1"), WorkerId("browser-1")
-_PICTURE = Picture(data=bytes(50_000), media_type="image/jpeg", width=1280, height=768)
+_SCREENSHOT = Screenshot(data=bytes(50_000), media_type="image/jpeg", width=1280, height=768)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ async def _waiting(bus: Bus, index: int, *, held: bool) -> None:
     await chain.admit(bus, _NAMES, of)
     owned = await EpisodeChain.take(bus, _NAMES, of, _BROWSER)
     assert isinstance(owned, EpisodeChain)
-    seen = Observation(episode=of.episode, attempt=1, step=0, picture=_PICTURE, url="http://site/", title="page")
+    seen = Observation(episode=of.episode, attempt=1, step=0, screenshot=_SCREENSHOT, url="http://site/", title="page")
     async with bus.listen(_NAMES.live(of.episode, 1)) as answers:
         seq = await owned.observe(seen)
         asking = Asking(bus=bus, subjects=_NAMES, chain=owned, resend_s=BrowserConfig().resend_s)

@@ -155,7 +155,9 @@ def _large(root: Path, megabytes: int) -> tuple[Path, Path]:
 async def main(root: Path, megabytes: int) -> Report:
     base, *tiny = await anyio.to_thread.run_sync(_tiny, root)
     async with AsyncExitStack() as stack:
-        settings = VllmSettings(cutoff_len=1024, folder=base, version=PolicyVersion(0), policy=_POLICY, max_pictures=1, seed=1)
+        settings = VllmSettings(
+            cutoff_len=1024, folder=base, version=PolicyVersion(0), policy=_POLICY, max_screenshots=1, seed=1
+        )
         engine = await stack.enter_async_context(VllmEngine(settings))
         rows = await refreshes(root / "a", "tiny model, vLLM on CPU", (tiny[0], tiny[1]), engine)
     large = await anyio.to_thread.run_sync(_large, root, megabytes)

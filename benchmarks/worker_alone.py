@@ -9,7 +9,7 @@ from browser_workers.chromium.browser import PlaywrightBrowser
 from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
 
-CONFIG = BrowserConfig(viewport_width=VIEWPORT[0], viewport_height=VIEWPORT[1], picture_format=FORMAT, jpeg_quality=QUALITY)
+CONFIG = BrowserConfig(viewport_width=VIEWPORT[0], viewport_height=VIEWPORT[1], screenshot_format=FORMAT, jpeg_quality=QUALITY)
 
 
 class WorkerAlone(Player):

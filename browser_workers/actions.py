@@ -21,7 +21,7 @@ def pixels(point: tuple[float, float], viewport: tuple[int, int]) -> Point | str
     """The pixel at a point of the grid, or a sentence that says why there is none."""
     if not all(0 <= n <= _GRID for n in point):
         x, y = point
-        return f"({x:g}, {y:g}) is outside the picture: coordinates go from 0 to {_GRID} in both directions"
+        return f"({x:g}, {y:g}) is outside the screenshot: coordinates go from 0 to {_GRID} in both directions"
     return pixel(viewport[0], point[0]), pixel(viewport[1], point[1])
 
 

@@ -1,6 +1,6 @@
 """Defines the port of browsers. `browser_workers.chromium.browser` provides it; tests may script it.
 
-Values only: how an episode's first page is had (`Opening`), what a page looks like (`PageState`, `Picture`), what an action
+Values only: how an episode's first page is had (`Opening`), what a page looks like (`PageState`, `Screenshot`), what an action
 came to (`Performed`). Every failure that ends an episode is a `BrowserError`; everything else is said in `Performed`.
 """
 
@@ -11,7 +11,7 @@ from typing import Protocol
 
 from browser_workers.site import Site
 from schemas.errors import BrowserError
-from schemas.messages import Action, BrowserTab, Element, Picture
+from schemas.messages import Action, BrowserTab, Element, Screenshot
 
 Box = tuple[int, int, int, int]
 """x, y, width, height in viewport pixels."""
@@ -78,12 +78,12 @@ class PageState:
 class View:
     """What is there to observe."""
 
-    picture: Picture
+    screenshot: Screenshot
     state: PageState
     blank: bool = False
     """Every pixel is nearly white."""
     elements: tuple[Element, ...] = ()
-    """Set of marks: what the numbers in the picture stand for."""
+    """Set of marks: what the numbers in the screenshot stand for."""
     accessibility_tree: str = ""
     """Where the run shows it."""
 

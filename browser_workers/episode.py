@@ -9,7 +9,7 @@ episode ends within its step limit and its time.
 from dataclasses import dataclass, replace
 
 from browser_workers.browser import PageState, Performed, View
-from schemas.messages import Action, ActionEffect, ActionKind, Outcome, Picture, Split, StepRefusal, StepRequest, Task
+from schemas.messages import Action, ActionEffect, ActionKind, Outcome, Screenshot, Split, StepRefusal, StepRequest, Task
 
 _BLANK_RETRIES_S = (0.1, 0.3, 1.0)
 """Pauses before a blank page is looked at again."""
@@ -38,7 +38,7 @@ class Ask:
     performed: Performed
     effect: ActionEffect
     error: str
-    same_picture: bool
+    same_screenshot: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Episode:
     def __init__(self, task: Task, *, now: float) -> None:
         self._task = task
         self._step = 0
-        self._picture: Picture | None = None
+        self._screenshot: Screenshot | None = None
         self._url = ""
         self._action: Action | None = None
         self._performed = Performed()
@@ -97,7 +97,7 @@ class Episode:
             return Observe(after_s=_BLANK_RETRIES_S[self._num_blank - 1])
         self._num_blank = 0
         look = self._look(view)
-        self._picture, self._url = look.view.picture, view.state.url
+        self._screenshot, self._url = look.view.screenshot, view.state.url
         if self._step < self._task.max_steps:
             return look
         return Finish(Outcome.STEP_LIMIT, reward=self._reward, last_look=look)
@@ -143,17 +143,17 @@ class Episode:
 
     def _look(self, view: View) -> Ask:
         error = _said(self._performed)
-        if view.blank and self._picture is not None and self._navigated:
-            view = replace(view, picture=self._picture)
-            error = _joined(error, "the page stayed blank; this is the picture from before")
-        same = self._picture is not None and view.picture.data == self._picture.data
+        if view.blank and self._screenshot is not None and self._navigated:
+            view = replace(view, screenshot=self._screenshot)
+            error = _joined(error, "the page stayed blank; this is the screenshot from before")
+        same = self._screenshot is not None and view.screenshot.data == self._screenshot.data
         return Ask(
             step=self._step,
             view=view,
             performed=self._performed,
             effect=self._effect(changed=not same or view.state.url != self._url),
             error=error,
-            same_picture=same,
+            same_screenshot=same,
         )
 
     @property

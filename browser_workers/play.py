@@ -274,7 +274,7 @@ class Play:
                 return self._episode.acted(performed, state, now=time.monotonic())
 
     async def _look_at_solution(self, session: Session) -> None:
-        """Ahead of the picture: the step's element is brought into view."""
+        """Ahead of the screenshot: the step's element is brought into view."""
         if self._solution is not None:
             step = self._chain.num_steps
             (located,) = await session.page_values([self._solution.expression(step)])
@@ -308,12 +308,12 @@ class Play:
                 episode=self._task.episode,
                 attempt=self._chain.attempt,
                 step=ask.step,
-                picture=view.picture,
+                screenshot=view.screenshot,
                 url=state.url,
                 title=state.title,
                 effect=ask.effect,
                 error=ask.error,
-                same_picture=ask.same_picture,
+                same_screenshot=ask.same_screenshot,
                 elements=view.elements,
                 accessibility_tree=view.accessibility_tree,
                 tabs=state.tabs,

@@ -6,7 +6,7 @@ A consumer of one's own needs no other name than these:
 
     async with connect("runs/quickstart") as run:
         async for item in run.trajectories(split="train", outcome="answered", start=NEW):
-            print(item.seq, item.time, item.message.episode, len(await item.pictures()))
+            print(item.seq, item.time, item.message.episode, len(await item.screenshots()))
 
 `docs/consumers.md` has the rest.
 """

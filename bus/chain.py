@@ -252,7 +252,7 @@ class EpisodeChain:
     async def pending_answer(self) -> Record | None:
         """The answer or refusal behind the latest observation, read from the log: for when the live one was missed.
 
-        Many slots look, for as long as no policy is there: no picture travels.
+        Many slots look, for as long as no policy is there: no screenshot travels.
 
         Raises:
             ChainConflict: somebody else went on with the episode, or ended it.

@@ -8,7 +8,7 @@ from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.errors import RecordGone
 from schemas.ids import EpisodeId
-from schemas.messages import AnyMessage, Judgement, Observation, Picture, StepRequest, Trajectory
+from schemas.messages import AnyMessage, Judgement, Observation, Screenshot, StepRequest, Trajectory
 
 R = TypeVar("R", Observation, StepRequest)
 
@@ -34,23 +34,23 @@ class Evidence:
         found = await self._records(StepRequest, "act", of.episode, of.attempt)
         return _complete(found, of.num_steps, of.episode)
 
-    async def pictures(self, message: AnyMessage) -> tuple[Picture, ...]:
-        """Those that belong to a message: of a trajectory or judgement picture k was seen at step k; of a step, those in its
-        prompt. Raises `RecordGone`.
+    async def screenshots(self, message: AnyMessage) -> tuple[Screenshot, ...]:
+        """Those that belong to a message: of a trajectory or judgement screenshot k was seen at step k; of a step, those in
+        its prompt. Raises `RecordGone`.
         """
         match message:
             case Trajectory():
-                return tuple(seen.picture for seen in await self.observations(message))
+                return tuple(seen.screenshot for seen in await self.observations(message))
             case Judgement():
-                return await self.pictures(message.trajectory)
+                return await self.screenshots(message.trajectory)
             case Observation():
-                return (message.picture,)
+                return (message.screenshot,)
             case StepRequest():
                 seen = await self._records(Observation, "obs", message.episode, message.attempt)
-                by_step = {observation.step: observation.picture for observation in seen}
-                if missing := set(message.pictures) - set(by_step):
-                    raise _gone(message.episode, len(message.pictures) - len(missing), len(message.pictures))
-                return tuple(by_step[step] for step in message.pictures)
+                by_step = {observation.step: observation.screenshot for observation in seen}
+                if missing := set(message.screenshots) - set(by_step):
+                    raise _gone(message.episode, len(message.screenshots) - len(missing), len(message.screenshots))
+                return tuple(by_step[step] for step in message.screenshots)
             case _:
                 return ()
 
@@ -70,5 +70,5 @@ def _complete(found: Sequence[R], number: int, episode: EpisodeId) -> tuple[R, .
 def _gone(episode: EpisodeId, num_found: int, number: int) -> RecordGone:
     return RecordGone(
         f"the chain of {episode} holds {num_found} of the {number} records asked for: it has aged out "
-        "(bus_config.episodes_max_age_s); read the run's archive for older pictures"
+        "(bus_config.episodes_max_age_s); read the run's archive for older screenshots"
     )

@@ -62,7 +62,7 @@ class StreamSpec:
     allow_direct: bool = True
     republish: tuple[str, str] | None = None
     """Source filter and destination of accepted records."""
-    pictures: bool = False
+    screenshots: bool = False
     """Records are large: whoever follows the stream asks now and then instead of hearing each record a second time."""
     metadata: tuple[tuple[str, str], ...] = ()
 
@@ -86,7 +86,7 @@ def _chains(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
                 f"{run}.ep.{shard}.*.*.act.*",
                 f"{run}.live.{shard}." + "{{wildcard(1)}}.{{wildcard(2)}}.act.{{wildcard(3)}}",
             ),
-            pictures=True,
+            screenshots=True,
         )
         for shard in range(subjects.num_shards)
     )
@@ -140,7 +140,7 @@ def _results(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
             max_bytes=_bytes(config.weights_max_gb),
             max_msgs_per_subject=1,
             replicas=replicas,
-            pictures=True,
+            screenshots=True,
         ),
         StreamSpec(
             name=subjects.advisories,

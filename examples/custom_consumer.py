@@ -1,4 +1,4 @@
-"""A consumer of one's own: success per website as episodes are judged, and the last picture of every failure as a file.
+"""A consumer of one's own: success per website as episodes are judged, and the last screenshot of every failure as a file.
 
     python examples/custom_consumer.py --run-dir runs/quickstart --failures failures
 
@@ -29,27 +29,27 @@ async def consume(run_dir: Path, failures: Path, *, rubric: str | None, follow: 
             judged[website] += 1
             solved[website] += item.message.verdict is Verdict.SUCCESS
             if item.message.verdict is Verdict.FAILURE:
-                await save_last_picture(item, failures)
+                await save_last_screenshot(item, failures)
             print(f"{item.time:%H:%M:%S} {website}: {solved[website]} of {judged[website]} solved", flush=True)
 
 
-async def save_last_picture(item: Item[Judgement], folder: Path) -> None:
+async def save_last_screenshot(item: Item[Judgement], folder: Path) -> None:
     try:
-        pictures = await item.pictures()
+        screenshots = await item.screenshots()
     except RecordGone as error:
         print(error)
         return
-    if pictures:
-        suffix = _SUFFIXES.get(pictures[-1].media_type, "bin")
+    if screenshots:
+        suffix = _SUFFIXES.get(screenshots[-1].media_type, "bin")
         path = anyio.Path(folder) / f"{item.message.episode}.{suffix}"
         await path.parent.mkdir(parents=True, exist_ok=True)
-        await path.write_bytes(pictures[-1].data)
+        await path.write_bytes(screenshots[-1].data)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run-dir", type=Path, default=Path("runs/quickstart"))
-    parser.add_argument("--failures", type=Path, default=Path("failures"), help="folder for the pictures")
+    parser.add_argument("--failures", type=Path, default=Path("failures"), help="folder for the screenshots")
     parser.add_argument("--no-follow", dest="follow", action="store_false", help="end with the newest judgement")
     parser.add_argument("--durable", metavar="NAME", help="keep the place under this name")
     parser.add_argument("--rubric", help="whose judgements; without it, every rubric's count")

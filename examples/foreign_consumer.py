@@ -1,9 +1,9 @@
 """A consumer in the manner of another language: a NATS client and a MessagePack decoder, and nothing of Millrace.
 
-    python examples/foreign_consumer.py --run-dir runs/quickstart --pictures seen
+    python examples/foreign_consumer.py --run-dir runs/quickstart --screenshots seen
 
-Reads the log of finished trajectories record by record, then every picture of each by its subject: what docs/messages.md says,
-in some forty lines. It creates nothing on the server; what it may read is up to its key.
+Reads the log of finished trajectories record by record, then every screenshot of each by its subject: what docs/messages.md
+says, in some forty lines. It creates nothing on the server; what it may read is up to its key.
 """
 
 import argparse
@@ -45,12 +45,12 @@ async def consume(url: str, seed: str, run: str, folder: Path) -> None:
         for step in range(trajectory.get("num_observations", 0)):
             record = await stored(client, f"{run}_EPISODES{chain.split('.')[2]}", {"last_by_subj": f"{chain}.obs.{step}"})
             if record is not None:
-                picture = msgpack.unpackb(record.data)["picture"]
-                path = folder / episode / f"{step}.{_SUFFIXES.get(picture['media_type'], 'bin')}"
+                screenshot = msgpack.unpackb(record.data)["screenshot"]
+                path = folder / episode / f"{step}.{_SUFFIXES.get(screenshot['media_type'], 'bin')}"
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(picture["data"])
+                path.write_bytes(screenshot["data"])
                 num_saved += 1
-        print(f"{episode} {trajectory['outcome']}: {num_saved} pictures", flush=True)
+        print(f"{episode} {trajectory['outcome']}: {num_saved} screenshots", flush=True)
     await client.close()
 
 
@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--url", help="of a server elsewhere, with --key and --run")
     parser.add_argument("--key", type=Path, help="file with the consumer's nkey seed")
     parser.add_argument("--run", help="the run's name, bus_config.run (default: the one that the server is for)")
-    parser.add_argument("--pictures", type=Path, default=Path("seen"), help="folder for the pictures")
+    parser.add_argument("--screenshots", type=Path, default=Path("seen"), help="folder for the screenshots")
     options = parser.parse_args()
     url, key, run = options.url, options.key, options.run
     if url is None:
@@ -70,7 +70,7 @@ def main() -> None:
         key = key or server / "keys" / run / "consumer.seed"
     elif key is None or run is None:
         parser.error("--url needs --key and --run")
-    asyncio.run(consume(url, key.read_text().strip(), run, options.pictures))
+    asyncio.run(consume(url, key.read_text().strip(), run, options.screenshots))
 
 
 if __name__ == "__main__":

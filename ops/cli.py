@@ -45,7 +45,7 @@ COMMANDS: Headings = {
         Command("calibrate", "compare a judge with labels of people, or with another judge"),
     ),
     "store episodes and models": (
-        Command("archive", "copy episodes and pictures to files before they age out"),
+        Command("archive", "copy episodes and screenshots to files before they age out"),
         Command("import", "write all episodes of an archive or run into another run", "import_"),
         Command("export", "write episodes for other tools, as Parquet or JSON"),
         Command("export-model", "write a version of a run as a model folder for transformers and vLLM"),

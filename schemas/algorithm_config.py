@@ -22,7 +22,7 @@ class AlgorithmConfig:
     """Share of the tasks, chosen by their names, that cloning does not train on: `val_loss` is measured on them, the mean
     negative log-likelihood of a token."""
     filter_same_screenshot: bool = True
-    """Leave out steps that did not change the picture."""
+    """Leave out steps that did not change the screenshot."""
     cutoff_len: int = 16384
     """Longest sequence in tokens. Prompts leave their oldest rounds out so that a whole answer fits; no answer is cut."""
     per_device_train_batch_size: int = 3

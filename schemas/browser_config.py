@@ -1,4 +1,4 @@
-"""Browsers: which one, what its pages may reach, what it may use, and the pictures it takes."""
+"""Browsers: which one, what its pages may reach, what it may use, and the screenshots it takes."""
 
 import re
 from dataclasses import dataclass
@@ -81,11 +81,11 @@ class BrowserConfig:
     page_memory_mb: int = 1024
     """Memory of one page's process at which that page is ended; its scripts' heap may grow to twice that; 0: no limit."""
     viewport_width: int = 1280
-    """Of a page and its pictures, in pixels."""
+    """Of a page and its screenshots, in pixels."""
     viewport_height: int = 768
     """The same."""
-    picture_format: Literal["jpeg", "png"] = "jpeg"
-    """Of the pictures that the policy sees."""
+    screenshot_format: Literal["jpeg", "png"] = "jpeg"
+    """Of the screenshots that the policy sees."""
     jpeg_quality: int = 80
     """1 to 100."""
     eval_share: float = 0.1

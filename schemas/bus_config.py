@@ -28,11 +28,11 @@ class BusConfig:
     sync_interval: str = "2m"
     """How often the run folder's own server forces its files to disk; `always`: before every acknowledgement."""
     num_shards: int = 1
-    """EPISODES streams; 8 to 16 above about 1,000 live episodes with large pictures."""
+    """EPISODES streams; 8 to 16 above about 1,000 live episodes with large screenshots."""
     replicas: int = 1
     """Servers that each stream is on: 1 on one machine, 3 or 5 in a cluster."""
     episodes_max_age_s: float = 7 * 86400.0
-    """Seconds that chains and their pictures are kept; 0: for ever."""
+    """Seconds that chains and their screenshots are kept; 0: for ever."""
     results_max_age_s: float = 30 * 86400.0
     """Seconds that trajectories, judgements and judges' calls are kept; 0: for ever. Announced versions are kept for ever."""
     steps_max_age_s: float = 120.0

@@ -47,7 +47,7 @@ class HttpPools:
     navigate: int = 128
     """Addresses that are being opened, and goings back."""
     screenshot: int = 128
-    """Pictures that are being taken."""
+    """Screenshots that are being taken."""
     ac_tree: int = 128
     """Accessibility trees that are being read."""
     metadata: int = 128

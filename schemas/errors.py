@@ -27,7 +27,7 @@
     │   ├── MismatchExceeded    sampler and trainer disagree on log-probabilities     (fatal)
     │   └── TrainingCollapsed   what is trained became far worse, again and again     (fatal)
     ├── ArchiveError
-    │   ├── ArchiveDamaged      a part or picture does not match its hash             (fatal)
+    │   ├── ArchiveDamaged      a part or screenshot does not match its hash             (fatal)
     │   └── ImportConflict      the run holds something else under the same identity  (fatal)
     └── Unforeseen              what is no MillraceError, met at one item             (retry)
         ├── Hopeless            it was met at every try                               (reject)

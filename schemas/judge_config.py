@@ -60,10 +60,10 @@ class JudgeConfig:
     """Folder of prompt files to use instead of those of the rubric judge's version; needs a `label`."""
     num_votes: int = 1
     """Times that each question of the evaluation is asked; the majority decides. An odd number."""
-    max_evidence_pictures: int = 48
-    """Pictures that one question of the evaluation shows."""
-    max_blocking_pictures: int = 20
-    """Pictures that blocking detection shows."""
+    max_evidence_screenshots: int = 48
+    """Screenshots that one question of the evaluation shows."""
+    max_blocking_screenshots: int = 20
+    """Screenshots that blocking detection shows."""
     max_attempts: int = 5
     """Times that a judge which raises an error is asked, before the error is recorded."""
     max_calls: int = 0
@@ -83,7 +83,7 @@ class JudgeConfig:
         require(
             self.num_votes % 2 == 1 and self.num_votes > 0, f"judge_config.num_votes is {self.num_votes}: write 1, 3, 5 ..."
         )
-        for name in ("max_evidence_pictures", "max_blocking_pictures", "max_attempts"):
+        for name in ("max_evidence_screenshots", "max_blocking_screenshots", "max_attempts"):
             require(getattr(self, name) > 0, f"judge_config.{name} is {getattr(self, name)}: write a number above 0")
         for name in ("max_calls", "max_cost", "blocklist_hours"):
             require(getattr(self, name) >= 0, f"judge_config.{name} is {getattr(self, name):g}: write 0 or more")

@@ -41,8 +41,8 @@ class PolicyConfig:
     vllm_timeout: float = 240.0
     """Seconds one answer may take."""
     history_mb: int = 1024
-    """Memory (units of 2**20 bytes) for the episodes that a worker answered last: the pictures of their last rounds, the words
-    of all. One that is let go of is read again from its chain when it goes on."""
+    """Memory (units of 2**20 bytes) for the episodes that a worker answered last: the screenshots of their last rounds, the
+    words of all. One that is let go of is read again from its chain when it goes on."""
 
     def __post_init__(self) -> None:
         require(self.max_new_tokens > 0, f"policy_config.max_new_tokens is {self.max_new_tokens}: write a number above 0")

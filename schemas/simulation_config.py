@@ -12,7 +12,7 @@ class SimulationConfig:
 
     seed: int = 0
     """Of everything that is drawn."""
-    picture_kb: float = 8.0
+    screenshot_kb: float = 8.0
     """Size of every screenshot, in units of 1,024 bytes."""
     mean_steps: float = 4.0
     """Steps after which a simulated page is done."""
@@ -36,7 +36,7 @@ class SimulationConfig:
     """Share of the tasks that end with the full reward."""
 
     def __post_init__(self) -> None:
-        require(self.picture_kb >= 1, f"simulation_config.picture_kb is {self.picture_kb}: write 1 or more")
+        require(self.screenshot_kb >= 1, f"simulation_config.screenshot_kb is {self.screenshot_kb}: write 1 or more")
         require(self.mean_steps >= 1, f"simulation_config.mean_steps is {self.mean_steps}: write 1 or more")
         require(self.max_steps >= 1, f"simulation_config.max_steps is {self.max_steps}: write 1 or more")
         for name in ("step_latency_ms", "policy_latency_ms", "train_latency_ms"):

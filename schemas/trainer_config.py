@@ -26,8 +26,8 @@ class TrainerConfig:
     """Of the order of samples, of what the replay buffer draws, of new adapters and their dropout."""
     torch_threads: int = 0
     """CPU threads of one training process; 0: one on machines of up to four cores (others need them), else torch's choice."""
-    picture_cache_mb: int = 512
-    """Memory for decoded pictures that are kept between iterations."""
+    screenshot_cache_mb: int = 512
+    """Memory for decoded screenshots that are kept between iterations."""
     peak_tflops: float = 0.0
     """TFLOP/s of one device at the training's precision, which MFU is measured against; 0: a known GPU's, none on a CPU."""
     lora: LoraConfig = field(default_factory=LoraConfig)
@@ -55,7 +55,7 @@ class TrainerConfig:
             "keep_every",
             "seed",
             "torch_threads",
-            "picture_cache_mb",
+            "screenshot_cache_mb",
             "peak_tflops",
             "guard_batches",
             "guard_max_returns",

@@ -12,7 +12,7 @@ from schemas.messages import (
     Judgement,
     Observation,
     Outcome,
-    Picture,
+    Screenshot,
     Split,
     StepRequest,
     Task,
@@ -48,7 +48,7 @@ def observation(of: Task, step: int = 0, *, attempt: int = 1, data: bytes = b"jp
         episode=of.episode,
         attempt=attempt,
         step=step,
-        picture=Picture(data=data, media_type="image/jpeg", width=160, height=210),
+        screenshot=Screenshot(data=data, media_type="image/jpeg", width=160, height=210),
         url="http://site/",
         title="page",
     )

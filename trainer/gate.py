@@ -38,7 +38,7 @@ class MismatchGate:
         """The figures of a trainer that holds `version`; empty when nothing can be compared.
 
         Raises:
-            MismatchExceeded: sampler and trainer do not hold the same weights, tokens or pictures.
+            MismatchExceeded: sampler and trainer do not hold the same weights, tokens or screenshots.
         """
         samples = await self._comparable(plan, self._sampled_as(version), fetch)
         if not samples:

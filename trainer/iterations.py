@@ -86,7 +86,7 @@ class Iterations:
         """Publishes the next version.
 
         Raises:
-            MismatchExceeded: sampler and trainer do not hold the same weights, tokens or pictures.
+            MismatchExceeded: sampler and trainer do not hold the same weights, tokens or screenshots.
             TrainingCollapsed: once more than training may return from.
         """
         state, engine = self.state, self._parts.engine

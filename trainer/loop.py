@@ -158,7 +158,7 @@ class Trainer:
             self._bus,
             self._subjects,
             await self._in_thread(lambda: self._open_builder(self._base)),
-            cache_bytes=self._trainer.picture_cache_mb * 2**20,
+            cache_bytes=self._trainer.screenshot_cache_mb * 2**20,
             rules=StepRules.of(self._algorithm, self._objective),
             on_surprise=Bulkhead(self._context).left_out,
         )

@@ -1,6 +1,6 @@
 """The mismatch gate: the sampler's and the trainer's log-probabilities of the same tokens must agree.
 
-They are computed by two programs from what should be the same weights, tokens and pictures; a difference beyond rounding
+They are computed by two programs from what should be the same weights, tokens and screenshots; a difference beyond rounding
 means that they are not the same, and that every figure of the run is in doubt.
 """
 

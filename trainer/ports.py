@@ -96,16 +96,16 @@ class TrainingEngine(Protocol):
 
 
 class Builder(Protocol):
-    """Makes samples of steps and pictures, for one model."""
+    """Makes samples of steps and screenshots, for one model."""
 
     def refusal(self, step: StepRequest) -> LeftOut | None:
         """Why no sample can be built of a step, as far as the step itself tells; None when one can."""
         ...
 
     def patches(self, encoded: Sequence[bytes]) -> list[Patches]:
-        """Raises `UnusableRecord` where a picture cannot be opened."""
+        """Raises `UnusableRecord` where a screenshot cannot be opened."""
         ...
 
-    def build(self, ref: RecordRef, step: StepRequest, pictures: Sequence[Patches]) -> Sample:
-        """Raises `UnusableRecord` when the step's prompt does not fit the pictures."""
+    def build(self, ref: RecordRef, step: StepRequest, screenshots: Sequence[Patches]) -> Sample:
+        """Raises `UnusableRecord` when the step's prompt does not fit the screenshots."""
         ...

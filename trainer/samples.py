@@ -1,6 +1,6 @@
-"""Samples: one step each, with exactly the tokens that were sampled and exactly the pictures that were seen.
+"""Samples: one step each, with exactly the tokens that were sampled and exactly the screenshots that were seen.
 
-Invariant: tokens are taken from the chain and never made again from text; pictures are the browser's own bytes. A step that
+Invariant: tokens are taken from the chain and never made again from text; screenshots are the browser's own bytes. A step that
 cannot be trained on whole is left out with its reason, never cut.
 """
 
@@ -22,7 +22,7 @@ class LeftOut(enum.Enum):
     UNSAMPLED = "unsampled"
     """No log-probabilities of a sampler."""
     UNCHANGED = "unchanged"
-    """The action did not change the picture."""
+    """The action did not change the screenshot."""
     TOO_LONG = "too_long"
     UNUSABLE = "unusable"
     """No completion tokens, or one that the sampler must not produce."""
@@ -34,7 +34,7 @@ class LeftOut(enum.Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Patches:
-    """One picture as the processor cuts it, before normalisation.
+    """One screenshot as the processor cuts it, before normalisation.
 
     Kept as bytes and without the repetition along time, this is a sixteenth of what the model is given.
     """
@@ -58,7 +58,7 @@ class Sample:
     logprobs: np.ndarray
     """float32, (completion,): of the sampler; empty for demonstrations."""
     temperature: float
-    pictures: tuple[Patches, ...]
+    screenshots: tuple[Patches, ...]
     versions: frozenset[PolicyVersion]
     """Policy versions that sampled it."""
 
@@ -68,5 +68,5 @@ class Sample:
 
     @property
     def num_bytes(self) -> int:
-        arrays = (self.tokens, self.positions, self.logprobs, *(picture.raw for picture in self.pictures))
+        arrays = (self.tokens, self.positions, self.logprobs, *(screenshot.raw for screenshot in self.screenshots))
         return sum(array.nbytes for array in arrays)

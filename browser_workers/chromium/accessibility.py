@@ -71,7 +71,7 @@ class Accessibility:
         self._rich = rich
 
     async def text(self, tab: Tab, *, numbered: bool) -> str:
-        """The tree in words, once the elements were read; in the rich form with their numbers where the picture shows them.
+        """The tree in words, once the elements were read; in the rich form with their numbers where the screenshot shows them.
 
         Raises:
             PageFailed: the page does not answer.

@@ -81,9 +81,9 @@ class Elements:
         """
         reading = self._readings.get(tab)
         if reading is None or not reading.elements:
-            return f"there is no element {number}: the last picture of this page has no marks"
+            return f"there is no element {number}: the last screenshot of this page has no marks"
         if not 1 <= number <= len(reading.elements):
-            return f"there is no element {number}: the last picture has marks 1 to {len(reading.elements)}"
+            return f"there is no element {number}: the last screenshot has marks 1 to {len(reading.elements)}"
         element, found = reading.elements[number - 1], reading.found[number - 1]
         name = f'element {number} ({element.tag} "{element.text}")' if element.text else f"element {number} ({element.tag})"
         try:

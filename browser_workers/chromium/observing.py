@@ -1,6 +1,6 @@
 """Observes a tab: its screenshot, marked where the run wants marks, and its accessibility tree.
 
-Invariant: marks stand where their elements were both before and after the picture was taken, unless the page never rests.
+Invariant: marks stand where their elements were both before and after the screenshot was taken, unless the page never rests.
 """
 
 from collections.abc import Awaitable, Callable
@@ -15,14 +15,14 @@ from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
 from browser_workers.limits import Limits
 from browser_workers.observation.marks import draw_marks
-from browser_workers.observation.pictures import is_blank
-from schemas.messages import Element, Picture
+from browser_workers.observation.screenshots import is_blank
+from schemas.messages import Element, Screenshot
 
 _CAPTURES = 2
-"""Pictures taken of a page that moves before the marks of the last one have to do."""
+"""Screenshots taken of a page that moves before the marks of the last one have to do."""
 _BETWEEN_QUALITY = 95
-"""Of the picture that marks are drawn into, where the result is a JPEG: a PNG between costs up to a third more processor time
-on pages with photographs, and WebP twice as much."""
+"""Of the screenshot that marks are drawn into, where the result is a JPEG: a PNG between costs up to a third more processor
+time on pages with photographs, and WebP twice as much."""
 
 
 class Observer:
@@ -40,30 +40,30 @@ class Observer:
     async def view(self, tab: Tab, state: Callable[[], Awaitable[PageState]]) -> View:
         """With the page's state, which is asked for last. Raises `PageFailed` or `BrowserLost`."""
         if self._marks:
-            picture, elements, tree = await self._matching(tab)
+            screenshot, elements, tree = await self._matching(tab)
         else:
             # In this order: Chromium may draw a page a little differently once it has been asked for its tree.
             elements, tree = (), await self._text(tab)
             async with self._limits.screenshot:
-                picture = await tab.capture()
-        blank = is_blank(picture)
+                screenshot = await tab.capture()
+        blank = is_blank(screenshot)
         if self._marks:
-            picture = await anyio.to_thread.run_sync(self._drawn, picture, elements)
-        return View(picture=picture, state=await state(), blank=blank, elements=elements, accessibility_tree=tree)
+            screenshot = await anyio.to_thread.run_sync(self._drawn, screenshot, elements)
+        return View(screenshot=screenshot, state=await state(), blank=blank, elements=elements, accessibility_tree=tree)
 
-    async def _matching(self, tab: Tab) -> tuple[Picture, tuple[Element, ...], str]:
-        """A picture without marks, the elements in it and the tree with their numbers."""
+    async def _matching(self, tab: Tab) -> tuple[Screenshot, tuple[Element, ...], str]:
+        """A screenshot without marks, the elements in it and the tree with their numbers."""
         quality = max(_BETWEEN_QUALITY, self._settings.config.jpeg_quality)
         seen = await self._read(tab)
         for _ in range(_CAPTURES):
             tree = await self._text(tab)
             async with self._limits.screenshot:
-                picture = await tab.capture(jpeg_quality=quality)
+                screenshot = await tab.capture(jpeg_quality=quality)
             async with self._limits.metadata:
                 before, seen = seen, await self.elements.read(tab)
             if seen == before:
-                return picture, seen, tree
-        return picture, seen, await self._text(tab)
+                return screenshot, seen, tree
+        return screenshot, seen, await self._text(tab)
 
     async def _read(self, tab: Tab) -> tuple[Element, ...]:
         async with self._limits.metadata:
@@ -75,9 +75,9 @@ class Observer:
                 await self.elements.find_listeners(tab)
             return await self.elements.read(tab)
 
-    def _drawn(self, picture: Picture, elements: tuple[Element, ...]) -> Picture:
+    def _drawn(self, screenshot: Screenshot, elements: tuple[Element, ...]) -> Screenshot:
         config = self._settings.config
-        return draw_marks(picture, elements, picture_format=config.picture_format, jpeg_quality=config.jpeg_quality)
+        return draw_marks(screenshot, elements, screenshot_format=config.screenshot_format, jpeg_quality=config.jpeg_quality)
 
     async def _text(self, tab: Tab) -> str:
         if not self._tree:

@@ -1,4 +1,4 @@
-"""Chooses an option of a native select. Its list opens outside the page, where neither pictures nor the mouse reach it.
+"""Chooses an option of a native select. Its list opens outside the page, where neither screenshots nor the mouse reach it.
 
 The script runs in a world of its own, whose functions a page cannot replace.
 """

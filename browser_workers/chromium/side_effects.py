@@ -10,7 +10,7 @@ SideEffect = tuple[str, str]
 _TEXT_LIMIT = 1000
 _SENTENCES = {
     "print": "the page wanted to print, which was not done",
-    "options": "a list of options opened, which no picture shows: choose with select; it has {}",
+    "options": "a list of options opened, which no screenshot shows: choose with select; it has {}",
     "chooser": "the page asked for a file; there are none to give, so nothing was chosen",
     "external": "{} leads to another program, which is not there: nothing was opened",
 }

@@ -18,7 +18,7 @@ from browser_workers.chromium.navigation import Navigation
 from browser_workers.chromium.page_stability import SETTLE_CAP_S, PageStability
 from browser_workers.chromium.settings import TabSettings
 from schemas.errors import BrowserError
-from schemas.messages import Picture
+from schemas.messages import Screenshot
 
 T = TypeVar("T")
 _TEXT_LIMIT = 40_000
@@ -140,8 +140,8 @@ class Tab:
         value = await self._evaluation.page(f"`${{({expression}) ?? ''}}`", most=_VALUE_LIMIT)
         return value if isinstance(value, str) else ""
 
-    async def capture(self, *, jpeg_quality: int = 0) -> Picture:
-        """A picture of the viewport, where it is a JPEG with the configured quality or `jpeg_quality`.
+    async def capture(self, *, jpeg_quality: int = 0) -> Screenshot:
+        """A screenshot of the viewport, where it is a JPEG with the configured quality or `jpeg_quality`.
 
         Raises `PageFailed` or `BrowserLost`.
         """

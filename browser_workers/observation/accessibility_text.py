@@ -50,7 +50,7 @@ class AccessibleNode:
     description: str = ""
     url: str = ""
     mark: int | None = None
-    """Number in the picture."""
+    """Number in the screenshot."""
     box: Box | None = None
     """On the grid that actions count in."""
 

@@ -1,8 +1,8 @@
 """Places the labels of marks: pure geometry.
 
-A label stands at the top right of its element, or at the bottom right where the picture ends above it. Where it would cover
+A label stands at the top right of its element, or at the bottom right where the screenshot ends above it. Where it would cover
 another label there, or much of a small element, the best other place around the element is taken. Invariant: every label lies
-within the picture, and equal elements give equal places.
+within the screenshot, and equal elements give equal places.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _DISTANCE_WEIGHT = 0.03
 """How much worse each place is than the one before it."""
 
 
-def place_labels(boxes: Sequence[Box], sizes: Sequence[Size], picture: Size) -> list[Box]:
+def place_labels(boxes: Sequence[Box], sizes: Sequence[Size], screenshot: Size) -> list[Box]:
     """One label of the given size a box, in the same order. Those that come first have the first choice.
 
     >>> place_labels([(100, 50, 80, 20)], [(16, 12)], (400, 300))
@@ -32,7 +32,7 @@ def place_labels(boxes: Sequence[Box], sizes: Sequence[Size], picture: Size) -> 
         elements.add(box)
     places: list[Box] = []
     for box, size in zip(boxes, sizes, strict=True):
-        place = _best([_inside(each, picture) for each in _candidates(box, size)], elements, labels)
+        place = _best([_inside(each, screenshot) for each in _candidates(box, size)], elements, labels)
         labels.add(place)
         places.append(place)
     return places
@@ -68,9 +68,9 @@ def _candidates(box: Box, size: Size) -> Iterator[Box]:
         yield left, top, w, h
 
 
-def _inside(place: Box, picture: Size) -> Box:
+def _inside(place: Box, screenshot: Size) -> Box:
     x, y, w, h = place
-    return max(0, min(x, picture[0] - w)), max(0, min(y, picture[1] - h)), w, h
+    return max(0, min(x, screenshot[0] - w)), max(0, min(y, screenshot[1] - h)), w, h
 
 
 class _Ground:

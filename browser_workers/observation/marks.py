@@ -1,6 +1,6 @@
-"""Draws the marks of a set-of-marks observation into a picture: a frame around each element and its number beside it.
+"""Draws the marks of a set-of-marks observation into a screenshot: a frame around each element and its number beside it.
 
-Invariant: equal pictures with equal elements give equal bytes.
+Invariant: equal screenshots with equal elements give equal bytes.
 """
 
 import io
@@ -10,7 +10,7 @@ from functools import lru_cache
 from PIL import Image, ImageDraw, ImageFont
 
 from browser_workers.observation.mark_labels import place_labels
-from schemas.messages import Element, Picture
+from schemas.messages import Element, Screenshot
 
 Colour = tuple[int, int, int]
 
@@ -40,9 +40,11 @@ def colour_of(number: int) -> Colour:
     return COLOURS[(number - 1) % len(COLOURS)]
 
 
-def draw_marks(picture: Picture, elements: Sequence[Element], *, picture_format: str, jpeg_quality: int) -> Picture:
-    """The picture with its marks, encoded as `picture_format`."""
-    with Image.open(io.BytesIO(picture.data)) as opened:
+def draw_marks(
+    screenshot: Screenshot, elements: Sequence[Element], *, screenshot_format: str, jpeg_quality: int
+) -> Screenshot:
+    """The screenshot with its marks, encoded as `screenshot_format`."""
+    with Image.open(io.BytesIO(screenshot.data)) as opened:
         image = opened.convert("RGB")
     draw = ImageDraw.Draw(image)
     for element in elements:
@@ -53,7 +55,7 @@ def draw_marks(picture: Picture, elements: Sequence[Element], *, picture_format:
     # Numbers come last, so that no frame crosses one.
     for label, (x, y, _, _) in zip(labels, places, strict=True):
         image.paste(label, (x, y))
-    return _encoded(image, picture_format, jpeg_quality)
+    return _encoded(image, screenshot_format, jpeg_quality)
 
 
 def _frame(draw: ImageDraw.ImageDraw, element: Element) -> None:
@@ -81,10 +83,10 @@ def _label(number: int, font_size: int) -> Image.Image:
     return label
 
 
-def _encoded(image: Image.Image, picture_format: str, jpeg_quality: int) -> Picture:
+def _encoded(image: Image.Image, screenshot_format: str, jpeg_quality: int) -> Screenshot:
     data = io.BytesIO()
-    if picture_format == "jpeg":
+    if screenshot_format == "jpeg":
         image.save(data, format="JPEG", quality=jpeg_quality)
     else:
-        image.save(data, format=picture_format.upper(), compress_level=_FAST_PNG)
-    return Picture(data=data.getvalue(), media_type=f"image/{picture_format}", width=image.width, height=image.height)
+        image.save(data, format=screenshot_format.upper(), compress_level=_FAST_PNG)
+    return Screenshot(data=data.getvalue(), media_type=f"image/{screenshot_format}", width=image.width, height=image.height)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Generic, TypeVar
 
 from bus.evidence import Evidence
-from schemas.messages import AnyMessage, Judgement, Observation, Picture, StepRequest, Trajectory
+from schemas.messages import AnyMessage, Judgement, Observation, Screenshot, StepRequest, Trajectory
 
 M_co = TypeVar("M_co", bound=AnyMessage, covariant=True)
 
@@ -25,16 +25,16 @@ class Item(Generic[M_co]):
     """The encoded message, byte for byte."""
     evidence: Evidence = field(repr=False)
     """Reads what the message refers to."""
-    fetched: tuple[Picture, ...] | None = field(default=None, repr=False)
-    """The pictures, when they came with the item."""
+    fetched: tuple[Screenshot, ...] | None = field(default=None, repr=False)
+    """The screenshots, when they came with the item."""
 
-    async def pictures(self) -> tuple[Picture, ...]:
-        """What the policy saw: of a trajectory or judgement picture k is that of step k, of a step those in its prompt.
+    async def screenshots(self) -> tuple[Screenshot, ...]:
+        """What the policy saw: of a trajectory or judgement screenshot k is that of step k, of a step those in its prompt.
 
         Raises:
             RecordGone: the episode's chain has aged out.
         """
-        return self.fetched if self.fetched is not None else await self.evidence.pictures(self.message)
+        return self.fetched if self.fetched is not None else await self.evidence.screenshots(self.message)
 
     async def observations(self) -> tuple[Observation, ...]:
         """Of a trajectory or judgement, in order; empty for other messages. Raises `RecordGone`."""

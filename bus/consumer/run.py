@@ -50,8 +50,8 @@ class Reading(TypedDict, total=False):
     """Wait for new records (the default), or end with the newest there is now."""
     durable: str | None
     """A name under which the place is kept on the server, so that the next process goes on there; at least once."""
-    pictures: bool
-    """Fetch the pictures of every item before it is given, so that `Item.pictures()` answers at once."""
+    screenshots: bool
+    """Fetch the screenshots of every item before it is given, so that `Item.screenshots()` answers at once."""
 
 
 class Run:
@@ -149,7 +149,7 @@ class Run:
     def observations(
         self, *, episode: str | None = None, url: str | None = None, **reading: Unpack[Reading]
     ) -> Stream[Observation]:
-        """What browsers see, pictures included: a lot. Shards are merged, so order holds within an episode only.
+        """What browsers see, screenshots included: a lot. Shards are merged, so order holds within an episode only.
 
         `url` is exact or a pattern with `*`.
         """
@@ -188,7 +188,7 @@ class Run:
         way = ReadingWay(
             start=start,
             follow=reading.get("follow", True),
-            pictures=reading.get("pictures", False),
+            screenshots=reading.get("screenshots", False),
             place=DurablePlace(self._bus, self._subjects, durable) if durable else None,
         )
         stream = Stream(self._group, Evidence(self._bus, self._subjects), sources, kind, accepts, way)

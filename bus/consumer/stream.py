@@ -1,7 +1,7 @@
 """Items in the order of their streams, for one `async for`.
 
-A task of the run reads ahead by a few records; pictures are fetched, and the place of a durable reader moves on, only when the
-next item is asked for. So an item whose body was not left comes again, and a slow body slows nobody but itself.
+A task of the run reads ahead by a few records; screenshots are fetched, and the place of a durable reader moves on, only when
+the next item is asked for. So an item whose body was not left comes again, and a slow body slows nobody but itself.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -22,7 +22,7 @@ from bus.consumer.start import Start, moment, tail_start
 from bus.evidence import Evidence
 from bus.ports import Record
 from schemas.errors import MillraceError, RecordGone
-from schemas.messages import AnyMessage, Picture
+from schemas.messages import AnyMessage, Screenshot
 
 M = TypeVar("M", bound=AnyMessage)
 _READ_AHEAD = 16
@@ -34,7 +34,7 @@ class ReadingWay:
 
     start: Start
     follow: bool
-    pictures: bool
+    screenshots: bool
     place: DurablePlace | None
 
 
@@ -57,12 +57,12 @@ class Stream(Generic[M]):
         self._kind = kind
         self._accepts = accepts
         self._follow = way.follow
-        self._with_pictures = way.pictures
+        self._with_screenshots = way.screenshots
         self._place = way.place
         self._given: Record | None = None
         """The record whose item the body has."""
         self._next: Record | None = None
-        """The record that becomes the next item: kept while its pictures are fetched, should that be cancelled."""
+        """The record that becomes the next item: kept while its screenshots are fetched, should that be cancelled."""
         self._state: Literal["new", "open", "closed"] = "new"
         self._failure: MillraceError | None = None
         self._scope = anyio.CancelScope()
@@ -90,13 +90,13 @@ class Stream(Generic[M]):
             self._next = record = self._next or await self._receive_one()
             message = record.message
             if isinstance(message, self._kind) and self._accepts(message):
-                pictures = await self._pictures(message)
+                screenshots = await self._screenshots(message)
                 self._given, self._next = record, None
-                return self._item(record, message, pictures)
+                return self._item(record, message, screenshots)
             self._leave(record)
             self._next = None
 
-    def _item(self, record: Record, message: M, pictures: tuple[Picture, ...] | None) -> Item[M]:
+    def _item(self, record: Record, message: M, screenshots: tuple[Screenshot, ...] | None) -> Item[M]:
         return Item(
             message=message,
             stream=record.stream,
@@ -105,7 +105,7 @@ class Stream(Generic[M]):
             time=moment(record.time_s),
             data=record.data,
             evidence=self._evidence,
-            fetched=pictures,
+            fetched=screenshots,
         )
 
     @property
@@ -146,13 +146,13 @@ class Stream(Generic[M]):
         if record is not None and self._place is not None:
             self._place.passed(record)
 
-    async def _pictures(self, message: M) -> tuple[Picture, ...] | None:
-        if not self._with_pictures:
+    async def _screenshots(self, message: M) -> tuple[Screenshot, ...] | None:
+        if not self._with_screenshots:
             return None
         try:
-            return await self._evidence.pictures(message)
+            return await self._evidence.screenshots(message)
         except RecordGone:
-            return None  # `Item.pictures` says so to whoever asks
+            return None  # `Item.screenshots` says so to whoever asks
 
     async def _serve(
         self, send: MemoryObjectSendStream[Record], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED

@@ -60,7 +60,7 @@ class JetStreamBus:
         self._subjects = subjects
         self._holdings = holdings
         self._limits = RetryLimits(config.request_timeout_s, _LIMITS * config.request_timeout_s)
-        self._picture_streams = {spec.name for spec in streams(subjects, config) if spec.pictures}
+        self._screenshot_streams = {spec.name for spec in streams(subjects, config) if spec.screenshots}
         self._streams = Streams(link, self._limits)
         self._reader = Reader(link, self._streams, self._limits)
         self._appender = Appender(link, self._reader, self._streams, self._limits)
@@ -118,7 +118,7 @@ class JetStreamBus:
             after_seq=after_seq,
             since_s=since_s,
             only_new=only_new,
-            pictures=stream in self._picture_streams,
+            screenshots=stream in self._screenshot_streams,
         )
 
     async def last_seq(self, stream: str) -> int:

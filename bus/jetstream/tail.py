@@ -2,7 +2,7 @@
 
 Pages of stored records are read as the reader uses them up: memory is bounded by one page. Once everything is read, a plain
 subscription on the same subjects says that there is more. It is only a wake-up, so one that is lost (a slow client drops what
-it cannot hold) costs a second. Streams of pictures are asked now and then instead: every picture would travel twice.
+it cannot hold) costs a second. Streams of screenshots are asked now and then instead: every screenshot would travel twice.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ from bus.skipping import readable
 
 _log = structlog.get_logger()
 _POLL_S = 1.0
-_POLL_PICTURES_S = 0.2
+_POLL_SCREENSHOTS_S = 0.2
 _SHOWN_SOON, _LOOKS_SOON = Backoff(0.002, 0.256), 8
 _LOOKS = 10
 _LOOK_AGAIN_S = 0.5
@@ -130,11 +130,11 @@ async def tail(
     after_seq: int,
     since_s: float | None,
     only_new: bool,
-    pictures: bool,
+    screenshots: bool,
 ) -> AsyncIterator[AsyncIterator[Record]]:
     """See `bus.ports.Bus.tail`."""
-    heard = not pictures and _names_its_records(subject_filter)
-    follower = Tail(link, reader, stream, subject_filter, poll_s=_POLL_S if heard else _POLL_PICTURES_S)
+    heard = not screenshots and _names_its_records(subject_filter)
+    follower = Tail(link, reader, stream, subject_filter, poll_s=_POLL_S if heard else _POLL_SCREENSHOTS_S)
     await follower.open(after_seq=after_seq, since_s=since_s, only_new=only_new)
     link.on_lost.add(follower.lost)
     feed = await link.subscribe(subject_filter, lambda _: follower.wake()) if heard else None
@@ -147,6 +147,6 @@ async def tail(
 
 
 def _names_its_records(subject_filter: str) -> bool:
-    """Whether a filter names run and kind of record: a wider one would hear all the run's pictures."""
+    """Whether a filter names run and kind of record: a wider one would hear all the run's screenshots."""
     first = subject_filter.split(".")[:2]
     return len(first) == 2 and not {"*", ">"} & set(first)

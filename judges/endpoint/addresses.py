@@ -169,7 +169,7 @@ def _check_url(url: str, setting: str) -> None:
         raise ConfigurationError(f"{setting} is {url!r}, which is no address: write https://host/path")
     if parts.scheme == "http" and not _is_loopback(host):
         raise ConfigurationError(
-            f"{setting} is {url}: the key and the pictures would be readable on the way; "
+            f"{setting} is {url}: the key and the screenshots would be readable on the way; "
             f"write https://, or open a tunnel and write http://127.0.0.1:port/v1"
         )
 

@@ -59,7 +59,7 @@ def _client(address: Address, key: str | None, timeout_s: float) -> openai.Async
         base_url=address.base_url,
         timeout=timeout_s,
         max_retries=0,
-        # Pictures go to the address that was written and to no other. A proxy is for what lies beyond this machine.
+        # Screenshots go to the address that was written and to no other. A proxy is for what lies beyond this machine.
         http_client=openai.DefaultAsyncHttpxClient(
             follow_redirects=False, trust_env=not address.is_local, event_hooks={"response": [bound]}
         ),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from schemas.errors import NoVerdict
-from schemas.messages import Picture
+from schemas.messages import Screenshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +13,7 @@ class Question:
     """One request. What several questions share comes first, so that providers need not read it again."""
 
     system: str
-    content: tuple[str | Picture, ...]
+    content: tuple[str | Screenshot, ...]
     """Of the user's message, in order."""
     schema_name: str
     schema: Mapping[str, object]

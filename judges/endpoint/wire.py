@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from judges.endpoint.forms import Form
 from judges.endpoint.port import Answer, Question
-from schemas.messages import Picture
+from schemas.messages import Screenshot
 
 _FILTERED: Final = "content_filter"
 _MOST_TOKENS: Final = 10**9
@@ -45,7 +45,7 @@ class _Completion(Struct, frozen=True):
 
 
 def messages_of(question: Question) -> list[dict[str, object]]:
-    """The system prompt, then one message of the user; pictures are data URLs in their places."""
+    """The system prompt, then one message of the user; screenshots are data URLs in their places."""
     return [
         {"role": "system", "content": question.system},
         {"role": "user", "content": [_part(part) for part in question.content]},
@@ -96,7 +96,7 @@ def _count(stated: int | None) -> int:
     return min(max(stated or 0, 0), _MOST_TOKENS)
 
 
-def _part(part: str | Picture) -> dict[str, object]:
+def _part(part: str | Screenshot) -> dict[str, object]:
     if isinstance(part, str):
         return {"type": "text", "text": part}
     data = base64.b64encode(part.data).decode("ascii")

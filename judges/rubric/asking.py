@@ -40,8 +40,8 @@ class Inquiry:
     question: Question
     read: Callable[[str], Finding]
     """Raises `MalformedVerdict`."""
-    pictures: tuple[int, ...] = ()
-    """Steps whose pictures the question shows, in order."""
+    screenshots: tuple[int, ...] = ()
+    """Steps whose screenshots the question shows, in order."""
     vote: int = 0
     """Which of several askings of one question it is."""
 

@@ -3,14 +3,14 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from schemas.messages import Observation, Picture
+from schemas.messages import Observation, Screenshot
 
 
 @dataclass(frozen=True, slots=True)
 class SeenScreenshot:
-    """One distinct picture of an episode."""
+    """One distinct screenshot of an episode."""
 
-    picture: Picture
+    screenshot: Screenshot
     steps: tuple[int, ...]
     """All steps at which it was seen, ascending."""
 
@@ -21,16 +21,16 @@ class SeenScreenshot:
 
 
 def distinct(observations: Sequence[Observation]) -> tuple[SeenScreenshot, ...]:
-    """Every picture once, in the order in which they were last seen: the state that the episode ended with comes last."""
+    """Every screenshot once, in the order in which they were last seen: the state that the episode ended with comes last."""
     steps = dict[bytes, list[int]]()
-    pictures = dict[bytes, Picture]()
+    screenshots = dict[bytes, Screenshot]()
     data = b""
     for position, observation in enumerate(observations):
-        if not (observation.same_picture and position > 0):
-            data = observation.picture.data
-        pictures.setdefault(data, observation.picture)
+        if not (observation.same_screenshot and position > 0):
+            data = observation.screenshot.data
+        screenshots.setdefault(data, observation.screenshot)
         steps.setdefault(data, []).append(observation.step)
-    shots = (SeenScreenshot(pictures[data], tuple(seen)) for data, seen in steps.items())
+    shots = (SeenScreenshot(screenshots[data], tuple(seen)) for data, seen in steps.items())
     return tuple(sorted(shots, key=lambda shot: shot.step))
 
 

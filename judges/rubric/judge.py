@@ -27,7 +27,7 @@ _KEYPOINTS_AT_ONCE = 32
 
 
 class RubricJudge:
-    """Asks, in this order: was the agent blocked, is there an answer, which pictures are evidence, does the evidence show
+    """Asks, in this order: was the agent blocked, is there an answer, which screenshots are evidence, does the evidence show
     every claim of the answer, does it prove every fact, does the answer agree with the reference answer.
 
     Reward 1 only if all of it was answered and holds. No verdict on any of it is no verdict at all.
@@ -66,7 +66,7 @@ class RubricJudge:
         trajectory = episode.trajectory
         observations, steps = await episode.observations(), await episode.steps()
         if not observations:
-            raise NoVerdict(f"episode {trajectory.episode} has no picture to judge it by")
+            raise NoVerdict(f"episode {trajectory.episode} has no screenshot to judge it by")
         marks = fence(trajectory.episode, self._config.rubric)
         return _Hearing(
             trajectory=trajectory,
@@ -118,7 +118,7 @@ class _Hearing:
                 return await self._criterion(stage, self._questions.reference(self._evidence, reference))
 
     async def _blocking(self, stage: Stage) -> StageVerdict:
-        shown = spread(self._shots, self._config.max_blocking_pictures)
+        shown = spread(self._shots, self._config.max_blocking_screenshots)
         question = self._questions.blocking(shown)
         finding = await self._ask(QuestionKind.BLOCKING, "blocking", question, BLOCKING, shown)
         return StageVerdict(stage.name, passed=not finding.passed, reasoning=finding.reasoning, evidence=_steps(shown))
@@ -128,11 +128,11 @@ class _Hearing:
         return StageVerdict(stage.name, passed=there, reasoning="" if there else "there is no final answer")
 
     async def _keypoints(self, stage: Stage) -> StageVerdict:
-        """Of all pictures but the last, many at once; the last is evidence in any case."""
+        """Of all screenshots but the last, many at once; the last is evidence in any case."""
         asked = self._shots[:-1]
         findings = await _all([partial(self._keypoint, shot, number) for number, shot in enumerate(asked, 1)])
         needed = [shot.step for shot, finding in zip(asked, findings, strict=True) if finding.passed]
-        self._evidence = evidence(self._shots, needed, self._config.max_evidence_pictures)
+        self._evidence = evidence(self._shots, needed, self._config.max_evidence_screenshots)
         chosen = ", ".join(map(str, _steps(self._evidence)))
         return StageVerdict(stage.name, passed=True, reasoning=f"evidence: steps {chosen}", evidence=_steps(asked))
 
@@ -173,7 +173,7 @@ class _Hearing:
             return finding
 
         return await self._session.ask(
-            Inquiry(kind=kind, stage=stage, question=question, read=read, pictures=_steps(shown), vote=vote)
+            Inquiry(kind=kind, stage=stage, question=question, read=read, screenshots=_steps(shown), vote=vote)
         )
 
 

@@ -14,7 +14,7 @@ _TEXT_LIMIT = 600
 """Characters of a text that was typed, of an address that was opened, of what an input reached."""
 _PAGE_TEXT_LIMIT = 8_000
 _ACCOUNT_LIMIT = 24_000
-"""Of all that is told of one picture, at however many steps it was seen."""
+"""Of all that is told of one screenshot, at however many steps it was seen."""
 _OUTCOMES = {
     ActionEffect.NAVIGATION_FAILED: " (the page could not be opened)",
     ActionEffect.REFUSED: " (it could not be carried out)",
@@ -41,8 +41,8 @@ def untrusted_texts(observations: Sequence[Observation], steps: Sequence[StepReq
 
 
 def told_once(parts: Sequence[str]) -> str:
-    """Of several steps with one picture: a line that is as in the step before is not told again, and of a long account its end
-    is told.
+    """Of several steps with one screenshot: a line that is as in the step before is not told again, and of a long account its
+    end is told.
     """
     lines = [part.split("\n") for part in parts]
     known = (frozenset(part) for part in lines)
@@ -72,7 +72,7 @@ def _led_here(observation: Observation, before: StepRequest | None) -> str:
 
 
 def describe(action: Action) -> str:
-    """One line; points are on a grid of 1000 by 1000 over the picture."""
+    """One line; points are on a grid of 1000 by 1000 over the screenshot."""
     words = (action.kind.value.replace("_", " "), *_arguments(action), _place("at", action.point, action.element))
     return " ".join(word for word in (*words, _place("to", action.end_point, action.end_element)) if word)
 

@@ -1,7 +1,7 @@
 """One episode's questions, word for word.
 
-Invariant: the questions of the evaluation begin with the same bytes (system, task, answer, pictures in order) and differ in
-their last text only, so that a provider reads the pictures once; those about key points differ from their picture on.
+Invariant: the questions of the evaluation begin with the same bytes (system, task, answer, screenshots in order) and differ in
+their last text only, so that a provider reads the screenshots once; those about key points differ from their screenshot on.
 Nothing untrusted stands outside the fence's markers.
 """
 
@@ -13,9 +13,9 @@ from judges.rubric.moments import told_once
 from judges.rubric.prompts import Prompts
 from judges.rubric.untrusted import Fence, cleaned, shortened
 from judges.rubric.verdicts import BLOCKING, CRITERION, KEYPOINT, VerdictForm
-from schemas.messages import Fact, Picture, Trajectory
+from schemas.messages import Fact, Screenshot, Trajectory
 
-_Content = tuple[str | Picture, ...]
+_Content = tuple[str | Screenshot, ...]
 _ANSWER_LIMIT = 16_000
 """Characters; more than any policy's answer has tokens for."""
 _TASK_LIMIT = 16_000
@@ -32,13 +32,13 @@ class Questions:
 
     def blocking(self, shown: Sequence[SeenScreenshot]) -> Question:
         """Without the answer: an agent's word for it must not make a failure into an episode that does not count."""
-        return self._question(BLOCKING, (self._task(), *self._pictures(shown), self._prompts.fill("blocking")))
+        return self._question(BLOCKING, (self._task(), *self._screenshots(shown), self._prompts.fill("blocking")))
 
     def keypoint(self, shot: SeenScreenshot, number: int, count: int, facts: Sequence[Fact]) -> Question:
-        """About picture `number` of `count`, from 1."""
+        """About screenshot `number` of `count`, from 1."""
         listed = "\n".join(f"- {self._fact(fact)}" for fact in facts)
         before = (self._task(), self._prompts.fill("facts", facts=listed), self._answer())
-        return self._question(KEYPOINT, (*before, *self._picture(shot, number, count), self._prompts.fill("keypoint")))
+        return self._question(KEYPOINT, (*before, *self._screenshot(shot, number, count), self._prompts.fill("keypoint")))
 
     def criterion_b(self, shown: Sequence[SeenScreenshot]) -> Question:
         return self._evaluation(shown, self._prompts.fill("criterion_b"))
@@ -56,7 +56,7 @@ class Questions:
         return self._evaluation(shown, self._prompts.fill("reference", reference=self._written(reference)))
 
     def _evaluation(self, shown: Sequence[SeenScreenshot], asked: str) -> Question:
-        return self._question(CRITERION, (self._task(), self._answer(), *self._pictures(shown), asked))
+        return self._question(CRITERION, (self._task(), self._answer(), *self._screenshots(shown), asked))
 
     def _question(self, form: VerdictForm, content: _Content) -> Question:
         system = self._prompts.fill("system")
@@ -77,14 +77,14 @@ class Questions:
         answer = shortened(cleaned(self._trajectory.answer), _ANSWER_LIMIT)
         return self._prompts.fill("answer", answer=self._fence.block(answer))
 
-    def _pictures(self, shown: Sequence[SeenScreenshot]) -> _Content:
-        pairs = (self._picture(shot, number, len(shown)) for number, shot in enumerate(shown, 1))
+    def _screenshots(self, shown: Sequence[SeenScreenshot]) -> _Content:
+        pairs = (self._screenshot(shot, number, len(shown)) for number, shot in enumerate(shown, 1))
         return tuple(part for pair in pairs for part in pair)
 
-    def _picture(self, shot: SeenScreenshot, number: int, count: int) -> tuple[str, Picture]:
+    def _screenshot(self, shot: SeenScreenshot, number: int, count: int) -> tuple[str, Screenshot]:
         told = told_once([self._account[step] for step in shot.steps])
-        label = self._prompts.fill("picture", number=str(number), count=str(count), account=self._fence.block(told))
-        return label, shot.picture
+        label = self._prompts.fill("screenshot", number=str(number), count=str(count), account=self._fence.block(told))
+        return label, shot.screenshot
 
     def _fact(self, fact: Fact) -> str:
         group = f" (belongs to: {self._written(fact.group)})" if fact.group else ""

@@ -158,7 +158,7 @@ class RecordedSession:
             text=text[:_MOST_CHARACTERS],
             accepted=accepted,
             finish_reason=_CUT_OFF if len(text) > _MOST_CHARACTERS else answer.finish_reason,
-            pictures=inquiry.pictures,
+            screenshots=inquiry.screenshots,
             num_failures=answer.num_failures,
             prompt_tokens=answer.prompt_tokens,
             cached_tokens=answer.cached_tokens,

@@ -65,7 +65,7 @@ class ArchiveSource:
     def _episode(self, part: Part, row: Row, judged: "JudgementIndex") -> StoredEpisode:
         judgements = judged.of(EpisodeId(row["episode"]))
         with naming(part.path):
-            return read_episode(row, self.folder.pictures, judgements)
+            return read_episode(row, self.folder.screenshots, judgements)
 
 
 class JudgementIndex:

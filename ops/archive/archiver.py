@@ -1,7 +1,8 @@
 """The archiver: copies ended episodes and judgements from a run's streams to files, each exactly once.
 
-It follows TRAJECTORIES and JUDGED. Pictures are written as episodes are read; rows gather until a part is due. A part appears
-whole under its name, pictures and gaps before it, and the names of the parts are the only memory of how far it came: killed
+It follows TRAJECTORIES and JUDGED. Screenshots are written as episodes are read; rows gather until a part is due. A part
+appears
+whole under its name, screenshots and gaps before it, and the names of the parts are the only memory of how far it came: killed
 anywhere, it goes on behind the last part and makes the same files.
 """
 
@@ -39,7 +40,7 @@ class Archived:
     num_judgements: int = 0
     num_parts: int = 0
     num_gaps: int = 0
-    picture_bytes: int = 0
+    screenshot_bytes: int = 0
     num_waiting: int = 0
     """Read, and in no part yet."""
 
@@ -83,7 +84,7 @@ class Archiver:
         return self._archived(followers)
 
     def _followers(self) -> tuple[Follower, Follower]:
-        subjects, pictures = self.subjects, self.folder.pictures
+        subjects, screenshots = self.subjects, self.folder.screenshots
         followers: list[Follower] = []
         build = partial(
             Follower,
@@ -100,7 +101,7 @@ class Archiver:
             stream=subjects.trajectories,
             subject_filter=subjects.everything("trajectory"),
             parts=self.folder.trajectories,
-            keeper=EpisodeKeeper(self.bus, subjects, pictures),
+            keeper=EpisodeKeeper(self.bus, subjects, screenshots),
             warn_age_s=_WARN_SHARE * min(self.bus_config.episodes_max_age_s, results_s),
         )
         judgements = build(
@@ -129,7 +130,7 @@ class Archiver:
             num_judgements=judgements.num_rows,
             num_parts=episodes.num_parts + judgements.num_parts,
             num_gaps=episodes.num_gaps + judgements.num_gaps,
-            picture_bytes=episodes.keeper.picture_bytes,
+            screenshot_bytes=episodes.keeper.screenshot_bytes,
             num_waiting=episodes.num_waiting + judgements.num_waiting,
         )
 

@@ -59,7 +59,7 @@ def _line(done: Archived) -> str:
     gaps = f", {done.num_gaps} gaps (see gaps.jsonl)" if done.num_gaps else ""
     return (
         f"{done.num_episodes} episodes, {done.num_judgements} judgements, "
-        f"{done.picture_bytes / 1e6:.1f} MB of pictures in {done.num_parts} parts{gaps}"
+        f"{done.screenshot_bytes / 1e6:.1f} MB of screenshots in {done.num_parts} parts{gaps}"
     )
 
 

@@ -68,7 +68,7 @@ class EpisodeSource(Protocol):
         ...
 
     def trajectories(self) -> AsyncIterator[Trajectory]:
-        """The same without chains, pictures and judgements: how every episode ended."""
+        """The same without chains, screenshots and judgements: how every episode ended."""
         ...
 
     def judgements(self) -> AsyncIterator[StoredJudgement]:

@@ -7,7 +7,7 @@ gaps.jsonl          what could not be archived, and why
 trajectories/       <first>-<last>.parquet: episodes, by their sequences on TRAJECTORIES
 judgements/         <first>-<last>.parquet: judgements, by their sequences on JUDGED
                     each with <part>.sha256 beside it, as `sha256sum -c` reads it
-pictures/           <first two hex digits>/<sha256>.<jpg|png>
+screenshots/           <first two hex digits>/<sha256>.<jpg|png>
 """
 
 import fcntl
@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from ops.archive.durable import make_folder, remove_leftovers, sync, write_whole
-from ops.archive.pictures import PictureStore
+from ops.archive.screenshots import ScreenshotStore
 from ops.run.folder import RunFolder
 from schemas.config import Config
 from schemas.errors import ArchiveDamaged, ArchiveError, ConfigurationError
@@ -125,8 +125,8 @@ class ArchiveFolder:
         return PartFolder(self.path / "judgements")
 
     @property
-    def pictures(self) -> PictureStore:
-        return PictureStore(self.path / "pictures")
+    def screenshots(self) -> ScreenshotStore:
+        return ScreenshotStore(self.path / "screenshots")
 
     @property
     def config(self) -> Path:
@@ -183,7 +183,7 @@ class ArchiveFolder:
             raise ConfigurationError(
                 f"{self.path} is the archive of run {known.run}: choose another archive_config.folder for run {run}"
             )
-        for folder in (self.trajectories.path, self.judgements.path, self.path / "pictures"):
+        for folder in (self.trajectories.path, self.judgements.path, self.path / "screenshots"):
             make_folder(folder)
         write_whole(self.config, config.encode())
         if not self.is_archive:

@@ -9,7 +9,7 @@ from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from ops.archive.disk_room import when_disk_has_room
 from ops.archive.episodes import StoredEpisode
-from ops.archive.pictures import CutRecord, PictureStore, cut
+from ops.archive.screenshots import CutRecord, ScreenshotStore, cut
 from ops.archive.stream_source import read_episode, stored_judgement
 from ops.archive.tables import JUDGEMENTS, TRAJECTORIES, Row, judgement_row, trajectory_row
 
@@ -29,7 +29,7 @@ class Keeper(Protocol):
     @property
     def schema(self) -> pa.Schema: ...
     @property
-    def picture_bytes(self) -> int: ...
+    def screenshot_bytes(self) -> int: ...
 
     async def keep(self, record: Record) -> Kept:
         """Raises `MessageCorrupt` when what belongs to the record cannot be read."""
@@ -42,16 +42,16 @@ class Keeper(Protocol):
 
 @dataclass(frozen=True)
 class EpisodeKeeper:
-    """Episodes with their chains; pictures become files at once, so that memory holds none."""
+    """Episodes with their chains; screenshots become files at once, so that memory holds none."""
 
     bus: Bus
     subjects: Subjects
-    pictures: PictureStore
+    screenshots: ScreenshotStore
     schema: pa.Schema = TRAJECTORIES
 
     @property
-    def picture_bytes(self) -> int:
-        return self.pictures.num_bytes
+    def screenshot_bytes(self) -> int:
+        return self.screenshots.num_bytes
 
     async def keep(self, record: Record) -> Kept:
         episode = await read_episode(self.bus, self.subjects, record)
@@ -63,22 +63,22 @@ class EpisodeKeeper:
     def _cut(self, episode: StoredEpisode) -> list[CutRecord]:
         records = []
         for record in episode.records:
-            rest, picture = cut(record)
-            if picture is not None:
-                self.pictures.put(picture)
+            rest, screenshot = cut(record)
+            if screenshot is not None:
+                self.screenshots.put(screenshot)
             records.append(rest)
         return records
 
     def sync(self) -> None:
-        self.pictures.sync()
+        self.screenshots.sync()
 
 
 @dataclass(frozen=True)
 class JudgementKeeper:
-    """Judgements, which hold no pictures."""
+    """Judgements, which hold no screenshots."""
 
     schema: pa.Schema = JUDGEMENTS
-    picture_bytes: int = 0
+    screenshot_bytes: int = 0
 
     async def keep(self, record: Record) -> Kept:
         return Kept(judgement_row(record.seq, stored_judgement(record)), len(record.data))

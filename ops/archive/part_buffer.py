@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Of the rows of one part, pictures not counted: bounds what the archiver holds."""
+"""Of the rows of one part, screenshots not counted: bounds what the archiver holds."""
 
 
 @dataclass

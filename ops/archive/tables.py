@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from bus.codec import decode
 from ops.archive.episodes import StoredEpisode, StoredJudgement, StoredRecord
-from ops.archive.pictures import CutRecord, PictureStore, join
+from ops.archive.screenshots import CutRecord, ScreenshotStore, join
 from schemas.errors import ArchiveDamaged, MessageCorrupt
 from schemas.ids import EpisodeId
 from schemas.messages import Judgement, Trajectory
@@ -31,8 +31,8 @@ _RECORD = pa.struct(
         ("time_s", pa.float64()),
         ("data", pa.binary()),
         ("sha256", pa.string()),
-        ("picture", pa.string()),
-        ("picture_at", pa.int64()),
+        ("screenshot", pa.string()),
+        ("screenshot_at", pa.int64()),
     ]
 )
 TRAJECTORIES = pa.schema(
@@ -127,7 +127,7 @@ def judgement_columns(judgement: Judgement) -> Row:
 
 
 def trajectory_row(seq: int, episode: StoredEpisode, records: Sequence[CutRecord]) -> Row:
-    """`records` are those of the episode, their pictures stored elsewhere."""
+    """`records` are those of the episode, their screenshots stored elsewhere."""
     return {
         **trajectory_columns(episode.trajectory),
         "seq": seq,
@@ -168,15 +168,15 @@ def cut_records(row: Row) -> tuple[CutRecord, ...]:
     return tuple(CutRecord(**record) for record in row["records"])
 
 
-def read_episode(row: Row, pictures: PictureStore, judgements: Sequence[StoredJudgement]) -> StoredEpisode:
-    """A row with its pictures put back, every hash checked.
+def read_episode(row: Row, screenshots: ScreenshotStore, judgements: Sequence[StoredJudgement]) -> StoredEpisode:
+    """A row with its screenshots put back, every hash checked.
 
     Raises:
-        ArchiveDamaged: a picture or record is not what was stored; names the episode.
+        ArchiveDamaged: a screenshot or record is not what was stored; names the episode.
     """
     trajectory = read_trajectory(row)
     try:
-        records = tuple(_read_record(record, pictures) for record in cut_records(row))
+        records = tuple(_read_record(record, screenshots) for record in cut_records(row))
     except ArchiveDamaged as error:
         raise ArchiveDamaged(f"episode {trajectory.episode}: {error}") from error
     return StoredEpisode(
@@ -189,8 +189,8 @@ def read_episode(row: Row, pictures: PictureStore, judgements: Sequence[StoredJu
     )
 
 
-def _read_record(record: CutRecord, pictures: PictureStore) -> StoredRecord:
-    return join(record, pictures.read(record.picture) if record.picture is not None else b"")
+def _read_record(record: CutRecord, screenshots: ScreenshotStore) -> StoredRecord:
+    return join(record, screenshots.read(record.screenshot) if record.screenshot is not None else b"")
 
 
 def _checked(row: Row, what: str) -> object:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from bus.subjects import Subjects
 from ops.archive.archive_source import naming, num_groups, read_group
 from ops.archive.folder import ArchiveFolder, Gap, Part, PartFolder, require_sound
-from ops.archive.pictures import CutRecord, PictureStore, join
+from ops.archive.screenshots import CutRecord, ScreenshotStore, join
 from ops.archive.tables import (
     Row,
     cut_records,
@@ -25,9 +25,9 @@ class Verified:
     num_episodes: int = 0
     num_records: int = 0
     num_judgements: int = 0
-    num_pictures: int = 0
+    num_screenshots: int = 0
     num_bytes: int = 0
-    """Of all parts and pictures that are referred to."""
+    """Of all parts and screenshots that are referred to."""
     num_gaps: int = 0
     damaged: list[str] = field(default_factory=list)
 
@@ -36,7 +36,7 @@ def verify(folder: ArchiveFolder, progress: Callable[[Verified], None] = lambda 
     """Raises `ConfigurationError` when there is no archive; damage is reported, not raised."""
     subjects = Subjects(folder.describe().run)
     found = Verified(num_gaps=len(folder.gaps()))
-    check = _Check(folder.pictures, found)
+    check = _Check(folder.screenshots, found)
     for parts, row_check, stream in (
         (folder.trajectories, check.episode, subjects.trajectories),
         (folder.judgements, check.judgement, subjects.judged),
@@ -103,10 +103,10 @@ def _rows(part: Part, found: Verified) -> Iterator[Row]:
 
 @dataclass
 class _Check:
-    pictures: PictureStore
+    screenshots: ScreenshotStore
     found: Verified
     _sound: set[str] = field(default_factory=set)
-    """Pictures that were read already."""
+    """Screenshots that were read already."""
 
     def episode(self, row: Row) -> None:
         self.found.num_episodes += 1
@@ -119,12 +119,12 @@ class _Check:
                 raise ArchiveDamaged(f"episode {row['episode']}: {error}") from error
 
     def _record(self, record: CutRecord) -> None:
-        picture = self.pictures.read(record.picture) if record.picture is not None else b""
-        join(record, picture)
-        if record.picture is not None and record.picture not in self._sound:
-            self._sound.add(record.picture)
-            self.found.num_pictures += 1
-            self.found.num_bytes += len(picture)
+        screenshot = self.screenshots.read(record.screenshot) if record.screenshot is not None else b""
+        join(record, screenshot)
+        if record.screenshot is not None and record.screenshot not in self._sound:
+            self._sound.add(record.screenshot)
+            self.found.num_screenshots += 1
+            self.found.num_bytes += len(screenshot)
 
     def judgement(self, row: Row) -> None:
         self.found.num_judgements += 1

@@ -1,4 +1,4 @@
-"""Copies episodes and pictures to files before they age out, once or for as long as the run goes on; checks an archive."""
+"""Copies episodes and screenshots to files before they age out, once or for as long as the run goes on; checks an archive."""
 
 import argparse
 from pathlib import Path

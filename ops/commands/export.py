@@ -16,13 +16,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("parquet", "hf", "sharegpt", "jsonl"),
         required=True,
-        help="hf: a dataset folder of Hugging Face; sharegpt: conversations with pictures; jsonl: a line per episode",
+        help="hf: a dataset folder of Hugging Face; sharegpt: conversations with screenshots; jsonl: a line per episode",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to be made")
     parser.add_argument("--split", choices=("train", "eval"), help="only episodes of this split")
     parser.add_argument("--min-reward", type=float, metavar="REWARD", help="only episodes that were worth so much")
     parser.add_argument("--rubric", help="whose judgement counts, where there are several")
-    parser.add_argument("--leave-out-unchanged", action="store_true", help="leave out steps that did not change the picture")
+    parser.add_argument(
+        "--leave-out-unchanged", action="store_true", help="leave out steps that did not change the screenshot"
+    )
 
 
 @interruptible

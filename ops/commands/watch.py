@@ -67,7 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     some.add_argument("--task", help="its identity, as records carry it")
     some.add_argument("--episode", help="its identity, as records carry it")
     some.add_argument("--version", metavar="N|A-B", help="policy versions, both ends included")
-    parser.add_argument("--pictures", type=Path, metavar="DIR", help="write the pictures of each record into this folder")
+    parser.add_argument(
+        "--screenshots", type=Path, metavar="DIR", help="write the screenshots of each record into this folder"
+    )
 
 
 @interruptible
@@ -75,7 +77,7 @@ async def run(options: argparse.Namespace) -> int:
     filters = selected(options)
     start = start_of(options.start, whole=not options.follow or options.durable is not None)
     reading = Reading(start=start, follow=options.follow, durable=options.durable)
-    folder = anyio.Path(make_output(options.pictures)) if options.pictures else None
+    folder = anyio.Path(make_output(options.screenshots)) if options.screenshots else None
     async with AsyncExitStack() as stack:
         opened = await stack.enter_async_context(await _opened(options, stack))
         lines = await stack.enter_async_context(json_lines())

@@ -99,8 +99,8 @@ IDLE = (
     ),
     Idle(
         ("browser_config.jpeg_quality",),
-        lambda config: config.browser_config.picture_format != "jpeg",
-        "pictures are no JPEGs",
+        lambda config: config.browser_config.screenshot_format != "jpeg",
+        "screenshots are no JPEGs",
     ),
     Idle(
         ("browser_config.cdp_token_env_var",),

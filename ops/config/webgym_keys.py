@@ -56,7 +56,7 @@ WITHOUT_EFFECT = {
     ),
     "env_config.screenshot_comparison_workers": WithoutEffect(
         (32,),
-        "each episode compares its own pictures as it goes",
+        "each episode compares its own screenshots as it goes",
         "write env_config.server_size for the episodes of one browser worker, or start more workers",
     ),
     "env_config.cpu_cluster_token_env_var": WithoutEffect(
@@ -104,7 +104,7 @@ WITHOUT_EFFECT = {
     "algorithm_config.save_total_limit": WithoutEffect((1,), _EVERY_VERSION, _KEEP),
     "algorithm_config.save_only_model": WithoutEffect((False,), _EVERY_VERSION, _KEEP),
     "algorithm_config.preprocessing_num_workers": WithoutEffect(
-        (16,), _LOADED_AHEAD, "write trainer_config.picture_cache_mb for the decoded pictures that are kept"
+        (16,), _LOADED_AHEAD, "write trainer_config.screenshot_cache_mb for the decoded screenshots that are kept"
     ),
     "algorithm_config.dataloader_num_workers": WithoutEffect(
         (2,), _LOADED_AHEAD, "write trainer_config.torch_threads for the CPU threads of training"

@@ -1,4 +1,5 @@
-"""An item of a stream as one JSON object for people and their tools: no picture bytes, and pictures as files when asked."""
+"""An item of a stream as one JSON object for people and their tools: no screenshot bytes, and screenshots as files when
+asked."""
 
 from typing import Any
 
@@ -8,13 +9,13 @@ import msgspec
 from bus import Item
 from schemas.errors import RecordGone
 from schemas.ids import subject_token
-from schemas.messages import AnyMessage, Judgement, Observation, Picture, StepRequest, Trajectory
+from schemas.messages import AnyMessage, Judgement, Observation, Screenshot, StepRequest, Trajectory
 
 _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 
 
 async def line(item: Item[AnyMessage], folder: anyio.Path | None) -> dict[str, Any]:
-    """With a folder, the item's pictures are written there, and `pictures` holds their paths, or null when they are gone."""
+    """With a folder, the item's screenshots are written there; `screenshots` holds their paths, or null when they are gone."""
     fields = {
         "seq": item.seq,
         "time": item.time,
@@ -24,14 +25,14 @@ async def line(item: Item[AnyMessage], folder: anyio.Path | None) -> dict[str, A
     }
     if folder is not None:
         try:
-            fields["pictures"] = await _write_pictures(item, folder)
+            fields["screenshots"] = await _write_screenshots(item, folder)
         except RecordGone:
-            fields["pictures"] = None
+            fields["screenshots"] = None
     return fields
 
 
 def without_bytes(value: Any) -> Any:
-    """Bytes become their number: JSON has no bytes, and base64 of a picture is nothing to read."""
+    """Bytes become their number: JSON has no bytes, and base64 of a screenshot is nothing to read."""
     match value:
         case bytes():
             return {"num_bytes": len(value)}
@@ -43,31 +44,31 @@ def without_bytes(value: Any) -> Any:
             return value
 
 
-async def _write_pictures(item: Item[AnyMessage], folder: anyio.Path) -> list[str]:
-    named = _named(item.message, await item.pictures())
-    for name, picture in named.items():
+async def _write_screenshots(item: Item[AnyMessage], folder: anyio.Path) -> list[str]:
+    named = _named(item.message, await item.screenshots())
+    for name, screenshot in named.items():
         path = folder / name
         await path.parent.mkdir(parents=True, exist_ok=True)
-        await path.write_bytes(picture.data)
+        await path.write_bytes(screenshot.data)
     return [str(folder / name) for name in named]
 
 
-def _named(message: AnyMessage, pictures: tuple[Picture, ...]) -> dict[str, Picture]:
-    """`<episode>/<attempt>-<step>.<suffix>`; one picture has one name, whichever stream it comes by."""
+def _named(message: AnyMessage, screenshots: tuple[Screenshot, ...]) -> dict[str, Screenshot]:
+    """`<episode>/<attempt>-<step>.<suffix>`; one screenshot has one name, whichever stream it comes by."""
     match message:
         case Judgement(trajectory=trajectory):
-            return _named(trajectory, pictures)
+            return _named(trajectory, screenshots)
         case Trajectory():
-            steps = tuple(range(len(pictures)))
+            steps = tuple(range(len(screenshots)))
         case Observation():
             steps = (message.step,)
         case StepRequest():
-            steps = message.pictures
+            steps = message.screenshots
         case _:
             return {}
     # Of a message anybody may have written: an episode's name that leads out of the folder is refused.
     episode = subject_token(message.episode, what="episode")
     return {
-        f"{episode}/{message.attempt}-{step}.{_SUFFIXES.get(picture.media_type, 'bin')}": picture
-        for step, picture in zip(steps, pictures, strict=True)
+        f"{episode}/{message.attempt}-{step}.{_SUFFIXES.get(screenshot.media_type, 'bin')}": screenshot
+        for step, screenshot in zip(steps, screenshots, strict=True)
     }

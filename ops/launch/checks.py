@@ -80,11 +80,11 @@ async def chromium() -> Check:
     except MillraceError as error:
         return Check(part=part, health=Health.MISSING, found="none", remedy=str(error))
     with tempfile.TemporaryDirectory(prefix="millrace-doctor-") as folder:
-        picture = Path(folder) / "blank.png"
+        screenshot = Path(folder) / "blank.png"
         sandbox = ("--no-sandbox",) if os.geteuid() == 0 else ()
         flags = ("--headless", "--disable-gpu", "--disable-dev-shm-usage", *sandbox, f"--user-data-dir={folder}/profile")
-        code, output = await _output(str(path), *flags, f"--screenshot={picture}", "about:blank")
-        if not picture.is_file():
+        code, output = await _output(str(path), *flags, f"--screenshot={screenshot}", "about:blank")
+        if not screenshot.is_file():
             remedy = f"{path} took no screenshot (exit code {code}: {output[-200:].strip()}); install another Chromium"
             return Check(part=part, health=Health.MISSING, found=str(path), remedy=remedy)
     _, version = await _output(str(path), "--version")

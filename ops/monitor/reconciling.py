@@ -1,7 +1,7 @@
 """Makes the cells agree with the streams: what was admitted before this monitor came, and what it did not hear.
 
 TASKS holds exactly the episodes that are queued or played, and STREAM.INFO lists its subjects without a payload. How far an
-episode's chain is, its subjects say too; of a chain only its task, start and end are ever read, never a picture.
+episode's chain is, its subjects say too; of a chain only its task, start and end are ever read, never a screenshot.
 """
 
 from dataclasses import dataclass

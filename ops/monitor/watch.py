@@ -1,6 +1,6 @@
 """Keeps a `MonitorState` current, read-only: with the monitor's key, which may write nothing at all.
 
-What is heard as it is published are small messages: tasks, starts, the phases that browser workers tell, ends. Pictures and
+What is heard as it is published are small messages: tasks, starts, the phases that browser workers tell, ends. Screenshots and
 tokens never travel here. Never listen on `<run>.>` or `<run>.wake.*`: an offer to a policy worker that has gone is declined at
 once only as long as nobody hears it.
 """

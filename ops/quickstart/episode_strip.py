@@ -20,7 +20,7 @@ _PAPER, _INK, _FAINT = "#ffffff", "#202020", "#8a8a8a"
 class Frame:
     """One step."""
 
-    picture: bytes
+    screenshot: bytes
     """PNG or JPEG, as the policy saw it."""
     caption: str = ""
     point: tuple[float, float] | None = None
@@ -31,37 +31,37 @@ def draw_strip(frames: Sequence[Frame], *, title: str) -> bytes:
     """A PNG of all frames in reading order, at most six a row; clicks are numbered by step from 1."""
     if not frames:
         raise ValueError("a strip needs at least one frame")
-    pictures = [_drawn(frame, number) for number, frame in enumerate(frames, 1)]
-    columns = min(len(pictures), _MOST_COLUMNS)
-    rows = -(-len(pictures) // columns)
-    cell_width = max(picture.width for picture in pictures) + _GAP
+    screenshots = [_drawn(frame, number) for number, frame in enumerate(frames, 1)]
+    columns = min(len(screenshots), _MOST_COLUMNS)
+    rows = -(-len(screenshots) // columns)
+    cell_width = max(screenshot.width for screenshot in screenshots) + _GAP
     cell_height = _FRAME_HEIGHT + _CAPTION
     title_width = round(_font(18).getlength(title))
     width = max(columns * cell_width + _GAP, title_width + 2 * _GAP)
     sheet = Image.new("RGB", (width, _HEADER + rows * cell_height + _GAP // 2), _PAPER)
     draw = ImageDraw.Draw(sheet)
     draw.text((_GAP, _HEADER // 2), title, _INK, _font(18), anchor="lm")
-    for index, (picture, frame) in enumerate(zip(pictures, frames, strict=True)):
+    for index, (screenshot, frame) in enumerate(zip(screenshots, frames, strict=True)):
         x = _GAP + index % columns * cell_width
         y = _HEADER + index // columns * cell_height
-        sheet.paste(picture, (x, y))
-        draw.rectangle((x - 1, y - 1, x + picture.width, y + picture.height), outline=_FAINT)
-        caption = _fitted(f"{index + 1}  {frame.caption}", picture.width)
-        draw.text((x, y + picture.height + 8), caption, _INK, _font(14))
+        sheet.paste(screenshot, (x, y))
+        draw.rectangle((x - 1, y - 1, x + screenshot.width, y + screenshot.height), outline=_FAINT)
+        caption = _fitted(f"{index + 1}  {frame.caption}", screenshot.width)
+        draw.text((x, y + screenshot.height + 8), caption, _INK, _font(14))
     encoded = io.BytesIO()
     sheet.save(encoded, "PNG")
     return encoded.getvalue()
 
 
 def _drawn(frame: Frame, number: int) -> Image.Image:
-    with Image.open(io.BytesIO(frame.picture)) as opened:
-        picture = opened.convert("RGB")
-    width = max(1, round(picture.width * _FRAME_HEIGHT / picture.height))
-    small = picture.height < _FRAME_HEIGHT
-    picture = picture.resize((width, _FRAME_HEIGHT), Image.Resampling.NEAREST if small else Image.Resampling.LANCZOS)
+    with Image.open(io.BytesIO(frame.screenshot)) as opened:
+        screenshot = opened.convert("RGB")
+    width = max(1, round(screenshot.width * _FRAME_HEIGHT / screenshot.height))
+    small = screenshot.height < _FRAME_HEIGHT
+    screenshot = screenshot.resize((width, _FRAME_HEIGHT), Image.Resampling.NEAREST if small else Image.Resampling.LANCZOS)
     if frame.point is not None:
-        draw_click(picture, frame.point[0] / 1000 * width, frame.point[1] / 1000 * _FRAME_HEIGHT, number)
-    return picture
+        draw_click(screenshot, frame.point[0] / 1000 * width, frame.point[1] / 1000 * _FRAME_HEIGHT, number)
+    return screenshot
 
 
 def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:

@@ -79,7 +79,7 @@ class Result:
     num_unscored: int
     """Episodes that failed, were cancelled, or got no verdict."""
     num_shared_pages: int
-    """Pictures that were both trained on and held out; has to be 0."""
+    """Screenshots that were both trained on and held out; has to be 0."""
     num_restarts: int
     episodes_by_worker: dict[str, int]
     """Episodes that each browser worker played to the end."""
@@ -163,7 +163,7 @@ async def judgements_of(bus: Bus, subjects: Subjects, rubric: str, split: Split)
 
 
 async def count_shared_pages(bus: Bus, subjects: Subjects, rubric: str) -> int:
-    """First pictures that occur in both splits, compared by content."""
+    """First screenshots that occur in both splits, compared by content."""
     seen: dict[Split, set[bytes]] = {}
     for split in Split:
         refs = [
@@ -179,11 +179,11 @@ async def _digest(bus: Bus, subjects: Subjects, ref: RecordRef) -> bytes | None:
     record = await read(bus, subjects, ref)
     if record is None or not isinstance(record.message, Observation):
         return None
-    return hashlib.sha256(record.message.picture.data).digest()
+    return hashlib.sha256(record.message.screenshot.data).digest()
 
 
 async def solved_episode_strip(bus: Bus, subjects: Subjects, rubric: str) -> bytes | None:
-    """A picture of the latest held-out episode that was solved, with its clicks drawn in; None when none was."""
+    """A screenshot of the latest held-out episode that was solved, with its clicks drawn in; None when none was."""
     judgements = await judgements_of(bus, subjects, rubric, Split.EVAL)
     solved = [judgement.trajectory for judgement in judgements if judgement.verdict is Verdict.SUCCESS]
     return await _strip(bus, subjects, solved[-1]) if solved else None
@@ -200,7 +200,7 @@ async def _strip(bus: Bus, subjects: Subjects, trajectory: Trajectory) -> bytes:
         acted = isinstance(step, StepRequest)
         frames.append(
             Frame(
-                picture=observation.picture.data,
+                screenshot=observation.screenshot.data,
                 caption=describe(step.action) if isinstance(step, StepRequest) else "the end",
                 point=step.action.point if acted and isinstance(step, StepRequest) else None,
             )

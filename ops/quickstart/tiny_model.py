@@ -73,8 +73,8 @@ class TinyShape:
     """Attention heads; language heads have `head_dim` 32, one key-value head serves all."""
     max_vocabulary: int = 4096
     """Upper limit on the tokenizer's size; training stops earlier when every text is one token."""
-    max_picture_pixels: int = 14_000
-    """Pictures are shrunk below this; a 160 x 210 page becomes 96 x 128, that is 12 image tokens."""
+    max_screenshot_pixels: int = 14_000
+    """Screenshots are shrunk below this; a 160 x 210 page becomes 96 x 128, that is 12 image tokens."""
     initializer_range: float = 0.08
     """Standard deviation of the random weights."""
 
@@ -140,7 +140,7 @@ def _build_processor(shape: TinyShape, tokenizer: PreTrainedTokenizerFast) -> Qw
         "merge_size": 2,
         "temporal_patch_size": 2,
     }
-    size = {"shortest_edge": 32 * 32, "longest_edge": shape.max_picture_pixels}
+    size = {"shortest_edge": 32 * 32, "longest_edge": shape.max_screenshot_pixels}
     return Qwen3VLProcessor(
         image_processor=Qwen2VLImageProcessor(size=size, **pixels),
         tokenizer=tokenizer,
@@ -228,7 +228,7 @@ def _smooth_filters(weight: torch.Tensor, cells: int = 4, gain: float = 5.0) -> 
     """Random filters of `weight`'s shape (out, channels, frames, height, width), constant on `cells` x `cells` blocks.
 
     White-noise filters would mostly see JPEG noise; these see blobs of colour. `gain` is the response's standard
-    deviation to a picture of independent unit blocks.
+    deviation to a screenshot of independent unit blocks.
     """
     out, channels, frames, height, width = weight.shape
     blocks = torch.randn(out, channels, 1, cells, cells)

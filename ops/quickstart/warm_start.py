@@ -57,7 +57,7 @@ class Target:
 
     box: tuple[int, int, int, int]
     size: tuple[int, int]
-    """Width and height of the picture, pixels."""
+    """Width and height of the screenshot, pixels."""
 
     def hit(self, point: tuple[float, float]) -> bool:
         x, y = (value * side / _GRID for value, side in zip(point, self.size, strict=True))
@@ -106,7 +106,7 @@ async def _target(bus: Bus, subjects: Subjects, ref: RecordRef) -> Target:
     observation = record.message if record else None
     if not isinstance(observation, Observation) or observation.oracle is None:
         raise TrainerError(f"observation {ref.step} of {ref.episode}, a demonstration, does not say where the oracle clicked")
-    return Target(observation.oracle, (observation.picture.width, observation.picture.height))
+    return Target(observation.oracle, (observation.screenshot.width, observation.screenshot.height))
 
 
 def _train(

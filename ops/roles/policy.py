@@ -68,7 +68,7 @@ async def _engine(run: RoleRun, sources: WeightSources) -> AbstractAsyncContextM
                 version=version,
                 policy=policy,
                 cutoff_len=run.config.algorithm_config.cutoff_len,
-                max_pictures=run.config.context_config.num_rounds + 1,
+                max_screenshots=run.config.context_config.num_rounds + 1,
                 seed=zlib.crc32(f"{run.config.feeder_config.seed}-{run.context.worker}-{os.getpid()}".encode()),
                 lora=run.config.trainer_config.lora,
             )

@@ -1,4 +1,5 @@
-"""A browser without Chromium: pages that take a drawn number of steps, show pictures of a given size, and fail now and then.
+"""A browser without Chromium: pages that take a drawn number of steps, show screenshots of a given size, and fail now and
+then.
 
 Invariant: a page is a function of the seed and its address, so an episode that is begun again meets the same page.
 """
@@ -18,7 +19,7 @@ from browser_workers.suites.suite import UnknownWebsite
 from ops.simulation.draws import generator, num_steps, spread
 from ops.simulation.hostility import TEXT, Hostility
 from schemas.errors import BrowserError, PageFailed
-from schemas.messages import Action, Picture
+from schemas.messages import Action, Screenshot
 from schemas.simulation_config import SimulationConfig
 
 NAME = "simulated"
@@ -60,28 +61,28 @@ class Script:
         return cls(steps, fails_at, reward, draw.choice(list(Hostility)) if hostile else None)
 
 
-class SimulatedPictures:
-    """Small real JPEG pictures, filled up behind their end marker to the size asked for; no two steps share their bytes."""
+class SimulatedScreenshots:
+    """Small real JPEG screenshots, filled up behind their end marker to the size asked for; no two steps share their bytes."""
 
     def __init__(self, config: SimulationConfig) -> None:
         encoded = io.BytesIO()
         Image.new("RGB", (_WIDTH, _HEIGHT), (90, 120, 200)).save(encoded, "jpeg")
         self._start = encoded.getvalue()
-        self._num_bytes = max(round(config.picture_kb * _KIB), len(self._start))
-        self._filling = generator("picture").randbytes(self._num_bytes)
+        self._num_bytes = max(round(config.screenshot_kb * _KIB), len(self._start))
+        self._filling = generator("screenshot").randbytes(self._num_bytes)
 
-    def picture(self, url: str, step: int) -> Picture:
+    def screenshot(self, url: str, step: int) -> Screenshot:
         data = b"%b%b %d " % (self._start, url.encode(), step)
         data += self._filling[len(data) :]
-        return Picture(data=data, media_type="image/jpeg", width=_WIDTH, height=_HEIGHT)
+        return Screenshot(data=data, media_type="image/jpeg", width=_WIDTH, height=_HEIGHT)
 
 
 class SimulatedSession:
     """One page, played through."""
 
-    def __init__(self, url: str, pictures: SimulatedPictures, config: SimulationConfig) -> None:
+    def __init__(self, url: str, screenshots: SimulatedScreenshots, config: SimulationConfig) -> None:
         self._url = url
-        self._pictures = pictures
+        self._screenshots = screenshots
         self._config = config
         self._script = Script.of(url, config)
         self._latencies = generator(config.seed, url, "latency")
@@ -110,7 +111,7 @@ class SimulatedSession:
             case Hostility.HANGS:
                 await anyio.sleep(_HANGS_S)
                 raise PageFailed(f"{self._url} did not answer within {_HANGS_S:g} s, as drawn")
-        return View(picture=self._pictures.picture(self._url, self._step), state=await self.state())
+        return View(screenshot=self._screenshots.screenshot(self._url, self._step), state=await self.state())
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
         return ("",) * len(expressions)
@@ -131,7 +132,7 @@ class SimulatedBrowser:
 
     def __init__(self, config: SimulationConfig) -> None:
         self._config = config
-        self._pictures = SimulatedPictures(config)
+        self._screenshots = SimulatedScreenshots(config)
 
     async def __aenter__(self) -> Self:
         return self
@@ -143,4 +144,4 @@ class SimulatedBrowser:
 
     @asynccontextmanager
     async def session(self, opening: Opening) -> AsyncIterator[SimulatedSession]:
-        yield SimulatedSession(opening.url, self._pictures, self._config)
+        yield SimulatedSession(opening.url, self._screenshots, self._config)

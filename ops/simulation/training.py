@@ -79,7 +79,7 @@ class SimulatedTrainEngine:
 
 
 class SimulatedBuilder:
-    """Samples of the tokens as they are; of a picture, its first bytes."""
+    """Samples of the tokens as they are; of a screenshot, its first bytes."""
 
     def refusal(self, step: StepRequest) -> LeftOut | None:
         return None if step.completion_tokens else LeftOut.UNUSABLE
@@ -87,7 +87,7 @@ class SimulatedBuilder:
     def patches(self, encoded: Sequence[bytes]) -> list[Patches]:
         return [Patches(np.frombuffer(data[:16], dtype=np.uint8)[None], (1, 1, 1)) for data in encoded]
 
-    def build(self, ref: RecordRef, step: StepRequest, pictures: Sequence[Patches]) -> Sample:
+    def build(self, ref: RecordRef, step: StepRequest, screenshots: Sequence[Patches]) -> Sample:
         tokens = np.array((*step.prompt_tokens, *step.completion_tokens), dtype=np.int32)
         return Sample(
             ref=ref,
@@ -96,6 +96,6 @@ class SimulatedBuilder:
             positions=np.zeros((3, len(tokens)), dtype=np.int32),
             logprobs=np.array(step.logprobs, dtype=np.float32),
             temperature=step.temperature,
-            pictures=tuple(pictures),
+            screenshots=tuple(screenshots),
             versions=frozenset(span.version for span in step.versions),
         )

@@ -8,10 +8,10 @@ from starlette.responses import Response
 
 from schemas.errors import ConfigurationError, MessageCorrupt, MillraceError, RecordGone
 from schemas.ids import EpisodeId, subject_token
-from schemas.messages import Picture
+from schemas.messages import Screenshot
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-_PICTURE_TYPES = ("image/jpeg", "image/png")
+_SCREENSHOT_TYPES = ("image/jpeg", "image/png")
 _FOREVER = {"cache-control": "private, max-age=31536000, immutable"}
 
 
@@ -28,11 +28,11 @@ def json_answer(value: object, headers: dict[str, str] | None = None) -> Respons
     return Response(encoded, media_type="application/json", headers={"cache-control": "no-store", **(headers or {})})
 
 
-def picture_answer(picture: Picture) -> Response:
-    """Under an address that names its content. Raises `RecordGone` for what is no picture."""
-    if picture.media_type not in _PICTURE_TYPES:
-        raise RecordGone(f"A picture of type {picture.media_type} cannot be shown.")
-    return Response(picture.data, media_type=picture.media_type, headers=_FOREVER)
+def screenshot_answer(screenshot: Screenshot) -> Response:
+    """Under an address that names its content. Raises `RecordGone` for what is no screenshot."""
+    if screenshot.media_type not in _SCREENSHOT_TYPES:
+        raise RecordGone(f"A screenshot of type {screenshot.media_type} cannot be shown.")
+    return Response(screenshot.data, media_type=screenshot.media_type, headers=_FOREVER)
 
 
 def explaining(endpoint: Endpoint) -> Endpoint:

@@ -12,7 +12,7 @@ from bus.presence import Status
 from ops.archive.archive_source import JudgementIndex, naming, num_groups, read_group
 from ops.archive.episodes import StoredEpisode, StoredJudgement, StoredRecord
 from ops.archive.folder import ArchiveFolder, Part
-from ops.archive.pictures import join
+from ops.archive.screenshots import join
 from ops.archive.tables import Row, cut_records, read_judgement, read_trajectory
 from ops.web.index import EpisodeIndex
 from ops.web.store import Fetched
@@ -106,8 +106,8 @@ class ArchiveStore:
             trajectory = read_trajectory(row)
             for cut in cut_records(row):
                 try:
-                    picture = self.folder.pictures.read(cut.picture) if cut.picture is not None else b""
-                    records.append(join(cut, picture))
+                    screenshot = self.folder.screenshots.read(cut.screenshot) if cut.screenshot is not None else b""
+                    records.append(join(cut, screenshot))
                 except ArchiveDamaged as error:
                     problems.append(f"Record {cut.suffix} cannot be shown: {error}.")
         stored = StoredEpisode(

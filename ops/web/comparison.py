@@ -10,8 +10,8 @@ class Pair:
     """One step of both."""
 
     step: int
-    same_picture: bool
-    """Both saw the same picture, byte for byte."""
+    same_screenshot: bool
+    """Both saw the same screenshot, byte for byte."""
     same_action: bool
 
 
@@ -44,10 +44,12 @@ def _at(detail: Detail, number: int) -> Step | None:
 
 
 def _pair(number: int, left: Step | None, right: Step | None) -> Pair:
-    pictures = [step.page.picture.sha256 if step and step.page and step.page.picture else None for step in (left, right)]
+    screenshots = [
+        step.page.screenshot.sha256 if step and step.page and step.page.screenshot else None for step in (left, right)
+    ]
     return Pair(
         step=number,
-        same_picture=pictures[0] is not None and pictures[0] == pictures[1],
+        same_screenshot=screenshots[0] is not None and screenshots[0] == screenshots[1],
         same_action=_same(left.answer if left else None, right.answer if right else None),
     )
 

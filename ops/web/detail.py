@@ -1,4 +1,4 @@
-"""One finished episode as the pages show it: decoded step by step, pictures named and left out. Pure."""
+"""One finished episode as the pages show it: decoded step by step, screenshots named and left out. Pure."""
 
 import hashlib
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ from schemas.messages import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PictureLink:
+class ScreenshotLink:
     url: str
-    """Names the picture's content, so what stands there never changes."""
+    """Names the screenshot's content, so what stands there never changes."""
     sha256: str
     width: int
     height: int
@@ -36,7 +36,7 @@ class PictureLink:
 class Page:
     """What the policy was shown."""
 
-    picture: PictureLink | None
+    screenshot: ScreenshotLink | None
     url: str
     title: str
     elements: tuple[Element, ...]
@@ -57,7 +57,7 @@ class Answer:
     """Empty: there is no tokenizer here."""
     logprobs: tuple[float, ...]
     versions: tuple[VersionSpan, ...]
-    pictures: tuple[int, ...]
+    screenshots: tuple[int, ...]
     worker: str
     temperature: float
     finish_reason: str
@@ -73,7 +73,7 @@ class Effect:
     error: str
     hit: str
     changes: tuple[str, ...]
-    same_picture: bool
+    same_screenshot: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,8 +207,8 @@ def seen_at(episode: StoredEpisode, step: int) -> Observation | None:
     return message if isinstance(message, Observation) else None
 
 
-def picture_digest(observation: Observation) -> str:
-    return hashlib.sha256(observation.picture.data).hexdigest()
+def screenshot_digest(observation: Observation) -> str:
+    return hashlib.sha256(observation.screenshot.data).hexdigest()
 
 
 def _aged_out(chain: Chain, trajectory: Trajectory) -> str:
@@ -233,15 +233,15 @@ def _step(chain: Chain, number: int, texts: TokenTexts) -> Step:
 
 
 def _page(seen: Observation) -> Page:
-    picture, digest = seen.picture, picture_digest(seen)
+    screenshot, digest = seen.screenshot, screenshot_digest(seen)
     return Page(
-        picture=PictureLink(
-            url=f"/api/pictures/{digest}/{seen.episode}/{seen.step}",
+        screenshot=ScreenshotLink(
+            url=f"/api/screenshots/{digest}/{seen.episode}/{seen.step}",
             sha256=digest,
-            width=picture.width,
-            height=picture.height,
+            width=screenshot.width,
+            height=screenshot.height,
         )
-        if picture.data
+        if screenshot.data
         else None,
         url=seen.url,
         title=seen.title,
@@ -261,7 +261,7 @@ def _answer(step: StepRequest, texts: TokenTexts) -> Answer:
         token_texts=texts.of(step.completion_tokens),
         logprobs=step.logprobs,
         versions=step.versions,
-        pictures=step.pictures,
+        screenshots=step.screenshots,
         worker=step.worker,
         temperature=step.temperature,
         finish_reason=step.finish_reason,
@@ -276,5 +276,5 @@ def _effect(following: Observation) -> Effect:
         error=following.error,
         hit=following.hit,
         changes=following.changes,
-        same_picture=following.same_picture,
+        same_screenshot=following.same_screenshot,
     )

@@ -20,9 +20,9 @@ from bus.subjects import Subjects
 from ops.monitor.alerts.alert import Alert
 from ops.monitor.snapshot import Updates
 from ops.monitor.state import MonitorState
-from ops.web.answers import explaining, json_answer, named, picture_answer
+from ops.web.answers import explaining, json_answer, named, screenshot_answer
 from ops.web.application import Section, Shell
-from ops.web.live_episode import live_episode, picture_at
+from ops.web.live_episode import live_episode, screenshot_at
 from schemas.config import Config
 
 LABEL, PATH = "Live", "/live"
@@ -70,7 +70,7 @@ class Live:
             Route(PATH, page),
             Route("/api/live", self._stream),
             Route("/api/live/episodes/{episode}", explaining(self._episode)),
-            Route("/api/live/pictures/{digest}/{episode}/{attempt:int}/{step:int}", explaining(self._picture)),
+            Route("/api/live/screenshots/{digest}/{episode}/{attempt:int}/{step:int}", explaining(self._screenshot)),
         )
 
     def end(self) -> None:
@@ -96,8 +96,8 @@ class Live:
         cell = self.watch.state.cells.by_episode.get(episode)
         return json_answer(await live_episode(self.bus, self.subjects, episode, attempt=cell.attempt if cell else 0))
 
-    async def _picture(self, request: Request) -> Response:
+    async def _screenshot(self, request: Request) -> Response:
         asked = request.path_params
         episode = named(asked["episode"])
-        picture = await picture_at(self.bus, self.subjects, episode, asked["attempt"], asked["step"], asked["digest"])
-        return picture_answer(picture)
+        screenshot = await screenshot_at(self.bus, self.subjects, episode, asked["attempt"], asked["step"], asked["digest"])
+        return screenshot_answer(screenshot)

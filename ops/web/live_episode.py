@@ -7,10 +7,10 @@ from bus.ports import Bus
 from bus.stored import newest
 from bus.subjects import Subjects
 from ops.monitor.chains import chain_state
-from ops.web.detail import Page, PictureLink, picture_digest
+from ops.web.detail import Page, ScreenshotLink, screenshot_digest
 from schemas.errors import RecordGone
 from schemas.ids import EpisodeId
-from schemas.messages import Action, Observation, Picture, StepRequest, Task, Trajectory
+from schemas.messages import Action, Observation, Screenshot, StepRequest, Task, Trajectory
 
 _MOST_TEXT = 4_000
 """Characters of what a model said: the page of an ended episode has them all."""
@@ -85,13 +85,13 @@ async def live_episode(bus: Bus, names: Subjects, episode: EpisodeId, *, attempt
     )
 
 
-async def picture_at(bus: Bus, names: Subjects, episode: EpisodeId, attempt: int, step: int, digest: str) -> Picture:
-    """Raises `RecordGone` when the picture there is not the one that is meant."""
+async def screenshot_at(bus: Bus, names: Subjects, episode: EpisodeId, attempt: int, step: int, digest: str) -> Screenshot:
+    """Raises `RecordGone` when the screenshot there is not the one that is meant."""
     record = await newest(bus, names.episodes(names.shard(episode)), names.chain_record(episode, attempt, "obs", step))
     seen = record.message if record is not None else None
-    if not isinstance(seen, Observation) or picture_digest(seen) != digest:
-        raise RecordGone("There is no such picture: it is of another run, or no longer kept.")
-    return seen.picture
+    if not isinstance(seen, Observation) or screenshot_digest(seen) != digest:
+        raise RecordGone("There is no such screenshot: it is of another run, or no longer kept.")
+    return seen.screenshot
 
 
 async def _newest(bus: Bus, names: Subjects, episode: EpisodeId, attempt: int, kind: str) -> object:
@@ -122,10 +122,10 @@ def _shown(
 
 
 def _page(seen: Observation) -> Page:
-    picture, digest = seen.picture, picture_digest(seen)
-    url = f"/api/live/pictures/{digest}/{seen.episode}/{seen.attempt}/{seen.step}"
-    link = PictureLink(url=url, sha256=digest, width=picture.width, height=picture.height)
-    return Page(picture=link if picture.data else None, url=seen.url, title=seen.title, elements=seen.elements)
+    screenshot, digest = seen.screenshot, screenshot_digest(seen)
+    url = f"/api/live/screenshots/{digest}/{seen.episode}/{seen.attempt}/{seen.step}"
+    link = ScreenshotLink(url=url, sha256=digest, width=screenshot.width, height=screenshot.height)
+    return Page(screenshot=link if screenshot.data else None, url=seen.url, title=seen.title, elements=seen.elements)
 
 
 def _answer(step: StepRequest) -> LiveAnswer:

@@ -8,16 +8,16 @@ from agents.engine import ChatMessage
 from ops.web.detail import Chain
 from schemas.context_config import ContextConfig
 from schemas.errors import RecordGone
-from schemas.messages import Picture
+from schemas.messages import Screenshot
 from schemas.model_config import ModelConfig
 
 
 @dataclass(frozen=True, slots=True)
 class PromptPart:
-    """Text, or the picture of a step."""
+    """Text, or the screenshot of a step."""
 
     text: str = ""
-    picture: int | None = None
+    screenshot: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class PromptMessage:
 @dataclass(frozen=True, slots=True)
 class Prompt:
     messages: tuple[PromptMessage, ...]
-    pictures: tuple[int, ...]
-    """Steps whose pictures it holds, in order."""
+    screenshots: tuple[int, ...]
+    """Steps whose screenshots it holds, in order."""
     remark: str
     """Empty, or why it may not be what was asked."""
 
@@ -45,24 +45,27 @@ def prompt_of(chain: Chain, number: int, context: ContextConfig, model: ModelCon
     if number not in chain.observations:
         raise RecordGone("The prompt cannot be built again: what was seen at this step is no longer kept.")
     windows = Windows(chain.trajectory.task, rounds, chain.observations[number][0], context, model)
-    asked = chain.answers[number][0].pictures if number in chain.answers else ()
+    asked = chain.answers[number][0].screenshots if number in chain.answers else ()
     window = windows.asked_with(asked)
-    differs = bool(asked) and asked != window.pictures
-    steps = iter(window.pictures)
+    differs = bool(asked) and asked != window.screenshots
+    steps = iter(window.screenshots)
     return Prompt(
         messages=tuple(_message(message, steps) for message in window.messages),
-        pictures=asked or window.pictures,
+        screenshots=asked or window.screenshots,
         remark=_DIFFERS if differs else "",
     )
 
 
-_DIFFERS = "The stored configuration shows other pictures than this answer was asked with: the prompt was not quite this one."
+_DIFFERS = (
+    "The stored configuration shows other screenshots than this answer was asked with: the prompt was not quite this one."
+)
 
 
 def _message(message: ChatMessage, steps: Iterator[int]) -> PromptMessage:
     return PromptMessage(
         message.role,
         tuple(
-            PromptPart(picture=next(steps)) if isinstance(part, Picture) else PromptPart(text=part) for part in message.content
+            PromptPart(screenshot=next(steps)) if isinstance(part, Screenshot) else PromptPart(text=part)
+            for part in message.content
         ),
     )

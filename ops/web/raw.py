@@ -1,4 +1,4 @@
-"""Stored records as plain JSON for people and programs; pictures are named by their content and left out. Pure."""
+"""Stored records as plain JSON for people and programs; screenshots are named by their content and left out. Pure."""
 
 import hashlib
 from collections.abc import Sequence
@@ -35,11 +35,11 @@ def raw_episode(episode: StoredEpisode, calls: Sequence[JudgeCall]) -> dict[str,
 
 
 def plain(message: AnyMessage) -> Any:
-    """A message as JSON has it, with the digest of its picture in place of the bytes."""
+    """A message as JSON has it, with the digest of its screenshot in place of the bytes."""
     values = msgspec.to_builtins(message)
     if isinstance(message, Observation):
-        data = message.picture.data
-        values["picture"]["data"] = f"{len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}"
+        data = message.screenshot.data
+        values["screenshot"]["data"] = f"{len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}"
     return values
 
 

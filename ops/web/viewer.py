@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from ops.web.answers import explaining, json_answer, named, picture_answer
+from ops.web.answers import explaining, json_answer, named, screenshot_answer
 from ops.web.application import Section, Shell
 from ops.web.comparison import compare
-from ops.web.detail import Chain, Detail, detail_of, picture_digest, seen_at
+from ops.web.detail import Chain, Detail, detail_of, screenshot_digest, seen_at
 from ops.web.index import EpisodeIndex, Row
 from ops.web.prompt import prompt_of
 from ops.web.query import read_query
@@ -28,7 +28,7 @@ LABEL, PATH = "Episodes", "/episodes"
 _EVENT_EVERY_S = 1.0
 _SIGN_OF_LIFE_S = 15.0
 _KEPT_BYTES = 192 * 2**20
-"""Of the episodes looked at last, so that their pictures need not be read again."""
+"""Of the episodes looked at last, so that their screenshots need not be read again."""
 _MOST_SIBLINGS = 200
 
 
@@ -62,7 +62,7 @@ class Viewer:
             Route(f"{one}/steps/{{step:int}}/raw", explaining(self._raw_step)),
             Route(f"{one}/download", explaining(self._download)),
             Route("/api/compare", explaining(self._compare)),
-            Route("/api/pictures/{digest}/{episode}/{step:int}", explaining(self._picture)),
+            Route("/api/screenshots/{digest}/{episode}/{step:int}", explaining(self._screenshot)),
             Route("/api/events", self._events),
         )
 
@@ -98,12 +98,12 @@ class Viewer:
         headers = {"content-disposition": f'attachment; filename="{episode}.json"'}
         return json_answer(raw_episode(fetched.episode, calls), headers)
 
-    async def _picture(self, request: Request) -> Response:
+    async def _screenshot(self, request: Request) -> Response:
         fetched = await self._fetch(named(request.path_params["episode"]))
         seen = seen_at(fetched.episode, request.path_params["step"])
-        if seen is None or picture_digest(seen) != request.path_params["digest"]:
-            raise RecordGone("There is no such picture: it is of another run, or no longer kept.")
-        return picture_answer(seen.picture)
+        if seen is None or screenshot_digest(seen) != request.path_params["digest"]:
+            raise RecordGone("There is no such screenshot: it is of another run, or no longer kept.")
+        return screenshot_answer(seen.screenshot)
 
     async def _events(self, _: Request) -> Response:
         return StreamingResponse(self._revisions(), media_type="text/event-stream")

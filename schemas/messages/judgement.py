@@ -27,7 +27,7 @@ class StageVerdict(Struct, frozen=True):
     votes: tuple[bool, ...] = ()
     """Where a question was asked several times."""
     evidence: tuple[Step, ...] = ()
-    """Steps whose pictures a model was shown."""
+    """Steps whose screenshots a model was shown."""
 
     @property
     def agreement(self) -> float:
@@ -104,7 +104,7 @@ class JudgeCall(Message, frozen=True, tag="call/1"):
     rubric: Token
     stage: str
     question: Token
-    """Digest of everything that was asked, the model and the pictures included."""
+    """Digest of everything that was asked, the model and the screenshots included."""
     answer: Count
     """0, and more for answers after one without a verdict."""
     model: str
@@ -112,8 +112,8 @@ class JudgeCall(Message, frozen=True, tag="call/1"):
     accepted: bool
     """Whether it holds a verdict."""
     finish_reason: str = ""
-    pictures: tuple[Step, ...] = ()
-    """Steps whose pictures were shown, in order."""
+    screenshots: tuple[Step, ...] = ()
+    """Steps whose screenshots were shown, in order."""
     num_failures: Count = 0
     """Requests without an answer before this one."""
     prompt_tokens: Count = 0

@@ -30,7 +30,7 @@ class Element(Struct, frozen=True):
     """x, y, width, height."""
 
 
-class Picture(Struct, frozen=True):
+class Screenshot(Struct, frozen=True):
     """An encoded screenshot: as the browser encoded it, or with the marks of a set-of-marks observation drawn in."""
 
     data: bytes
@@ -64,15 +64,15 @@ class Observation(Message, frozen=True, tag="obs/1"):
     attempt: Attempt
     step: Step
     """From 0."""
-    picture: Picture
+    screenshot: Screenshot
     url: str
     title: str
     effect: ActionEffect = ActionEffect.NONE
     error: str = ""
-    same_picture: bool = False
-    """The picture equals the previous step's, pixel for pixel."""
+    same_screenshot: bool = False
+    """The screenshot equals the previous step's, pixel for pixel."""
     elements: tuple[Element, ...] = ()
-    """What the numbers in a set-of-marks picture stand for."""
+    """What the numbers in a set-of-marks screenshot stand for."""
     accessibility_tree: str = ""
     """Empty unless the run shows it to the policy."""
     tabs: tuple[BrowserTab, ...] = ()
@@ -115,7 +115,7 @@ class Action(Struct, frozen=True):
 
     kind: ActionKind
     point: tuple[Coordinate, Coordinate] | None = None
-    """On the 0-1000 grid of the picture: x to the right, y down."""
+    """On the 0-1000 grid of the screenshot: x to the right, y down."""
     element: Count | None = None
     """Set-of-marks number instead of a point."""
     end_point: tuple[Coordinate, Coordinate] | None = None
@@ -168,13 +168,13 @@ class StepRequest(Message, frozen=True, tag="act/1"):
     thought: str = ""
     """The one-line description of the action that older rounds are summarised by."""
     prompt_tokens: tuple[TokenId, ...] = ()
-    """With picture placeholders expanded, exactly as the engine saw them."""
+    """With image placeholders expanded, exactly as the engine saw them."""
     completion_tokens: tuple[TokenId, ...] = ()
     logprobs: tuple[Logprob, ...] = ()
     """Of the completion tokens, after temperature and truncation (the sampler's own distribution)."""
     versions: tuple[VersionSpan, ...] = ()
-    pictures: tuple[Step, ...] = ()
-    """Steps of this attempt whose observations' pictures stand in the prompt, in order."""
+    screenshots: tuple[Step, ...] = ()
+    """Steps of this attempt whose observations' screenshots stand in the prompt, in order."""
     worker: Worker = WorkerId("")
     temperature: Amount = 1.0
     finish_reason: str = "stop"
@@ -189,13 +189,13 @@ class StepRequest(Message, frozen=True, tag="act/1"):
             return f"{length} completion_tokens with {len(self.logprobs)} logprobs"
         if self.versions and not _covers(self.versions, length):
             return f"the spans of versions do not cover the {length} completion_tokens one behind the other"
-        if max(self.pictures, default=0) > self.step:
-            return f"step {self.step} shows the picture of step {max(self.pictures)}"
+        if max(self.screenshots, default=0) > self.step:
+            return f"step {self.step} shows the screenshot of step {max(self.screenshots)}"
         return ""
 
     @property
     def num_prompt(self) -> int:
-        """Tokens, pictures' included."""
+        """Tokens, screenshots' included."""
         return self.usage.prompt if self.usage else len(self.prompt_tokens)
 
     @property
@@ -203,9 +203,9 @@ class StepRequest(Message, frozen=True, tag="act/1"):
         return self.usage.completion if self.usage else len(self.completion_tokens)
 
     @property
-    def picture_refs(self) -> tuple[RecordRef, ...]:
-        """The observations that `pictures` names."""
-        return tuple(RecordRef(self.episode, self.attempt, "obs", step) for step in self.pictures)
+    def screenshot_refs(self) -> tuple[RecordRef, ...]:
+        """The observations that `screenshots` names."""
+        return tuple(RecordRef(self.episode, self.attempt, "obs", step) for step in self.screenshots)
 
 
 def _covers(spans: tuple[VersionSpan, ...], length: int) -> bool:

@@ -32,7 +32,7 @@ KILLED_AT = range(250, 1501, 250)
 """Requests that have arrived at the endpoint when a worker is killed, the one and the other in turn."""
 FAILURE_SHARE = 0.2
 WITHOUT_ANSWER: tuple[Reply, ...] = (failed(500), rate_limited("0.05"), RESET)
-WITHOUT_VERDICT: tuple[Reply, ...] = (says("FAILURE? SUCCESS!"), truncated('{"reasoning": "the picture sh'))
+WITHOUT_VERDICT: tuple[Reply, ...] = (says("FAILURE? SUCCESS!"), truncated('{"reasoning": "the screenshot sh'))
 
 
 @dataclass

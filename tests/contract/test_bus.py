@@ -442,7 +442,7 @@ class TestTail:
                 assert (await soon(records)).seq == version
             assert anyio.current_time() - began < 5, "looking once a second would take ten"
 
-    async def test_a_stream_of_pictures(self, backend: Backend) -> None:
+    async def test_a_stream_of_screenshots(self, backend: Backend) -> None:
         of = task()
         async with backend.other.tail(SUBJECTS.episodes(0), SUBJECTS.chain(of.episode)) as records:
             for step in range(3):

@@ -215,14 +215,14 @@ async def test_a_trajectory_names_its_records(backend: Backend) -> None:
     await fenced.observe(observation(of, data=b"of the first attempt"))
     owned = await taken(backend, of, SECOND)
     for step in range(3):
-        seen = await owned.observe(observation(of, step, attempt=2, data=b"picture %d" % step))
+        seen = await owned.observe(observation(of, step, attempt=2, data=b"screenshot %d" % step))
         owned.answered(await chain.answer(backend.bus, SUBJECTS, seen, step_request(of, step, attempt=2)))
-    await owned.observe(observation(of, 3, attempt=2, data=b"picture 3"))
+    await owned.observe(observation(of, 3, attempt=2, data=b"screenshot 3"))
     ended = await chain.cancel(backend.bus, SUBJECTS, of, Outcome.CANCELLED, "the batch is complete", 5.0)
     assert (ended.num_observations, ended.num_steps) == (4, 3), "those of the first attempt do not count"
     found = [await chain.read(backend.other, SUBJECTS, ref) for ref in (*ended.observations, *ended.steps)]
     assert [record.message for record in found if record is not None] == [
-        *(observation(of, step, attempt=2, data=b"picture %d" % step) for step in range(4)),
+        *(observation(of, step, attempt=2, data=b"screenshot %d" % step) for step in range(4)),
         *(step_request(of, step, attempt=2) for step in range(3)),
     ]
     beyond = RecordRef(of.episode, attempt=2, kind="act", step=3)

@@ -165,26 +165,26 @@ class TestOrderAndFilters:
 
 
 class TestEvidence:
-    @pytest.mark.parametrize("pictures", [False, True])
-    async def test_pictures_belong_to_their_steps(self, backend: Backend, run: Run, pictures: bool) -> None:
+    @pytest.mark.parametrize("screenshots", [False, True])
+    async def test_screenshots_belong_to_their_steps(self, backend: Backend, run: Run, screenshots: bool) -> None:
         await judge(backend.bus, await play(backend.bus, task("a"), num_steps=2))
-        [item] = [item async for item in run.judgements(follow=False, pictures=pictures)]
-        assert (item.fetched is not None) is pictures
-        assert [picture.data for picture in await item.pictures()] == [b"picture 0", b"picture 1"]
+        [item] = [item async for item in run.judgements(follow=False, screenshots=screenshots)]
+        assert (item.fetched is not None) is screenshots
+        assert [screenshot.data for screenshot in await item.screenshots()] == [b"screenshot 0", b"screenshot 1"]
         assert [seen.step for seen in await item.observations()] == [0, 1]
         assert [answer.step for answer in await item.steps()] == [0, 1]
 
-    async def test_the_pictures_of_a_step_are_those_in_its_prompt(self, backend: Backend, run: Run) -> None:
+    async def test_the_screenshots_of_a_step_are_those_in_its_prompt(self, backend: Backend, run: Run) -> None:
         await play(backend.bus, task("a"), num_steps=3, in_prompt=lambda step: (0, step))
         items = [item async for item in run.steps(follow=False)]
-        assert [picture.data for picture in await items[2].pictures()] == [b"picture 0", b"picture 2"]
+        assert [screenshot.data for screenshot in await items[2].screenshots()] == [b"screenshot 0", b"screenshot 2"]
 
     async def test_what_has_aged_out_is_said_so(self, backend: Backend, run: Run) -> None:
         gone = await play(backend.bus, task("a"), num_steps=2, store=False)
         await backend.bus.append(SUBJECTS.trajectories, SUBJECTS.trajectory(Split.TRAIN, gone.episode), gone)
-        [item] = [item async for item in run.trajectories(follow=False, pictures=True)]
+        [item] = [item async for item in run.trajectories(follow=False, screenshots=True)]
         with pytest.raises(RecordGone, match="aged out"):
-            await item.pictures()
+            await item.screenshots()
 
 
 class TestDurable:

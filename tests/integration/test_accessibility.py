@@ -86,7 +86,7 @@ async def test_plain() -> None:
         assert seen["/shadow"].accessibility_tree.split("\n") == [too_large, '  a "first"']
 
 
-async def test_rich_with_the_numbers_of_the_picture() -> None:
+async def test_rich_with_the_numbers_of_the_screenshot() -> None:
     async with views("/", "/huge", rich=True, marks=True) as seen:
         assert seen["/"].accessibility_tree.split("\n") == [
             'document "Order"',

@@ -258,7 +258,7 @@ async def test_tabs(browser: PlaywrightBrowser) -> None:
         await session.perform(switch_tab(1))
         view = await session.view()
         assert view.state.tabs == (tab("page", active=True), tab("a"), tab("b"))
-        assert view.picture.data == first.picture.data
+        assert view.screenshot.data == first.screenshot.data
         await session.perform(close_tab(3))
         assert (await session.state()).tabs == (tab("page", active=True), tab("a"))
         await session.perform(switch_tab(2))
@@ -331,9 +331,9 @@ async def test_an_answer_touches_nothing(browser: PlaywrightBrowser) -> None:
         (Action(kind=ActionKind.DRAG, point=(1, 1)), "drag needs a coordinate to end at"),
         (
             Action(kind=ActionKind.CLICK, point=(1200, 5)),
-            "(1200, 5) is outside the picture: coordinates go from 0 to 1000 in both directions",
+            "(1200, 5) is outside the screenshot: coordinates go from 0 to 1000 in both directions",
         ),
-        (Action(kind=ActionKind.HOVER, element=3), "there is no element 3: the last picture of this page has no marks"),
+        (Action(kind=ActionKind.HOVER, element=3), "there is no element 3: the last screenshot of this page has no marks"),
     ],
 )
 async def test_actions_without_a_place_are_refused(browser: PlaywrightBrowser, action: Action, refusal: str) -> None:

@@ -84,7 +84,7 @@ async def test_archive_import_and_export_change_nothing(tmp_path: Path) -> None:
     again = ArchiveFolder(second.path / "archive")
     assert verify(again).damaged == []
     assert await world.contents(ArchiveSource(again)) == expected
-    assert world.files(again.path / "pictures") == world.files(archive.path / "pictures")
+    assert world.files(again.path / "screenshots") == world.files(archive.path / "screenshots")
 
     exports = [
         await every_export(source, tmp_path / str(number))

@@ -44,7 +44,7 @@ async def test_what_judges_blocked_is_listed_and_a_person_may_change_it(tmp_path
     folder = ["--run-dir", str(tmp_path)]
     async with running_run(tmp_path) as bus:
         assert "no site is blocked" in (await run(*folder)).stdout
-        await block(bus, SUBJECTS, "captcha.example", hours=12.0, reason="a captcha in all pictures", episode=_EPISODE)
+        await block(bus, SUBJECTS, "captcha.example", hours=12.0, reason="a captcha in all screenshots", episode=_EPISODE)
         added = await run("add", "https://www.Example.org:8443/a", "--hours", "2", "--reason", "they asked us to", *folder)
         assert added.returncode == 0, added.stderr
         assert added.stdout.startswith("example.org is left out of training for 2 hours, until ")
@@ -55,7 +55,7 @@ async def test_what_judges_blocked_is_listed_and_a_person_may_change_it(tmp_path
         assert "2 h 0 min" in table[1]
         assert "they asked us to" in table[1]
         assert "12 h 0 min" in table[2]
-        assert "a captcha in all pictures" in table[2]
+        assert "a captcha in all screenshots" in table[2]
         assert _EPISODE in table[2]
 
         removed = await run("remove", "captcha.example", *folder)

@@ -46,7 +46,7 @@ async def test_the_page_itself_rewards_the_right_click(tmp_path: Path, policy: P
     assert first is not None
     assert isinstance(first.message, Observation)
     assert first.message.url.startswith("http://demo.millrace.test/")
-    assert first.message.picture.data.startswith(b"\xff\xd8")
+    assert first.message.screenshot.data.startswith(b"\xff\xd8")
 
 
 async def test_a_browser_killed_in_mid_episode(tmp_path: Path) -> None:

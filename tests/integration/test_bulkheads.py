@@ -91,7 +91,7 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def generate_or_raise(self: SimulatedEngine, request: GenerationRequest) -> Generation:
         if "hated_by_engine" in request.observation.episode:
-            raise IndexError("picture 3")
+            raise IndexError("screenshot 3")
         return await generate(self, request)
 
     monkeypatch.setattr(SimulatedSuite, "resolve", resolve_or_raise)
@@ -155,7 +155,7 @@ async def test_one_item_of_each_ends_by_name_and_everything_else_is_served(
             letters = await bus.subjects(SUBJECTS.advisories, SUBJECTS.everything("dead"))
     episode = {name: builders.task(name).episode for name in NAMES}
     assert told(met, Role.BROWSER) == [(episode["hated_by_suite"], "TypeError: no lamps", n) for n in (1, 2, 3)]
-    assert told(met, Role.POLICY) == [(f"{episode['hated_by_engine']}/1/0", "IndexError: picture 3", n) for n in (1, 2, 3)]
+    assert told(met, Role.POLICY) == [(f"{episode['hated_by_engine']}/1/0", "IndexError: screenshot 3", n) for n in (1, 2, 3)]
     assert told(met, Role.JUDGE) == [(f"train/{episode['hated_by_judge']}", "KeyError: 'price'", 1)]
     assert "KeyError: 'price' (" in alerts["judge-1"]
     by_suite, by_judge = given["hated_by_suite"], given["hated_by_judge"]
@@ -165,7 +165,7 @@ async def test_one_item_of_each_ends_by_name_and_everything_else_is_served(
     assert {given[name].verdict for name in NAMES if name.startswith("good")} == {Verdict.SUCCESS}
     by_engine = given["hated_by_engine"].trajectory
     assert by_engine.outcome is Outcome.FAILED
-    assert "the policy cannot answer step 0: unexpected at 3 tries: IndexError: picture 3" in by_engine.error
+    assert "the policy cannot answer step 0: unexpected at 3 tries: IndexError: screenshot 3" in by_engine.error
     assert letters == {}  # whoever asked was answered
     assert sum(line["event"] == "unexpected_error" for line in logs) == 7
 

@@ -94,17 +94,17 @@ async def test_open_and_view(browser: PlaywrightBrowser) -> None:
         view = await session.view()
     assert performed.navigation_error == ""
     assert view.state == PageState(url=f"{ORIGIN}/", title="home")
-    assert (view.picture.width, view.picture.height, view.picture.media_type) == (*SIZE, "image/jpeg")
-    assert view.picture.data.startswith(b"\xff\xd8")
+    assert (view.screenshot.width, view.screenshot.height, view.screenshot.media_type) == (*SIZE, "image/jpeg")
+    assert view.screenshot.data.startswith(b"\xff\xd8")
     assert not view.blank
 
 
 async def test_png_by_choice_and_blank_pages() -> None:
     page = Opening(url="about:blank", quiet_s=0.0)
-    async with PlaywrightBrowser(config(picture_format="png"), EnvConfig()) as browser, browser.session(page) as session:
+    async with PlaywrightBrowser(config(screenshot_format="png"), EnvConfig()) as browser, browser.session(page) as session:
         await session.open()
         view = await session.view()
-    assert view.picture.data.startswith(b"\x89PNG")
+    assert view.screenshot.data.startswith(b"\x89PNG")
     assert view.blank
 
 
@@ -128,14 +128,14 @@ async def test_scroll_hover_and_wait(browser: PlaywrightBrowser) -> None:
         before = await session.view()
         await session.perform(Action(kind=ActionKind.HOVER, point=at(100, 220)))
         hovered = await session.view()
-        assert hovered.picture.data != before.picture.data
+        assert hovered.screenshot.data != before.screenshot.data
         await session.perform(Action(kind=ActionKind.SCROLL))
         down = await session.view()
-        assert down.picture.data != hovered.picture.data
+        assert down.screenshot.data != hovered.screenshot.data
         await session.perform(Action(kind=ActionKind.SCROLL, direction="up", point=(500, 500)))
         await session.perform(Action(kind=ActionKind.WAIT, seconds=0.01))
         await session.perform(Action(kind=ActionKind.HOVER, point=at(100, 220)))
-        assert (await session.view()).picture.data == hovered.picture.data
+        assert (await session.view()).screenshot.data == hovered.screenshot.data
 
 
 async def test_navigate(browser: PlaywrightBrowser) -> None:

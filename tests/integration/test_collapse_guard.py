@@ -44,7 +44,7 @@ class Scripted(PlainModel):
         self.config = AutoConfig.from_pretrained(base)
 
     def logprobs(
-        self, prompt: Sequence[int], completion: Sequence[int], pictures: Sequence[bytes], suppressed: Sequence[int]
+        self, prompt: Sequence[int], completion: Sequence[int], screenshots: Sequence[bytes], suppressed: Sequence[int]
     ) -> np.ndarray:
         return np.zeros(len(completion), dtype=np.float32)
 

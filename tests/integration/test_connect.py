@@ -46,12 +46,12 @@ def url(run_dir: Path) -> str:
 
 async def test_a_consumer_follows_a_run_with_its_own_key(bus: JetStreamBus, tmp_path: Path) -> None:
     await play(bus, task("old"))
-    async with connect(tmp_path) as run, run.trajectories(start=NEW, durable="mine", pictures=True) as items:
+    async with connect(tmp_path) as run, run.trajectories(start=NEW, durable="mine", screenshots=True) as items:
         await play(bus, task("a"), num_steps=2)
         with anyio.fail_after(HANGS_S):
             item = await anext(items)
         assert item.message.episode == task("a").episode
-        assert [picture.data for picture in await item.pictures()] == [b"picture 0", b"picture 1"]
+        assert [screenshot.data for screenshot in await item.screenshots()] == [b"screenshot 0", b"screenshot 1"]
     record = await bus.last(SUBJECTS.positions, SUBJECTS.position("mine"))
     assert record is not None
 

@@ -56,8 +56,8 @@ async def test_the_custom_consumer_counts_success_and_keeps_failures(tmp_path: P
         assert done.returncode == 0, done.stderr
         lines = [line.partition(" ")[2] for line in done.stdout.splitlines()]
         assert lines == ["demo:click_button: 1 of 1 solved", "demo:click_button: 1 of 2 solved"]
-        pictures = {path.name: path.read_bytes() for path in (tmp_path / "failures").iterdir()}
-        assert pictures == {f"{failed.episode}.jpg": b"picture 2"}
+        screenshots = {path.name: path.read_bytes() for path in (tmp_path / "failures").iterdir()}
+        assert screenshots == {f"{failed.episode}.jpg": b"screenshot 2"}
         again = await run_example("custom_consumer.py", *arguments, "--durable", "example")
         assert (again.returncode, again.stdout) == (0, "")
 
@@ -66,18 +66,18 @@ async def test_any_language_reads_the_streams(tmp_path: Path) -> None:
     async with running_run(tmp_path / "run") as bus:
         first = await play(bus, task("a"), num_steps=2, outcome=Outcome.ANSWERED)
         second = await play(bus, task("b"), num_steps=1, outcome=Outcome.STEP_LIMIT)
-        arguments = ["--run-dir", str(tmp_path / "run"), "--pictures", str(tmp_path / "seen")]
+        arguments = ["--run-dir", str(tmp_path / "run"), "--screenshots", str(tmp_path / "seen")]
         done = await run_example("foreign_consumer.py", *arguments, isolated=True)
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines() == [
-            f"{first.episode} answered: 2 pictures",
-            f"{second.episode} step_limit: 1 pictures",
+            f"{first.episode} answered: 2 screenshots",
+            f"{second.episode} step_limit: 1 screenshots",
         ]
         seen = {str(path.relative_to(tmp_path / "seen")): path.read_bytes() for path in (tmp_path / "seen").rglob("*.jpg")}
         assert seen == {
-            f"{first.episode}/0.jpg": b"picture 0",
-            f"{first.episode}/1.jpg": b"picture 1",
-            f"{second.episode}/0.jpg": b"picture 0",
+            f"{first.episode}/0.jpg": b"screenshot 0",
+            f"{first.episode}/1.jpg": b"screenshot 1",
+            f"{second.episode}/0.jpg": b"screenshot 0",
         }
 
 

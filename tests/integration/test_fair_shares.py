@@ -35,7 +35,7 @@ from trainer.feeding.admission import Admitter
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 CONFIG = BusConfig(run=RUN)
-SIMULATION = SimulationConfig(picture_kb=1.0, mean_steps=6.0, max_steps=12, policy_latency_ms=2.0, step_latency_ms=0.0)
+SIMULATION = SimulationConfig(screenshot_kb=1.0, mean_steps=6.0, max_steps=12, policy_latency_ms=2.0, step_latency_ms=0.0)
 NUM_MANY, NUM_FEW, NUM_BEFORE = 240, 5, 5
 
 

@@ -54,7 +54,7 @@ WAYS = {
     "module": "url => { import(url).catch(() => 0) }",
     "style": f"url => ({ELEMENT})('link', {{rel: 'stylesheet', href: url}})",
     "import-of-a-style": f"url => ({ELEMENT})('style', {{textContent: `@import '${{url}}'`}})",
-    "picture-of-a-style": "url => { document.body.style.backgroundImage = `url(${url})` }",
+    "screenshot-of-a-style": "url => { document.body.style.backgroundImage = `url(${url})` }",
     "font": "url => { new FontFace('x', `url(${url})`).load().catch(() => 0) }",
     "frame": f"url => ({ELEMENT})('iframe', {{src: url}})",
     "object": f"url => ({ELEMENT})('object', {{data: url}})",

@@ -31,7 +31,7 @@ PAGE_MIB = 300
 EPISODE_S = 10 * OPERATION_S
 """What opening, two actions and a view may take, on a machine that is busy as well."""
 ENDED = rf"the page's script did not return within {OPERATION_S / 2:g} s and was ended( \(\d+ times\))?"
-UNANSWERED = r"did not return within|was leaving for elsewhere whenever it was asked|no picture could be taken"
+UNANSWERED = r"did not return within|was leaving for elsewhere whenever it was asked|no screenshot could be taken"
 REPLACED = r"replaced its document whenever it was read|" + UNANSWERED
 TEXT = "<p style='height:90vh'>text"
 

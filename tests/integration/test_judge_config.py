@@ -74,16 +74,16 @@ class TestRubricJudge:
         assert set(said.values()) == {3}
         assert len([call for call in recorded if call.stage.startswith(("criterion", "reference"))]) == 9
 
-    async def test_max_evidence_pictures(self, tmp_path: Path) -> None:
+    async def test_max_evidence_screenshots(self, tmp_path: Path) -> None:
         async with scripted_endpoint(hoped_for) as endpoint:
-            ruling, _ = await ruled(asking(tmp_path, endpoint, "max_evidence_pictures=2"), tmp_path, num_steps=5)
+            ruling, _ = await ruled(asking(tmp_path, endpoint, "max_evidence_screenshots=2"), tmp_path, num_steps=5)
         assert ruling.verdict is Verdict.SUCCESS
-        assert sorted(request.num_pictures for request in endpoint.requests) == [1, 1, 1, 1, 2, 2, 2, 5]
+        assert sorted(request.num_screenshots for request in endpoint.requests) == [1, 1, 1, 1, 2, 2, 2, 5]
 
-    async def test_max_blocking_pictures(self, tmp_path: Path) -> None:
+    async def test_max_blocking_screenshots(self, tmp_path: Path) -> None:
         async with scripted_endpoint(hoped_for) as endpoint:
-            await ruled(asking(tmp_path, endpoint, "max_blocking_pictures=3"), tmp_path, num_steps=5)
-        assert endpoint.requests[0].num_pictures == 3
+            await ruled(asking(tmp_path, endpoint, "max_blocking_screenshots=3"), tmp_path, num_steps=5)
+        assert endpoint.requests[0].num_screenshots == 3
 
     async def test_prompts_and_label(self, tmp_path: Path) -> None:
         folder = tmp_path / "mine"

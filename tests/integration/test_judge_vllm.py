@@ -1,4 +1,5 @@
-"""The judges' endpoint against a real vLLM server on CPU: pictures, JSON schemas, refusals and usage as they really travel."""
+"""The judges' endpoint against a real vLLM server on CPU: screenshots, JSON schemas, refusals and usage as they really
+travel."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
 from schemas.messages import Verdict
 from tests.deadlines import HANGS_S
 from tests.support.agents import tiny_models
-from tests.support.agents.vllm_server import KEY, MAX_PICTURES, MODEL, VllmServer, vllm_server
+from tests.support.agents.vllm_server import KEY, MAX_SCREENSHOTS, MODEL, VllmServer, vllm_server
 from tests.support.judging.asked_judge import answered, calls, judgements, judging, question, run_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio, pytest.mark.timeout(1800)]
@@ -47,8 +48,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
         yield server
 
 
-def _question(*pictures: int, text: str = QUESTION) -> Question:
-    shown = (part for seed in pictures for part in (f"Screenshot {seed}:", tiny_models.picture(seed)))
+def _question(*screenshots: int, text: str = QUESTION) -> Question:
+    shown = (part for seed in screenshots for part in (f"Screenshot {seed}:", tiny_models.screenshot(seed)))
     return Question(system=SYSTEM, content=(*shown, text), schema_name="verdict", schema=SCHEMA)
 
 
@@ -69,24 +70,24 @@ async def _ask(server: VllmServer, question: Question, max_tokens: int = 1024, *
             return answer
 
 
-async def test_answers_keep_to_the_schema_and_pictures_are_seen(server: VllmServer) -> None:
+async def test_answers_keep_to_the_schema_and_screenshots_are_seen(server: VllmServer) -> None:
     answers: dict[int, Answer] = {}
     async with _opened(server, structured_output="json_schema", temperature=1.0) as endpoints:
 
-        async def ask(num_pictures: int) -> None:
-            question = _question(*range(num_pictures))
-            answers[num_pictures] = await endpoints["evaluation"].ask(question, max_completion_tokens=2048)
+        async def ask(num_screenshots: int) -> None:
+            question = _question(*range(num_screenshots))
+            answers[num_screenshots] = await endpoints["evaluation"].ask(question, max_completion_tokens=2048)
 
         with anyio.fail_after(HANGS_S):
             async with anyio.create_task_group() as group:
-                for num_pictures in range(MAX_PICTURES + 1):
-                    group.start_soon(ask, num_pictures)
+                for num_screenshots in range(MAX_SCREENSHOTS + 1):
+                    group.start_soon(ask, num_screenshots)
     for answer in answers.values():
         assert answer.finish_reason == "stop"
         jsonschema.validate(json.loads(answer.text), SCHEMA)
         assert (answer.num_failures, answer.seconds > 0, answer.completion_tokens > 0) == (0, True, True)
-    # A page of 160 x 210 is 12 picture tokens, with one before and one behind.
-    prompts = [answers[num_pictures].prompt_tokens for num_pictures in range(MAX_PICTURES + 1)]
+    # A page of 160 x 210 is 12 image tokens, with one before and one behind.
+    prompts = [answers[num_screenshots].prompt_tokens for num_screenshots in range(MAX_SCREENSHOTS + 1)]
     assert min(later - earlier for earlier, later in pairwise(prompts)) > 14
 
 
@@ -111,7 +112,9 @@ async def test_a_cut_off_answer_says_so(server: VllmServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "question", [_question(*range(MAX_PICTURES + 1)), _question(text="9" * 20_000)], ids=["too many pictures", "too long"]
+    "question",
+    [_question(*range(MAX_SCREENSHOTS + 1)), _question(text="9" * 20_000)],
+    ids=["too many screenshots", "too long"],
 )
 async def test_what_it_does_not_take_is_refused(server: VllmServer, question: Question) -> None:
     with pytest.raises(NoVerdict, match="refuses the question: 400"):
@@ -130,7 +133,9 @@ async def test_the_rubric_judge_judges_with_it(server: VllmServer, tmp_path: Pat
     """Whole trajectories, by the worker: what an untrained model finds is nonsense, but a verdict, paid for and recorded."""
     monkeypatch.setenv("TEST_KEY", KEY)
     config = Config(
-        judge_config=JudgeConfig(judge="rubric_v1", max_evidence_pictures=MAX_PICTURES, max_blocking_pictures=MAX_PICTURES),
+        judge_config=JudgeConfig(
+            judge="rubric_v1", max_evidence_screenshots=MAX_SCREENSHOTS, max_blocking_screenshots=MAX_SCREENSHOTS
+        ),
         openai_config=OpenAIConfig(
             base_url=server.base_url,
             openai_api_key_env_var="TEST_KEY",
@@ -144,7 +149,9 @@ async def test_the_rubric_judge_judges_with_it(server: VllmServer, tmp_path: Pat
     names = [f"t{number}" for number in range(4)]
     async with run_for(tmp_path, "rubric_v1") as bus, judging(bus, config, tmp_path):
         for seed, name in enumerate(names):
-            await answered(bus, question(name), pictures=[tiny_models.picture(2 * seed), tiny_models.picture(2 * seed + 1)])
+            await answered(
+                bus, question(name), screenshots=[tiny_models.screenshot(2 * seed), tiny_models.screenshot(2 * seed + 1)]
+            )
         found = await judgements(bus, len(names))
         recorded = await calls(bus)
     for name in names:

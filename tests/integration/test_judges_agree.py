@@ -30,7 +30,7 @@ from tests.support.browsers.labelled_shop import Kind, Labelled, LabelledShop, l
 from tests.support.browsers.page_plays import CONFIG, SUBJECTS, judged, playing
 from tests.support.judging.reading_model import ReadingModel
 from tests.support.judging.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
-from tests.support.texts.page_text import PictureTexts, ReadBrowser
+from tests.support.texts.page_text import ReadBrowser, ScreenshotTexts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 SIZE = (1024, 1400)
@@ -47,7 +47,7 @@ def follow(observation: Observation) -> Action:
 
 
 @asynccontextmanager
-async def reading_judge(bus: Bus, texts: PictureTexts) -> AsyncIterator[ScriptedEndpoint]:
+async def reading_judge(bus: Bus, texts: ScreenshotTexts) -> AsyncIterator[ScriptedEndpoint]:
     """The staged judge as a worker of its own, with every part of a run's: endpoints, journal, budget, prompts."""
     status = Status(Role.JUDGE, WORKER)
     async with scripted_endpoint(ReadingModel(texts.by_digest)) as endpoint:
@@ -71,7 +71,7 @@ async def reading_judge(bus: Bus, texts: PictureTexts) -> AsyncIterator[Scripted
             group.cancel_scope.cancel()
 
 
-async def read_judgements(bus: Bus, texts: PictureTexts, number: int) -> tuple[list[Judgement], list[str]]:
+async def read_judgements(bus: Bus, texts: ScreenshotTexts, number: int) -> tuple[list[Judgement], list[str]]:
     """What the reading judge says of everything that was played, and how its endpoint answered."""
     subject = SUBJECTS.everything("judged")
     found = list[Judgement]()
@@ -113,7 +113,7 @@ def test_the_set_is_large_and_balanced() -> None:
 
 
 async def test_checks_and_the_rubric_agree_with_every_label(tmp_path: Path) -> None:
-    ways, lucky, texts = labelled(), lucky_guess(), PictureTexts()
+    ways, lucky, texts = labelled(), lucky_guess(), ScreenshotTexts()
     tasks = [way.task() for way in (*ways, lucky)]
     async with playing(
         tmp_path,

@@ -119,7 +119,7 @@ async def test_cells_appear_advance_end_and_go(world: World) -> None:
         await marked(page, {second: "q"})
 
 
-async def test_an_opened_episode_shows_its_newest_picture_and_action_and_follows(world: World) -> None:
+async def test_an_opened_episode_shows_its_newest_screenshot_and_action_and_follows(world: World) -> None:
     one = await world.admit("t1")
     owner = await world.take(one)
     async with opened(world.browser, world.url) as page:
@@ -127,7 +127,7 @@ async def test_an_opened_episode_shows_its_newest_picture_and_action_and_follows
         await page.locator(f".cells [data-episode={one.episode}]").click()
         await expect(panel).to_contain_text("click the button")
         await expect(panel).to_contain_text("Nothing was seen yet.")
-        seq = await owner.observe(msgspec.structs.replace(observation(one), picture=archive_world.shot(0)))
+        seq = await owner.observe(msgspec.structs.replace(observation(one), screenshot=archive_world.shot(0)))
         await world.tell(one, "deciding", 0)
         await expect(panel.locator("img")).to_have_attribute("src", re.compile(rf"/{one.episode}/1/0$"))
         assert await panel.locator("img").evaluate("(image) => image.naturalWidth") == 16
@@ -140,7 +140,7 @@ async def test_an_opened_episode_shows_its_newest_picture_and_action_and_follows
         circle = panel.locator(".line circle")
         assert [await circle.get_attribute(name) for name in ("cx", "cy")] == ["4", "6"]
         await expect(panel).to_contain_text("policy-3")
-        await owner.observe(msgspec.structs.replace(observation(one, 1), picture=archive_world.shot(1)))
+        await owner.observe(msgspec.structs.replace(observation(one, 1), screenshot=archive_world.shot(1)))
         await world.tell(one, "deciding", 1)
         await expect(panel.locator("img")).to_have_attribute("src", re.compile(rf"/{one.episode}/1/1$"))
         await expect(panel.locator(".caption")).to_contain_text("before this page: type")
@@ -218,7 +218,9 @@ async def test_alerts_say_what_to_do_and_workers_are_listed(world: World) -> Non
     hostile = msgspec.structs.replace(task("t1"), instruction=SCRIPT, website=f"https://{SCRIPT}/")
     one = await world.admit("t1", of=hostile)
     owner = await world.take(one)
-    seen = msgspec.structs.replace(observation(one), picture=archive_world.shot(0), title=SCRIPT, url=f"javascript:{SCRIPT}")
+    seen = msgspec.structs.replace(
+        observation(one), screenshot=archive_world.shot(0), title=SCRIPT, url=f"javascript:{SCRIPT}"
+    )
     said = msgspec.structs.replace(step_request(one), response=SCRIPT, thought=SCRIPT)
     owner.answered(await chain.answer(world.bus, SUBJECTS, await owner.observe(seen), said))
     async with opened(world.browser, f"{world.url}/live?episode={one.episode}") as page:

@@ -13,7 +13,7 @@ from transformers import AutoModelForImageTextToText
 from ops.run.folder import RunFolder
 from ops.run.models import whole_model
 from schemas.errors import CheckpointCorrupt, ConfigurationError
-from schemas.lora_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
+from schemas.lora_config import LANGUAGE_LAYERS, SCREENSHOT_LAYERS, LoraConfig
 from tests.support.agents import tiny_models
 from tests.support.training.lora_runs import LORA, adapted, samples_of
 from tests.support.training.trainer_runs import BATCH, played, published, trainer
@@ -154,8 +154,8 @@ def _agree(plain: PlainModel, samples: list[Sample], ours: list[np.ndarray], bas
 
     for sample, expected in zip(samples, ours, strict=True):
         prompt, answer = np.split(sample.tokens, [sample.num_prompt])
-        pictures = [tiny_models.picture(sample.ref.step).data]
-        found = plain.logprobs(prompt.tolist(), answer.tolist(), pictures, suppressed_tokens(base))
+        screenshots = [tiny_models.screenshot(sample.ref.step).data]
+        found = plain.logprobs(prompt.tolist(), answer.tolist(), screenshots, suppressed_tokens(base))
         np.testing.assert_allclose(found, expected, atol=2e-5)
 
 
@@ -212,4 +212,4 @@ async def test_a_base_that_was_changed_is_noticed(tmp_path: Path) -> None:
 def test_every_layer_of_both_lists_exists(base: Path) -> None:
     model = AutoModelForImageTextToText.from_pretrained(base)
     linear = {name.rpartition(".")[2] for name, layer in model.named_modules() if isinstance(layer, torch.nn.Linear)}
-    assert linear - {"lm_head"} == {*LANGUAGE_LAYERS, *PICTURE_LAYERS}
+    assert linear - {"lm_head"} == {*LANGUAGE_LAYERS, *SCREENSHOT_LAYERS}

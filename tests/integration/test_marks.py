@@ -47,7 +47,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[PlaywrightBrowser]:
-    config = BrowserConfig(viewport_width=SIZE[0], viewport_height=SIZE[1], picture_format="png")
+    config = BrowserConfig(viewport_width=SIZE[0], viewport_height=SIZE[1], screenshot_format="png")
     async with PlaywrightBrowser(config, EnvConfig(), ContextConfig(interaction_mode="set_of_marks")) as browser:
         yield browser
 
@@ -96,7 +96,7 @@ async def marked(browser: PlaywrightBrowser, body: str, **others: str) -> AsyncI
 
 
 def pixel(view: View, x: int, y: int) -> tuple[int, ...]:
-    with Image.open(io.BytesIO(view.picture.data)) as image:
+    with Image.open(io.BytesIO(view.screenshot.data)) as image:
         colour = image.convert("RGB").getpixel((x, y))
     assert isinstance(colour, tuple)
     return colour
@@ -111,7 +111,7 @@ async def test_every_kind_of_control_with_its_name(browser: PlaywrightBrowser) -
     <label for=mail>Mail</label><input id=mail value="a@b.test"><input placeholder="City">
     <input type=password placeholder="Secret" value="hunter2">
     <input type=checkbox checked aria-label="News"><select title="Colour"><option>red<option selected>blue</select>
-    <input type=submit><a href=/y><img alt="Picture" width=9 height=9></a><div role=tab tabindex=0>Tab</div>
+    <input type=submit><a href=/y><img alt="Screenshot" width=9 height=9></a><div role=tab tabindex=0>Tab</div>
     <div contenteditable>Editable</div><p>No control</p>"""
     async with marked(browser, body) as found:
         assert found.named == [
@@ -123,7 +123,7 @@ async def test_every_kind_of_control_with_its_name(browser: PlaywrightBrowser) -
             ("input[type=checkbox]", "News (checked)"),
             ("select", "Colour: blue"),
             ("input[type=submit]", "Submit"),
-            ("a", "Picture"),
+            ("a", "Screenshot"),
             ("div[role=tab]", "Tab"),
             ("div", "Editable"),
         ]
@@ -266,20 +266,20 @@ async def test_a_page_with_very_many_elements(browser: PlaywrightBrowser) -> Non
     assert {each.text for each in view.elements} == {"link"}
 
 
-async def test_numbers_end_where_a_picture_is_full(browser: PlaywrightBrowser) -> None:
+async def test_numbers_end_where_a_screenshot_is_full(browser: PlaywrightBrowser) -> None:
     body = "<style>a{float:left;width:9px;height:9px;overflow:hidden}</style>" + "<a href=/x>x</a>" * 1400
     async with opened(browser, body) as session:
         view = await session.view()
     assert [each.id for each in view.elements] == list(range(1, 501))
 
 
-# the picture ----------------------------------------------------------------------------------------------------------
+# the screenshot ----------------------------------------------------------------------------------------------------------
 
 SQUARES = """<style>body{background:#88a} a{position:absolute;width:100px;height:60px;background:#dd3}</style>
 <a href=/1 style="left:20px;top:0"></a><a href=/2 style="left:200px;top:120px"></a>"""
 
 
-async def test_labels_stand_at_the_top_right_or_below_at_the_picture_s_edge(browser: PlaywrightBrowser) -> None:
+async def test_labels_stand_at_the_top_right_or_below_at_the_screenshot_s_edge(browser: PlaywrightBrowser) -> None:
     async with opened(browser, SQUARES) as session:
         view = await session.view()
     assert [each.box for each in view.elements] == [(20, 0, 100, 60), (200, 120, 100, 60)]
@@ -296,8 +296,8 @@ async def test_equal_pages_give_equal_bytes_and_others_do_not(browser: Playwrigh
         first, second = await session.view(), await session.view()
         await session.page_values(["document.querySelector('a').style.left = '30px'"])
         third = await session.view()
-    assert first.picture == second.picture
-    assert third.picture != second.picture
+    assert first.screenshot == second.screenshot
+    assert third.screenshot != second.screenshot
 
 
 async def test_a_blank_page_is_blank_whatever_is_drawn_on_it(browser: PlaywrightBrowser) -> None:
@@ -359,7 +359,7 @@ async def test_an_element_that_cannot_be_reached_any_more(browser: PlaywrightBro
     async with marked(browser, BUTTONS) as found:
         await found.tab.value_of(f"((two) => {{ {change} }})(document.querySelectorAll('button')[1])")
         assert await found.point(2) == sentence
-        assert await found.point(3) == "there is no element 3: the last picture has marks 1 to 2"
+        assert await found.point(3) == "there is no element 3: the last screenshot has marks 1 to 2"
 
 
 async def test_numbers_end_with_their_document(browser: PlaywrightBrowser) -> None:

@@ -30,7 +30,7 @@ MIDDLE_OF_AREA = Action(kind=ActionKind.CLICK, point=(500, 650))
 
 @pytest.fixture
 async def browser() -> AsyncIterator[PlaywrightBrowser]:
-    config = BrowserConfig(viewport_width=160, viewport_height=210, picture_format="png")
+    config = BrowserConfig(viewport_width=160, viewport_height=210, screenshot_format="png")
     async with PlaywrightBrowser(config, EnvConfig()) as browser:
         yield browser
 
@@ -71,8 +71,8 @@ async def test_pages_start(browser: PlaywrightBrowser) -> None:
 async def test_a_seed_is_a_page(browser: PlaywrightBrowser) -> None:
     for page in ("click-shape", "choose-date", "book-flight", "search-engine"):
         views = [await opened(browser, page, f"seed={seed}") for seed in (7, 8, 7)]
-        pictures = [view.picture.data for view in views]
-        assert pictures[0] == pictures[2] != pictures[1], page
+        screenshots = [view.screenshot.data for view in views]
+        assert screenshots[0] == screenshots[2] != screenshots[1], page
         assert environment(views[0]).utterance == environment(views[2]).utterance
 
 

@@ -29,7 +29,7 @@ from bus.topology import task_queue
 from ops.monitor.cells import Phase
 from ops.monitor.watch import MonitorWatch, monitoring
 from ops.processes.role_process import millrace_command, millrace_environment
-from ops.web.live_episode import live_episode, picture_at
+from ops.web.live_episode import live_episode, screenshot_at
 from schemas.errors import NotPermitted, RecordGone
 from schemas.ids import WorkerId
 from schemas.messages import DeadLetter, LetterResent, Outcome, Role, Split, StepPhase
@@ -41,7 +41,7 @@ from tests.support.runs.live_world import CONFIG, RUBRIC, LiveRun
 from tests.support.runs.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
-PICTURE = b"x" * 200_000
+SCREENSHOT = b"x" * 200_000
 
 
 @dataclass
@@ -80,7 +80,7 @@ async def test_an_episode_is_followed_from_its_admission_to_its_judgement(world:
         await until(watch, {"t1": Phase.QUEUED})
         owner = await world.take(one)
         await until(watch, {"t1": Phase.OPENING})
-        seq = await owner.observe(observation(one, data=PICTURE))
+        seq = await owner.observe(observation(one, data=SCREENSHOT))
         await world.tell(one, "deciding", 0)
         await until(watch, {"t1": Phase.DECIDING})
         owner.answered(await chain.answer(world.bus, SUBJECTS, seq, step_request(one)))
@@ -98,16 +98,16 @@ async def test_an_episode_is_followed_from_its_admission_to_its_judgement(world:
 
 
 async def test_a_monitor_that_joins_late_finds_what_is_live(world: World) -> None:
-    """And reads no picture for it: that of the live episode is larger than all that the monitor receives."""
+    """And reads no screenshot for it: that of the live episode is larger than all that the monitor receives."""
     ended = await play(world.bus, task("judged"))
     await world.judge(ended)
     await play(world.bus, task("unjudged"))
     await world.admit("queued")
     opening, deciding, acting = [await world.admit(name) for name in ("opening", "deciding", "acting")]
     await world.take(opening)
-    await (await world.take(deciding)).observe(observation(deciding, data=PICTURE))
+    await (await world.take(deciding)).observe(observation(deciding, data=SCREENSHOT))
     owner = await world.take(acting)
-    seq = await owner.observe(observation(acting, data=PICTURE))
+    seq = await owner.observe(observation(acting, data=SCREENSHOT))
     await chain.answer(world.bus, SUBJECTS, seq, step_request(acting))
     async with world.watching() as watch:
         with anyio.fail_after(HANGS_S):
@@ -211,10 +211,10 @@ async def test_prometheus_scrapes_a_monitor(world: World) -> None:
     assert {sample.labels["run"] for sample in families["millrace_server_up"].samples} == {SUBJECTS.run}
 
 
-async def test_the_monitors_key_reads_a_live_episode_and_its_picture(world: World) -> None:
+async def test_the_monitors_key_reads_a_live_episode_and_its_screenshot(world: World) -> None:
     one = await world.admit("live")
     owner = await world.take(one)
-    seq = await owner.observe(observation(one, data=PICTURE))
+    seq = await owner.observe(observation(one, data=SCREENSHOT))
     async with connect(
         address_of(world.folder / "server", role=Access.MONITOR), SUBJECTS, CONFIG.bus_config, name="monitor"
     ) as bus:
@@ -222,11 +222,11 @@ async def test_the_monitors_key_reads_a_live_episode_and_its_picture(world: Worl
         assert found.now is not None
         assert (found.attempt, found.now.step, found.now.answer, found.before, found.outcome) == (1, 0, None, None, "")
         assert found.now.page is not None
-        assert found.now.page.picture is not None
-        picture = await picture_at(bus, SUBJECTS, one.episode, 1, 0, found.now.page.picture.sha256)
-        assert picture.data == PICTURE
+        assert found.now.page.screenshot is not None
+        screenshot = await screenshot_at(bus, SUBJECTS, one.episode, 1, 0, found.now.page.screenshot.sha256)
+        assert screenshot.data == SCREENSHOT
         with pytest.raises(RecordGone):
-            await picture_at(bus, SUBJECTS, one.episode, 1, 0, "0" * 64)
+            await screenshot_at(bus, SUBJECTS, one.episode, 1, 0, "0" * 64)
         owner.answered(await chain.answer(world.bus, SUBJECTS, seq, step_request(one)))
         found = await live_episode(bus, SUBJECTS, one.episode, attempt=1)
         assert found.now is not None

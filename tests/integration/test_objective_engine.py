@@ -86,7 +86,7 @@ def samples(base: Path) -> list[Sample]:
         builder.build(
             ref(seed),
             step_request(plain.prompt(), completion(seed, 3 + 2 * (seed % 4))),
-            builder.patches([tiny_models.picture(seed).data]),
+            builder.patches([tiny_models.screenshot(seed).data]),
         )
         for seed in range(7)
     ]

@@ -135,7 +135,7 @@ def test_a_kill_changes_nothing_and_no_browser_runs(source: Path, tmp_path: Path
     assert len(judged) == _NUM_STORED, "put there twice, and there once"
     result = json.loads((into / "result.json").read_text())
     assert (result["num_stored"], result["num_trajectories"], result["stored_version"]) == (_NUM_STORED, consumed[-1], 0)
-    assert result["first"]["mismatch"] < 1e-4, "the replayed tokens and pictures are those that were sampled and seen"
+    assert result["first"]["mismatch"] < 1e-4, "the replayed tokens and screenshots are those that were sampled and seen"
     assert result["last"]["loss"] < 0.9 * result["first"]["loss"]
 
 

@@ -19,7 +19,7 @@ from judges.endpoint.opening import open_endpoints
 from judges.endpoint.port import Answer, Endpoint, Question, Unanswered
 from schemas.errors import ConfigurationError, NoVerdict
 from schemas.judge_config import OpenAIConfig, QuestionConfig
-from schemas.messages import Picture
+from schemas.messages import Screenshot
 from tests.deadlines import HANGS_S
 from tests.support.judging.endpoint_replies import (
     HANG,
@@ -42,7 +42,7 @@ from tests.support.judging.endpoint_replies import (
     server_error,
     truncated,
 )
-from tests.support.judging.endpoint_requests import PICTURE_TOKENS, Asked
+from tests.support.judging.endpoint_requests import SCREENSHOT_TOKENS, Asked
 from tests.support.judging.scripted_endpoint import Script, ScriptedEndpoint, scripted_endpoint
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
@@ -53,9 +53,12 @@ SCHEMA = {"type": "object", "properties": {"seen": {"type": "boolean"}}, "requir
 
 
 def _question(text: str = "Is it seen?") -> Question:
-    pictures = (Picture(b"one", "image/png", 1, 1), Picture(b"two", "image/jpeg", 1, 1))
+    screenshots = (Screenshot(b"one", "image/png", 1, 1), Screenshot(b"two", "image/jpeg", 1, 1))
     return Question(
-        system="Judge.", content=("First: ", pictures[0], " then: ", pictures[1], text), schema_name="seen", schema=SCHEMA
+        system="Judge.",
+        content=("First: ", screenshots[0], " then: ", screenshots[1], text),
+        schema_name="seen",
+        schema=SCHEMA,
     )
 
 
@@ -105,12 +108,12 @@ async def test_a_question_travels_whole_and_its_answer_comes_back() -> None:
     assert first == Answer(
         text='{"seen": true}',
         finish_reason="stop",
-        prompt_tokens=11 + 2 * PICTURE_TOKENS,
+        prompt_tokens=11 + 2 * SCREENSHOT_TOKENS,
         completion_tokens=4,
         seconds=first.seconds,
     )
     assert 0 < first.seconds < 20
-    assert again.cached_tokens == 8 + 2 * PICTURE_TOKENS
+    assert again.cached_tokens == 8 + 2 * SCREENSHOT_TOKENS
     assert scripted.outcomes == ["answered"] * 2
 
 
@@ -316,7 +319,7 @@ async def test_a_wrong_key_or_model_is_the_users_to_mend(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-async def test_pictures_go_to_no_other_address_than_the_one_that_was_written(status: int) -> None:
+async def test_screenshots_go_to_no_other_address_than_the_one_that_was_written(status: int) -> None:
     async with scripted_endpoint(lambda _: says("from elsewhere")) as elsewhere:
         moved = Sent(status, b"", {"location": f"{elsewhere.base_url}/chat/completions"})
         async with _opened(lambda _: moved) as (scripted, endpoint):

@@ -9,7 +9,7 @@ import pytest
 from agents.engine import ChatMessage, GenerationRequest
 from agents.openai_engine import OpenAIEngine
 from schemas.errors import ConfigurationError, PolicyError, PromptTooLong
-from schemas.messages import Picture, TokenUsage
+from schemas.messages import Screenshot, TokenUsage
 from schemas.policy_config import PolicyConfig
 from tests import builders
 from tests.support.judging.endpoint_replies import HANG, Reply, Sent, failed, no_choices, says
@@ -18,9 +18,9 @@ from tests.support.judging.scripted_endpoint import ScriptedEndpoint, scripted_e
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 
-PICTURE = Picture(data=b"\xff\xd8jpeg", media_type="image/jpeg", width=4, height=4)
+SCREENSHOT = Screenshot(data=b"\xff\xd8jpeg", media_type="image/jpeg", width=4, height=4)
 REQUEST = GenerationRequest(
-    messages=(ChatMessage("system", ("Be brief.",)), ChatMessage("user", ("Task: x\n", PICTURE))),
+    messages=(ChatMessage("system", ("Be brief.",)), ChatMessage("user", ("Task: x\n", SCREENSHOT))),
     observation=builders.observation(builders.task()),
 )
 ANSWER = {
@@ -61,7 +61,7 @@ async def test_messages_and_answer() -> None:
     sent = asked.body
     assert asked.key == "sesame"
     assert (sent["model"], sent["temperature"], sent["top_p"], sent["logprobs"]) == ("m", 1.0, 0.99, True)
-    url = "data:image/jpeg;base64," + base64.b64encode(PICTURE.data).decode()
+    url = "data:image/jpeg;base64," + base64.b64encode(SCREENSHOT.data).decode()
     assert sent["messages"] == [
         {"role": "system", "content": "Be brief."},
         {

@@ -89,8 +89,8 @@ async def test_an_iteration_of_grpo_trains_on_what_was_sampled(
         assert item.sample.tokens.tolist() == [*step.prompt_tokens, *step.completion_tokens]
         assert np.array_equal(item.sample.logprobs, np.array(step.logprobs, dtype=np.float32))
         assert item.targets.proximal == pytest.approx(item.sample.logprobs, abs=1e-4), "no update came between"
-        pictures = [await _picture(bus, step, index) for index in range(len(step.pictures))]
-        for trained, seen in zip(item.sample.pictures, builder.patches(pictures), strict=True):
+        screenshots = [await _screenshot(bus, step, index) for index in range(len(step.screenshots))]
+        for trained, seen in zip(item.sample.screenshots, builder.patches(screenshots), strict=True):
             assert np.array_equal(trained.raw, seen.raw)
     with engines_on(folder_of((await published(bus))[-1].uri)) as engine:
         moved = [
@@ -108,11 +108,11 @@ def engines_on(folder: Path) -> Iterator[TrainEngine]:
         yield engine
 
 
-async def _picture(bus: MemoryBus, step: StepRequest, index: int) -> bytes:
-    record = await chain.read(bus, SUBJECTS, step.picture_refs[index])
+async def _screenshot(bus: MemoryBus, step: StepRequest, index: int) -> bytes:
+    record = await chain.read(bus, SUBJECTS, step.screenshot_refs[index])
     assert record is not None
     assert isinstance(record.message, Observation)
-    return record.message.picture.data
+    return record.message.screenshot.data
 
 
 async def test_kills_with_groups_carried_over_change_no_byte(plain: PlainModel, base: Path, tmp_path: Path) -> None:

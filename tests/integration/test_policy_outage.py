@@ -34,7 +34,7 @@ from tests.deadlines import HANGS_S
 from tests.support.bus.local_weights import local_weights
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
-SIMULATION = SimulationConfig(picture_kb=1.0, policy_latency_ms=0.0, step_latency_ms=0.0)
+SIMULATION = SimulationConfig(screenshot_kb=1.0, policy_latency_ms=0.0, step_latency_ms=0.0)
 CONFIG = BusConfig(run=RUN, step_ack_wait_s=3600.0)
 """The queue misses nobody by itself."""
 FIRST, SECOND, SLOT = WorkerId("policy-1"), WorkerId("policy-2"), WorkerId("browser-1")

@@ -13,7 +13,7 @@ from agents.parsing import parse_response
 from agents.prompts import system_prompt
 from agents.tokens import PromptTokenizer
 from schemas.errors import ConfigurationError, PolicyError
-from schemas.messages import Action, ActionKind, Element, Observation, Picture
+from schemas.messages import Action, ActionKind, Element, Observation, Screenshot
 from tests import builders
 from tests.support.agents import tiny_models
 from tests.support.agents.action_spaces import MARKS
@@ -38,15 +38,15 @@ def _processor_tokens(folder: Path, messages: tuple[ChatMessage, ...]) -> list[i
         for message in messages
     ]
     text = processor.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
-    pictures = [Image.open(io.BytesIO(p.data)) for m in messages for p in m.content if isinstance(p, Picture)]
-    tokens: list[int] = list(processor(text=[text], images=pictures or None)["input_ids"][0])
+    screenshots = [Image.open(io.BytesIO(p.data)) for m in messages for p in m.content if isinstance(p, Screenshot)]
+    tokens: list[int] = list(processor(text=[text], images=screenshots or None)["input_ids"][0])
     return tokens
 
 
 def _conversation(*sizes: tuple[int, int]) -> tuple[ChatMessage, ...]:
     messages = [ChatMessage("system", (system_prompt("vanilla"),))]
     for number, (width, height) in enumerate(sizes):
-        messages.append(ChatMessage("user", ("Task: grün\n", tiny_models.picture(number, width, height))))
+        messages.append(ChatMessage("user", ("Task: grün\n", tiny_models.screenshot(number, width, height))))
         messages.append(ChatMessage("assistant", ("Action: x.",)))
     return (*messages, ChatMessage("user", ("and now?",)))
 
@@ -61,7 +61,7 @@ def test_tokens_equal_the_processors(folder: Path, sizes: tuple[tuple[int, int],
 
 def test_control_tokens_are_suppressed_except_the_end_of_a_turn(folder: Path) -> None:
     tokenizer = PromptTokenizer(folder)
-    assert tokenizer.picture_token in tokenizer.suppressed
+    assert tokenizer.image_token in tokenizer.suppressed
     assert tokenizer.end_of_turn not in tokenizer.suppressed
     assert tokenizer.stop_tokens == {tokenizer.end_of_turn}
 
@@ -74,7 +74,7 @@ async def test_a_demonstration_clicks_into_the_box(folder: Path) -> None:
     engine = OracleEngine(folder)
     for step in range(3):
         observation = msgspec.structs.replace(builders.observation(task, step), oracle=box)
-        messages = (ChatMessage("user", ("Task: click the button\n", tiny_models.picture(step))),)
+        messages = (ChatMessage("user", ("Task: click the button\n", tiny_models.screenshot(step))),)
         generation = await engine.generate(GenerationRequest(messages=messages, observation=observation))
         action = parse_response(generation.text).action
         assert action.point is not None
@@ -98,7 +98,7 @@ async def test_a_demonstration_clicks_the_marked_element_that_is_innermost(folde
         return msgspec.structs.replace(builders.observation(builders.task()), oracle=(40, 90, 50, 34), elements=elements)
 
     engine = OracleEngine(folder, space=MARKS)
-    messages = (ChatMessage("user", ("Task: click the button\n", tiny_models.picture(1))),)
+    messages = (ChatMessage("user", ("Task: click the button\n", tiny_models.screenshot(1))),)
     observation = marked((0, 0, 160, 210), (40, 90, 50, 34), (60, 100, 70, 34), (41, 91, 5, 5))
     generation = await engine.generate(GenerationRequest(messages=messages, observation=observation))
     assert parse_response(generation.text, MARKS).action == Action(kind=ActionKind.CLICK, element=2)
@@ -112,7 +112,7 @@ async def test_a_demonstration_takes_the_oracles_step_in_the_words_of_the_run(fo
     typing = Action(kind=ActionKind.TYPE, point=(312.5, 500.0), text="hello")
     element = Element(id=7, tag="input", text="", box=(40, 100, 20, 10))
     seen = msgspec.structs.replace(builders.observation(builders.task()), oracle_action=typing, elements=(element,))
-    messages = (ChatMessage("user", ("Task: say hello\n", tiny_models.picture(1))),)
+    messages = (ChatMessage("user", ("Task: say hello\n", tiny_models.screenshot(1))),)
     by_point = await OracleEngine(folder).generate(GenerationRequest(messages=messages, observation=seen))
     assert by_point.text.startswith("Action: Type 'hello' at [312, 500].\n")
     assert parse_response(by_point.text).action == Action(kind=ActionKind.TYPE, point=(312, 500), text="hello")

@@ -89,7 +89,7 @@ async def play(browser: PlaywrightBrowser) -> None:
         await session.perform(CLICK)
         view = await session.view()
     assert view.state.title == "second"
-    assert (view.picture.width, view.picture.height) == (400, 300)
+    assert (view.screenshot.width, view.screenshot.height) == (400, 300)
 
 
 async def test_killed_in_mid_episode_and_back_on_the_same_port(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ async def check_steps(figures: Json, bus: JetStreamBus, trajectories: list[Any])
             if step.parsed:
                 redone += (observation.url, step.action) in done
                 done.append((observation.url, step.action))
-        unchanged += sum(observation.same_picture for observation in seen[1:])
+        unchanged += sum(observation.same_screenshot for observation in seen[1:])
     assert figures["usage"]["eval"]["prompt_tokens"]["total"] == tokens["eval"]
     assert sum(kind["prompt_tokens"]["total"] for kind in figures["usage"].values()) == tokens.total()
     assert figures["workers"]["policies"] == dict(workers)

@@ -27,12 +27,12 @@ from tests.support.judging.endpoint_replies import (
     truncated,
     verdict,
 )
-from tests.support.judging.endpoint_requests import PICTURE_TOKENS, Asked
+from tests.support.judging.endpoint_requests import SCREENSHOT_TOKENS, Asked
 from tests.support.judging.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 
-PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + base64.b64encode(b"png").decode()}}
+SCREENSHOT = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + base64.b64encode(b"png").decode()}}
 
 
 def _client(endpoint: ScriptedEndpoint, timeout_s: float = 10.0) -> openai.AsyncOpenAI:
@@ -52,22 +52,22 @@ async def test_a_script_sees_the_request_and_its_reply_is_read() -> None:
         return verdict(passed=True)
 
     async with scripted_endpoint(script) as endpoint, _client(endpoint) as client:
-        answer = await _ask(client, "look: ", PICTURE, response_format={"type": "json_object"})
+        answer = await _ask(client, "look: ", SCREENSHOT, response_format={"type": "json_object"})
     assert answer.choices[0].message.content == '{"passed": true}'
     (asked,), (request,) = seen, endpoint.requests
-    assert (asked.model, asked.key, asked.text, asked.pictures) == ("m", "sesame", "look: ", (b"png",))
-    assert (request.path, request.form, request.num_pictures) == ("/v1/chat/completions", "json_object", 1)
+    assert (asked.model, asked.key, asked.text, asked.screenshots) == ("m", "sesame", "look: ", (b"png",))
+    assert (request.path, request.form, request.num_screenshots) == ("/v1/chat/completions", "json_object", 1)
     assert (request.outcome, request.usage.completion_tokens) == ("answered", 4)
 
 
 async def test_beginnings_that_come_again_are_cached() -> None:
     async with scripted_endpoint(lambda _: says("x")) as endpoint, _client(endpoint) as client:
-        first = await _ask(client, "s" * 640, PICTURE, "one")
-        other = await _ask(client, "s" * 640, PICTURE, "two")
-        unlike = await _ask(client, "t" * 640, PICTURE, "one")
+        first = await _ask(client, "s" * 640, SCREENSHOT, "one")
+        other = await _ask(client, "s" * 640, SCREENSHOT, "two")
+        unlike = await _ask(client, "t" * 640, SCREENSHOT, "one")
     usages = [answer.usage for answer in (first, other, unlike)]
-    assert [usage.prompt_tokens for usage in usages] == [1 + 160 + PICTURE_TOKENS + 1] * 3
-    assert [usage.prompt_tokens_details.cached_tokens for usage in usages] == [0, 161 + PICTURE_TOKENS, 1]
+    assert [usage.prompt_tokens for usage in usages] == [1 + 160 + SCREENSHOT_TOKENS + 1] * 3
+    assert [usage.prompt_tokens_details.cached_tokens for usage in usages] == [0, 161 + SCREENSHOT_TOKENS, 1]
 
 
 @pytest.mark.parametrize(

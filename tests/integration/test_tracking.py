@@ -32,7 +32,7 @@ _LOG = LogConfig(table_every=2, table_episodes=2)
 
 
 async def batch(bus: MemoryBus) -> list[Judgement]:
-    """Two judged episodes of two steps with pictures."""
+    """Two judged episodes of two steps with screenshots."""
     for index, reward in ((0, 1.0), (1, 0.0)):
         await judge(bus, await play(bus, train_task(index), num_steps=2), reward)
     records = await bus.history(SUBJECTS.judged, SUBJECTS.judgements_by(builders.RUBRIC))
@@ -89,8 +89,8 @@ async def test_wandb_offline_continues_one_run_with_its_tables(tmp_path: Path, m
     assert {(run.run_id, run.display_name, run.project, run.entity) for run in runs} == {("my-run", "my run", "web", "team")}
     assert any(item.key == "seed" and item.value_json == "7" for item in runs[0].config.update)
     stored = [path for path in (tmp_path / "wandb/data").rglob("*") if path.is_file()]
-    pictures = [path for path in stored if path.read_bytes().startswith(b"\x89PNG")]
-    assert len(pictures) >= 4, "one for each step of a table, kept with the run"
+    screenshots = [path for path in stored if path.read_bytes().startswith(b"\x89PNG")]
+    assert len(screenshots) >= 4, "one for each step of a table, kept with the run"
 
 
 def test_disabled_wandb_writes_nothing(tmp_path: Path) -> None:

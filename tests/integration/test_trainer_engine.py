@@ -74,13 +74,15 @@ Make = Callable[..., Sample]
 
 @pytest.fixture(scope="module")
 def make(base: Path, plain: PlainModel) -> Make:
-    """Builds a sample from its seed: some pictures, and a completion of a length of its own."""
+    """Builds a sample from its seed: some screenshots, and a completion of a length of its own."""
     builder = SampleBuilder(base, cutoff_len=200)
 
-    def build(seed: int, *, num_pictures: int = 1, length: int | None = None, temperature: float = 1.0) -> Sample:
-        pictures = builder.patches([tiny_models.picture(seed + index).data for index in range(num_pictures)])
+    def build(seed: int, *, num_screenshots: int = 1, length: int | None = None, temperature: float = 1.0) -> Sample:
+        screenshots = builder.patches([tiny_models.screenshot(seed + index).data for index in range(num_screenshots)])
         answer = completion(seed, length or 4 + seed % 5)
-        return builder.build(ref(seed), step_request(plain.prompt(num_pictures), answer, temperature=temperature), pictures)
+        return builder.build(
+            ref(seed), step_request(plain.prompt(num_screenshots), answer, temperature=temperature), screenshots
+        )
 
     return build
 
@@ -92,13 +94,13 @@ def steps(base: Path, samples: Sequence[Sample], *, stage: int = 1, micro: int =
 
 def test_logprobs_are_those_of_a_plain_forward_pass(base: Path, plain: PlainModel, make: Make) -> None:
     suppressed = suppressed_tokens(base)
-    samples = [make(0), make(1, num_pictures=3), make(2, length=12), make(3, num_pictures=2)]
+    samples = [make(0), make(1, num_screenshots=3), make(2, length=12), make(3, num_screenshots=2)]
     with open_engine(base, settings=settings()) as engine:
         ours = engine.completion_logprobs(samples)
     for sample, logprobs in zip(samples, ours, strict=True):
-        pictures = [tiny_models.picture(sample.ref.step + index).data for index in range(len(sample.pictures))]
+        screenshots = [tiny_models.screenshot(sample.ref.step + index).data for index in range(len(sample.screenshots))]
         prompt, answer = np.split(sample.tokens, [sample.num_prompt])
-        expected = plain.logprobs(prompt.tolist(), answer.tolist(), pictures, suppressed)
+        expected = plain.logprobs(prompt.tolist(), answer.tolist(), screenshots, suppressed)
         np.testing.assert_allclose(logprobs, expected, atol=2e-5)
 
 
@@ -136,7 +138,7 @@ def test_the_step_does_not_depend_on_micro_batches(base: Path, make: Make) -> No
 
 
 def test_a_limit_of_tokens_and_checkpointed_activations_change_no_step(base: Path, make: Make) -> None:
-    samples = [make(seed, num_pictures=1 + seed % 2) for seed in range(5)]
+    samples = [make(seed, num_screenshots=1 + seed % 2) for seed in range(5)]
     whole = steps(base, samples, micro=5)
     limited = settings(3, small(per_device_train_batch_size=5, max_tokens_per_micro_batch=70))
     deepspeed = limited.deepspeed
@@ -182,7 +184,7 @@ def test_a_checkpoint_loads_in_transformers(base: Path, make: Make, tmp_path: Pa
     loaded = PlainModel(folder)
     sample = make(1)
     prompt, answer = np.split(sample.tokens, [sample.num_prompt])
-    theirs = loaded.logprobs(prompt.tolist(), answer.tolist(), [tiny_models.picture(1).data], suppressed_tokens(base))
+    theirs = loaded.logprobs(prompt.tolist(), answer.tolist(), [tiny_models.screenshot(1).data], suppressed_tokens(base))
     np.testing.assert_allclose(ours, theirs, atol=2e-5)
     assert model.config.tie_word_embeddings is False
 
@@ -192,15 +194,15 @@ def test_learning_rate_warms_up(base: Path, make: Make) -> None:
     assert rates == pytest.approx([0.5e-3, 1e-3, 1e-3, 1e-3])
 
 
-def test_pictures_are_normalised_as_by_the_processor(base: Path, plain: PlainModel, make: Make) -> None:
+def test_screenshots_are_normalised_as_by_the_processor(base: Path, plain: PlainModel, make: Make) -> None:
     import io
 
     from PIL import Image
 
-    sample = make(5, num_pictures=2)
+    sample = make(5, num_screenshots=2)
     batch = collate(cloning_items([sample]), pixel_scale(base))
-    pictures = [Image.open(io.BytesIO(tiny_models.picture(5 + index).data)) for index in range(2)]
-    expected = plain.images(images=pictures, return_tensors="pt")
+    screenshots = [Image.open(io.BytesIO(tiny_models.screenshot(5 + index).data)) for index in range(2)]
+    expected = plain.images(images=screenshots, return_tensors="pt")
     assert batch.pixels is not None
     assert batch.grids is not None
     assert torch.equal(batch.pixels, expected["pixel_values"])
@@ -214,7 +216,7 @@ def test_steps_that_cannot_be_trained_on_are_named(base: Path, plain: PlainModel
     assert builder.refusal(step_request(prompt, ())) is LeftOut.UNUSABLE
     assert builder.refusal(step_request(prompt, (plain.config.image_token_id, 2))) is LeftOut.UNUSABLE
     assert builder.refusal(step_request(prompt, (30,) * 20)) is LeftOut.TOO_LONG
-    with pytest.raises(TrainerError, match="12 picture tokens"):
+    with pytest.raises(TrainerError, match="12 image tokens"):
         builder.build(ref(0), step_request(prompt, (30, 2)), [])
 
 
@@ -228,7 +230,7 @@ def test_dealing_gives_every_rank_equally_many_micro_batches(make: Make) -> None
 
 
 def test_imitation_learns_and_can_be_sampled(base: Path, make: Make) -> None:
-    """Two pictures, two answers: after a hundred steps the model says what it was shown."""
+    """Two screenshots, two answers: after a hundred steps the model says what it was shown."""
     samples = [make(seed, length=3) for seed in (0, 1)]
     algorithm = small(learning_rate=5e-3, per_device_train_batch_size=2)
     with open_engine(base, settings=settings(algorithm=algorithm)) as engine:
@@ -269,7 +271,7 @@ def on_ranks(base: Path) -> None:
         builder.build(
             ref(seed),
             step_request(plain.prompt(), completion(seed, 4 + seed % 5)),
-            builder.patches([tiny_models.picture(seed).data]),
+            builder.patches([tiny_models.screenshot(seed).data]),
         )
         for seed in range(7)
     ]

@@ -54,7 +54,7 @@ def sample_of(base: Path, seed: int) -> Sample:
 
     builder, prompt = SampleBuilder(base, cutoff_len=200), PlainModel(base).prompt()
     return builder.build(
-        ref(seed), step_request(prompt, completion(seed, 4 + seed)), builder.patches([tiny_models.picture(seed).data])
+        ref(seed), step_request(prompt, completion(seed, 4 + seed)), builder.patches([tiny_models.screenshot(seed).data])
     )
 
 

@@ -216,8 +216,8 @@ async def test_an_episode_step_by_step(world: World) -> None:
     async with opened(world.browser, f"{world.live}/episodes/{LEFT}#step-2") as page:
         await expect(page.locator(".position")).to_have_text("step 2 of 5")
         await expect(page.locator(".caption")).to_contain_text("drag at [100, 100] to [900, 900]")
-        picture = page.locator(".stage img")
-        assert await picture.evaluate("(image) => image.decode().then(() => image.naturalWidth)") == 16
+        screenshot = page.locator(".stage img")
+        assert await screenshot.evaluate("(image) => image.decode().then(() => image.naturalWidth)") == 16
         await page.keyboard.press("j")
         await expect(page.locator(".position")).to_have_text("step 3 of 5")
         assert page.url.endswith("#step-3")
@@ -265,7 +265,7 @@ async def test_tokens_prompt_timing_and_records(world: World) -> None:
         )
         await page.get_by_role("tab", name="Prompt").click()
         assert page.url.endswith("#step-2:prompt")
-        await expect(page.locator(".message.user").last).to_contain_text("picture of step 2")
+        await expect(page.locator(".message.user").last).to_contain_text("screenshot of step 2")
         await expect(page.locator(".message.assistant")).to_contain_text("I will do step 0.")
         await page.keyboard.press("l")
         await page.keyboard.press("l")
@@ -303,7 +303,7 @@ async def test_two_attempts_side_by_side(world: World) -> None:
         await expect(page.get_by_role("status")).to_contain_text("They part at step 2.")
         await expect(page.locator(".step-pair")).to_have_count(5)
         parted = page.locator(".parted")
-        await expect(parted).to_contain_text("same picture, different actions")
+        await expect(parted).to_contain_text("same screenshot, different actions")
         await expect(parted.locator(".done")).to_have_text(["drag at [100, 100] to [900, 900]", "click at element 7"])
         await page.keyboard.press("d")
         await expect(parted).to_be_focused()
@@ -335,7 +335,7 @@ async def test_what_pages_and_models_say_is_text(world: World) -> None:
 async def test_what_is_gone_says_so(world: World) -> None:
     async with opened(world.browser, f"{world.live}/episodes/{GONE}") as page:
         await expect(page.get_by_role("alert")).to_contain_text("5 of the 5 records of this episode are no longer kept")
-        await expect(page.locator(".stage")).to_contain_text("This picture is no longer kept.")
+        await expect(page.locator(".stage")).to_contain_text("This screenshot is no longer kept.")
         await page.get_by_role("tab", name="Prompt").click()
         await expect(page.locator(".panel")).to_contain_text("cannot be built again")
         await page.get_by_role("tab", name="Judge").click()
@@ -344,11 +344,11 @@ async def test_what_is_gone_says_so(world: World) -> None:
         await expect(page.get_by_role("alert")).to_contain_text("There is no finished episode never-played here.")
 
 
-async def test_a_picture_that_an_archive_lost_says_so(world: World) -> None:
+async def test_a_screenshot_that_an_archive_lost_says_so(world: World) -> None:
     async with opened(world.browser, f"{world.archive}/episodes/{RIGHT}") as page:
         shown = await page.request.get(f"{world.archive}/api/episodes/{RIGHT}")
-        digest = (await shown.json())["steps"][1]["page"]["picture"]["sha256"]
-        (lost,) = world.folder.path.glob(f"pictures/*/{digest}.*")
+        digest = (await shown.json())["steps"][1]["page"]["screenshot"]["sha256"]
+        (lost,) = world.folder.path.glob(f"screenshots/*/{digest}.*")
         kept = lost.rename(lost.with_name("kept"))
         await page.reload()
         await expect(page.get_by_role("alert")).to_contain_text("1.obs.1 cannot be shown")
@@ -435,7 +435,7 @@ async def request(url: str, lines: str) -> tuple[int, str]:
         ("GET /static/..%2f..%2f..%2fpyproject.toml HTTP/1.1\r\nhost: localhost", 404),
         ("GET /static//etc/passwd HTTP/1.1\r\nhost: localhost", 404),
         ("GET /api/episodes/..%2f..%2fconfig.yaml HTTP/1.1\r\nhost: localhost", 404),
-        (f"GET /api/pictures/{'0' * 64}/{LEFT}/0 HTTP/1.1\r\nhost: localhost", 404),
+        (f"GET /api/screenshots/{'0' * 64}/{LEFT}/0 HTTP/1.1\r\nhost: localhost", 404),
         (f"GET /api/episodes/{LEFT}/steps/99/raw HTTP/1.1\r\nhost: localhost", 404),
         ("GET /api/episodes/*.%3E HTTP/1.1\r\nhost: localhost", 400),
     ],
@@ -448,14 +448,14 @@ async def test_every_answer_carries_the_headers_and_nothing_else_is_served(world
     assert "root:" not in rest
 
 
-async def test_pictures_never_change_and_records_are_asked_for_anew(world: World) -> None:
+async def test_screenshots_never_change_and_records_are_asked_for_anew(world: World) -> None:
     async with opened(world.browser, f"{world.live}/episodes/{LEFT}") as page:
         detail = await page.request.get(f"{world.live}/api/episodes/{LEFT}")
         assert detail.headers["cache-control"] == "no-store"
-        url = (await detail.json())["steps"][0]["page"]["picture"]["url"]
-        picture = await page.request.get(f"{world.live}{url}")
-        assert picture.headers["cache-control"] == "private, max-age=31536000, immutable"
-        assert picture.headers["content-type"] == "image/png"
+        url = (await detail.json())["steps"][0]["page"]["screenshot"]["url"]
+        screenshot = await page.request.get(f"{world.live}{url}")
+        assert screenshot.headers["cache-control"] == "private, max-age=31536000, immutable"
+        assert screenshot.headers["content-type"] == "image/png"
 
 
 async def test_the_command_says_where_it_listens_and_ends_cleanly(world: World) -> None:

@@ -98,7 +98,9 @@ def sample(told: Told, generation: dict[str, Any]) -> Sample:
         tuple(generation["completion_tokens"]),
         temperature=generation["temperature"],
     )
-    return builder.build(ref(0), step, builder.patches([tiny_models.picture(seed).data for seed in generation["pictures"]]))
+    return builder.build(
+        ref(0), step, builder.patches([tiny_models.screenshot(seed).data for seed in generation["screenshots"]])
+    )
 
 
 @pytest.mark.parametrize("version", [0, *VERSIONS])

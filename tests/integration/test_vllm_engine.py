@@ -66,8 +66,8 @@ def _model(folder: Path) -> tuple[Any, Any]:
 def _recomputed(folder: Path, generation: dict[str, Any]) -> torch.Tensor:
     """Log-probabilities of the completion tokens by transformers: suppression, temperature, top_k; shape (tokens,)."""
     model, processor = _model(folder)
-    pictures = [Image.open(io.BytesIO(tiny_models.picture(seed).data)) for seed in generation["pictures"]]
-    seen = processor.image_processor(images=pictures, return_tensors="pt")
+    screenshots = [Image.open(io.BytesIO(tiny_models.screenshot(seed).data)) for seed in generation["screenshots"]]
+    seen = processor.image_processor(images=screenshots, return_tensors="pt")
     tokens = torch.tensor([[*generation["prompt_tokens"], *generation["completion_tokens"]]])
     placeholder = model.config.image_token_id
     with torch.no_grad():
@@ -92,7 +92,7 @@ def _mismatch(told: Told, generation: dict[str, Any]) -> float:
     return float((expected - torch.tensor(generation["logprobs"])).abs().mean())
 
 
-@pytest.mark.parametrize("name", ["before", "greedy 1", "five pictures", "after", "greedy after"])
+@pytest.mark.parametrize("name", ["before", "greedy 1", "five screenshots", "after", "greedy after"])
 def test_logprobs_are_those_of_the_model(told: Told, name: str) -> None:
     generation = told.generations[name]
     assert len(generation["logprobs"]) == len(generation["completion_tokens"]) > 0
@@ -113,7 +113,7 @@ def test_every_token_belongs_to_the_version_that_sampled_it(told: Told) -> None:
         assert _mismatch(told, generation) < 0.02
 
 
-def test_the_same_picture_is_seen_anew_by_new_weights(told: Told) -> None:
+def test_the_same_screenshot_is_seen_anew_by_new_weights(told: Told) -> None:
     assert {span["version"] for span in told.generations["before"]["versions"]} == {3}
     assert {span["version"] for span in told.generations["after"]["versions"]} == {4}
     assert told.generations["greedy 1"]["completion_tokens"] != told.generations["greedy after"]["completion_tokens"]

@@ -83,14 +83,14 @@ async def test_what_judges_models_answered(bus: JetStreamBus, tmp_path: Path) ->
     assert line["subject"] == f"test.call.rubric_v1.{asked.episode}.d2.0"
 
 
-async def test_pictures_become_files_and_never_text(bus: JetStreamBus, tmp_path: Path) -> None:
-    folder = tmp_path / "pictures"
-    [line, *_] = await watch(tmp_path, "judgements", "--no-follow", "--pictures", str(folder))
-    assert line["pictures"] == [str(folder / "train-r0000-a-m0" / f"1-{step}.jpg") for step in range(2)]
-    assert [await anyio.Path(path).read_bytes() for path in line["pictures"]] == [b"picture 0", b"picture 1"]
+async def test_screenshots_become_files_and_never_text(bus: JetStreamBus, tmp_path: Path) -> None:
+    folder = tmp_path / "screenshots"
+    [line, *_] = await watch(tmp_path, "judgements", "--no-follow", "--screenshots", str(folder))
+    assert line["screenshots"] == [str(folder / "train-r0000-a-m0" / f"1-{step}.jpg") for step in range(2)]
+    assert [await anyio.Path(path).read_bytes() for path in line["screenshots"]] == [b"screenshot 0", b"screenshot 1"]
     [seen, *_] = await watch(tmp_path, "observations", "--no-follow")
-    assert seen["message"]["picture"]["data"] == {"num_bytes": 9}
-    assert "pictures" not in seen
+    assert seen["message"]["screenshot"]["data"] == {"num_bytes": 9}
+    assert "screenshots" not in seen
 
 
 @asynccontextmanager

@@ -62,7 +62,7 @@ class Browsers:
 
     bus: Bus
     answers: list[tuple[int, StepRequest]] = field(default_factory=list)
-    """With the number of the picture."""
+    """With the number of the screenshot."""
     num_asked: int = 0
     stopping: bool = False
     _heard: anyio.Event = field(default_factory=anyio.Event)
@@ -84,7 +84,7 @@ class Browsers:
         owner = await chain.EpisodeChain.take(self.bus, SUBJECTS, task, WorkerId("browser"))
         assert isinstance(owner, chain.EpisodeChain)
         async with self.bus.listen(SUBJECTS.live(task.episode, owner.attempt)) as live:
-            observation = msgspec.structs.replace(builders.observation(task), picture=tiny_models.picture(number))
+            observation = msgspec.structs.replace(builders.observation(task), screenshot=tiny_models.screenshot(number))
             seq = await owner.observe(observation)
             wake = StepWake(episode=task.episode, attempt=owner.attempt, step=0, observation_seq=seq)
             await self.bus.append(SUBJECTS.steps, SUBJECTS.step_any(task.split, task.episode), wake)
@@ -193,13 +193,13 @@ def assert_sampled_by(models: Path, answers: list[tuple[int, StepRequest]]) -> N
     suppressed = suppressed_tokens(models / "0")
     seen, from_other = set[int](), list[float]()
     for number, step in answers[-2 * NUM_ANSWERS :]:
-        picture = [tiny_models.picture(number).data]
+        screenshot = [tiny_models.screenshot(number).data]
         for span in step.versions:
             seen.add(span.version)
-            logprobs = plain[span.version].logprobs(step.prompt_tokens, step.completion_tokens, picture, suppressed)
+            logprobs = plain[span.version].logprobs(step.prompt_tokens, step.completion_tokens, screenshot, suppressed)
             told = np.array(step.logprobs)
             assert np.abs(logprobs - told)[span.start : span.end].mean() < 0.02
-            other = plain[1 - span.version].logprobs(step.prompt_tokens, step.completion_tokens, picture, suppressed)
+            other = plain[1 - span.version].logprobs(step.prompt_tokens, step.completion_tokens, screenshot, suppressed)
             from_other.extend(np.abs(other - told)[span.start : span.end])
     assert 1 in seen
     # Over all of them: a span may be one token, of which both versions think alike.

@@ -52,7 +52,7 @@ async def send(group: TaskGroup, story: Story, version: int) -> None:
 
     core.submit = counted  # type: ignore[method-assign]
     for index in range(NUM_EACH):
-        # The same pictures for every version, so that a feature kept from another one would be seen.
+        # The same screenshots for every version, so that a feature kept from another one would be seen.
         group.start_soon(story.say, f"{version} in flight {index}", index)
     await taken.wait()
     core.submit = submit  # type: ignore[method-assign]
@@ -60,7 +60,7 @@ async def send(group: TaskGroup, story: Story, version: int) -> None:
 
 async def main(base: Path, adapters: list[Path]) -> dict[str, object]:
     settings = VllmSettings(
-        folder=base, version=PolicyVersion(0), policy=POLICY, cutoff_len=1024, max_pictures=5, seed=7, lora=LORA
+        folder=base, version=PolicyVersion(0), policy=POLICY, cutoff_len=1024, max_screenshots=5, seed=7, lora=LORA
     )
     async with VllmEngine(settings) as engine:
         story = Story(engine, base)

@@ -29,8 +29,8 @@ NUM_IN_FLIGHT = 12
 POLICY = PolicyConfig(max_new_tokens=24, temperature=0.7, top_p=1.0, top_k=50, max_num_seqs=8, max_model_len=1024)
 
 
-def request(*pictures: int, greedy: bool = False, text: str = "Task: click the button\n") -> GenerationRequest:
-    users = (ChatMessage("user", (text, tiny_models.picture(seed))) for seed in pictures)
+def request(*screenshots: int, greedy: bool = False, text: str = "Task: click the button\n") -> GenerationRequest:
+    users = (ChatMessage("user", (text, tiny_models.screenshot(seed))) for seed in screenshots)
     messages = (ChatMessage("system", (system_prompt("vanilla"),)), *users)
     return GenerationRequest(messages=messages, observation=builders.observation(builders.task()), greedy=greedy)
 
@@ -42,16 +42,16 @@ class Story:
         self.generations: dict[str, dict[str, object]] = {}
         self.facts: dict[str, object] = {}
 
-    async def say(self, name: str, *pictures: int, greedy: bool = False) -> Generation:
-        generation = await self.engine.generate(request(*pictures, greedy=greedy))
-        self.generations[name] = msgspec.to_builtins(generation) | {"pictures": pictures}
+    async def say(self, name: str, *screenshots: int, greedy: bool = False) -> Generation:
+        generation = await self.engine.generate(request(*screenshots, greedy=greedy))
+        self.generations[name] = msgspec.to_builtins(generation) | {"screenshots": screenshots}
         return generation
 
     async def tell(self) -> None:
         await self.say("before", 0)
         for name in ("greedy 1", "greedy 2"):
             await self.say(name, 0, greedy=True)
-        await self.say("five pictures", 0, 1, 2, 3, 4)
+        await self.say("five screenshots", 0, 1, 2, 3, 4)
         await self.refuse_and_cancel()
         await self.reload_in_flight()
         await self.say("after", 0)
@@ -105,7 +105,9 @@ async def stepped(engine: VllmEngine, num_steps: int) -> None:
 
 
 async def main(folder_a: Path, folder_b: Path) -> dict[str, object]:
-    settings = VllmSettings(folder=folder_a, version=PolicyVersion(3), policy=POLICY, cutoff_len=1024, max_pictures=5, seed=7)
+    settings = VllmSettings(
+        folder=folder_a, version=PolicyVersion(3), policy=POLICY, cutoff_len=1024, max_screenshots=5, seed=7
+    )
     async with VllmEngine(settings) as engine:
         story = Story(engine, folder_b)
         with anyio.fail_after(HANGS_S):

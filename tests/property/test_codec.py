@@ -17,8 +17,8 @@ from schemas.messages import (
     Element,
     Heartbeat,
     Observation,
-    Picture,
     Role,
+    Screenshot,
     StepRequest,
     Trajectory,
     VersionSpan,
@@ -48,7 +48,7 @@ _observations = st.builds(
     episode=st.just(TASK.episode),
     attempt=_attempts,
     step=_step_numbers,
-    picture=st.builds(Picture, data=st.binary(), media_type=_texts, width=_counts, height=_counts),
+    screenshot=st.builds(Screenshot, data=st.binary(), media_type=_texts, width=_counts, height=_counts),
     url=_texts,
     title=_texts,
     error=_texts,
@@ -78,7 +78,7 @@ def _step_requests(draw: st.DrawFn) -> StepRequest:
             for start, end in spans
             if start < end
         ),
-        pictures=tuple(draw(st.lists(st.integers(0, step), max_size=4))),
+        screenshots=tuple(draw(st.lists(st.integers(0, step), max_size=4))),
         temperature=draw(_amounts),
     )
 
@@ -92,13 +92,13 @@ def test_round_trip(message: AnyMessage) -> None:
 @given(any_text, any_text, st.lists(any_text, max_size=3))
 @settings(deadline=None)
 def test_no_text_is_too_strange_to_be_encoded(title: str, name: str, changes: list[str]) -> None:
-    picture = Picture(data=b"\xff\xd8", media_type=title, width=1, height=1)
+    screenshot = Screenshot(data=b"\xff\xd8", media_type=title, width=1, height=1)
     element = Element(id=1, tag=name, text=title, box=(0, 0, 1, 1))
     observation = Observation(
         episode=TASK.episode,
         attempt=1,
         step=0,
-        picture=picture,
+        screenshot=screenshot,
         url=name,
         title=title,
         elements=(element,),

@@ -23,7 +23,7 @@ def item(index: int, length: int) -> Item:
         positions=np.zeros((3, length), dtype=np.int32),
         logprobs=np.zeros(0, dtype=np.float32),
         temperature=1.0,
-        pictures=(),
+        screenshots=(),
         versions=frozenset(),
     )
     return Item(sample, targets_of(sample, weights=np.ones(1)))

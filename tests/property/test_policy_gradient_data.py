@@ -114,8 +114,8 @@ def test_train_tokens_are_the_sampled_tokens(case: Case) -> None:
             assert np.array_equal(sample.logprobs, np.array(step.logprobs, dtype=np.float32))
             assert np.array_equal(item.targets.behaviour, sample.logprobs)
             assert sample.versions == {span.version for span in step.versions}
-            seen = [await _picture(bus, ref) for ref in step.picture_refs]
-            assert [picture.raw.tobytes() for picture in sample.pictures] == seen
+            seen = [await _screenshot(bus, ref) for ref in step.screenshot_refs]
+            assert [screenshot.raw.tobytes() for screenshot in sample.screenshots] == seen
             assert np.abs(item.targets.advantages).min() > 0, "all tokens of a step have the episode's"
             assert (item.targets.weights > 0).all()
         for items in recorder.steps.values():
@@ -124,11 +124,11 @@ def test_train_tokens_are_the_sampled_tokens(case: Case) -> None:
     _run(run)
 
 
-async def _picture(bus: MemoryBus, ref: RecordRef) -> bytes:
+async def _screenshot(bus: MemoryBus, ref: RecordRef) -> bytes:
     record = await chain.read(bus, SUBJECTS, ref)
     assert record is not None
     assert isinstance(record.message, Observation)
-    return record.message.picture.data
+    return record.message.screenshot.data
 
 
 def _run(work: Callable[[Path], Awaitable[None]]) -> None:

@@ -58,5 +58,5 @@ async def test_every_combination_of_answers(num_facts: int, reference: str | Non
     stages += ["reference"] if reference else []
     choices = [(_HOLDS, _FAILS) if stage == "answer" else _STATES for stage in stages]
     found = [await _check(of, list(zip(stages, states, strict=True))) for states in product(*choices)]
-    assert found.count(Verdict.SUCCESS) == 2, "all hold, with the first picture needed or not"
+    assert found.count(Verdict.SUCCESS) == 2, "all hold, with the first screenshot needed or not"
     assert set(found) == set(Verdict)

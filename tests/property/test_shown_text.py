@@ -60,10 +60,10 @@ async def filled(text: str) -> MemoryBus:
     owner = await chain.EpisodeChain.take(bus, SUBJECTS, of, WorkerId("browser"))
     assert isinstance(owner, chain.EpisodeChain)
     element = Element(id=1, tag=text, text=text, box=(0, 0, 1, 1))
-    seen = replace(builders.observation(of), picture=archive_world.shot(1), url=text, title=text, error=text, hit=text)
+    seen = replace(builders.observation(of), screenshot=archive_world.shot(1), url=text, title=text, error=text, hit=text)
     seen = replace(seen, changes=(text,), elements=(element,), accessibility_tree=text, page_text=text)
     action = Action(kind=ActionKind.ANSWER, text=text)
-    step = replace(builders.step_request(of), action=action, response=text, thought=text, pictures=(0,))
+    step = replace(builders.step_request(of), action=action, response=text, thought=text, screenshots=(0,))
     owner.answered(await chain.answer(bus, SUBJECTS, await owner.observe(seen), step))
     trajectory = replace(
         builders.trajectory(of, outcome=Outcome.ANSWERED, num_observations=1, num_steps=1),

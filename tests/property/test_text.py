@@ -87,9 +87,9 @@ class Saying:
 
     async def view(self) -> View:
         element = Element(id=1, tag=self.text, text=self.text, box=(0, 0, 1, 1))
-        picture = builders.observation(builders.task()).picture
+        screenshot = builders.observation(builders.task()).screenshot
         return View(
-            picture=picture, state=await self.state(), elements=(element,) * 2000, accessibility_tree=self.text
+            screenshot=screenshot, state=await self.state(), elements=(element,) * 2000, accessibility_tree=self.text
         )  # fmt: skip
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:

@@ -25,13 +25,13 @@ from bus.codec import encode
 from bus.memory import MemoryBus
 from bus.ports import Record
 from bus.subjects import Subjects
-from ops.archive import archiver, disk_room, pictures, tables
+from ops.archive import archiver, disk_room, screenshots, tables
 from ops.archive.archive_source import ArchiveSource
 from ops.archive.archiver import Archived
 from ops.archive.episodes import StoredRecord
 from ops.archive.folder import ArchiveFolder
 from ops.archive.importer import Importer
-from ops.archive.pictures import PictureStore, cut, join, picture_path
+from ops.archive.screenshots import ScreenshotStore, cut, join, screenshot_path
 from ops.archive.stream_source import StreamSource, records_to_the_end
 from ops.archive.verify import refuse_damage, verify
 from ops.audit.audit import audit
@@ -75,10 +75,10 @@ async def test_an_archive_holds_what_the_streams_held(tmp_path: Path) -> None:
     assert found.num_records == sum(len(episode.records) for episode in expected.episodes)
 
 
-async def test_a_picture_is_stored_once_and_no_part_holds_one(tmp_path: Path) -> None:
+async def test_a_screenshot_is_stored_once_and_no_part_holds_one(tmp_path: Path) -> None:
     bus = await filled(1)
     folder = await world.archive(bus, SUBJECTS, tmp_path / "archive")
-    assert sorted(path.read_bytes() for path in (folder.path / "pictures").rglob("*.*")) == sorted(
+    assert sorted(path.read_bytes() for path in (folder.path / "screenshots").rglob("*.*")) == sorted(
         {world.shot(0).data, world.shot(1).data}
     )
     await world.fill(bus, SUBJECTS, first=8, num_episodes=4)
@@ -271,7 +271,7 @@ async def test_a_full_disk_makes_the_archiver_wait_and_say_so(tmp_path: Path, mo
     assert await world.contents(ArchiveSource(folder)) == await world.contents(StreamSource(bus, SUBJECTS))
 
 
-@pytest.mark.parametrize("kind", ["pictures", "trajectories", "judgements"])
+@pytest.mark.parametrize("kind", ["screenshots", "trajectories", "judgements"])
 async def test_damage_is_found_named_and_not_imported(tmp_path: Path, kind: str) -> None:
     folder = await world.archive(await filled(), SUBJECTS, tmp_path / "archive")
     victim = sorted(path for path in (folder.path / kind).rglob("*.*") if path.is_file())[0]
@@ -281,7 +281,7 @@ async def test_damage_is_found_named_and_not_imported(tmp_path: Path, kind: str)
         with pytest.raises(ArchiveDamaged, match=victim.name):
             refuse_damage(folder)
     victim.unlink()
-    if kind == "pictures":
+    if kind == "screenshots":
         with pytest.raises(ArchiveDamaged, match=victim.name):
             await world.contents(ArchiveSource(folder))
 
@@ -356,24 +356,24 @@ async def test_without_judgements_everything_else_is_imported() -> None:
 
 
 @given(st.binary(min_size=1, max_size=64), st.text(max_size=20))
-def test_cutting_a_picture_out_and_putting_it_back_gives_the_same_bytes(picture: bytes, title: str) -> None:
+def test_cutting_a_screenshot_out_and_putting_it_back_gives_the_same_bytes(screenshot: bytes, title: str) -> None:
     of = world.task(1, run=SUBJECTS.run)
-    seen = msgspec.structs.replace(builders.observation(of, data=picture), title=title)
+    seen = msgspec.structs.replace(builders.observation(of, data=screenshot), title=title)
     record = StoredRecord("1.obs.0", 1.0, encode(seen))
     rest, taken = cut(record)
     assert taken is not None
-    assert taken.data == picture
-    assert len(rest.data) == len(record.data) - len(picture)
-    assert join(rest, picture) == record
+    assert taken.data == screenshot
+    assert len(rest.data) == len(record.data) - len(screenshot)
+    assert join(rest, screenshot) == record
     with pytest.raises(ArchiveDamaged):
-        join(rest, picture[:-1] + bytes([picture[-1] ^ 1]))
+        join(rest, screenshot[:-1] + bytes([screenshot[-1] ^ 1]))
 
 
 @given(st.binary(max_size=64))
 def test_a_message_of_another_version_stays_whole(data: bytes) -> None:
-    newer = StoredRecord("1.obs.0", 1.0, msgspec.msgpack.encode({"type": "obs/99", "picture": {"data": data}}))
-    rest, picture = cut(newer)
-    assert picture is None
+    newer = StoredRecord("1.obs.0", 1.0, msgspec.msgpack.encode({"type": "obs/99", "screenshot": {"data": data}}))
+    rest, screenshot = cut(newer)
+    assert screenshot is None
     assert join(rest, b"") == newer
 
 
@@ -431,12 +431,12 @@ async def test_a_stream_that_begins_again_under_the_archiver_stops_it(tmp_path: 
     assert verify(folder).damaged == []
 
 
-def test_a_picture_that_a_killed_writer_left_is_forced_to_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = PictureStore(tmp_path).put(world.shot(1))
+def test_a_screenshot_that_a_killed_writer_left_is_forced_to_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = ScreenshotStore(tmp_path).put(world.shot(1))
     forced: list[Path] = []
-    monkeypatch.setattr(pictures, "sync_all", forced.extend)
-    store = PictureStore(tmp_path)
+    monkeypatch.setattr(screenshots, "sync_all", forced.extend)
+    store = ScreenshotStore(tmp_path)
     store.put(world.shot(1))
     store.sync()
-    assert tmp_path / picture_path(name) in forced
+    assert tmp_path / screenshot_path(name) in forced
     assert store.num_bytes == 0

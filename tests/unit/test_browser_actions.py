@@ -1,4 +1,4 @@
-"""Pixels and addresses, pictures, and what websites stand for."""
+"""Pixels and addresses, screenshots, and what websites stand for."""
 
 import io
 import re
@@ -10,12 +10,12 @@ from PIL import Image
 
 from browser_workers.actions import pixel, pixels, scroll_delta, wait_s, web_address
 from browser_workers.chromium.process.executable import find_chromium
-from browser_workers.observation.pictures import is_blank
+from browser_workers.observation.screenshots import is_blank
 from browser_workers.site import SiteRequest
 from browser_workers.suites.demo import DemoSuite
 from browser_workers.suites.suite import UnknownWebsite, resolve
 from schemas.errors import ConfigurationError
-from schemas.messages import Action, ActionKind, Picture
+from schemas.messages import Action, ActionKind, Screenshot
 
 
 @pytest.mark.parametrize(("n", "expected"), [(0, 0), (500, 640), (999.9, 1279), (1000, 1279), (-5, 0), (5000, 1279)])
@@ -28,10 +28,10 @@ def test_a_pixel_is_always_in_the_viewport(size: int, n: float) -> None:
     assert 0 <= pixel(size, n) < size
 
 
-def test_points_are_in_the_picture() -> None:
+def test_points_are_in_the_screenshot() -> None:
     assert pixels((500, 1000), (160, 210)) == (80, 209)
     for outside in ((-1.0, 5.0), (5.0, 1000.5), (float("nan"), 5.0), (5.0, float("inf"))):
-        assert "outside the picture" in str(pixels(outside, (160, 210)))
+        assert "outside the screenshot" in str(pixels(outside, (160, 210)))
 
 
 def test_scrolls_are_pages() -> None:
@@ -72,19 +72,19 @@ def test_web_address_never_fails_and_never_leaves_the_web(text: str) -> None:
     assert re.match(r"\Z|https?://[^/]", web_address(text))
 
 
-def picture(image: Image.Image, kind: str) -> Picture:
+def screenshot(image: Image.Image, kind: str) -> Screenshot:
     data = io.BytesIO()
     image.save(data, kind)
-    return Picture(data=data.getvalue(), media_type=f"image/{kind}", width=image.width, height=image.height)
+    return Screenshot(data=data.getvalue(), media_type=f"image/{kind}", width=image.width, height=image.height)
 
 
 @pytest.mark.parametrize("kind", ["jpeg", "png"])
 def test_is_blank(kind: str) -> None:
     white = Image.new("RGB", (160, 208), "white")
-    assert is_blank(picture(white, kind))
+    assert is_blank(screenshot(white, kind))
     white.paste((40, 40, 40), (16, 16, 64, 64))
-    assert not is_blank(picture(white, kind))
-    assert not is_blank(picture(Image.new("RGB", (1280, 768), (200, 220, 240)), kind))
+    assert not is_blank(screenshot(white, kind))
+    assert not is_blank(screenshot(Image.new("RGB", (1280, 768), (200, 220, 240)), kind))
 
 
 def test_websites_are_pages_of_a_suite_or_addresses() -> None:

@@ -38,9 +38,9 @@ from schemas.messages import (
     FinalState,
     Observation,
     Outcome,
-    Picture,
     RecordRef,
     Role,
+    Screenshot,
     Split,
     StepHeld,
     StepPhase,
@@ -96,9 +96,9 @@ class ScriptedSession:
         return PageState("http://site/", "page", EnvironmentState(done, float(done), target=(1, 2, 3, 4), action=ORACLE))
 
     async def view(self) -> View:
-        data = b"picture %d" % self.clicks + bytes(self.browser.picture_bytes)
-        picture = Picture(data=data, media_type="image/jpeg", width=160, height=210)
-        return View(picture=picture, state=await self.state())
+        data = b"screenshot %d" % self.clicks + bytes(self.browser.screenshot_bytes)
+        screenshot = Screenshot(data=data, media_type="image/jpeg", width=160, height=210)
+        return View(screenshot=screenshot, state=await self.state())
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
         if self.browser.never_tells:
@@ -116,7 +116,7 @@ class ScriptedBrowser:
     crash_at: int = 0
     hang_at: int = 0
     """The click that never returns."""
-    picture_bytes: int = 0
+    screenshot_bytes: int = 0
     raises: dict[int, Exception] = field(default_factory=dict)
     """By click, the first is 1: what nobody foresaw."""
     never_tells: bool = False
@@ -462,7 +462,7 @@ async def test_a_refusal_whose_live_copy_was_missed_is_found_on_the_chain(monkey
 
 
 async def test_an_observation_that_is_too_large_ends_the_episode_as_data() -> None:
-    async with stage(ScriptedBrowser(picture_bytes=200_000)) as on:
+    async with stage(ScriptedBrowser(screenshot_bytes=200_000)) as on:
         await on.admit(builders.task())
         trajectory = await on.ended()
         await on.all_acknowledged()

@@ -102,7 +102,7 @@ async def test_an_input_that_nobody_delivers_again_is_given_up_by_name(monkeypat
     bus, status, reasons = MemoryBus(SUBJECTS), Status(Role.POLICY, WORKER), list[str]()
 
     async def handle() -> None:
-        raise IndexError("picture 3")
+        raise IndexError("screenshot 3")
 
     async def end(reason: str) -> bool:
         reasons.append(reason)
@@ -111,14 +111,14 @@ async def test_an_input_that_nobody_delivers_again_is_given_up_by_name(monkeypat
     await attempt(handle, num_tries=3, item="e/1/0", bulkhead=Bulkhead(WorkerContext(bus, SUBJECTS, status)), on_reject=end)
     assert status.num_unexpected == 3
     [reason] = reasons
-    assert reason.startswith("unexpected at 3 tries: IndexError: picture 3")
+    assert reason.startswith("unexpected at 3 tries: IndexError: screenshot 3")
 
 
 async def test_item_after_item_ends_a_worker_that_nobody_delivers_to() -> None:
     bulkhead = Bulkhead(WorkerContext(MemoryBus(SUBJECTS), SUBJECTS, Status(Role.POLICY, WORKER)))
 
     async def handle() -> None:
-        raise IndexError("picture 3")
+        raise IndexError("screenshot 3")
 
     for number in range(MOST_IN_A_ROW - 1):
         await attempt(handle, num_tries=1, item=f"e{number}/1/0", bulkhead=bulkhead)
@@ -204,10 +204,10 @@ async def test_a_step_whose_sample_cannot_be_built_is_left_out_by_name_and_consu
     await trained(tmp_path / "whole", whole)
     bad = whole.items[0].sample.ref
 
-    def poisoned(self: SimulatedBuilder, ref: object, step: StepRequest, pictures: object) -> Sample:
+    def poisoned(self: SimulatedBuilder, ref: object, step: StepRequest, screenshots: object) -> Sample:
         if ref == bad:
             raise OverflowError("Python integer 1099511627776 out of bounds for int32")
-        return build(self, ref, step, pictures)  # type: ignore[arg-type]
+        return build(self, ref, step, screenshots)  # type: ignore[arg-type]
 
     monkeypatch.setattr(SimulatedBuilder, "build", poisoned)
     status, recorder = Status(Role.TRAINER, WORKER), Recorder()

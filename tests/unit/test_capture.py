@@ -11,7 +11,7 @@ from schemas.browser_config import BrowserConfig
 from schemas.errors import PageFailed
 
 pytestmark = pytest.mark.anyio
-SETTINGS = TabSettings(BrowserConfig(viewport_width=4, viewport_height=3, picture_format="jpeg", jpeg_quality=70))
+SETTINGS = TabSettings(BrowserConfig(viewport_width=4, viewport_height=3, screenshot_format="jpeg", jpeg_quality=70))
 
 
 class ScriptedCalls(Calls):
@@ -30,7 +30,7 @@ class ScriptedCalls(Calls):
         self.params = params or {}
         if self.failures:
             raise self.failures.pop(0)
-        return {"data": base64.b64encode(b"picture").decode()}
+        return {"data": base64.b64encode(b"screenshot").decode()}
 
     def forget_session(self) -> None:
         self.asked.append("another session")
@@ -47,26 +47,26 @@ def anyio_backend() -> str:
 
 async def test_one_call_where_nothing_fails() -> None:
     calls = ScriptedCalls()
-    picture = await capture(calls, SETTINGS, calls.answers)
-    assert (picture.data, picture.media_type, picture.width, picture.height) == (b"picture", "image/jpeg", 4, 3)
+    screenshot = await capture(calls, SETTINGS, calls.answers)
+    assert (screenshot.data, screenshot.media_type, screenshot.width, screenshot.height) == (b"screenshot", "image/jpeg", 4, 3)
     assert calls.asked == ["Page.captureScreenshot"]
     assert calls.params == {"format": "jpeg", "optimizeForSpeed": True, "fromSurface": False, "quality": 70}
 
 
 async def test_a_refused_one_is_tried_again_in_front_once_the_page_answers() -> None:
     calls = ScriptedCalls(CallRefused("Not attached to an active page"))
-    assert (await capture(calls, SETTINGS, calls.answers)).data == b"picture"
+    assert (await capture(calls, SETTINGS, calls.answers)).data == b"screenshot"
     assert calls.asked == ["Page.captureScreenshot", "Page.bringToFront", "answers", "Page.captureScreenshot"]
 
 
 async def test_one_that_hangs_is_tried_again_in_another_session() -> None:
     calls = ScriptedCalls(NoAnswer("late"))
-    assert (await capture(calls, SETTINGS, calls.answers)).data == b"picture"
+    assert (await capture(calls, SETTINGS, calls.answers)).data == b"screenshot"
     assert calls.asked == ["Page.captureScreenshot", "another session", "answers", "Page.captureScreenshot"]
 
 
 async def test_one_that_always_fails_fails_the_page() -> None:
     calls = ScriptedCalls(*[CallRefused("Unable to capture screenshot")] * 4)
-    with pytest.raises(PageFailed, match="no picture could be taken: Unable to capture"):
+    with pytest.raises(PageFailed, match="no screenshot could be taken: Unable to capture"):
         await capture(calls, SETTINGS, calls.answers)
     assert calls.asked.count("Page.captureScreenshot") == 4

@@ -119,7 +119,7 @@ def test_wrong_arguments_are_refused_by_the_command_itself(wrong: str, said: str
         ("watch --run-dir none", "none holds no run"),
         ("watch --run-dir run --version 7-3", "write one as 3, or several as 3-7"),
         ("watch --run-dir run --from 9999999999d", "write beginning, new"),
-        ("watch --run-dir run --pictures file", "file cannot be made (File exists): choose another folder"),
+        ("watch --run-dir run --screenshots file", "file cannot be made (File exists): choose another folder"),
         ("watch checkpoints --run-dir run --split train", "only trajectories, judgements can"),
         ("report none", "none holds neither an archive nor a run"),
         ("report run --since yesterday", "--since yesterday is no time"),

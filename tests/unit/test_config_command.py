@@ -128,7 +128,7 @@ def test_a_key_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
         ("feeder_config.mode", "  type     one of sync, async, offline, eval, rollout"),
         ("env_config.difficulty_ratio", "an entry has range, weight"),
         ("env_config.max_vllm_sessions", "WebGym's name for policy_config.max_num_seqs"),
-        ("env_config.screenshot_comparison_workers", "each episode compares its own pictures"),
+        ("env_config.screenshot_comparison_workers", "each episode compares its own screenshots"),
         ("env_config.http_pools", "  env_config.http_pools.allocate = 4   (default)\n    Contexts that are being made."),
     ],
 )

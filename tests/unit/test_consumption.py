@@ -83,7 +83,7 @@ def sample(logprobs: list[float], versions: set[int]) -> Sample:
         positions=np.zeros((3, 5), dtype=np.int32),
         logprobs=np.array(logprobs, dtype=np.float32),
         temperature=1.0,
-        pictures=(),
+        screenshots=(),
         versions=frozenset(PolicyVersion(version) for version in versions),
     )
 

@@ -7,7 +7,7 @@ from agents.context import Round, build_window, without_thinking
 from agents.plain_text import plain
 from agents.prompts import system_prompt
 from schemas.context_config import ContextConfig
-from schemas.messages import ActionEffect, Observation, Picture
+from schemas.messages import ActionEffect, Observation, Screenshot
 from schemas.model_config import ModelConfig
 from tests import builders
 
@@ -16,7 +16,7 @@ MODEL = ModelConfig()
 
 
 def _observation(step: int, effect: ActionEffect = ActionEffect.CHANGED, **fields: object) -> Observation:
-    observation = builders.observation(TASK, step, data=f"picture {step}".encode())
+    observation = builders.observation(TASK, step, data=f"screenshot {step}".encode())
     return msgspec.structs.replace(observation, title=f"Page {step}", url=f"http://site/{step}", effect=effect, **fields)
 
 
@@ -35,25 +35,25 @@ def _texts(rounds: int, num_rounds: int = 4) -> list[tuple[str, list[str]]]:
         model=MODEL,
     )
     return [
-        (message.role, [f"<{part.data.decode()}>" if isinstance(part, Picture) else part for part in message.content])
+        (message.role, [f"<{part.data.decode()}>" if isinstance(part, Screenshot) else part for part in message.content])
         for message in window.messages
     ]
 
 
-def test_first_step_is_task_and_picture() -> None:
+def test_first_step_is_task_and_screenshot() -> None:
     assert _texts(0) == [
         ("system", [system_prompt("vanilla")]),
-        ("user", ["Task: click the button\n", "<picture 0>"]),
+        ("user", ["Task: click the button\n", "<screenshot 0>"]),
     ]
 
 
-def test_rounds_inside_the_window_keep_their_pictures() -> None:
+def test_rounds_inside_the_window_keep_their_screenshots() -> None:
     assert _texts(2)[1:] == [
-        ("user", ["Task: click the button\n", "<picture 0>"]),
+        ("user", ["Task: click the button\n", "<screenshot 0>"]),
         ("assistant", ["response 0"]),
-        ("user", ["Result: the page changed\nPage: Page 1 (http://site/1)\n", "<picture 1>"]),
+        ("user", ["Result: the page changed\nPage: Page 1 (http://site/1)\n", "<screenshot 1>"]),
         ("assistant", ["response 1"]),
-        ("user", ["Result: the page did not change\nPage: Page 2 (http://site/2)\n", "<picture 2>"]),
+        ("user", ["Result: the page did not change\nPage: Page 2 (http://site/2)\n", "<screenshot 2>"]),
     ]
 
 
@@ -66,20 +66,20 @@ def test_older_rounds_become_one_line_each() -> None:
         "Result: the page changed\nPage: Page 2 (http://site/2)\n"
     )
     texts = _texts(6)
-    assert texts[1] == ("user", [opening, "<picture 2>"])
+    assert texts[1] == ("user", [opening, "<screenshot 2>"])
     assert [role for role, _ in texts[1:]] == ["user", "assistant"] * 4 + ["user"]
-    assert [part for _, parts in texts for part in parts if part.startswith("<picture")] == [
-        f"<picture {step}>" for step in (2, 3, 4, 5, 6)
+    assert [part for _, parts in texts for part in parts if part.startswith("<screenshot")] == [
+        f"<screenshot {step}>" for step in (2, 3, 4, 5, 6)
     ]
 
 
-def test_no_rounds_with_pictures() -> None:
+def test_no_rounds_with_screenshots() -> None:
     opening = "Task: click the button\nEarlier steps:\n1. thought 0 | Page 0 | the page did not change\n"
     opening += "Result: the page did not change\nPage: Page 1 (http://site/1)\n"
-    assert _texts(1, num_rounds=0)[1:] == [("user", [opening, "<picture 1>"])]
+    assert _texts(1, num_rounds=0)[1:] == [("user", [opening, "<screenshot 1>"])]
 
 
-def test_pictures_are_named_in_order() -> None:
+def test_screenshots_are_named_in_order() -> None:
     window = build_window(
         TASK,
         [_round(step) for step in range(6)],
@@ -87,7 +87,7 @@ def test_pictures_are_named_in_order() -> None:
         context=ContextConfig(),
         model=MODEL,
     )
-    assert window.pictures == (2, 3, 4, 5, 6)
+    assert window.screenshots == (2, 3, 4, 5, 6)
 
 
 def test_unreadable_answer_and_error_are_told() -> None:

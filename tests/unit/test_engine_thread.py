@@ -46,7 +46,7 @@ class ScriptedCore:
     def boot(self) -> None:
         self._do("boot")
 
-    def prepare(self, tokens: list[int], pictures: object) -> object:
+    def prepare(self, tokens: list[int], screenshots: object) -> object:
         self._do("prepare")
         return tokens
 
@@ -85,9 +85,9 @@ class ScriptedCore:
 
 @pytest.fixture
 def core(monkeypatch: pytest.MonkeyPatch) -> ScriptedCore:
-    tokenizer = SimpleNamespace(prompt=lambda messages: [1, 2, 3], length=lambda tokens, pictures: 3)
+    tokenizer = SimpleNamespace(prompt=lambda messages: [1, 2, 3], length=lambda tokens, screenshots: 3)
     settings = VllmSettings(
-        folder=Path(), version=PolicyVersion(0), policy=PolicyConfig(), cutoff_len=100, max_pictures=1, seed=0
+        folder=Path(), version=PolicyVersion(0), policy=PolicyConfig(), cutoff_len=100, max_screenshots=1, seed=0
     )
     core = ScriptedCore(settings, tokenizer)
     monkeypatch.setattr(vllm_engine, "PromptTokenizer", lambda folder: tokenizer)

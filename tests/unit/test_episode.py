@@ -6,7 +6,7 @@ import msgspec
 
 from browser_workers.browser import EnvironmentState, PageState, Performed, View
 from browser_workers.episode import Act, Ask, Episode, Finish, Observe
-from schemas.messages import Action, ActionEffect, ActionKind, Outcome, Picture, Split, StepRequest, Task
+from schemas.messages import Action, ActionEffect, ActionKind, Outcome, Screenshot, Split, StepRequest, Task
 from tests import builders
 
 CLICK = Action(kind=ActionKind.CLICK, point=(500, 500))
@@ -17,7 +17,7 @@ WON = with_(WEB, environment=EnvironmentState(done=True, reward=1.0))
 
 
 def view(data: bytes = b"one", *, state: PageState = WEB, blank: bool = False) -> View:
-    return View(picture=Picture(data=data, media_type="image/jpeg", width=2, height=2), state=state, blank=blank)
+    return View(screenshot=Screenshot(data=data, media_type="image/jpeg", width=2, height=2), state=state, blank=blank)
 
 
 def answer(action: Action, *, parsed: bool = True) -> StepRequest:
@@ -46,7 +46,7 @@ def asked(decision: object) -> Ask:
 
 def test_the_first_look_has_no_effect() -> None:
     _, ask = started()
-    assert (ask.step, ask.effect, ask.error, ask.same_picture) == (0, ActionEffect.NONE, "", False)
+    assert (ask.step, ask.effect, ask.error, ask.same_screenshot) == (0, ActionEffect.NONE, "", False)
 
 
 def test_a_failed_first_navigation_is_said() -> None:
@@ -56,21 +56,21 @@ def test_a_failed_first_navigation_is_said() -> None:
     assert (ask.effect, ask.error) == (ActionEffect.NAVIGATION_FAILED, "no such host")
 
 
-def test_effects_are_read_from_pictures_and_addresses() -> None:
+def test_effects_are_read_from_screenshots_and_addresses() -> None:
     episode, _ = started()
     assert act(episode, CLICK) == Observe()
     same = asked(episode.seen(view(), now=3.0))
-    assert (same.step, same.effect, same.same_picture) == (1, ActionEffect.UNCHANGED, True)
+    assert (same.step, same.effect, same.same_screenshot) == (1, ActionEffect.UNCHANGED, True)
     act(episode, CLICK)
     moved = asked(episode.seen(view(state=with_(WEB, url="https://site.test/#2")), now=3.0))
-    assert (moved.effect, moved.same_picture) == (ActionEffect.CHANGED, True)
+    assert (moved.effect, moved.same_screenshot) == (ActionEffect.CHANGED, True)
 
 
-def test_a_different_picture_is_a_change() -> None:
+def test_a_different_screenshot_is_a_change() -> None:
     episode, _ = started()
     act(episode, CLICK, Performed(notice="a dialog was dismissed"))
     ask = asked(episode.seen(view(b"two"), now=3.0))
-    assert (ask.effect, ask.error, ask.same_picture) == (ActionEffect.CHANGED, "a dialog was dismissed", False)
+    assert (ask.effect, ask.error, ask.same_screenshot) == (ActionEffect.CHANGED, "a dialog was dismissed", False)
 
 
 def test_a_refused_action_says_why() -> None:
@@ -153,14 +153,14 @@ def test_a_blank_page_is_looked_at_again() -> None:
     assert isinstance(episode.seen(view(b"painted"), now=0.0), Ask)
 
 
-def test_a_page_that_stays_blank_after_a_navigation_leaves_the_picture_before() -> None:
+def test_a_page_that_stays_blank_after_a_navigation_leaves_the_screenshot_before() -> None:
     episode, first = started()
     act(episode, Action(kind=ActionKind.NAVIGATE, text="https://other.test"))
     for _ in range(3):
         assert isinstance(episode.seen(view(b"white", blank=True), now=2.0), Observe)
     ask = asked(episode.seen(view(b"white", blank=True), now=2.0))
-    assert ask.view.picture == first.view.picture
-    assert ask.same_picture
+    assert ask.view.screenshot == first.view.screenshot
+    assert ask.same_screenshot
     assert "stayed blank" in ask.error
 
 
@@ -169,4 +169,4 @@ def test_a_page_that_became_blank_by_a_click_is_shown_as_it_is() -> None:
     act(episode, CLICK)
     for _ in range(3):
         episode.seen(view(b"white", blank=True), now=2.0)
-    assert asked(episode.seen(view(b"white", blank=True), now=2.0)).view.picture.data == b"white"
+    assert asked(episode.seen(view(b"white", blank=True), now=2.0)).view.screenshot.data == b"white"

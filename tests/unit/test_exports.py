@@ -72,7 +72,7 @@ async def test_parquet_has_a_row_a_step_and_a_row_an_episode(tmp_path: Path) -> 
     taken_over = [row for row in steps if row["episode"] == "train-r0000-t1-m0"]
     assert [(row["attempt"], row["step"], row["version"]) for row in taken_over] == [(3, 0, 0), (3, 1, 1), (3, 2, 2)]
     first = taken_over[0]
-    assert first["picture"] == world.shot(10).data
+    assert first["screenshot"] == world.shot(10).data
     assert json.loads(first["action"]) == {"kind": "click", "point": [100.0, 500.0]}
     assert (first["url"], first["response"], first["reward"]) == (
         "http://site/1/0",
@@ -115,7 +115,7 @@ async def test_nothing_is_written_over(tmp_path: Path) -> None:
         await exported(await source(), tmp_path, "jsonl")
 
 
-async def test_the_datasets_package_loads_the_folder_with_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_datasets_package_loads_the_folder_with_screenshots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -123,11 +123,11 @@ async def test_the_datasets_package_loads_the_folder_with_pictures(tmp_path: Pat
     await exported(await source(), tmp_path / "out", "hf")
     loaded = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
     assert {name: len(split) for name, split in loaded.items()} == {"train": 11, "eval": 8}
-    assert isinstance(loaded["train"].features["picture"], datasets.Image)
+    assert isinstance(loaded["train"].features["screenshot"], datasets.Image)
     row = loaded["train"][1]
     assert row["episode"] == "train-r0000-t1-m0"
-    assert row["picture"].convert("RGB").tobytes() == Image.open(io.BytesIO(world.shot(10).data)).convert("RGB").tobytes()
-    raw = loaded["train"].cast_column("picture", datasets.Image(decode=False))[1]["picture"]
+    assert row["screenshot"].convert("RGB").tobytes() == Image.open(io.BytesIO(world.shot(10).data)).convert("RGB").tobytes()
+    raw = loaded["train"].cast_column("screenshot", datasets.Image(decode=False))[1]["screenshot"]
     assert raw["bytes"] == world.shot(10).data
 
 
@@ -142,8 +142,8 @@ async def test_sharegpt_is_the_prompt_as_the_policy_saw_it(tmp_path: Path) -> No
     third = samples[2]
     assert third["messages"][-1] == {"role": "assistant", "content": "Action: click 2 of train-r0000-t1-m0"}
     assert "click button 1, then say < image> “done”" in third["messages"][1]["content"]
-    pictures = [(tmp_path / "out" / path).read_bytes() for path in third["images"]]
-    assert pictures == [world.shot(10).data, world.shot(11).data, world.shot(11).data]
+    screenshots = [(tmp_path / "out" / path).read_bytes() for path in third["images"]]
+    assert screenshots == [world.shot(10).data, world.shot(11).data, world.shot(11).data]
     info = json.loads((tmp_path / "out/dataset_info.json").read_text())
     assert (tmp_path / "out" / info["millrace"]["file_name"]).exists()
 
@@ -161,7 +161,7 @@ async def test_sharegpt_refuses_a_prompt_that_the_policy_did_not_see(tmp_path: P
         await exported(await source(), tmp_path / "out", "sharegpt", context=ContextConfig(num_rounds=1))
 
 
-async def test_json_lines_hold_every_field_and_paths_of_pictures(tmp_path: Path) -> None:
+async def test_json_lines_hold_every_field_and_paths_of_screenshots(tmp_path: Path) -> None:
     given = await source()
     await exported(given, tmp_path / "out", "jsonl")
     lines = [json.loads(line) for line in (tmp_path / "out/episodes.jsonl").read_text().splitlines()]
@@ -172,7 +172,7 @@ async def test_json_lines_hold_every_field_and_paths_of_pictures(tmp_path: Path)
     taken_over = lines[1]
     assert (taken_over["judgement"]["verdict"], len(taken_over["steps"])) == ("success", 3)
     assert taken_over["steps"][2]["request"]["logprobs"] == [-0.5, -0.25, -0.125]
-    shown = taken_over["steps"][0]["observation"]["picture"]
+    shown = taken_over["steps"][0]["observation"]["screenshot"]
     assert (tmp_path / "out" / shown["path"]).read_bytes() == world.shot(10).data
     assert shown["media_type"] == "image/jpeg"
     assert taken_over["last_seen"]["step"] == 3

@@ -16,7 +16,7 @@ from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import Config
 from schemas.context_config import ContextConfig
 from schemas.errors import ConfigurationError, PromptTooLong
-from schemas.messages import Picture
+from schemas.messages import Screenshot
 from schemas.model_config import ModelConfig
 from schemas.policy_config import PolicyConfig
 from tests import builders
@@ -39,33 +39,35 @@ def request(of: Windows) -> GenerationRequest:
 
 
 class Counted:
-    """A picture is ten tokens, a message one."""
+    """A screenshot is ten tokens, a message one."""
 
     def prompt(self, messages: Sequence[ChatMessage]) -> list[int]:
         return [1] * len(messages)
 
-    def length(self, tokens: Sequence[int], pictures: Sequence[Picture]) -> int:
-        return len(tokens) + 10 * len(pictures)
+    def length(self, tokens: Sequence[int], screenshots: Sequence[Screenshot]) -> int:
+        return len(tokens) + 10 * len(screenshots)
 
 
 @pytest.mark.parametrize(
-    ("num_tokens", "pictures", "num_dropped"),
+    ("num_tokens", "screenshots", "num_dropped"),
     [
-        (60, (2, 3, 4, 5, 6), 0),  # system, nine turns, five pictures
+        (60, (2, 3, 4, 5, 6), 0),  # system, nine turns, five screenshots
         (59, (3, 4, 5, 6), 1),
         (36, (4, 5, 6), 2),
         (35, (5, 6), 3),
         (12, (6,), 4),
     ],
 )
-def test_the_oldest_rounds_are_left_out_until_it_fits(num_tokens: int, pictures: tuple[int, ...], num_dropped: int) -> None:
+def test_the_oldest_rounds_are_left_out_until_it_fits(num_tokens: int, screenshots: tuple[int, ...], num_dropped: int) -> None:
     of = windows(6)
     chosen, tokens = fitted(request(of), Counted(), num_tokens)
     window = of.without(num_dropped)
     assert (chosen.num_dropped, chosen.messages, len(tokens)) == (num_dropped, window.messages, len(window.messages))
-    assert window.pictures == pictures
+    assert window.screenshots == screenshots
     opening = str(window.messages[1].content[0])
-    assert [f"step {step} |" in opening for step in range(6)] == [step < pictures[0] for step in range(6)], "they keep a line"
+    assert [f"step {step} |" in opening for step in range(6)] == [step < screenshots[0] for step in range(6)], (
+        "they keep a line"
+    )
     assert chosen.observation is of.current
 
 
@@ -101,10 +103,10 @@ def test_with_a_real_tokenizer_the_expanded_prompt_is_what_is_counted(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("pictures", "shown"), [((4, 5), (4, 5)), ((5,), (5,)), ((1, 2, 3, 4, 5), (1, 2, 3, 4, 5)), ((), (1, 2, 3, 4, 5))]
+    ("screenshots", "shown"), [((4, 5), (4, 5)), ((5,), (5,)), ((1, 2, 3, 4, 5), (1, 2, 3, 4, 5)), ((), (1, 2, 3, 4, 5))]
 )
-def test_an_answer_tells_which_window_it_was_asked_with(pictures: tuple[int, ...], shown: tuple[int, ...]) -> None:
-    assert windows(5).asked_with(pictures).pictures == shown
+def test_an_answer_tells_which_window_it_was_asked_with(screenshots: tuple[int, ...], shown: tuple[int, ...]) -> None:
+    assert windows(5).asked_with(screenshots).screenshots == shown
 
 
 def test_without_a_way_to_shorten_there_is_nothing_shorter() -> None:

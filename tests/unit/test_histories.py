@@ -16,13 +16,13 @@ from tests import builders
 
 pytestmark = pytest.mark.anyio
 SUBJECTS = Subjects(builders.RUN)
-_PICTURE = 100_000
+_SCREENSHOT = 100_000
 _TOKENS = 20_000
-_NUM_PICTURES = 2
+_NUM_SCREENSHOTS = 2
 
 
 def seen_at(of: Task, step: int) -> Observation:
-    return builders.observation(of, step, data=bytes(_PICTURE))
+    return builders.observation(of, step, data=bytes(_SCREENSHOT))
 
 
 def answered(of: Task, step: int) -> StepRequest:
@@ -46,17 +46,17 @@ async def remembered(histories: Histories, of: Task, num_steps: int) -> History:
 
 
 def assert_light(history: History) -> None:
-    shown = [index >= len(history.rounds) - _NUM_PICTURES for index in range(len(history.rounds))]
+    shown = [index >= len(history.rounds) - _NUM_SCREENSHOTS for index in range(len(history.rounds))]
     steps = [round_.step for round_ in history.rounds]
     assert not any(step.prompt_tokens or step.completion_tokens or step.logprobs for step in steps)
-    assert [bool(round_.observation.picture.data) for round_ in history.rounds] == shown
+    assert [bool(round_.observation.screenshot.data) for round_ in history.rounds] == shown
     assert [bool(step.response) for step in steps] == shown
 
 
 async def test_it_holds_what_prompts_show_and_nothing_else() -> None:
-    histories = Histories(MemoryBus(SUBJECTS), SUBJECTS, num_pictures=_NUM_PICTURES, max_bytes=2**30)
+    histories = Histories(MemoryBus(SUBJECTS), SUBJECTS, num_screenshots=_NUM_SCREENSHOTS, max_bytes=2**30)
     assert_light(await remembered(histories, builders.task(), 10))
-    assert _NUM_PICTURES * _PICTURE < histories.num_bytes < (_NUM_PICTURES + 1) * _PICTURE
+    assert _NUM_SCREENSHOTS * _SCREENSHOT < histories.num_bytes < (_NUM_SCREENSHOTS + 1) * _SCREENSHOT
 
 
 async def test_what_is_read_again_from_the_chain_is_as_light() -> None:
@@ -67,26 +67,26 @@ async def test_what_is_read_again_from_the_chain_is_as_light() -> None:
     for step in range(5):
         seq = await owned.observe(seen_at(of, step))
         owned.answered(await chain.answer(bus, SUBJECTS, seq, answered(of, step)))
-    histories = Histories(bus, SUBJECTS, num_pictures=_NUM_PICTURES, max_bytes=2**30)
+    histories = Histories(bus, SUBJECTS, num_screenshots=_NUM_SCREENSHOTS, max_bytes=2**30)
     assert_light(await histories.before(seen_at(of, 5)))
 
 
 async def test_the_longest_unused_are_let_go_of() -> None:
     bus = MemoryBus(SUBJECTS)
-    histories = Histories(bus, SUBJECTS, num_pictures=_NUM_PICTURES, max_bytes=int(4.5 * _PICTURE))
+    histories = Histories(bus, SUBJECTS, num_screenshots=_NUM_SCREENSHOTS, max_bytes=int(4.5 * _SCREENSHOT))
     tasks = [builders.task(name) for name in ("t1", "t2", "t3")]
     for of in tasks:
         await chain.admit(bus, SUBJECTS, of)
-        await remembered(histories, of, _NUM_PICTURES)
-        assert histories.num_bytes <= 4.5 * _PICTURE
+        await remembered(histories, of, _NUM_SCREENSHOTS)
+        assert histories.num_bytes <= 4.5 * _SCREENSHOT
     for of in tasks[1:]:
-        assert (await histories.before(seen_at(of, _NUM_PICTURES))).rounds
+        assert (await histories.before(seen_at(of, _NUM_SCREENSHOTS))).rounds
     with pytest.raises(PolicyError):
-        await histories.before(seen_at(tasks[0], _NUM_PICTURES))
+        await histories.before(seen_at(tasks[0], _NUM_SCREENSHOTS))
 
 
 async def test_an_episode_that_alone_is_too_much_is_not_remembered() -> None:
-    histories = Histories(MemoryBus(SUBJECTS), SUBJECTS, num_pictures=_NUM_PICTURES, max_bytes=_PICTURE // 2)
+    histories = Histories(MemoryBus(SUBJECTS), SUBJECTS, num_screenshots=_NUM_SCREENSHOTS, max_bytes=_SCREENSHOT // 2)
     of = builders.task()
     histories.add(History(task=of, attempt=1, rounds=()), Round(seen_at(of, 0), answered(of, 0)))
     assert histories.num_bytes == 0

@@ -31,7 +31,7 @@ def notes(**groups: object) -> list[str]:
         ("policy_config.top_k", 7, {"engine": "openai"}, {}),
         ("log_config.run_name", "mine", {}, {"algorithm_config": {"report_to": "wandb"}}),
         ("feeder_config.max_concurrent", 7, {"mode": "eval"}, {}),
-        ("browser_config.jpeg_quality", 7, {"picture_format": "png"}, {}),
+        ("browser_config.jpeg_quality", 7, {"screenshot_format": "png"}, {}),
         ("browser_config.cdp_token_env_var", "T", {}, {"browser_config": {"cdp_url": "http://127.0.0.1:9222"}}),
         ("bus_config.weights_kept", 7, {}, {"bus_config": {"weights": "bus"}}),
         ("algorithm_config.warmup_steps", 7, {"lr_scheduler_type": "constant"}, {}),

@@ -15,7 +15,7 @@ from judges.rubric.journal import Journal, digest_of
 from schemas.errors import BusUnavailable, ConfigurationError, NoVerdict
 from schemas.ids import WorkerId
 from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
-from schemas.messages import JudgeCall, Picture, Role
+from schemas.messages import JudgeCall, Role, Screenshot
 from tests.builders import task, trajectory
 from tests.deadlines import HANGS_S
 from tests.support.bus.lagging import LaggingBus
@@ -285,16 +285,16 @@ def test_a_digest_names_everything_that_was_asked() -> None:
         given: dict[str, object] = {"system": "s", "content": ("a", "b"), "schema_name": "n", "schema": {"x": 1, "y": 2}}
         return Question(**{**given, **changes})  # type: ignore[arg-type]
 
-    picture = Picture(data=b"one", media_type="image/png", width=1, height=1)
+    screenshot = Screenshot(data=b"one", media_type="image/png", width=1, height=1)
     digests = [
         digest_of("m", asked(), 0),
         digest_of("other", asked(), 0),
         digest_of("m", asked(), 1),
         digest_of("m", asked(system="t"), 0),
         digest_of("m", asked(content=("ab",)), 0),
-        digest_of("m", asked(content=("a", "b", picture)), 0),
-        digest_of("m", asked(content=("a", "b", structs.replace(picture, data=b"two"))), 0),
-        digest_of("m", asked(content=("a", picture, "b")), 0),
+        digest_of("m", asked(content=("a", "b", screenshot)), 0),
+        digest_of("m", asked(content=("a", "b", structs.replace(screenshot, data=b"two"))), 0),
+        digest_of("m", asked(content=("a", screenshot, "b")), 0),
         digest_of("m", asked(schema={"x": 1}), 0),
     ]
     assert len(set(digests)) == len(digests)

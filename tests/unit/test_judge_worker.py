@@ -254,7 +254,7 @@ async def test_a_bus_that_is_away_is_no_failure_of_the_judge() -> None:
 
 
 class ReadingJudge:
-    """Looks at the pictures."""
+    """Looks at the screenshots."""
 
     name = "ruling_v1"
 

@@ -5,13 +5,13 @@ import random
 from browser_workers.observation.mark_labels import place_labels
 from browser_workers.observation.reading_order import reading_order
 
-PICTURE = (400, 300)
+SCREENSHOT = (400, 300)
 LABEL = (16, 12)
 Box = tuple[int, int, int, int]
 
 
 def placed(*boxes: Box) -> list[Box]:
-    return place_labels(boxes, [LABEL] * len(boxes), PICTURE)
+    return place_labels(boxes, [LABEL] * len(boxes), SCREENSHOT)
 
 
 def meet(a: Box, b: Box) -> bool:
@@ -26,7 +26,7 @@ def test_near_the_top_edge_it_stands_below_the_bottom_right_corner() -> None:
     assert placed((100, 5, 80, 20)) == [(164, 25, 16, 12)]
 
 
-def test_it_stays_within_the_picture() -> None:
+def test_it_stays_within_the_screenshot() -> None:
     assert placed((0, 100, 5, 5)) == [(0, 88, 16, 12)]
     assert placed((390, 280, 30, 40)) == [(384, 268, 16, 12)]
 

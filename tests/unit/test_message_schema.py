@@ -69,9 +69,9 @@ def test_what_is_no_message_is_not_valid() -> None:
             jsonschema.validate(wrong, schema, cls=jsonschema.Draft202012Validator)
 
 
-def test_pictures_are_raw_bytes_and_said_to_be() -> None:
-    assert fields_of(FOLDER / "obs-1.msgpack")["picture"]["data"] == b"\xff\xd8\xff\xe0 picture"
-    data = document(NAMES)["$defs"]["Picture"]["properties"]["data"]
+def test_screenshots_are_raw_bytes_and_said_to_be() -> None:
+    assert fields_of(FOLDER / "obs-1.msgpack")["screenshot"]["data"] == b"\xff\xd8\xff\xe0 screenshot"
+    data = document(NAMES)["$defs"]["Screenshot"]["properties"]["data"]
     assert data["contentEncoding"] == "base64"
     assert "raw bytes" in document(NAMES)["description"]
 

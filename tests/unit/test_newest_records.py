@@ -7,7 +7,7 @@ from bus.memory import MemoryBus
 from bus.skipping import skipped
 from bus.stored import newest
 from bus.subjects import Subjects
-from ops.web.live_episode import live_episode, picture_at
+from ops.web.live_episode import live_episode, screenshot_at
 from ops.web.stream_store import StreamStore
 from schemas.errors import RecordGone
 from tests.builders import RUN, WORKER, judgement, observation, step_request, task, trajectory
@@ -58,7 +58,7 @@ async def test_a_live_episode_is_shown_without_what_no_reader_takes(bus: MemoryB
     assert shown.outcome == ""
 
 
-async def test_a_garbled_task_or_picture_is_not_kept(bus: MemoryBus) -> None:
+async def test_a_garbled_task_or_screenshot_is_not_kept(bus: MemoryBus) -> None:
     of = task()
     stream = SUBJECTS.episodes(0)
     await bus.append_bytes(stream, SUBJECTS.chain_task(of.episode), GARBAGE)
@@ -66,7 +66,7 @@ async def test_a_garbled_task_or_picture_is_not_kept(bus: MemoryBus) -> None:
         await live_episode(bus, SUBJECTS, of.episode, attempt=1)
     await bus.append_bytes(stream, SUBJECTS.chain_record(of.episode, 1, "obs", 0), GARBAGE)
     with pytest.raises(RecordGone):
-        await picture_at(bus, SUBJECTS, of.episode, 1, 0, "any")
+        await screenshot_at(bus, SUBJECTS, of.episode, 1, 0, "any")
 
 
 async def test_an_episode_whose_published_end_is_garbled_is_shown_by_its_judgement(bus: MemoryBus) -> None:

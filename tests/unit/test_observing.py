@@ -1,4 +1,4 @@
-"""Marks and pictures belong together: what an observer does about pages that move between the two."""
+"""Marks and screenshots belong together: what an observer does about pages that move between the two."""
 
 import io
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from browser_workers.observation.marks import draw_marks
 from schemas.browser_config import BrowserConfig
 from schemas.context_config import ContextConfig
 from schemas.env_config import HttpPools
-from schemas.messages import Element, Picture
+from schemas.messages import Element, Screenshot
 
 pytestmark = pytest.mark.anyio
 
@@ -31,10 +31,10 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def _white() -> Picture:
+def _white() -> Screenshot:
     data = io.BytesIO()
     Image.new("RGB", (60, 50), "white").save(data, format="PNG")
-    return Picture(data=data.getvalue(), media_type="image/png", width=60, height=50)
+    return Screenshot(data=data.getvalue(), media_type="image/png", width=60, height=50)
 
 
 WHITE = _white()
@@ -59,8 +59,8 @@ class ScriptedTab:
     def __init__(self) -> None:
         self.done: list[str] = []
 
-    async def capture(self, *, jpeg_quality: int = 0) -> Picture:
-        self.done.append("picture")
+    async def capture(self, *, jpeg_quality: int = 0) -> Screenshot:
+        self.done.append("screenshot")
         return WHITE
 
     async def value_of(self, expression: str) -> str:
@@ -73,22 +73,24 @@ class ScriptedTab:
 
 
 def observer(elements: ScriptedElements) -> Observer:
-    settings = TabSettings(BrowserConfig(picture_format="png"), context=ContextConfig(interaction_mode="set_of_marks"))
+    settings = TabSettings(BrowserConfig(screenshot_format="png"), context=ContextConfig(interaction_mode="set_of_marks"))
     observer = Observer(settings, Limits(HttpPools()))
     observer.elements = elements  # type: ignore[assignment]
     return observer
 
 
 @pytest.mark.parametrize(
-    ("readings", "num_pictures"),
+    ("readings", "num_screenshots"),
     [((FIRST, FIRST), 1), ((FIRST, SECOND, SECOND), 2), ((FIRST, SECOND, THIRD), 2)],
 )
-async def test_a_page_that_moves_is_captured_once_more(readings: tuple[tuple[Element, ...], ...], num_pictures: int) -> None:
+async def test_a_page_that_moves_is_captured_once_more(
+    readings: tuple[tuple[Element, ...], ...], num_screenshots: int
+) -> None:
     tab = ScriptedTab()
     view = await observer(ScriptedElements(*readings)).view(cast(Tab, tab), tab.state)
-    assert tab.done == ["picture"] * num_pictures + ["state"]
+    assert tab.done == ["screenshot"] * num_screenshots + ["state"]
     assert view.elements == readings[-1]
-    assert view.picture == draw_marks(WHITE, readings[-1], picture_format="png", jpeg_quality=80)
+    assert view.screenshot == draw_marks(WHITE, readings[-1], screenshot_format="png", jpeg_quality=80)
     assert view.blank
 
 
@@ -96,7 +98,7 @@ async def test_a_document_that_does_not_answer_is_asked_again_once_a_navigation_
     tab, elements = ScriptedTab(), ScriptedElements(FIRST, FIRST)
     elements.silent = 1
     view = await observer(elements).view(cast(Tab, tab), tab.state)
-    assert tab.done == ["question", "picture", "state"]
+    assert tab.done == ["question", "screenshot", "state"]
     assert view.elements == FIRST
     elements.silent = 2
     with pytest.raises(NoAnswer):

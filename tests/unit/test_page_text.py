@@ -9,7 +9,7 @@ from agents.context import Round, build_window
 from agents.page_text import current_page, element_lines, tab_lines
 from agents.plain_text import fitting, short
 from schemas.context_config import ContextConfig
-from schemas.messages import ActionEffect, BrowserTab, Element, Observation, Picture
+from schemas.messages import ActionEffect, BrowserTab, Element, Observation, Screenshot
 from schemas.model_config import ModelConfig
 from tests import builders
 
@@ -140,7 +140,7 @@ def test_everything_together_is_bounded() -> None:
     window = build_window(
         TASK, [Round(observation, builders.step_request(TASK))], observation, context=context, model=ModelConfig()
     )
-    texts = [part for message in window.messages[1:] for part in message.content if not isinstance(part, Picture)]
+    texts = [part for message in window.messages[1:] for part in message.content if not isinstance(part, Screenshot)]
     assert sum(len(text.encode()) for text in texts) < 32_000
 
 

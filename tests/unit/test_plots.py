@@ -40,20 +40,20 @@ def test_the_curve_is_a_picture(curve: Curve, tmp_path: Path) -> None:
 
 
 def test_clicks_are_drawn_where_they_were_made() -> None:
-    clicked = Frame(picture=_page(), caption="click", point=(250.0, 500.0))
-    strip = draw_strip([clicked, Frame(picture=_page(form="JPEG"), caption="page changed")], title="click the button")
+    clicked = Frame(screenshot=_page(), caption="click", point=(250.0, 500.0))
+    strip = draw_strip([clicked, Frame(screenshot=_page(form="JPEG"), caption="page changed")], title="click the button")
     with Image.open(io.BytesIO(strip)) as picture:
         # The ring's left edge: 15 pixels left of a quarter of the frame's 320 pixels, 16 and 40 from the sheet's corner.
         assert picture.getpixel((16 + 80 - 14, 40 + 210)) == (0xE0, 0x24, 0x5E)
         assert picture.getpixel((16 + 80, 40 + 210)) == (0x00, 0xA0, 0x00)
         assert picture.size == (16 + 2 * (320 + 16), 40 + 420 + 44 + 8)
-    plain = draw_strip([Frame(picture=_page())], title="t")
+    plain = draw_strip([Frame(screenshot=_page())], title="t")
     assert (0xE0, 0x24, 0x5E) not in _pixels(plain)
 
 
 @pytest.mark.parametrize("count", [1, 6, 7, 30])
 def test_any_number_of_any_pages_fits(count: int) -> None:
-    frames = [Frame(picture=_page(1280, 768), caption="words " * 40, point=(1000.0, 1000.0))] * count
+    frames = [Frame(screenshot=_page(1280, 768), caption="words " * 40, point=(1000.0, 1000.0))] * count
     assert _pixels(draw_strip(frames, title="a long title " * 20))
 
 

@@ -93,7 +93,7 @@ class ScriptedEngine:
         if self.gate is not None:
             await self.gate.wait()
         if request.observation.episode == self.hates:
-            raise IndexError("picture index out of range")
+            raise IndexError("screenshot index out of range")
         if self.dead or request.observation.episode == self.fatal:
             raise EngineFailed("the engine died")
         if self.refuses is not None:
@@ -166,7 +166,7 @@ class Browser:
 
     async def observe(self) -> StepWake:
         step, attempt = self.chain.num_observations, self.chain.attempt
-        data = b"picture %d of attempt %d" % (step, attempt)
+        data = b"screenshot %d of attempt %d" % (step, attempt)
         observation = builders.observation(self.task, step, attempt=attempt, data=data)
         element = Element(id=step + 1, tag="button", text="Save", box=(0, 0, 9, 9))
         text = {"accessibility_tree": f"tree {step}", "page_text": f"text {step}"}
@@ -217,21 +217,21 @@ async def test_answers_with_everything_to_train_on(bus: MemoryBus) -> None:
     assert (step.worker, step.parsed, step.response) == ("p1", True, CLICK)
     assert (step.prompt_tokens, step.completion_tokens, step.logprobs) == ((1, 2), (3,), (-0.5,))
     assert step.versions == (VersionSpan(start=0, end=1, version=PolicyVersion(3)),)
-    assert step.pictures == (0,)
+    assert step.screenshots == (0,)
 
 
-async def test_an_answer_names_the_pictures_that_the_engine_had_room_for(bus: MemoryBus) -> None:
+async def test_an_answer_names_the_screenshots_that_the_engine_had_room_for(bus: MemoryBus) -> None:
     browser, engine = await an_episode(bus), ScriptedEngine()
     async with running(worker_of(bus, engine)):
-        assert [(await browser.step()).pictures for _ in range(4)] == [(0,), (0, 1), (0, 1, 2), (1, 2, 3)]
+        assert [(await browser.step()).screenshots for _ in range(4)] == [(0,), (0, 1), (0, 1, 2), (1, 2, 3)]
         engine.num_dropped = 1
-        assert (await browser.step()).pictures == (3, 4)
+        assert (await browser.step()).screenshots == (3, 4)
     whole = engine.requests[-1]
     shorter = whole.shorter()
     assert shorter is not None
-    assert [[picture.data[:9] for picture in each.pictures] for each in (whole, shorter)] == [
-        [b"picture 2", b"picture 3", b"picture 4"],
-        [b"picture 3", b"picture 4"],
+    assert [[screenshot.data[:9] for screenshot in each.screenshots] for each in (whole, shorter)] == [
+        [b"screenshot 2", b"screenshot 3", b"screenshot 4"],
+        [b"screenshot 3", b"screenshot 4"],
     ]
 
 
@@ -275,8 +275,8 @@ async def test_remembers_its_own_episodes(bus: MemoryBus) -> None:
         for _ in range(4):
             await browser.step("p1")
     assert (reads.num_tasks, reads.num_histories) == (1, 0), "only the task is read; the rounds are remembered"
-    pictures = [[picture.data for picture in request.pictures] for request in engine.requests]
-    assert pictures[-1] == [b"picture %d of attempt 1" % step for step in (1, 2, 3)]
+    screenshots = [[screenshot.data for screenshot in request.screenshots] for request in engine.requests]
+    assert screenshots[-1] == [b"screenshot %d of attempt 1" % step for step in (1, 2, 3)]
 
 
 async def test_a_history_of_another_attempt_is_not_continued(bus: MemoryBus) -> None:
@@ -288,9 +288,9 @@ async def test_a_history_of_another_attempt_is_not_continued(bus: MemoryBus) -> 
         async with running(worker_of(bus, ScriptedEngine(), "p2")):
             await browser.step("p2")
         await browser.step("p1")
-    assert [[picture.data for picture in request.pictures] for request in engine.requests] == [
-        [b"picture 0 of attempt 1"],
-        [b"picture 0 of attempt 2", b"picture 1 of attempt 2"],
+    assert [[screenshot.data for screenshot in request.screenshots] for request in engine.requests] == [
+        [b"screenshot 0 of attempt 1"],
+        [b"screenshot 0 of attempt 2", b"screenshot 1 of attempt 2"],
     ]
 
 
@@ -311,7 +311,7 @@ async def test_a_history_with_a_gap_is_tried_again(bus: MemoryBus, unseen: str) 
     async with running(worker_of(bus, engine, "p2")):
         await browser.step()
     assert not hidden
-    assert [len(request.pictures) for request in engine.requests] == [3]
+    assert [len(request.screenshots) for request in engine.requests] == [3]
 
 
 @pytest.mark.parametrize("context", [WINDOW, MARKS])
@@ -329,10 +329,10 @@ async def test_takeover_builds_the_same_prompt(bus: MemoryBus, context: ContextC
     assert step.worker == "p2"
     assert taken_over.messages == remembered.messages
     said = [str(part) for message in taken_over.messages[1:] for part in message.content if isinstance(part, str)]
-    assert sum("text " in part for part in said) == 3, "what was read is said again with each picture"
+    assert sum("text " in part for part in said) == 3, "what was read is said again with each screenshot"
     assert [("tree 3" in part, '[4] button "Save"' in part) for part in said][-1] == (context is MARKS,) * 2
     assert not any("tree " in part or "button" in part.replace(TASK_TEXT, "") for part in said[:-1])
-    assert step.pictures == (1, 2, 3)
+    assert step.screenshots == (1, 2, 3)
 
 
 async def test_a_second_wake_up_costs_no_generation(bus: MemoryBus) -> None:
@@ -599,11 +599,11 @@ async def test_what_nobody_foresaw_ends_one_step_and_the_others_are_answered(
     told = await bus.history(SUBJECTS.advisories, SUBJECTS.everything("fault"))
     faults = [record.message for record in told if isinstance(record.message, Fault)]
     assert [(fault.number, fault.item) for fault in faults] == [(n, f"{bad.task.episode}/1/1") for n in (1, 2, 3)]
-    assert {fault.error for fault in faults} == {"IndexError: picture index out of range"}
+    assert {fault.error for fault in faults} == {"IndexError: screenshot index out of range"}
     ended = await bad.chain.pending_answer()
     assert ended is not None
     assert isinstance(ended.message, StepRefusal)
-    assert "picture index out of range" in ended.message.reason
+    assert "screenshot index out of range" in ended.message.reason
     assert not await bus.subjects(SUBJECTS.advisories, SUBJECTS.everything("dead")), "the browser is told instead"
 
 

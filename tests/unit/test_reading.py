@@ -1,4 +1,4 @@
-"""The reader of pictures' texts, and the model that it speaks through, by value."""
+"""The reader of screenshots' texts, and the model that it speaks through, by value."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from tests.builders import observation, task, trajectory
 from tests.support.judging.endpoint_requests import Asked, Message
 from tests.support.judging.reading_model import ReadingModel
 from tests.support.texts import reading
-from tests.support.texts.page_text import PictureTexts, digest_of
+from tests.support.texts.page_text import ScreenshotTexts, digest_of
 
 PRODUCT = "Cart 0 Eider Mug €1,200.50 Colour Sea Material stoneware"
 CART = "Cart 12 Eider Mug Sea €19.00 12 €228.00"
@@ -32,7 +32,7 @@ WALL = "Verify that you are human. I am not a robot"
         ("It shows “Eider Mug” at “€1,200.50”.", [PRODUCT], True),
         ("It shows “Eider Mug” at “€1,200”.", [PRODUCT], False),
         ("The header counts “Cart 1”.", [CART], False),
-        ("One picture shows “Colour Sea” and “Cart 12”.", [PRODUCT, CART], False),
+        ("One screenshot shows “Colour Sea” and “Cart 12”.", [PRODUCT, CART], False),
         ("It shows “Colour Sea” and “Cart 12”, or “€228.00”.", [PRODUCT, CART], True),
         ("It says “ask by post or ring”.", ["ask by post, ring"], False),
         ("It says “ask by post or ring”.", ["ask by post or ring"], True),
@@ -92,13 +92,13 @@ def test_a_wall_blocks_only_who_ends_before_it() -> None:
     assert not reading.blocked([])
 
 
-def test_a_picture_has_one_text() -> None:
-    texts = PictureTexts()
-    texts.note(b"picture", PRODUCT)
-    texts.note(b"picture", PRODUCT)
-    assert texts.by_digest == {digest_of(b"picture"): PRODUCT}
-    with pytest.raises(AssertionError, match="one picture with two texts"):
-        texts.note(b"picture", CART)
+def test_a_screenshot_has_one_text() -> None:
+    texts = ScreenshotTexts()
+    texts.note(b"screenshot", PRODUCT)
+    texts.note(b"screenshot", PRODUCT)
+    assert texts.by_digest == {digest_of(b"screenshot"): PRODUCT}
+    with pytest.raises(AssertionError, match="one screenshot with two texts"):
+        texts.note(b"screenshot", CART)
 
 
 # the rubric's own questions -------------------------------------------------------------------------------------------
@@ -112,8 +112,10 @@ def questions(answer: str) -> Questions:
     return Questions(committed_prompts("rubric_v1"), fence(played.episode, "rubric_v1"), played, ("step 0", "step 1"))
 
 
-def shots(*pictures: bytes) -> tuple[SeenScreenshot, ...]:
-    return tuple(SeenScreenshot(observation(task(), step, data=data).picture, (step,)) for step, data in enumerate(pictures))
+def shots(*screenshots: bytes) -> tuple[SeenScreenshot, ...]:
+    return tuple(
+        SeenScreenshot(observation(task(), step, data=data).screenshot, (step,)) for step, data in enumerate(screenshots)
+    )
 
 
 def said(question: Question, form: VerdictForm) -> bool:
@@ -124,12 +126,12 @@ def said(question: Question, form: VerdictForm) -> bool:
     return read_verdict(form, text).passed
 
 
-def test_whether_it_was_blocked_is_read_from_the_last_picture() -> None:
+def test_whether_it_was_blocked_is_read_from_the_last_screenshot() -> None:
     assert said(questions("").blocking(shots(b"product", b"wall")), BLOCKING)
     assert not said(questions("").blocking(shots(b"wall", b"product")), BLOCKING)
 
 
-def test_a_picture_is_needed_for_what_the_facts_quote() -> None:
+def test_a_screenshot_is_needed_for_what_the_facts_quote() -> None:
     (product, cart) = shots(b"product", b"cart")
     assert said(questions("felt").keypoint(product, 1, 2, FACTS), KEYPOINT)
     assert not said(questions("“Eider Mug”").keypoint(cart, 2, 2, FACTS), KEYPOINT)
@@ -151,6 +153,6 @@ def test_an_answer_in_the_form_of_a_question_stays_an_answer() -> None:
     assert not said(about.criterion_a(shots(b"cart"), FACTS[0]), CRITERION)
 
 
-def test_a_picture_that_nobody_took_is_not_judged() -> None:
+def test_a_screenshot_that_nobody_took_is_not_judged() -> None:
     with pytest.raises(KeyError):
         said(questions("").blocking(shots(b"another")), BLOCKING)

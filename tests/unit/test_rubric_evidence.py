@@ -1,41 +1,41 @@
-"""Which pictures a question shows."""
+"""Which screenshots a question shows."""
 
 import msgspec
 import pytest
 
 from judges.rubric.evidence import SeenScreenshot, distinct, evidence, spread
-from schemas.messages import Picture
+from schemas.messages import Screenshot
 from tests.builders import observation, task
 from tests.support.judging.rubric_world import rubric_task, seen
 
 
 def _shots(number: int) -> list[SeenScreenshot]:
-    return [SeenScreenshot(Picture(b"%d" % step, "image/jpeg", 1, 1), (step,)) for step in range(number)]
+    return [SeenScreenshot(Screenshot(b"%d" % step, "image/jpeg", 1, 1), (step,)) for step in range(number)]
 
 
 def _steps(shots: tuple[SeenScreenshot, ...]) -> list[int]:
     return [shot.step for shot in shots]
 
 
-def test_equal_pictures_are_one() -> None:
+def test_equal_screenshots_are_one() -> None:
     found = distinct(seen(rubric_task(), [b"a", b"a", b"b"]))
-    assert [(shot.picture.data, shot.steps) for shot in found] == [(b"a", (0, 1)), (b"b", (2,))]
+    assert [(shot.screenshot.data, shot.steps) for shot in found] == [(b"a", (0, 1)), (b"b", (2,))]
 
 
 def test_the_state_at_the_end_comes_last_also_when_it_was_seen_before() -> None:
     found = distinct(seen(rubric_task(), [b"start", b"list", b"start"]))
-    assert [(shot.picture.data, shot.steps) for shot in found] == [(b"list", (1,)), (b"start", (0, 2))]
+    assert [(shot.screenshot.data, shot.steps) for shot in found] == [(b"list", (1,)), (b"start", (0, 2))]
 
 
-def test_a_picture_that_the_browser_found_unchanged_is_the_one_before() -> None:
+def test_a_screenshot_that_the_browser_found_unchanged_is_the_one_before() -> None:
     first, second, third = seen(rubric_task(), [b"a", b"a encoded anew", b"a encoded once more"])
-    flagged = [first, *(msgspec.structs.replace(observation, same_picture=True) for observation in (second, third))]
-    assert [(shot.picture.data, shot.steps) for shot in distinct(flagged)] == [(b"a", (0, 1, 2))]
+    flagged = [first, *(msgspec.structs.replace(observation, same_screenshot=True) for observation in (second, third))]
+    assert [(shot.screenshot.data, shot.steps) for shot in distinct(flagged)] == [(b"a", (0, 1, 2))]
 
 
-def test_a_first_picture_that_claims_to_be_unchanged_is_a_picture() -> None:
-    lone = msgspec.structs.replace(observation(task(), data=b"a"), same_picture=True)
-    assert [shot.picture.data for shot in distinct([lone])] == [b"a"]
+def test_a_first_screenshot_that_claims_to_be_unchanged_is_a_screenshot() -> None:
+    lone = msgspec.structs.replace(observation(task(), data=b"a"), same_screenshot=True)
+    assert [shot.screenshot.data for shot in distinct([lone])] == [b"a"]
 
 
 @pytest.mark.parametrize(

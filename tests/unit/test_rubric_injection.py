@@ -10,7 +10,7 @@ import pytest
 from judges.rubric.asking import Inquiry, MalformedVerdict, QuestionKind
 from judges.rubric.untrusted import fence
 from judges.rubric.verdicts import CRITERION, read_verdict
-from schemas.messages import Action, ActionKind, Observation, Picture, StepRequest, Verdict
+from schemas.messages import Action, ActionKind, Observation, Screenshot, StepRequest, Verdict
 from tests.builders import step_request
 from tests.support.judging.rubric_world import Models, episode, holding, rubric_judge, rubric_task, seen, verdict, word
 
@@ -133,8 +133,8 @@ async def test_no_attempt_leaves_its_quotation(name: str) -> None:
         assert verdict is Verdict.SUCCESS, f"a model that judges for itself is still heard: {place}"
         assert models.stages == plain.stages
         for asked, without in zip(models.asked, plain.asked, strict=True):
-            shape = [isinstance(part, Picture) for part in asked.question.content]
-            assert shape == [isinstance(part, Picture) for part in without.question.content]
+            shape = [isinstance(part, Screenshot) for part in asked.question.content]
+            assert shape == [isinstance(part, Screenshot) for part in without.question.content]
             assert asked.question.system == without.question.system
             assert asked.question.content[-1] == without.question.content[-1], "the question itself is never touched"
             for part in (asked.question.system, *asked.question.content):
@@ -177,8 +177,8 @@ async def test_no_model_that_falls_for_it_gives_a_success(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ATTEMPTS)
-async def test_what_a_model_reads_in_a_picture_counts_only_as_one_valid_verdict(name: str) -> None:
-    """A picture's text cannot be known here: a model that says a whole verdict has given it. Nothing less counts."""
+async def test_what_a_model_reads_in_a_screenshot_counts_only_as_one_valid_verdict(name: str) -> None:
+    """A screenshot's text cannot be known here: a model that says a whole verdict has given it. Nothing less counts."""
     for said, model in _echo(ATTEMPTS[name]).items():
         found, models = await _judged("nowhere", "lamp", model)
         evaluated = next(inquiry for inquiry in models.asked if inquiry.kind is QuestionKind.EVALUATION)

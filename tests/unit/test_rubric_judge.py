@@ -12,13 +12,13 @@ from judges.judge import Judge
 from judges.rubric.asking import Finding, Inquiry, QuestionKind
 from judges.rubric.moments import told_once
 from schemas.errors import BusUnavailable, NoVerdict
-from schemas.messages import Action, ActionEffect, ActionKind, Observation, Picture, StepRequest, Task, Verdict
+from schemas.messages import Action, ActionEffect, ActionKind, Observation, Screenshot, StepRequest, Task, Verdict
 from tests.builders import step_request
 from tests.deadlines import HANGS_S
 from tests.support.judging.rubric_world import Models, episode, holding, rubric_judge, rubric_task, seen, verdict, word
 
 pytestmark = pytest.mark.anyio
-_PICTURES = (b"start", b"list", b"list", b"lamp")
+_SCREENSHOTS = (b"start", b"list", b"list", b"lamp")
 
 
 def _failing(*stages: str) -> Callable[[Inquiry], str]:
@@ -31,7 +31,7 @@ def _failing(*stages: str) -> Callable[[Inquiry], str]:
 async def test_a_success_goes_through_every_stage_in_order() -> None:
     models, of = Models(), rubric_task(num_facts=2, reference="20 euros")
     judge: Judge = rubric_judge(models)
-    ruling = await judge.judge(episode(of, seen(of, _PICTURES)))
+    ruling = await judge.judge(episode(of, seen(of, _SCREENSHOTS)))
     assert (judge.name, ruling.verdict, ruling.reward, ruling.blocked) == ("rubric_v1", Verdict.SUCCESS, 1.0, False)
     assert [(stage.stage, stage.passed, stage.evidence) for stage in ruling.stages] == [
         ("blocking", True, (0, 2, 3)),
@@ -54,7 +54,7 @@ async def test_a_success_goes_through_every_stage_in_order() -> None:
 )
 async def test_the_first_stage_that_fails_is_the_last(fails: str, last: str, num_asked: int) -> None:
     models, of = Models(_failing(fails)), rubric_task(num_facts=2, reference="20 euros")
-    ruling = await rubric_judge(models).judge(episode(of, seen(of, _PICTURES)))
+    ruling = await rubric_judge(models).judge(episode(of, seen(of, _SCREENSHOTS)))
     assert (ruling.verdict, ruling.reward) == (Verdict.FAILURE, 0.0)
     assert (ruling.stages[-1].stage, ruling.stages[-1].passed, ruling.stages[-1].reasoning) == (last, False, "because")
     assert len(models.asked) == num_asked
@@ -62,7 +62,7 @@ async def test_the_first_stage_that_fails_is_the_last(fails: str, last: str, num
 
 async def test_a_blocked_episode_counts_as_nothing() -> None:
     models, of = Models(_failing("blocking")), rubric_task()
-    ruling = await rubric_judge(models).judge(episode(of, seen(of, _PICTURES)))
+    ruling = await rubric_judge(models).judge(episode(of, seen(of, _SCREENSHOTS)))
     assert (ruling.verdict, ruling.reward, ruling.blocked) == (Verdict.EXCLUDED, None, True)
     assert ruling.error == "the site blocked the agent: because"
     assert (models.stages, [usage.num_calls for usage in ruling.usage]) == (["blocking"], [1])
@@ -71,44 +71,44 @@ async def test_a_blocked_episode_counts_as_nothing() -> None:
 @pytest.mark.parametrize("answer", ["", " \n\t ", "\u200b\u2060\x00\u202e"])
 async def test_no_answer_is_a_failure_that_only_blocking_was_asked_of(answer: str) -> None:
     models, of = Models(), rubric_task()
-    ruling = await rubric_judge(models).judge(episode(of, seen(of, _PICTURES), answer=answer))
+    ruling = await rubric_judge(models).judge(episode(of, seen(of, _SCREENSHOTS), answer=answer))
     assert (ruling.verdict, ruling.reward) == (Verdict.FAILURE, 0.0)
     assert (models.stages, ruling.stages[-1].reasoning) == (["blocking"], "there is no final answer")
 
 
-async def test_the_only_picture_is_the_evidence() -> None:
+async def test_the_only_screenshot_is_the_evidence() -> None:
     models, of = Models(), rubric_task()
     ruling = await rubric_judge(models).judge(episode(of, seen(of, [b"same", b"same"])))
     assert ruling.verdict is Verdict.SUCCESS
     assert models.stages == ["blocking", "criterion_b", "criterion_a"]
-    assert {inquiry.pictures for inquiry in models.asked} == {(1,)}
+    assert {inquiry.screenshots for inquiry in models.asked} == {(1,)}
 
 
-async def test_where_nothing_was_needed_the_last_picture_is_the_evidence() -> None:
+async def test_where_nothing_was_needed_the_last_screenshot_is_the_evidence() -> None:
     models, of = Models(_failing("keypoint")), rubric_task()
-    ruling = await rubric_judge(models).judge(episode(of, seen(of, _PICTURES)))
+    ruling = await rubric_judge(models).judge(episode(of, seen(of, _SCREENSHOTS)))
     assert ruling.verdict is Verdict.SUCCESS
-    assert [inquiry.pictures for inquiry in models.asked if inquiry.kind is QuestionKind.EVALUATION] == [(3,), (3,)]
+    assert [inquiry.screenshots for inquiry in models.asked if inquiry.kind is QuestionKind.EVALUATION] == [(3,), (3,)]
 
 
-async def test_a_question_shows_no_more_pictures_than_it_may() -> None:
+async def test_a_question_shows_no_more_screenshots_than_it_may() -> None:
     models, of = Models(), rubric_task()
-    pictures = [b"%d" % step for step in range(30)]
-    judge = rubric_judge(models, max_blocking_pictures=4, max_evidence_pictures=3)
-    await judge.judge(episode(of, seen(of, pictures)))
-    assert models.asked[0].pictures == (0, 10, 19, 29)
+    screenshots = [b"%d" % step for step in range(30)]
+    judge = rubric_judge(models, max_blocking_screenshots=4, max_evidence_screenshots=3)
+    await judge.judge(episode(of, seen(of, screenshots)))
+    assert models.asked[0].screenshots == (0, 10, 19, 29)
     assert models.stages.count("keypoint") == 29
     for inquiry in models.asked[30:]:
-        assert inquiry.pictures == (0, 14, 29)
+        assert inquiry.screenshots == (0, 14, 29)
     for inquiry in models.asked:
-        shown = [part.data for part in inquiry.question.content if isinstance(part, Picture)]
-        assert shown == [b"%d" % step for step in inquiry.pictures]
+        shown = [part.data for part in inquiry.question.content if isinstance(part, Screenshot)]
+        assert shown == [b"%d" % step for step in inquiry.screenshots]
 
 
 async def test_no_verdict_says_what_was_found_and_what_it_took() -> None:
     models = Models(lambda inquiry: "I think so" if inquiry.stage == "criterion_a" else holding(inquiry))
     of = rubric_task()
-    ruling = await rubric_judge(models).judge(episode(of, seen(of, _PICTURES)))
+    ruling = await rubric_judge(models).judge(episode(of, seen(of, _SCREENSHOTS)))
     assert (ruling.verdict, ruling.reward) == (Verdict.ERROR, None)
     assert "criterion_a: no verdict: the answer is not one JSON object" in ruling.error
     assert [stage.stage for stage in ruling.stages] == ["blocking", "answer", "keypoint", "criterion_b"]
@@ -117,11 +117,11 @@ async def test_no_verdict_says_what_was_found_and_what_it_took() -> None:
 
 async def test_a_chain_that_aged_out_or_showed_nothing_has_no_verdict() -> None:
     of, models = rubric_task(), Models()
-    ruling = await rubric_judge(models).judge(episode(of, seen(of, _PICTURES), gone=True))
+    ruling = await rubric_judge(models).judge(episode(of, seen(of, _SCREENSHOTS), gone=True))
     assert (ruling.verdict, ruling.reward) == (Verdict.ERROR, None)
     assert "aged out" in ruling.error
     ruling = await rubric_judge(models).judge(episode(of, ()))
-    assert (ruling.verdict, ruling.error) == (Verdict.ERROR, f"episode {of.episode} has no picture to judge it by")
+    assert (ruling.verdict, ruling.error) == (Verdict.ERROR, f"episode {of.episode} has no screenshot to judge it by")
     assert models.asked == []
 
 
@@ -134,7 +134,7 @@ async def test_votes_are_asked_of_the_evaluation_alone_and_recorded() -> None:
         return verdict(word(inquiry, passed=said[inquiry.stage][inquiry.vote] == "y"), f"vote {inquiry.vote}")
 
     models, of = Models(answer), rubric_task(reference="20 euros")
-    ruling = await rubric_judge(models, num_votes=3).judge(episode(of, seen(of, _PICTURES)))
+    ruling = await rubric_judge(models, num_votes=3).judge(episode(of, seen(of, _SCREENSHOTS)))
     assert ruling.verdict is Verdict.FAILURE
     assert [(stage.stage, stage.votes) for stage in ruling.stages if stage.votes] == [
         ("criterion_b", (True, True)),
@@ -205,11 +205,11 @@ async def test_a_long_episode_has_no_more_than_so_many_key_points_in_hand() -> N
     assert (models.stages.count("keypoint"), models.most_under_way) == (199, 32)
 
 
-async def test_what_a_page_writes_at_many_steps_with_one_picture_is_told_in_part() -> None:
+async def test_what_a_page_writes_at_many_steps_with_one_screenshot_is_told_in_part() -> None:
     models, of = Models(), rubric_task()
     seen_often = [
         msgspec.structs.replace(each, page_text="\n".join(f"{each.step}.{line}" for line in range(1_500)))
-        for each in seen(of, [b"one picture"] * 50)
+        for each in seen(of, [b"one screenshot"] * 50)
     ]
     ruling = await rubric_judge(models).judge(episode(of, seen_often))
     assert ruling.verdict is Verdict.SUCCESS
@@ -235,12 +235,12 @@ async def test_a_key_point_without_a_verdict_ends_the_others() -> None:
 async def test_another_error_of_a_key_point_is_raised_as_itself() -> None:
     models, of = KeypointsAtOnce(2, BusUnavailable("no server")), rubric_task()
     with pytest.raises(BusUnavailable, match="no server"):
-        await rubric_judge(models).judge(episode(of, seen(of, _PICTURES)))
+        await rubric_judge(models).judge(episode(of, seen(of, _SCREENSHOTS)))
 
 
 async def test_questions_share_everything_before_their_last_text() -> None:
     models, of = Models(), rubric_task(num_facts=3, reference="20 euros")
-    await rubric_judge(models).judge(episode(of, seen(of, _PICTURES)))
+    await rubric_judge(models).judge(episode(of, seen(of, _SCREENSHOTS)))
     evaluation = [inquiry.question for inquiry in models.asked if inquiry.kind is QuestionKind.EVALUATION]
     assert len({question.content[-1] for question in evaluation}) == len(evaluation) == 5
     for question in evaluation:
@@ -250,7 +250,7 @@ async def test_questions_share_everything_before_their_last_text() -> None:
             evaluation[0].schema_name,
             evaluation[0].schema,
         )
-        assert [isinstance(part, Picture) for part in question.content[2:-1]] == [False, True] * 3
+        assert [isinstance(part, Screenshot) for part in question.content[2:-1]] == [False, True] * 3
     keypoints = [inquiry.question for inquiry in models.asked if inquiry.kind is QuestionKind.KEYPOINT]
     assert len({question.content[:3] for question in keypoints}) == 1
     assert len({question.system for question in (*evaluation, *keypoints, models.asked[0].question)}) == 1
@@ -259,24 +259,24 @@ async def test_questions_share_everything_before_their_last_text() -> None:
 async def test_the_same_episode_is_asked_the_same_questions() -> None:
     first, second, of = Models(), Models(), rubric_task(reference="20 euros")
     for models in (first, second):
-        await rubric_judge(models).judge(episode(of, seen(of, _PICTURES)))
+        await rubric_judge(models).judge(episode(of, seen(of, _SCREENSHOTS)))
     assert [inquiry.question for inquiry in first.asked] == [inquiry.question for inquiry in second.asked]
 
 
 async def test_questions_about_the_same_begin_with_the_same() -> None:
-    """Providers read a beginning once: in the evaluation the last text differs, of key points the picture and its label."""
+    """Providers read a beginning once: in the evaluation the last text differs, of key points the screenshot and its label."""
     models, of = Models(), rubric_task(num_facts=2, reference="20 euros")
-    await rubric_judge(models).judge(episode(of, seen(of, _PICTURES)))
+    await rubric_judge(models).judge(episode(of, seen(of, _SCREENSHOTS)))
     evaluation = [inquiry.question for inquiry in models.asked if inquiry.kind is QuestionKind.EVALUATION]
     assert len({(question.system, question.content[:-1]) for question in evaluation}) == 1
     assert len({question.content[-1] for question in evaluation}) == len(evaluation) == 4
     keypoints = [inquiry.question for inquiry in models.asked if inquiry.kind is QuestionKind.KEYPOINT]
     assert len(keypoints) == 2
     assert len({(question.system, question.content[:-3], question.content[-1]) for question in keypoints}) == 1
-    picture, asked = keypoints[0].content[-2:]
-    assert isinstance(picture, Picture)
+    screenshot, asked = keypoints[0].content[-2:]
+    assert isinstance(screenshot, Screenshot)
     assert isinstance(asked, str)
-    assert len(asked) < 200, "what can be said before the picture is"
+    assert len(asked) < 200, "what can be said before the screenshot is"
 
 
 async def _texts(of: Task, observations: tuple[Observation, ...], steps: list[StepRequest] | None = None) -> dict[str, str]:
@@ -291,7 +291,7 @@ async def _texts(of: Task, observations: tuple[Observation, ...], steps: list[St
 
 async def test_what_each_question_is_told() -> None:
     of = rubric_task(num_facts=2, reference="20 euros or 20.00")
-    texts = await _texts(of, seen(of, _PICTURES))
+    texts = await _texts(of, seen(of, _SCREENSHOTS))
     for text in texts.values():
         assert "find the price of the lamp" in text
         assert "Difficulty: 4 (" in text
@@ -305,7 +305,7 @@ async def test_what_each_question_is_told() -> None:
     assert "20.00" not in texts["criterion_a"] + texts["criterion_b"] + texts["keypoint"]
 
 
-async def test_what_is_told_beside_a_picture() -> None:
+async def test_what_is_told_beside_a_screenshot() -> None:
     of = rubric_task()
     observations = list(seen(of, (b"start", b"form", b"form", b"lamp")))
     observations[1] = msgspec.structs.replace(observations[1], url="http://shop/search", title="Search")

@@ -41,7 +41,7 @@ class Tags(HTMLParser):
 _HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{cards}}"
 
 
-def episode(picture: bytes = b"jpeg", *, words: str = _HOSTILE, num_steps: int = 2) -> ShownEpisode:
+def episode(screenshot: bytes = b"jpeg", *, words: str = _HOSTILE, num_steps: int = 2) -> ShownEpisode:
     return ShownEpisode(
         episode=words,
         instruction=words,
@@ -52,7 +52,7 @@ def episode(picture: bytes = b"jpeg", *, words: str = _HOSTILE, num_steps: int =
         reward=0.5,
         reasoning=words,
         versions=(3, 4),
-        steps=tuple(ShownStep(action=words, response=words, parsed=False, picture=picture) for _ in range(num_steps)),
+        steps=tuple(ShownStep(action=words, response=words, parsed=False, screenshot=screenshot) for _ in range(num_steps)),
     )
 
 
@@ -63,9 +63,9 @@ def test_no_word_of_a_page_becomes_markup() -> None:
     expected.feed(plain)
     assert [tag for tag, _ in seen.tags] == [tag for tag, _ in expected.tags]
     assert not any(name.startswith("on") for _, attributes in seen.tags for name in attributes)
-    pictures = [attributes["src"] for tag, attributes in seen.tags if tag == "img"]
-    assert len(pictures) == 2
-    assert all(source and source.startswith("data:image/jpeg;base64,") for source in pictures)
+    screenshots = [attributes["src"] for tag, attributes in seen.tags if tag == "img"]
+    assert len(screenshots) == 2
+    assert all(source and source.startswith("data:image/jpeg;base64,") for source in screenshots)
     assert "default-src 'none'" in hostile
 
 
@@ -86,20 +86,22 @@ def _seen(width: int = 1280, height: int = 720) -> Observation:
     encoded = io.BytesIO()
     Image.new("RGB", (width, height), "#00a000").save(encoded, "PNG")
     seen = builders.observation(builders.task(), data=encoded.getvalue())
-    picture = msgspec.structs.replace(seen.picture, width=width, height=height)
-    return msgspec.structs.replace(seen, picture=picture, elements=(Element(id=7, tag="a", text="", box=(600, 340, 80, 40)),))
+    screenshot = msgspec.structs.replace(seen.screenshot, width=width, height=height)
+    return msgspec.structs.replace(
+        seen, screenshot=screenshot, elements=(Element(id=7, tag="a", text="", box=(600, 340, 80, 40)),)
+    )
 
 
 def _marked(action: Action) -> Image.Image:
     step = msgspec.structs.replace(builders.step_request(builders.task()), action=action)
-    return Image.open(io.BytesIO(show_step(3, _seen(), step).picture)).convert("RGB")
+    return Image.open(io.BytesIO(show_step(3, _seen(), step).screenshot)).convert("RGB")
 
 
 def test_clicks_on_points_and_on_elements_are_drawn_in() -> None:
     for action in (Action(kind=ActionKind.CLICK, point=(500, 500)), Action(kind=ActionKind.CLICK, element=7)):
-        picture = _marked(action)
-        assert picture.size == (640, 360)
-        red, green, _ = picture.getpixel((320 - 14, 180))  # type: ignore[misc]
+        screenshot = _marked(action)
+        assert screenshot.size == (640, 360)
+        red, green, _ = screenshot.getpixel((320 - 14, 180))  # type: ignore[misc]
         assert red > 180
         assert green < 100
     red, green, _ = _marked(Action(kind=ActionKind.WAIT)).getpixel((320 - 14, 180))  # type: ignore[misc]
@@ -109,7 +111,7 @@ def test_clicks_on_points_and_on_elements_are_drawn_in() -> None:
     assert drag.getpixel((400, 180))[0] > 150  # type: ignore[index]
 
 
-def test_a_picture_that_cannot_be_read_is_left_out() -> None:
+def test_a_screenshot_that_cannot_be_read_is_left_out() -> None:
     shown = show_step(1, builders.observation(builders.task(), data=b"junk"), builders.step_request(builders.task()))
-    assert shown.picture == b""
+    assert shown.screenshot == b""
     assert shown.action == "click at [500, 500]"

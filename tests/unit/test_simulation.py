@@ -25,7 +25,7 @@ from trainer.feeding.task_files import read_tasks
 from trainer.items import Item, targets_of
 
 pytestmark = pytest.mark.anyio
-CONFIG = SimulationConfig(picture_kb=4.0, mean_steps=4.0)
+CONFIG = SimulationConfig(screenshot_kb=4.0, mean_steps=4.0)
 CLICK = Action(kind=ActionKind.CLICK, point=(1.0, 1.0))
 
 
@@ -54,10 +54,10 @@ async def test_a_page_is_over_after_its_steps_and_gives_its_reward_once() -> Non
     script = Script.of(opening(3).url, CONFIG)
     async with SimulatedBrowser(CONFIG).session(opening(3)) as session:
         await session.open()
-        pictures = []
+        screenshots = []
         for _ in range(script.num_steps):
             view = await session.view()
-            pictures.append(view.picture.data)
+            screenshots.append(view.screenshot.data)
             assert view.state.environment is not None
             assert not view.state.environment.done
             await session.perform(CLICK)
@@ -66,8 +66,8 @@ async def test_a_page_is_over_after_its_steps_and_gives_its_reward_once() -> Non
     assert environment is not None
     assert environment.done
     assert environment.reward == script.reward
-    assert {len(data) for data in pictures} == {4096}
-    assert len(set(pictures)) == script.num_steps
+    assert {len(data) for data in screenshots} == {4096}
+    assert len(set(screenshots)) == script.num_steps
 
 
 async def test_failing_pages_fail_where_they_did_before() -> None:

@@ -49,7 +49,7 @@ def test_an_attempt_covers_its_own_records_alone() -> None:
     )
 
 
-def test_a_picture_is_found_as_documented_for_other_languages() -> None:
+def test_a_screenshot_is_found_as_documented_for_other_languages() -> None:
     shard = zlib.crc32(b"train-r0001-t1-m0") % 8
     assert SUBJECTS.chain_record(EPISODE, 2, "obs", 3) == f"a.ep.{shard}.train-r0001-t1-m0.2.obs.3"
     assert SUBJECTS.episodes(SUBJECTS.shard(EPISODE)) == f"a_EPISODES{shard}"

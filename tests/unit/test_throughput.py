@@ -45,7 +45,7 @@ def test_flops_are_those_of_the_matrix_products() -> None:
         positions=np.zeros((3, 10), dtype=np.int32),
         logprobs=np.zeros(0, dtype=np.float32),
         temperature=1.0,
-        pictures=(Patches(np.zeros((8, 48), dtype=np.uint8), (1, 4, 2)),),
+        screenshots=(Patches(np.zeros((8, 48), dtype=np.uint8), (1, 4, 2)),),
         versions=frozenset(),
     )
     text_layer = 8 * 8 + 2 * 8 * 4 + 8 * 8 + 3 * 8 * 16

@@ -29,7 +29,7 @@ from tests.support.bus.local_weights import local_weights
 
 pytestmark = [pytest.mark.anyio]
 CONFIG = BusConfig(run=RUN, max_payload_bytes=100_000)
-SIMULATION = SimulationConfig(picture_kb=1.0, policy_latency_ms=0.0, step_latency_ms=0.0)
+SIMULATION = SimulationConfig(screenshot_kb=1.0, policy_latency_ms=0.0, step_latency_ms=0.0)
 NAME = WorkerId("worker-1")
 
 

@@ -78,11 +78,11 @@ def test_adapters_that_cannot_be_are_refused(chosen: dict[str, Any], says: str) 
 
 def test_adapters_by_configuration() -> None:
     plain = build_config({}).trainer_config.lora
-    assert (plain.active, plain.adapts_pictures) == (False, False)
+    assert (plain.active, plain.adapts_screenshots) == (False, False)
     given = {"rank": 16, "targets": ["q_proj", "qkv"]}
     chosen = build_config({"trainer_config": {"lora": given}}).trainer_config.lora
-    assert (chosen.active, chosen.adapts_pictures, chosen.targets) == (True, True, ("q_proj", "qkv"))
-    assert not LoraConfig(rank=16).adapts_pictures
+    assert (chosen.active, chosen.adapts_screenshots, chosen.targets) == (True, True, ("q_proj", "qkv"))
+    assert not LoraConfig(rank=16).adapts_screenshots
     assert adapter_arguments(plain, on_cpu=False) == {}
 
 

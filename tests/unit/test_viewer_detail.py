@@ -49,8 +49,8 @@ async def test_steps_hold_what_was_seen_said_and_done(store: StreamStore) -> Non
     assert [step.answer.action for step in detail.steps if step.answer] == list(ACTIONS)
     first, last = detail.steps[0], detail.steps[-1]
     assert first.page is not None
-    assert first.page.picture is not None
-    assert first.page.picture.url.startswith(f"/api/pictures/{first.page.picture.sha256}/{LEFT}/0")
+    assert first.page.screenshot is not None
+    assert first.page.screenshot.url.startswith(f"/api/screenshots/{first.page.screenshot.sha256}/{LEFT}/0")
     assert first.effect is not None
     assert first.effect.hit == "button “Search”"
     assert last.effect is None
@@ -81,7 +81,7 @@ async def test_a_record_of_a_newer_version_says_so(store: StreamStore) -> None:
 async def test_two_episodes_part_where_they_did_something_else(store: StreamStore) -> None:
     comparison = compare(shown(await fetch(store, LEFT)), shown(await fetch(store, RIGHT)))
     assert comparison.first_difference == 1
-    assert [(pair.same_picture, pair.same_action) for pair in comparison.pairs[:3]] == [
+    assert [(pair.same_screenshot, pair.same_action) for pair in comparison.pairs[:3]] == [
         (True, True),
         (True, False),
         (False, False),
@@ -92,23 +92,27 @@ async def test_two_episodes_part_where_they_did_something_else(store: StreamStor
     assert "different tasks" in compare(comparison.left, shown(await fetch(store, GONE))).remark
 
 
-async def test_the_prompt_shows_the_pictures_that_were_asked_with(store: StreamStore) -> None:
+async def test_the_prompt_shows_the_screenshots_that_were_asked_with(store: StreamStore) -> None:
     chain = Chain.of((await fetch(store, LEFT)).episode, [])
     prompt = prompt_of(chain, 2, ContextConfig(num_rounds=4), ModelConfig())
-    assert prompt.pictures == (0, 1, 2)
-    assert [part.picture for message in prompt.messages for part in message.parts if part.picture is not None] == [0, 1, 2]
+    assert prompt.screenshots == (0, 1, 2)
+    assert [part.screenshot for message in prompt.messages for part in message.parts if part.screenshot is not None] == [
+        0,
+        1,
+        2,
+    ]
     assert prompt.messages[0].role == "system"
     assert "Find the brass lamp" in prompt.messages[1].parts[0].text
     assert prompt.remark == ""
-    assert "other pictures" in prompt_of(chain, 4, ContextConfig(num_rounds=0), ModelConfig()).remark
+    assert "other screenshots" in prompt_of(chain, 4, ContextConfig(num_rounds=0), ModelConfig()).remark
     with pytest.raises(RecordGone, match="no longer kept"):
         prompt_of(chain, 9, ContextConfig(), ModelConfig())
 
 
-async def test_raw_records_name_pictures_in_place_of_their_bytes(store: StreamStore) -> None:
+async def test_raw_records_name_screenshots_in_place_of_their_bytes(store: StreamStore) -> None:
     fetched = await fetch(store, LEFT)
     step = raw_step(Chain.of(fetched.episode, []), 1)
-    assert "sha256" in step["observation"]["message"]["picture"]["data"]
+    assert "sha256" in step["observation"]["message"]["screenshot"]["data"]
     assert step["answer"]["message"]["action"]["kind"] == "drag"
     whole = raw_episode(fetched.episode, ())
     assert [record["record"] for record in whole["records"]][:3] == ["task", "1.start.0", "1.obs.0"]

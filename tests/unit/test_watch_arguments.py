@@ -68,7 +68,7 @@ def item_of(message: AnyMessage) -> Item[AnyMessage]:
 async def test_an_episode_name_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
     seen = observation(task())
     folder = anyio.Path(tmp_path)
-    assert (await line(item_of(seen), folder))["pictures"] == [str(tmp_path / seen.episode / "1-0.jpg")]
+    assert (await line(item_of(seen), folder))["screenshots"] == [str(tmp_path / seen.episode / "1-0.jpg")]
     elsewhere = msgspec.structs.replace(seen, episode=EpisodeId("../../elsewhere"))
     with pytest.raises(ConfigurationError, match="episode"):
         await line(item_of(elsewhere), folder)

@@ -63,7 +63,7 @@ class StopCommand:
 Command = OpenCommand | TrainCommand | EvaluateCommand | StateCommand | StopCommand
 
 
-class _Picture(msgspec.Struct):
+class _Screenshot(msgspec.Struct):
     raw: bytes
     grid: tuple[int, int, int]
 
@@ -75,7 +75,7 @@ class _Sample(msgspec.Struct):
     positions: bytes
     logprobs: bytes
     temperature: float
-    pictures: list[_Picture]
+    screenshots: list[_Screenshot]
     versions: list[int]
     targets: bytes
     """float32, (targets, completion)."""
@@ -142,7 +142,7 @@ def _pack(sample: Sample, targets: Targets) -> _Sample:
         positions=sample.positions.tobytes(),
         logprobs=sample.logprobs.tobytes(),
         temperature=sample.temperature,
-        pictures=[_Picture(picture.raw.tobytes(), picture.grid) for picture in sample.pictures],
+        screenshots=[_Screenshot(screenshot.raw.tobytes(), screenshot.grid) for screenshot in sample.screenshots],
         versions=list(sample.versions),
         targets=np.stack([getattr(targets, field.name) for field in fields(targets)]).tobytes(),
     )
@@ -161,11 +161,11 @@ def _unpack(wire: _Sample) -> Sample:
         positions=np.frombuffer(wire.positions, dtype=np.int32).reshape(3, len(tokens)),
         logprobs=np.frombuffer(wire.logprobs, dtype=np.float32),
         temperature=wire.temperature,
-        pictures=tuple(_picture(picture) for picture in wire.pictures),
+        screenshots=tuple(_screenshot(screenshot) for screenshot in wire.screenshots),
         versions=frozenset(PolicyVersion(version) for version in wire.versions),
     )
 
 
-def _picture(wire: _Picture) -> Patches:
+def _screenshot(wire: _Screenshot) -> Patches:
     frames, rows, columns = wire.grid
     return Patches(np.frombuffer(wire.raw, dtype=np.uint8).reshape(frames * rows * columns, -1), wire.grid)

@@ -11,7 +11,7 @@ from trainer.samples import Patches, Sample
 
 
 def idle_share(model: PreTrainedModel) -> Share:
-    """One micro-batch without weight: a picture of one token and one completion token, which reach every parameter."""
+    """One micro-batch without weight: a screenshot of one token and one completion token, which reach every parameter."""
     config, vision = model.config, model.config.vision_config
     side = int(vision.spatial_merge_size)
     values = int(vision.in_channels) * int(vision.patch_size) ** 2
@@ -24,7 +24,7 @@ def idle_share(model: PreTrainedModel) -> Share:
         positions=np.arange(4, dtype=np.int32)[None].repeat(3, axis=0),
         logprobs=np.zeros(1, dtype=np.float32),
         temperature=1.0,
-        pictures=(Patches(np.zeros((side * side, values), dtype=np.uint8), (1, side, side)),),
+        screenshots=(Patches(np.zeros((side * side, values), dtype=np.uint8), (1, side, side)),),
         versions=frozenset(),
     )
     return [[Item(sample, targets_of(sample)).idle]]

@@ -56,7 +56,7 @@ class ModelCost:
     a_completion_token: float
     a_patch: float
     a_squared_frame: float
-    """Attention within one picture's frame, all layers."""
+    """Attention within one screenshot's frame, all layers."""
 
     @classmethod
     def of(cls, config: Any) -> "ModelCost":
@@ -89,7 +89,7 @@ class ModelCost:
     def _forward(self, sample: Sample) -> float:
         length = len(sample.tokens)
         flops = length * self.a_token + length**2 * self.a_squared_length + sample.num_completion * self.a_completion_token
-        for frames, rows, columns in (picture.grid for picture in sample.pictures):
+        for frames, rows, columns in (screenshot.grid for screenshot in sample.screenshots):
             flops += frames * rows * columns * self.a_patch + frames * (rows * columns) ** 2 * self.a_squared_frame
         return flops
 

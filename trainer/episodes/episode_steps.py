@@ -1,4 +1,4 @@
-"""From the chain to samples: fetches an episode's steps and pictures, decides which steps count, and keeps what was built.
+"""From the chain to samples: fetches an episode's steps and screenshots, decides which steps count, and keeps what was built.
 
 Invariant: what a sample holds is a function of the chain's records alone, so a sample that was dropped from memory comes back
 the same. What meets an error that nobody foresaw is left out and told; the others are built as if it was not there.
@@ -53,7 +53,7 @@ class StepRules:
     unparsed: bool
     """Also those whose output could not be parsed: they have tokens and a part in the reward, but nothing to imitate."""
     unchanged: bool
-    """Also those that did not change the picture."""
+    """Also those that did not change the screenshot."""
     unsampled: bool
     """Also those without the sampler's log-probabilities, as of demonstrations: what they are worth cannot be weighted."""
     earlier: bool = True
@@ -159,8 +159,8 @@ class StepStore:
                 for ref, record in (await self._records(absent)).items()
                 if isinstance(record, StepRequest) and self._refusal(record) is None
             }
-            pictures = await self._records({picture for step in steps.values() for picture in step.picture_refs})
-            found.update(await self._build(steps, pictures))
+            screenshots = await self._records({screenshot for step in steps.values() for screenshot in step.screenshot_refs})
+            found.update(await self._build(steps, screenshots))
         return [found[ref] for ref in refs if ref in found]
 
     async def _is_whole(self, *refs: Sequence[RecordRef]) -> bool:
@@ -173,7 +173,7 @@ class StepStore:
             return LeftOut.MISSING
         if not is_last and not self._rules.earlier:
             return LeftOut.EARLIER
-        unchanged = any(isinstance(record, Observation) and record.same_picture for record in following)
+        unchanged = any(isinstance(record, Observation) and record.same_screenshot for record in following)
         if unchanged and not self._rules.unchanged:
             return LeftOut.UNCHANGED
         return self._refusal(step)
@@ -210,12 +210,12 @@ class StepStore:
     async def _build(
         self, steps: dict[RecordRef, StepRequest], records: dict[RecordRef, AnyMessage]
     ) -> dict[RecordRef, Sample]:
-        """Builds and keeps the samples whose pictures are all there."""
-        encoded = {ref: record.picture.data for ref, record in records.items() if isinstance(record, Observation)}
+        """Builds and keeps the samples whose screenshots are all there."""
+        encoded = {ref: record.screenshot.data for ref, record in records.items() if isinstance(record, Observation)}
         complete = {
             ref: step
             for ref, step in steps.items()
-            if ref not in self._failed and all(picture in encoded for picture in step.picture_refs)
+            if ref not in self._failed and all(screenshot in encoded for screenshot in step.screenshot_refs)
         }
         if not complete:
             return {}
@@ -249,13 +249,13 @@ class StepStore:
         return built, failed
 
     def _built(self, steps: dict[RecordRef, StepRequest], encoded: dict[RecordRef, bytes]) -> dict[RecordRef, Sample]:
-        needed = {picture: encoded[picture] for step in steps.values() for picture in step.picture_refs}
+        needed = {screenshot: encoded[screenshot] for step in steps.values() for screenshot in step.screenshot_refs}
         patches = self._patches(needed)
         built: dict[RecordRef, Sample] = {}
         for ref, step in steps.items():
-            if patches.keys() >= set(step.picture_refs):
+            if patches.keys() >= set(step.screenshot_refs):
                 with self._left_out(ref):
-                    built[ref] = self._builder.build(ref, step, [patches[picture] for picture in step.picture_refs])
+                    built[ref] = self._builder.build(ref, step, [patches[screenshot] for screenshot in step.screenshot_refs])
         self._check_fit(built)
         return built
 
@@ -284,7 +284,7 @@ class StepStore:
         Raises:
             TrainerError: nothing can be trained on.
         """
-        self._has_fitted = self._has_fitted or any(sample.pictures for sample in built.values())
+        self._has_fitted = self._has_fitted or any(sample.screenshots for sample in built.values())
         if self._misfit is not None and not self._has_fitted and self._num_misfits >= _MOST_MISFITS:
             raise TrainerError(f"the first {self._num_misfits} records fit no sample: {self._misfit}") from self._misfit
 

@@ -17,7 +17,7 @@ class ReplayEntry(msgspec.Struct, frozen=True, array_like=True):
 
     iteration: int
     step: RecordRef
-    """The answer; it names its pictures."""
+    """The answer; it names its screenshots."""
 
 
 class Replay:

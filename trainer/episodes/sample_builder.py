@@ -1,4 +1,4 @@
-"""Builds samples for one model: its processor cuts the pictures, its own code places the tokens; no weights are needed."""
+"""Builds samples for one model: its processor cuts the screenshots, its own code places the tokens; no weights are needed."""
 
 import io
 from collections.abc import Sequence
@@ -42,11 +42,11 @@ class SampleBuilder:
         return None
 
     def patches(self, encoded: Sequence[bytes]) -> list[Patches]:
-        """Cuts encoded pictures as the model's processor does. Raises `UnusableRecord` where one cannot be opened."""
+        """Cuts encoded screenshots as the model's processor does. Raises `UnusableRecord` where one cannot be opened."""
         if not encoded:
             return []
-        pictures = [_opened(data) for data in encoded]
-        cut = self._images(images=pictures, do_rescale=False, do_normalize=False, return_tensors="pt")
+        screenshots = [_opened(data) for data in encoded]
+        cut = self._images(images=screenshots, do_rescale=False, do_normalize=False, return_tensors="pt")
         grids = [tuple(grid) for grid in cut["image_grid_thw"].tolist()]
         pixels = cut["pixel_values"].to(torch.uint8)
         channels = len(self._images.image_mean)
@@ -55,25 +55,25 @@ class SampleBuilder:
         parts = np.split(still, ends[:-1])
         return [Patches(np.ascontiguousarray(part), grid) for part, grid in zip(parts, grids, strict=True)]
 
-    def build(self, ref: RecordRef, step: StepRequest, pictures: Sequence[Patches]) -> Sample:
-        """Builds one sample from a step without a `refusal` and the pictures of its prompt, in order.
+    def build(self, ref: RecordRef, step: StepRequest, screenshots: Sequence[Patches]) -> Sample:
+        """Builds one sample from a step without a `refusal` and the screenshots of its prompt, in order.
 
         Raises:
-            UnusableRecord: the prompt's picture placeholders do not fit the pictures.
+            UnusableRecord: the prompt's image placeholders do not fit the screenshots.
         """
         tokens = np.array((*step.prompt_tokens, *step.completion_tokens), dtype=np.int64)
-        is_picture = tokens == self._image_token
-        expected = sum(t * rows * columns for t, rows, columns in (p.grid for p in pictures)) // self._merge**2
-        if int(is_picture.sum()) != expected:
+        is_image = tokens == self._image_token
+        expected = sum(t * rows * columns for t, rows, columns in (p.grid for p in screenshots)) // self._merge**2
+        if int(is_image.sum()) != expected:
             raise UnusableRecord(
-                f"step {step.step} of {step.episode} has {int(is_picture.sum())} picture tokens, but its {len(pictures)} "
-                f"pictures make {expected}: the policy and the trainer use different processor settings; give both the same "
-                "model folder"
+                f"step {step.step} of {step.episode} has {int(is_image.sum())} image tokens, but its {len(screenshots)} "
+                f"screenshots make {expected}: the policy and the trainer use different processor settings; give both the "
+                "same model folder"
             )
-        grids = torch.tensor([picture.grid for picture in pictures], dtype=torch.long) if pictures else None
+        grids = torch.tensor([screenshot.grid for screenshot in screenshots], dtype=torch.long) if screenshots else None
         positions, _ = self._model.get_rope_index(
             torch.from_numpy(tokens)[None],
-            mm_token_type_ids=torch.from_numpy(is_picture.astype(np.int32))[None],
+            mm_token_type_ids=torch.from_numpy(is_image.astype(np.int32))[None],
             image_grid_thw=grids,
         )
         return Sample(
@@ -83,7 +83,7 @@ class SampleBuilder:
             positions=positions[:, 0].numpy().astype(np.int32),
             logprobs=np.array(step.logprobs, dtype=np.float32),
             temperature=step.temperature if step.temperature > 0 else 1.0,
-            pictures=tuple(pictures),
+            screenshots=tuple(screenshots),
             versions=frozenset(span.version for span in step.versions),
         )
 
@@ -92,4 +92,4 @@ def _opened(data: bytes) -> Image.Image:
     try:
         return Image.open(io.BytesIO(data)).convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise UnusableRecord(f"a picture cannot be opened: {error}") from error
+        raise UnusableRecord(f"a screenshot cannot be opened: {error}") from error

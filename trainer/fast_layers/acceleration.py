@@ -2,15 +2,15 @@
 
 from torch import nn
 
+from trainer.fast_layers.image_attention import batched_image_attention
 from trainer.fast_layers.linear_layers import fast_linear_layers
 from trainer.fast_layers.norms import fast_norms
 from trainer.fast_layers.patch_embedding import fast_patch_embedding
-from trainer.fast_layers.picture_attention import batched_picture_attention
 
 
 def accelerate(model: nn.Module) -> None:
     """For models with float32 weights most of it; for others what concerns them."""
     fast_patch_embedding(model)
-    batched_picture_attention(model)
+    batched_image_attention(model)
     fast_norms(model)
     fast_linear_layers(model)

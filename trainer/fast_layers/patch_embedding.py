@@ -1,8 +1,8 @@
-"""Makes the picture encoder's first layer fast.
+"""Makes the screenshot encoder's first layer fast.
 
-Qwen3-VL cuts a picture into patches before the model sees it, so its patch embedding is a Conv3d whose kernel covers each
+Qwen3-VL cuts a screenshot into patches before the model sees it, so its patch embedding is a Conv3d whose kernel covers each
 input exactly once: a matrix product in disguise. torch's CPU convolution is several times slower at this shape. All frames of
-a still picture are equal, so it need not be repeated: in float32, the frames' weights are added instead.
+a still screenshot are equal, so it need not be repeated: in float32, the frames' weights are added instead.
 Invariant: parameters, their names and the results (up to rounding) stay the same; checkpoints are not affected.
 """
 
@@ -20,7 +20,7 @@ def fast_patch_embedding(model: nn.Module) -> int:
     """Replaces the forward pass of every Qwen3-VL patch embedding in `model` by one matrix product.
 
     Returns:
-        How many layers were replaced: 1 for a Qwen3-VL, 0 for a model without a picture encoder.
+        How many layers were replaced: 1 for a Qwen3-VL, 0 for a model without a screenshot encoder.
 
     Raises:
         ValueError: a patch embedding whose kernel does not cover its input exactly once.

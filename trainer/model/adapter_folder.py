@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from schemas.errors import CheckpointCorrupt, ConfigurationError
-from schemas.lora_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
+from schemas.lora_config import LANGUAGE_LAYERS, SCREENSHOT_LAYERS, LoraConfig
 
 _CONFIG = "adapter_config.json"
 
@@ -52,12 +52,12 @@ def require_adapters(folder: Path, lora: LoraConfig, *, resume: bool) -> None:
 def target_pattern(lora: LoraConfig) -> str:
     """peft's expression for the targets: whole names, so that other layers of the same last name are left alone."""
     language = "|".join(name for name in LANGUAGE_LAYERS if name in lora.targets)
-    pictures = "|".join(name for name in PICTURE_LAYERS if name in lora.targets)
+    screenshots = "|".join(name for name in SCREENSHOT_LAYERS if name in lora.targets)
     parts = []
     if language:
         parts.append(rf"model\.language_model\.layers\.(.*\.)?({language})")
-    if pictures:
-        parts.append(rf"model\.visual\.(blocks|merger|deepstack_merger_list)\.(.*\.)?({pictures})")
+    if screenshots:
+        parts.append(rf"model\.visual\.(blocks|merger|deepstack_merger_list)\.(.*\.)?({screenshots})")
     return "|".join(parts)
 
 

@@ -12,7 +12,7 @@ from trainer.model.packing import Packing
 from trainer.model.pixel_scale import PixelScale
 
 Grid = tuple[int, int, int]
-"""A picture's frames, rows and columns, in patches."""
+"""A screenshot's frames, rows and columns, in patches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,15 +26,15 @@ class Batch:
     positions: torch.Tensor
     """int64, (3, 1, L)."""
     shapes: tuple[Grid, ...]
-    """Of all pictures."""
+    """Of all screenshots."""
     frames: Packing
-    """Of the pictures' patches."""
+    """Of the screenshots' patches."""
     raw: torch.Tensor | None
-    """uint8, (patches, values): the pictures before normalisation."""
+    """uint8, (patches, values): the screenshots before normalisation."""
     scale: PixelScale
     """Of `raw`."""
     grids: torch.Tensor | None
-    """int64, (pictures, 3): `shapes`."""
+    """int64, (screenshots, 3): `shapes`."""
     sequences: torch.Tensor
     """int64, (N,): the sample of each completion token, 0 to B - 1."""
     columns: torch.Tensor
@@ -81,8 +81,8 @@ def collate(items: Sequence[Item], scale: PixelScale) -> Batch:
     counts = [sample.num_completion for sample in samples]
     ends = np.cumsum(lengths)
     columns = np.concatenate([np.arange(end - count, end) for end, count in zip(ends, counts, strict=True)])
-    pictures = [picture for sample in samples for picture in sample.pictures]
-    shapes = tuple(picture.grid for picture in pictures)
+    screenshots = [screenshot for sample in samples for screenshot in sample.screenshots]
+    shapes = tuple(screenshot.grid for screenshot in screenshots)
     joined = {
         field.name: torch.from_numpy(np.concatenate([getattr(item.targets, field.name) for item in items]))
         for field in fields(Targets)
@@ -93,9 +93,9 @@ def collate(items: Sequence[Item], scale: PixelScale) -> Batch:
         positions=torch.from_numpy(np.concatenate([sample.positions for sample in samples], axis=1).astype(np.int64))[:, None],
         shapes=shapes,
         frames=Packing(tuple(rows * columns for frames, rows, columns in shapes for _ in range(frames))),
-        raw=torch.from_numpy(np.concatenate([p.raw for p in pictures])) if pictures else None,
+        raw=torch.from_numpy(np.concatenate([p.raw for p in screenshots])) if screenshots else None,
         scale=scale,
-        grids=torch.tensor(shapes) if pictures else None,
+        grids=torch.tensor(shapes) if screenshots else None,
         sequences=torch.from_numpy(np.repeat(np.arange(len(samples)), counts)),
         columns=torch.from_numpy(columns - 1),
         labels=torch.from_numpy(tokens[columns].astype(np.int64)),

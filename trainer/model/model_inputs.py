@@ -1,7 +1,7 @@
 """Builds the arguments that a Qwen3-VL is called with for one packed micro-batch.
 
-Pictures of one size need the same tables (which rows of the position table they mix, and where each patch stands): made once a
-size, and handed to the vision tower, which would make them anew in every pass.
+Screenshots of one size need the same tables (which rows of the position table they mix, and where each patch stands): made
+once a size, and handed to the vision tower, which would make them anew in every pass.
 """
 
 from functools import lru_cache
@@ -44,7 +44,7 @@ def model_inputs(model: nn.Module, batch: Batch) -> dict[str, Any]:
 def _tables(
     grid: Grid, side: int, mode: str, align_corners: bool, merge: int, device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Of one picture: indices and weights into the position table, (patches, taps) each, and (patches, 2) places."""
+    """Of one screenshot: indices and weights into the position table, (patches, taps) each, and (patches, 2) places."""
     alone = torch.tensor([grid], device=device)
     with torch.no_grad():
         indices, weights = get_vision_interpolation_indices_and_weights(

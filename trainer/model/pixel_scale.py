@@ -15,7 +15,7 @@ class PixelScale:
     """float32, (channels,), on the 0-255 scale."""
     std: torch.Tensor
     frames: int
-    """Times a still picture is repeated."""
+    """Times a still screenshot is repeated."""
 
     def apply(self, raw: torch.Tensor) -> torch.Tensor:
         """uint8 (patches, channels * area) to float32 (patches, channels * frames * area)."""
@@ -23,7 +23,7 @@ class PixelScale:
         return still.expand(-1, -1, self.frames, -1).reshape(len(raw), -1)
 
     def still(self, raw: torch.Tensor) -> torch.Tensor:
-        """The same without repeating a picture: float32 (patches, channels * area)."""
+        """The same without repeating a screenshot: float32 (patches, channels * area)."""
         channels = len(self.mean)
         pixels = raw.to(torch.float32).view(len(raw), channels, -1)
         mean, std = (values.to(raw.device).view(channels, 1) for values in (self.mean, self.std))

@@ -32,7 +32,7 @@ class ShownStep:
     """In words."""
     response: str
     parsed: bool
-    picture: bytes = b""
+    screenshot: bytes = b""
     """JPEG with the action drawn in; empty when the record has aged out."""
 
 

@@ -12,17 +12,17 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from trainer.tracking import ShownEpisode, ShownStep
 
-_MOST_PICTURE_BYTES = 8 * 2**20
+_MOST_SCREENSHOT_BYTES = 8 * 2**20
 _MOST_CHARACTERS = 2000
 _VERDICTS = ("success", "failure")
 
 
 def sample_page(run: str, version: int, episodes: Sequence[ShownEpisode]) -> str:
-    """The page; pictures beyond 8 MiB in all, and texts beyond 2000 characters, are left out, and it says so."""
-    budget = _PictureBudget(_MOST_PICTURE_BYTES)
+    """The page; screenshots beyond 8 MiB in all, and texts beyond 2000 characters, are left out, and it says so."""
+    budget = _ScreenshotBudget(_MOST_SCREENSHOT_BYTES)
     cards = [
         {"episode": episode, "kind": episode.verdict if episode.verdict in _VERDICTS else "other", "about": _about(episode),
-         "steps": [(step, *_picture(step, budget)) for step in episode.steps]}
+         "steps": [(step, *_screenshot(step, budget)) for step in episode.steps]}
         for episode in episodes
     ]  # fmt: skip
     num_successes = sum(episode.verdict == "success" for episode in episodes)
@@ -43,22 +43,22 @@ def write_page(folder: Path, version: int, page: str, *, keep: int) -> Path:
     return path
 
 
-class _PictureBudget:
+class _ScreenshotBudget:
     def __init__(self, num_bytes: int) -> None:
         self._left = num_bytes
 
-    def takes(self, picture: bytes) -> bool:
-        if len(picture) > self._left:
+    def takes(self, screenshot: bytes) -> bool:
+        if len(screenshot) > self._left:
             return False
-        self._left -= len(picture)
+        self._left -= len(screenshot)
         return True
 
 
-def _picture(step: ShownStep, budget: _PictureBudget) -> tuple[str, str]:
-    """The picture's address, or why there is none."""
-    if step.picture and budget.takes(step.picture):
-        return f"data:image/jpeg;base64,{base64.b64encode(step.picture).decode()}", ""
-    return "", "left out: the page is full" if step.picture else "no longer kept"
+def _screenshot(step: ShownStep, budget: _ScreenshotBudget) -> tuple[str, str]:
+    """The screenshot's address, or why there is none."""
+    if step.screenshot and budget.takes(step.screenshot):
+        return f"data:image/jpeg;base64,{base64.b64encode(step.screenshot).decode()}", ""
+    return "", "left out: the page is full" if step.screenshot else "no longer kept"
 
 
 def _about(episode: ShownEpisode) -> str:

@@ -12,7 +12,7 @@ from PIL import Image
 from schemas.errors import ConfigurationError
 from trainer.tracking import Row, ShownEpisode
 
-_MOST_PICTURES = 24
+_MOST_SCREENSHOTS = 24
 
 
 class TensorBoardFiles:
@@ -30,14 +30,14 @@ class TensorBoardFiles:
         self._writer.flush()
 
     def show(self, version: int, episodes: Sequence[ShownEpisode]) -> None:
-        pictures = 0
+        screenshots = 0
         for number, episode in enumerate(episodes):
             self._writer.add_text(f"episode {number}", _text(episode), version)
             for index, step in enumerate(episode.steps):
-                if step.picture and pictures < _MOST_PICTURES:
-                    pictures += 1
+                if step.screenshot and screenshots < _MOST_SCREENSHOTS:
+                    screenshots += 1
                     tag = f"episode {number}/step {index}"
-                    self._writer.add_image(tag, _pixels(step.picture), version, dataformats="HWC")
+                    self._writer.add_image(tag, _pixels(step.screenshot), version, dataformats="HWC")
         self._writer.flush()
 
     def close(self) -> None:
@@ -54,8 +54,8 @@ def require_tensorboard() -> None:
         ) from error
 
 
-def _pixels(picture: bytes) -> np.ndarray:
-    with Image.open(io.BytesIO(picture)) as opened:
+def _pixels(screenshot: bytes) -> np.ndarray:
+    with Image.open(io.BytesIO(screenshot)) as opened:
         return np.asarray(opened.convert("RGB"))
 
 

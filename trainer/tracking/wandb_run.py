@@ -14,7 +14,7 @@ from schemas.ids import RunName
 from schemas.log_config import LogConfig
 from trainer.tracking import Row, ShownEpisode
 
-_COLUMNS = ("version", "episode", "verdict", "reward", "outcome", "instruction", "step", "picture", "action", "response")
+_COLUMNS = ("version", "episode", "verdict", "reward", "outcome", "instruction", "step", "screenshot", "action", "response")
 _INIT_TIMEOUT_S = 60.0
 
 
@@ -27,7 +27,7 @@ class WandbRun:
         name = log.run_name or run
         key = os.environ.get(log.wandb_key_env_var, "")
         mode: Any = ("online" if key else "offline") if log.wandb_mode == "auto" else log.wandb_mode
-        # Pictures wait there for their upload, and offline that is where they stay: with the run, not in the home folder.
+        # Screenshots wait there for their upload, and offline that is where they stay: with the run, not in the home folder.
         os.environ.setdefault("WANDB_DATA_DIR", str(folder / "wandb" / "data"))
         os.environ.setdefault("WANDB_CACHE_DIR", str(folder / "wandb" / "cache"))
         # The key goes to this run alone: a login would store it in the home folder.
@@ -57,9 +57,9 @@ class WandbRun:
         table = wandb.Table(columns=list(_COLUMNS))
         for episode in episodes:
             for number, step in enumerate(episode.steps, 1):
-                picture = wandb.Image(_opened(step.picture)) if step.picture else None
+                screenshot = wandb.Image(_opened(step.screenshot)) if step.screenshot else None
                 words = (episode.episode, episode.verdict, episode.reward, episode.outcome, episode.instruction)
-                table.add_data(version, *words, number, picture, step.action, step.response)
+                table.add_data(version, *words, number, screenshot, step.action, step.response)
         self._run.log({"version": version, "samples": table})
 
     def close(self) -> None:
@@ -81,6 +81,6 @@ def require_wandb() -> None:
         ) from error
 
 
-def _opened(picture: bytes) -> Image.Image:
-    with Image.open(io.BytesIO(picture)) as opened:
+def _opened(screenshot: bytes) -> Image.Image:
+    with Image.open(io.BytesIO(screenshot)) as opened:
         return opened.convert("RGB")

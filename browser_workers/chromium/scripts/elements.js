@@ -296,7 +296,7 @@ globalThis.millraceElements = (() => {
     return rect.width > 1 && rect.height > 1 && shown(element, { visibilityProperty: true });
   };
 
-  // A native control may be invisible below a picture of itself and still be what is clicked.
+  // A native control may be invisible below a screenshot of itself and still be what is clicked.
   const isShown = (element) =>
     shown(element, { visibilityProperty: true, opacityProperty: true }) ||
     (matches(element, 'input:is([type="checkbox" i], [type="radio" i], [type="file" i]), select') &&

@@ -1,4 +1,4 @@
-// What happens in a document, or in frames of its origin, that leaves no trace in its picture, kept until it is read: a list of
+// What happens in a document, or in frames of its origin, that leaves no trace in its screenshot, kept until it is read: a list of
 // [kind, detail].
 
 const MAX_ASIDES = 8;
@@ -12,7 +12,7 @@ const say = (kind, detail) => {
   if (asides.length < MAX_ASIDES) asides.push([kind, cut(String(detail), MAX_ASIDE)]);
 };
 
-// In a headless browser the list of a select opens where no picture shows it.
+// In a headless browser the list of a select opens where no screenshot shows it.
 const onMouseDown = (event) => {
   const select = event.composedPath()[0];
   if (!event.isTrusted || select.tagName !== "SELECT" || select.multiple || select.size > 1 || select.disabled) return;

@@ -18,7 +18,7 @@ PLACEHOLDERS: Mapping[str, frozenset[str]] = {
     "task": frozenset({"opening", "closing", "instruction", "website", "difficulty"}),
     "answer": frozenset({"answer"}),
     "facts": frozenset({"facts"}),
-    "picture": frozenset({"number", "count", "account"}),
+    "screenshot": frozenset({"number", "count", "account"}),
     "blocking": frozenset(),
     "keypoint": frozenset(),
     "criterion_b": frozenset(),

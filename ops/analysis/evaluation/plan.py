@@ -161,7 +161,7 @@ def _require_private(base_url: str) -> None:
     if not holds or "@" in base_url:
         raise ConfigurationError(
             "--base-url has to be https://host/path, or http:// to this machine alone, without a key in it: "
-            "key and pictures would be readable on the way"
+            "key and screenshots would be readable on the way"
         )
 
 

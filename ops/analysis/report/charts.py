@@ -33,7 +33,7 @@ STYLE = """
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """From the chart's values to its picture."""
+    """From the chart's values to its screenshot."""
 
     low: float
     high: float

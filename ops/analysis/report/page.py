@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing besides itself: no script, no font, no picture from elsewhere.
+"""A report as one HTML page that needs nothing besides itself: no script, no font, no screenshot from elsewhere.
 
 Sites, domains, reasons and workers may hold whatever a task file or a web page put there: all of it is escaped, and the page's
 own policy lets nothing run and nothing load.

@@ -26,7 +26,7 @@ class Repeats:
     num_redone: int = 0
     """Steps that did what had been done at the same address before: the mark of a loop."""
     num_unchanged: int = 0
-    """Steps that left the picture as it was."""
+    """Steps that left the screenshot as it was."""
 
 
 def repeats_of(steps: Sequence[PlayedStep], last_seen: Observation | None) -> Repeats:

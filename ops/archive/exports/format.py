@@ -31,7 +31,7 @@ class FormatOptions:
     model: ModelConfig
     """With `context`: how prompts were built in the run."""
     leave_out_unchanged: bool = False
-    """Leave out steps after which the picture was the same."""
+    """Leave out steps after which the screenshot was the same."""
 
     def wants(self, step: PlayedStep) -> bool:
         return not (self.leave_out_unchanged and step.changed_nothing)

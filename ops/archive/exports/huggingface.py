@@ -1,4 +1,4 @@
-"""A Hugging Face dataset folder: one row per step, pictures as an Image feature, the splits as files.
+"""A Hugging Face dataset folder: one row per step, screenshots as an Image feature, the splits as files.
 
 `datasets.load_dataset(folder)` reads it; so does the Hub when the folder is uploaded.
 """
@@ -9,11 +9,11 @@ from ops.archive.exports.format import FormatOptions
 from ops.archive.exports.played import Played
 from ops.archive.exports.row_file import RowFile
 from ops.archive.exports.step_rows import STEP_FIELDS, step_row
-from ops.archive.pictures import picture_name
+from ops.archive.screenshots import screenshot_name
 from schemas.messages import Split
 
-_PICTURE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-_SCHEMA = pa.schema([("picture", _PICTURE), *STEP_FIELDS])
+_SCREENSHOT = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+_SCHEMA = pa.schema([("screenshot", _SCREENSHOT), *STEP_FIELDS])
 _DTYPES = {pa.string(): "string", pa.int64(): "int64", pa.float64(): "float64", pa.bool_(): "bool"}
 
 
@@ -27,9 +27,9 @@ class HuggingFaceFormat:
     def add(self, played: Played) -> int:
         steps = [step for step in played.steps if self._options.wants(step)]
         for step in steps:
-            picture = step.observation.picture
-            shown = {"picture": {"bytes": picture.data, "path": picture_name(picture)}}
-            self._file(played.task.split).add(shown | step_row(played, step), len(picture.data))
+            screenshot = step.observation.screenshot
+            shown = {"screenshot": {"bytes": screenshot.data, "path": screenshot_name(screenshot)}}
+            self._file(played.task.split).add(shown | step_row(played, step), len(screenshot.data))
         return len(steps)
 
     def _file(self, split: Split) -> RowFile:
@@ -49,7 +49,7 @@ def _card(counts: dict[Split, int]) -> str:
     lines = ["---", "pretty_name: Web agent steps", "configs:", "- config_name: default", "  data_files:"]
     for split in counts:
         lines += [f"  - split: {split.value}", f"    path: data/{split.value}.parquet"]
-    lines += ["dataset_info:", "  features:", "  - name: picture", "    dtype: image"]
+    lines += ["dataset_info:", "  features:", "  - name: screenshot", "    dtype: image"]
     for name, kind in STEP_FIELDS:
         lines += [f"  - name: {name}", f"    dtype: {_DTYPES[kind]}"]
     lines += ["---", "", "# Web agent steps", ""]

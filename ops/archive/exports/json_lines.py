@@ -1,4 +1,4 @@
-"""JSON Lines: one object an episode with all its steps; pictures are files beside, their paths relative to the folder."""
+"""JSON Lines: one object an episode with all its steps; screenshots are files beside, their paths relative to the folder."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import msgspec
 from ops.archive.durable import make_folder
 from ops.archive.exports.format import FormatOptions
 from ops.archive.exports.played import Played
-from ops.archive.pictures import PictureStore, picture_path
+from ops.archive.screenshots import ScreenshotStore, screenshot_path
 from schemas.messages import Observation, StepRequest
 
 
@@ -16,8 +16,8 @@ class JsonLinesFormat:
 
     def __init__(self, options: FormatOptions) -> None:
         self._options = options
-        make_folder(options.folder / "pictures")
-        self._pictures = PictureStore(options.folder / "pictures")
+        make_folder(options.folder / "screenshots")
+        self._screenshots = ScreenshotStore(options.folder / "screenshots")
         self._file = (options.folder / "episodes.jsonl").open("wb")
 
     def add(self, played: Played) -> int:
@@ -37,15 +37,15 @@ class JsonLinesFormat:
         return len(steps)
 
     def _observation(self, observation: Observation) -> dict[str, Any]:
-        picture = observation.picture
+        screenshot = observation.screenshot
         without: dict[str, Any] = msgspec.to_builtins(
-            msgspec.structs.replace(observation, picture=msgspec.structs.replace(picture, data=b""))
+            msgspec.structs.replace(observation, screenshot=msgspec.structs.replace(screenshot, data=b""))
         )
-        without["picture"] = {
-            "path": f"pictures/{picture_path(self._pictures.put(picture))}",
-            "media_type": picture.media_type,
-            "width": picture.width,
-            "height": picture.height,
+        without["screenshot"] = {
+            "path": f"screenshots/{screenshot_path(self._screenshots.put(screenshot))}",
+            "media_type": screenshot.media_type,
+            "width": screenshot.width,
+            "height": screenshot.height,
         }
         return without
 

@@ -1,4 +1,4 @@
-"""Parquet: `steps.parquet`, one row a step with its picture's bytes, and `episodes.parquet`, one row per episode."""
+"""Parquet: `steps.parquet`, one row a step with its screenshot's bytes, and `episodes.parquet`, one row per episode."""
 
 import pyarrow as pa
 
@@ -9,7 +9,7 @@ from ops.archive.exports.step_rows import STEP_FIELDS, step_row
 from ops.archive.tables import TRAJECTORIES, Row, trajectory_columns
 from schemas.messages import Judgement
 
-_STEPS = pa.schema([*STEP_FIELDS, ("picture", pa.binary()), ("picture_media_type", pa.string())])
+_STEPS = pa.schema([*STEP_FIELDS, ("screenshot", pa.binary()), ("screenshot_media_type", pa.string())])
 _PART = pa.struct([("name", pa.string()), ("value", pa.float64()), ("steps", pa.list_(pa.float64()))])
 _JUDGED = (
     ("rubric", pa.string()),
@@ -35,9 +35,9 @@ class ParquetFormat:
         self._episodes.add(trajectory_columns(played.trajectory) | judged)
         steps = [step for step in played.steps if self._options.wants(step)]
         for step in steps:
-            picture = step.observation.picture
-            shown = {"picture": picture.data, "picture_media_type": picture.media_type}
-            self._steps.add(step_row(played, step) | shown, len(picture.data))
+            screenshot = step.observation.screenshot
+            shown = {"screenshot": screenshot.data, "screenshot_media_type": screenshot.media_type}
+            self._steps.add(step_row(played, step) | shown, len(screenshot.data))
         return len(steps)
 
     def close(self) -> None:

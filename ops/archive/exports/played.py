@@ -16,7 +16,7 @@ class PlayedStep:
     observation: Observation
     request: StepRequest
     changed_nothing: bool
-    """The next picture is the same."""
+    """The next screenshot is the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,4 +98,4 @@ def played(episode: StoredEpisode, judgement: Judgement | None) -> Played:
 
 
 def _is_same(following: Observation | None) -> bool:
-    return following is not None and following.same_picture
+    return following is not None and following.same_screenshot

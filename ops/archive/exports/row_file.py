@@ -11,7 +11,7 @@ _BYTES = 32 * 1024 * 1024
 
 
 class RowFile:
-    """The same rows give the same bytes: a group of rows ends after so many rows or picture bytes."""
+    """The same rows give the same bytes: a group of rows ends after so many rows or screenshot bytes."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """ShareGPT for LLaMA-Factory, as WebGym's training used it: one sample a step of a successful episode.
 
-A sample is the prompt as the policy saw it, `<image>` for every picture, and the response as the last turn.
-`dataset_info.json` beside it describes the columns to LLaMA-Factory; pictures are files, their paths relative to the folder
+A sample is the prompt as the policy saw it, `<image>` for every screenshot, and the response as the last turn.
+`dataset_info.json` beside it describes the columns to LLaMA-Factory; screenshots are files, their paths relative to the folder
 (its `media_dir`).
 """
 
@@ -14,9 +14,9 @@ from agents.engine import ChatMessage
 from ops.archive.durable import make_folder
 from ops.archive.exports.format import FormatOptions
 from ops.archive.exports.played import Played, PlayedStep
-from ops.archive.pictures import PictureStore, picture_path
+from ops.archive.screenshots import ScreenshotStore, screenshot_path
 from schemas.errors import ConfigurationError
-from schemas.messages import Picture
+from schemas.messages import Screenshot
 
 _log = structlog.get_logger()
 _IMAGE = "<image>"
@@ -44,8 +44,8 @@ class ShareGptFormat:
 
     def __init__(self, options: FormatOptions) -> None:
         self._options = options
-        make_folder(options.folder / "pictures")
-        self._pictures = PictureStore(options.folder / "pictures")
+        make_folder(options.folder / "screenshots")
+        self._screenshots = ScreenshotStore(options.folder / "screenshots")
         self._file = (options.folder / "sharegpt.json").open("w", encoding="utf-8")
         self._num_samples = 0
 
@@ -65,16 +65,19 @@ class ShareGptFormat:
     def _write(self, played: Played, rounds: list[Round], step: PlayedStep) -> None:
         options = self._options
         windows = Windows(played.task, rounds, step.observation, options.context, options.model)
-        window = windows.asked_with(step.request.pictures)
-        if step.request.pictures and step.request.pictures != window.pictures:
+        window = windows.asked_with(step.request.screenshots)
+        if step.request.screenshots and step.request.screenshots != window.screenshots:
             raise ConfigurationError(
-                f"step {step.request.step} of episode {step.request.episode} was asked with the pictures of steps "
-                f"{step.request.pictures}, this prompt would show {window.pictures}: give the run's own context_config"
+                f"step {step.request.step} of episode {step.request.episode} was asked with the screenshots of steps "
+                f"{step.request.screenshots}, this prompt would show {window.screenshots}: give the run's own context_config"
             )
         messages = [{"role": message.role, "content": _content(message)} for message in window.messages]
         messages.append({"role": "assistant", "content": step.request.response})
-        pictures = [part for message in window.messages for part in message.content if isinstance(part, Picture)]
-        sample = {"messages": messages, "images": [f"pictures/{picture_path(self._pictures.put(one))}" for one in pictures]}
+        screenshots = [part for message in window.messages for part in message.content if isinstance(part, Screenshot)]
+        sample = {
+            "messages": messages,
+            "images": [f"screenshots/{screenshot_path(self._screenshots.put(one))}" for one in screenshots],
+        }
         self._file.write(("[\n" if self._num_samples == 0 else ",\n") + json.dumps(sample, ensure_ascii=False))
         self._num_samples += 1
 
@@ -94,7 +97,7 @@ def _spells_placeholder(step: PlayedStep) -> bool:
 
 
 def _content(message: ChatMessage) -> str:
-    return "".join(_IMAGE if isinstance(part, Picture) else _harmless(part) for part in message.content)
+    return "".join(_IMAGE if isinstance(part, Screenshot) else _harmless(part) for part in message.content)
 
 
 def _harmless(text: str) -> str:

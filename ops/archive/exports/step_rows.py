@@ -37,7 +37,7 @@ STEP_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
 
 
 def step_row(played: Played, step: PlayedStep) -> dict[str, Any]:
-    """Everything but the picture. `action` is JSON; `version` is the oldest policy version of the step."""
+    """Everything but the screenshot. `action` is JSON; `version` is the oldest policy version of the step."""
     task, judgement = played.task, played.judgement
     request, observation = step.request, step.observation
     versions = [span.version for span in request.versions]

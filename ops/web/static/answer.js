@@ -56,7 +56,7 @@ export function effectView(effect) {
       {},
       pill(words(effect.effect), tone),
       effect.hit ? h("span", { class: "hit" }, ` hit ${effect.hit}`) : null,
-      effect.same_picture ? h("span", { class: "soft" }, " the picture stayed the same") : null,
+      effect.same_screenshot ? h("span", { class: "soft" }, " the screenshot stayed the same") : null,
     ),
     effect.error ? h("p", { class: "problem" }, effect.error) : null,
     effect.changes.length

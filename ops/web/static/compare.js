@@ -78,7 +78,7 @@ function side({ trajectory, ruled, rubric }) {
   );
 }
 
-function pairView({ step, same_picture: samePicture, same_action: sameAction }, parted) {
+function pairView({ step, same_screenshot: sameScreenshot, same_action: sameAction }, parted) {
   const first = step === parted;
   return h(
     "section",
@@ -96,7 +96,7 @@ function pairView({ step, same_picture: samePicture, same_action: sameAction }, 
       h(
         "span",
         { class: "soft" },
-        `${samePicture ? "same picture" : "different pictures"}, ${sameAction ? "same action" : "different actions"}`,
+        `${sameScreenshot ? "same screenshot" : "different screenshots"}, ${sameAction ? "same action" : "different actions"}`,
       ),
     ),
     h("div", { class: "pair" }, half(comparison.left, step), half(comparison.right, step)),

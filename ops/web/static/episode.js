@@ -68,7 +68,7 @@ async function load() {
   document.title = document.title.replace("Episode", detail.trajectory.task.task);
   const elements = detail.steps.some((each) => each.page?.elements.length);
   const ratios = detail.steps
-    .map((each) => each.page?.picture)
+    .map((each) => each.page?.screenshot)
     .filter(Boolean)
     .map(({ width, height }) => width / height);
   if (ratios.length) stage.style.setProperty("--tallest", Math.min(...ratios));

@@ -160,7 +160,7 @@ function callsView(calls, judgement, keepsCalls) {
             ` ${call.model} · ${whole(call.prompt_tokens ?? 0)} tokens in, ${whole(call.completion_tokens ?? 0)} out · ${seconds(call.seconds ?? 0)}`,
           ),
         ),
-        (call.pictures ?? []).length ? h("p", { class: "soft" }, "was shown: ", stepLinks(call.pictures)) : null,
+        (call.screenshots ?? []).length ? h("p", { class: "soft" }, "was shown: ", stepLinks(call.screenshots)) : null,
         h("pre", {}, call.text || "(empty)"),
       ),
     ),

@@ -31,7 +31,7 @@ export function rewardCurve() {
           .filter(Boolean)
           .join("; ")
       : "The curve begins with the first judged episodes.";
-    show(holder, newest || round ? picture(width, training, said.textContent) : []);
+    show(holder, newest || round ? screenshot(width, training, said.textContent) : []);
   }
 
   new ResizeObserver(draw).observe(holder);
@@ -56,7 +56,7 @@ const key = () =>
     " version",
   );
 
-function picture(width, { train, held_out, versions }, name) {
+function screenshot(width, { train, held_out, versions }, name) {
   const last = Math.max(1, train.at(-1)?.[0] ?? 0, held_out.at(-1)?.[0] ?? 0);
   const x = (episodes) => MARGIN.left + (episodes / last) * (width - MARGIN.left - MARGIN.right);
   const y = (success) => HEIGHT - MARGIN.bottom - success * (HEIGHT - MARGIN.top - MARGIN.bottom);

@@ -2,7 +2,7 @@
 
 export const PHASES = [
   ["queued", "q", "admitted; no browser worker has taken it"],
-  ["opening", "O", "a browser worker has it, and there is no picture yet"],
+  ["opening", "O", "a browser worker has it, and there is no screenshot yet"],
   ["deciding", "D", "an observation waits for the policy"],
   ["acting", "A", "the answer is carried out, and the page observed again"],
   ["judging", "J", "ended; waits for its judgement"],

@@ -59,16 +59,16 @@ export function episodePanel({ closed }) {
     drawHead();
     drawSaid();
     const { now } = found;
-    const key = JSON.stringify([now?.page?.picture?.url, now?.answer?.action]);
+    const key = JSON.stringify([now?.page?.screenshot?.url, now?.answer?.action]);
     if (key === drawn) return;
     drawn = key;
     if (!now) {
       show(stage, h("p", { class: "wait" }, "Nothing was seen yet."));
       return;
     }
-    if (now.page?.picture) stage.style.setProperty("--tallest", now.page.picture.width / now.page.picture.height);
+    if (now.page?.screenshot) stage.style.setProperty("--tallest", now.page.screenshot.width / now.page.screenshot.height);
     const figure = shot(now, { name: `What the policy sees at step ${now.step + 1}` });
-    // The picture before stays until this one can be shown.
+    // The screenshot before stays until this one can be shown.
     await figure.querySelector("img")?.decode().catch(() => {});
     if (drawn === key) show(stage, figure);
   }

@@ -4,46 +4,46 @@ import { h, svg } from "./dom.js";
 
 const MOST_LABEL = 44;
 
-/** A figure that keeps its place while the picture loads. `marks`: show what the numbers of a set-of-marks picture stand for. */
+/** A figure that keeps its place while the screenshot loads. `marks`: show what the numbers of a set-of-marks screenshot stand for. */
 export function shot(step, { marks = false, drawn = true, lazy = false, name } = {}) {
-  const picture = step.page?.picture;
-  if (!picture)
+  const screenshot = step.page?.screenshot;
+  if (!screenshot)
     return h(
       "div",
       { class: "shot absent", vars: { "--ratio": "1.4" } },
-      h("span", {}, name === "" ? "–" : "This picture is no longer kept."),
+      h("span", {}, name === "" ? "–" : "This screenshot is no longer kept."),
     );
   const image = h("img", {
-    src: picture.url,
-    width: picture.width,
-    height: picture.height,
+    src: screenshot.url,
+    width: screenshot.width,
+    height: screenshot.height,
     loading: lazy ? "lazy" : "eager",
     decoding: "async",
     alt: name ?? `What the policy saw at step ${step.step + 1}`,
   });
-  const figure = h("div", { class: "shot", vars: { "--ratio": String(picture.width / picture.height) } }, image);
+  const figure = h("div", { class: "shot", vars: { "--ratio": String(screenshot.width / screenshot.height) } }, image);
   image.addEventListener("error", () =>
-    figure.replaceChildren(h("span", { class: "absent" }, "This picture cannot be shown.")),
+    figure.replaceChildren(h("span", { class: "absent" }, "This screenshot cannot be shown.")),
   );
   if (marks)
     figure.append(
       layer(
-        picture,
+        screenshot,
         "marks",
-        step.page.elements.map((element) => mark(element, unitOf(picture))),
+        step.page.elements.map((element) => mark(element, unitOf(screenshot))),
       ),
     );
-  if (drawn && step.answer) figure.append(layer(picture, "action", drawing(step, picture)));
+  if (drawn && step.answer) figure.append(layer(screenshot, "action", drawing(step, screenshot)));
   return figure;
 }
 
-/** What drawings are measured in, so that they look alike on small and large pictures. */
-const unitOf = (picture) => Math.max(picture.width, picture.height) / 80;
+/** What drawings are measured in, so that they look alike on small and large screenshots. */
+const unitOf = (screenshot) => Math.max(screenshot.width, screenshot.height) / 80;
 
-function layer(picture, kind, children) {
+function layer(screenshot, kind, children) {
   const attributes = {
-    viewBox: `0 0 ${picture.width} ${picture.height}`,
-    vars: { "--unit": `${unitOf(picture)}px` },
+    viewBox: `0 0 ${screenshot.width} ${screenshot.height}`,
+    vars: { "--unit": `${unitOf(screenshot)}px` },
     "aria-hidden": "true",
   };
   return svg("svg", { class: `overlay ${kind}`, ...attributes }, children);
@@ -57,26 +57,26 @@ function mark({ id, box: [x, y, width, height] }, unit) {
 }
 
 /** The parts of an action's drawing; none for an action that has no place. */
-function drawing(step, picture) {
+function drawing(step, screenshot) {
   const action = step.answer.action;
-  const unit = unitOf(picture);
-  const place = (point, element) => placeOf(point, element, step.page, picture);
+  const unit = unitOf(screenshot);
+  const place = (point, element) => placeOf(point, element, step.page, screenshot);
   const start = place(action.point, action.element);
   const end = place(action.end_point, action.end_element);
   const parts = [];
   if (start?.box) parts.push(svg("rect", { class: "target-box", ...start.box }));
   if (start && end) parts.push(path(start, end, unit));
   if (action.kind === "scroll")
-    parts.push(arrow(start ?? { x: picture.width / 2, y: picture.height / 2 }, action.direction ?? "down", unit));
+    parts.push(arrow(start ?? { x: screenshot.width / 2, y: screenshot.height / 2 }, action.direction ?? "down", unit));
   else if (start) parts.push(target(start, unit));
   const said = label(action);
-  if (said) parts.push(bubble(said, start ?? { x: picture.width / 2, y: unit * 3 }, picture, unit));
+  if (said) parts.push(bubble(said, start ?? { x: screenshot.width / 2, y: unit * 3 }, screenshot, unit));
   return parts;
 }
 
-/** In pixels of the picture: a point of the 0-1000 grid, or the middle of a numbered element with its box. */
-function placeOf(point, element, page, picture) {
-  if (point) return { x: (point[0] / 1000) * picture.width, y: (point[1] / 1000) * picture.height };
+/** In pixels of the screenshot: a point of the 0-1000 grid, or the middle of a numbered element with its box. */
+function placeOf(point, element, page, screenshot) {
+  if (point) return { x: (point[0] / 1000) * screenshot.width, y: (point[1] / 1000) * screenshot.height };
   const found = page.elements.find((each) => each.id === element);
   if (!found) return null;
   const [x, y, width, height] = found.box;
@@ -140,14 +140,14 @@ function arrow({ x, y }, direction, unit) {
   return path({ x: x - dx * reach, y: y - dy * reach }, { x: x + dx * reach, y: y + dy * reach }, unit * 1.6);
 }
 
-function bubble(text, { x, y }, picture, unit) {
+function bubble(text, { x, y }, screenshot, unit) {
   const shown = text.length > MOST_LABEL ? `${text.slice(0, MOST_LABEL - 1)}…` : text;
   const size = unit * 1.7;
-  const width = Math.min(picture.width, shown.length * size * 0.64 + size * 1.2),
+  const width = Math.min(screenshot.width, shown.length * size * 0.64 + size * 1.2),
     height = size * 1.8;
-  const left = Math.max(0, Math.min(picture.width - width, x - width / 2));
+  const left = Math.max(0, Math.min(screenshot.width - width, x - width / 2));
   const below = y + unit * 3;
-  const top = below + height < picture.height ? below : Math.max(0, y - unit * 3 - height);
+  const top = below + height < screenshot.height ? below : Math.max(0, y - unit * 3 - height);
   return svg(
     "g",
     { class: "bubble" },

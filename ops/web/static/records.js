@@ -10,7 +10,7 @@ export function promptPanel(detail, step) {
     h(
       "p",
       { class: "soft" },
-      prompt.pictures.length ? ["Pictures in the window: ", stepLinks(prompt.pictures), ". "] : null,
+      prompt.screenshots.length ? ["Screenshots in the window: ", stepLinks(prompt.screenshots), ". "] : null,
       "Built again from the chain under the run's configuration",
       step.answer?.num_prompt_tokens ? `; it was ${step.answer.num_prompt_tokens.toLocaleString("en")} tokens.` : ".",
     ),
@@ -26,14 +26,14 @@ export function promptPanel(detail, step) {
   ]);
 }
 
-function partView(detail, { text, picture }) {
-  if (picture === null) return h("pre", {}, text);
-  const seen = detail.steps[picture];
+function partView(detail, { text, screenshot }) {
+  if (screenshot === null) return h("pre", {}, text);
+  const seen = detail.steps[screenshot];
   return h(
     "a",
-    { class: "inlay", href: `#step-${picture + 1}:prompt` },
+    { class: "inlay", href: `#step-${screenshot + 1}:prompt` },
     shot(seen, { drawn: false, lazy: true }),
-    h("span", {}, `picture of step ${picture + 1}`),
+    h("span", {}, `screenshot of step ${screenshot + 1}`),
   );
 }
 

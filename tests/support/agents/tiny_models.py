@@ -1,4 +1,4 @@
-"""Tiny models and pictures for tests with real tokenizers, processors and engines."""
+"""Tiny models and screenshots for tests with real tokenizers, processors and engines."""
 
 import io
 import random
@@ -10,7 +10,7 @@ from transformers import Qwen3VLForConditionalGeneration
 from agents.prompts import system_prompt
 from agents.rendering import render_action
 from ops.quickstart.tiny_model import build_tiny_model
-from schemas.messages import Action, ActionKind, Picture
+from schemas.messages import Action, ActionKind, Screenshot
 
 
 def build(folder: Path, *, seed: int, tied: bool = False) -> Path:
@@ -30,7 +30,7 @@ def _tie(folder: Path) -> None:
     model.save_pretrained(folder)
 
 
-def picture(seed: int, width: int = 160, height: int = 210) -> Picture:
+def screenshot(seed: int, width: int = 160, height: int = 210) -> Screenshot:
     """A JPEG with one coloured box."""
     draw_at = random.Random(seed)
     image = Image.new("RGB", (width, height), (235, 238, 240))
@@ -39,4 +39,4 @@ def picture(seed: int, width: int = 160, height: int = 210) -> Picture:
     ImageDraw.Draw(image).rectangle([x, y, x + width // 3, y + height // 5], fill=colour)
     encoded = io.BytesIO()
     image.save(encoded, "JPEG", quality=80)
-    return Picture(data=encoded.getvalue(), media_type="image/jpeg", width=width, height=height)
+    return Screenshot(data=encoded.getvalue(), media_type="image/jpeg", width=width, height=height)

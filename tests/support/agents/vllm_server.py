@@ -20,7 +20,7 @@ from tests.deadlines import HANGS_S
 
 MODEL = "tiny"
 KEY = "sesame"
-MAX_PICTURES = 8
+MAX_SCREENSHOTS = 8
 _SHAPE = TinyShape(max_vocabulary=2048)
 _READY = "Application startup complete"
 _STOP_S = 20.0
@@ -92,7 +92,7 @@ def _arguments(model: Path, port: int, max_model_len: int) -> list[str]:
         "kv-cache-memory-bytes": 128 << 20,
         "mm-processor-cache-gb": 0.125,
         "distributed-executor-backend": "uni",
-        "limit-mm-per-prompt": json.dumps({"image": MAX_PICTURES, "video": 0}),
+        "limit-mm-per-prompt": json.dumps({"image": MAX_SCREENSHOTS, "video": 0}),
         # An untrained model would write white space for ever.
         "structured-outputs-config": json.dumps({"backend": "xgrammar", "disable_any_whitespace": True}),
     }

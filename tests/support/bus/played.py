@@ -24,7 +24,7 @@ async def play(
     store: bool = True,
     in_prompt: Callable[[int], tuple[int, ...]] = lambda step: (step,),
 ) -> Trajectory:
-    """An episode whose picture k is `picture k`; with `store` off, only the trajectory that it would have."""
+    """An episode whose screenshot k is `screenshot k`; with `store` off, only the trajectory that it would have."""
     owner: chain.EpisodeChain | None = None
     if store:
         await chain.admit(bus, subjects, task)
@@ -32,8 +32,8 @@ async def play(
         assert isinstance(taken, chain.EpisodeChain)
         owner = taken
         for step in range(num_steps):
-            seen = await owner.observe(observation(task, step, data=b"picture %d" % step))
-            request = msgspec.structs.replace(step_request(task, step), pictures=in_prompt(step))
+            seen = await owner.observe(observation(task, step, data=b"screenshot %d" % step))
+            request = msgspec.structs.replace(step_request(task, step), screenshots=in_prompt(step))
             owner.answered(await chain.answer(bus, subjects, seen, request))
     trajectory = Trajectory(
         task=task,

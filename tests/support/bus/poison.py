@@ -127,7 +127,7 @@ class Poisoner:
 
     def act(self, place: Place) -> Poison:
         step = msgspec.structs.replace(
-            example(StepRequest), episode=place.episode, attempt=place.attempt, step=place.step, pictures=(0,)
+            example(StepRequest), episode=place.episode, attempt=place.attempt, step=place.step, screenshots=(0,)
         )
         return self._chain(Access.POLICY, place, "act", step)
 

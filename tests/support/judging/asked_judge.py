@@ -28,7 +28,7 @@ from ops.run.joining import RoleRun
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.ids import WorkerId
-from schemas.messages import Fact, JudgeCall, Judgement, Outcome, Picture, Role, Task, Trajectory
+from schemas.messages import Fact, JudgeCall, Judgement, Outcome, Role, Screenshot, Task, Trajectory
 from tests.builders import RUN, WORKER, observation, step_request, task
 from tests.deadlines import HANGS_S
 from tests.support.judging.endpoint_replies import Reply, verdict
@@ -51,17 +51,17 @@ def question(name: str, *, facts: Sequence[Fact] = (FACT,), reference: str | Non
 
 
 async def answered(
-    bus: Bus, of: Task, *, num_steps: int = 2, answer: str = ANSWER, pictures: Sequence[Picture] = ()
+    bus: Bus, of: Task, *, num_steps: int = 2, answer: str = ANSWER, screenshots: Sequence[Screenshot] = ()
 ) -> Trajectory:
-    """Plays an episode to its answer. Without pictures, no two are equal, and none is one."""
+    """Plays an episode to its answer. Without screenshots, no two are equal, and none is one."""
     of = msgspec.structs.replace(of, max_steps=max(of.max_steps, num_steps))
     await chain.admit(bus, SUBJECTS, of)
     owner = await chain.EpisodeChain.take(bus, SUBJECTS, of, WORKER)
     assert isinstance(owner, chain.EpisodeChain)
     for step in range(num_steps):
         observed = observation(of, step, data=b"%s %d" % (of.task.encode(), step))
-        if pictures:
-            observed = msgspec.structs.replace(observed, picture=pictures[step])
+        if screenshots:
+            observed = msgspec.structs.replace(observed, screenshot=screenshots[step])
         seen = await owner.observe(observed)
         owner.answered(await chain.answer(bus, SUBJECTS, seen, step_request(of, step)))
     ended = Trajectory(

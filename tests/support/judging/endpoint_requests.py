@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-PICTURE_TOKENS = 258
+SCREENSHOT_TOKENS = 258
 TOKEN_CHARACTERS = 4
 _BLOCK_CHARACTERS = 16 * TOKEN_CHARACTERS
 """Beginnings are compared by blocks of so many characters."""
@@ -24,14 +24,14 @@ class Usage:
 class Message:
     role: str
     content: tuple[str | bytes, ...]
-    """Texts, and pictures decoded, in order."""
+    """Texts, and screenshots decoded, in order."""
 
     @property
     def text(self) -> str:
         return "".join(part for part in self.content if isinstance(part, str))
 
     @property
-    def pictures(self) -> tuple[bytes, ...]:
+    def screenshots(self) -> tuple[bytes, ...]:
         return tuple(part for part in self.content if isinstance(part, bytes))
 
 
@@ -62,8 +62,8 @@ class Asked:
         return "\n".join(message.text for message in self.messages)
 
     @property
-    def pictures(self) -> tuple[bytes, ...]:
-        return tuple(picture for message in self.messages for picture in message.pictures)
+    def screenshots(self) -> tuple[bytes, ...]:
+        return tuple(screenshot for message in self.messages for screenshot in message.screenshots)
 
     @property
     def form(self) -> str:
@@ -94,7 +94,7 @@ def _content(content: str | list[dict[str, Any]]) -> Iterator[str | bytes]:
 
 
 class PrefixCache:
-    """Counts tokens as a provider that caches beginnings does: four characters each, and 258 for a picture."""
+    """Counts tokens as a provider that caches beginnings does: four characters each, and 258 for a screenshot."""
 
     def __init__(self) -> None:
         self._known: dict[str, set[int]] = {}
@@ -121,7 +121,7 @@ def _blocks(messages: tuple[Message, ...]) -> Iterator[tuple[str | bytes, int]]:
         yield message.role, 1
         for part in message.content:
             if isinstance(part, bytes):
-                yield part, PICTURE_TOKENS
+                yield part, SCREENSHOT_TOKENS
                 continue
             for start in range(0, len(part), _BLOCK_CHARACTERS):
                 block = part[start : start + _BLOCK_CHARACTERS]

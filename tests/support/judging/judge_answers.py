@@ -97,7 +97,7 @@ _LAST_BEFORE: Final[Mapping[Asking, str]] = {
 }
 _FAILED: Final[Mapping[Asking, Expected]] = {
     Asking.BLOCKING: Expected(Verdict.EXCLUDED, None, "blocking"),
-    # A picture that is no evidence: the last one always is, and the judging goes on.
+    # A screenshot that is no evidence: the last one always is, and the judging goes on.
     Asking.KEYPOINT: Expected(Verdict.SUCCESS, 1.0, "reference"),
     Asking.CRITERION_B: Expected(Verdict.FAILURE, 0.0, "criterion_b"),
     Asking.CRITERION_A: Expected(Verdict.FAILURE, 0.0, "criterion_a_1"),
@@ -364,7 +364,7 @@ def markdown() -> str:
             *lines,
             "",
             "The other verdict on blocking is that the site blocked the agent: nobody's failure, and the site goes on the",
-            "blocklist. The other verdict on a key point is that its picture is no evidence; the last picture always is.",
+            "blocklist. The other verdict on a key point is that its screenshot is no evidence; the last one always is.",
             "Errors are shown as the reference question has them.",
             "",
         ]

@@ -1,7 +1,8 @@
 """A model that reads: it answers the rubric's questions from what a request holds, and from nothing else.
 
-A picture is known by its bytes alone, to which a run's `PictureTexts` gives the text that was in view; `texts.reading` judges
-by it. A request that it cannot understand, or a picture that nobody took, raises: the endpoint then answers with 500.
+A screenshot is known by its bytes alone, to which a run's `ScreenshotTexts` gives the text that was in view; `texts.reading`
+judges
+by it. A request that it cannot understand, or a screenshot that nobody took, raises: the endpoint then answers with 500.
 """
 
 import json
@@ -25,11 +26,11 @@ class ReadingModel:
     """The script of a scripted endpoint."""
 
     texts: Mapping[str, str]
-    """By the digest of the picture."""
+    """By the digest of the screenshot."""
 
     def __call__(self, asked: Asked) -> Said:
         *before, question = [text for message in asked.messages for text in message.content if isinstance(text, str)]
-        seen = [self.texts[digest_of(picture)] for picture in asked.pictures]
+        seen = [self.texts[digest_of(screenshot)] for screenshot in asked.screenshots]
         if "NOT_BLOCKED" in question:
             return _said(
                 reading.blocked(seen), "BLOCKED", "NOT_BLOCKED", f"The last of {len(seen)} screenshots was looked at."

@@ -87,8 +87,8 @@ def rubric_task(*, num_facts: int = 1, reference: str | None = None) -> Task:
     )
 
 
-def seen(of: Task, pictures: Sequence[bytes]) -> tuple[Observation, ...]:
-    return tuple(observation(of, step, data=data) for step, data in enumerate(pictures))
+def seen(of: Task, screenshots: Sequence[bytes]) -> tuple[Observation, ...]:
+    return tuple(observation(of, step, data=data) for step, data in enumerate(screenshots))
 
 
 def episode(

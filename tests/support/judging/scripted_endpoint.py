@@ -26,7 +26,7 @@ Script = Callable[[Asked], Reply | Awaitable[Reply]]
 
 @dataclass(slots=True)
 class Recorded:
-    """One request, as it is counted; texts and pictures are gone."""
+    """One request, as it is counted; texts and screenshots are gone."""
 
     time_s: float
     """Of `time.monotonic()`, when it had arrived."""
@@ -37,7 +37,7 @@ class Recorded:
     """The response format that was asked for: `json_schema`, `json_object`, or empty."""
     digest: str
     """Of model and messages: the same for a question that is asked again."""
-    num_pictures: int
+    num_screenshots: int
     usage: Usage
     outcome: str = "under way"
     """`answered`, a status as in `429`, `hang`, `reset`, or `gone` when the client did not wait for the reply."""
@@ -134,7 +134,7 @@ class _Server:
             path=path,
             form=asked.form,
             digest=asked.digest,
-            num_pictures=len(asked.pictures),
+            num_screenshots=len(asked.screenshots),
             usage=self._cache.usage(asked),
         )
         endpoint.num_under_way += 1

@@ -31,7 +31,7 @@ def passes(number: int) -> bool:
 
 
 def say(asked: Asked) -> Said:
-    """The verdict on the episode that a question is about: nothing blocked it, and every picture is evidence."""
+    """The verdict on the episode that a question is about: nothing blocked it, and every screenshot is evidence."""
     found = re.search(r"item number (\d+)", asked.text)
     assert found is not None, asked.text
     schema = asked.body["response_format"]["json_schema"]["name"]
@@ -41,7 +41,7 @@ def say(asked: Asked) -> Said:
 
 
 def played(number: int) -> Trajectory:
-    """An episode of two to four pictures."""
+    """An episode of two to four screenshots."""
     of = task(f"t{number}", max_steps=4)
     instruction = f"Find item number {number} and say where it is."
     of = structs.replace(of, run=SUBJECTS.run, instruction=instruction, website="https://shop.example/", max_steps=4)
@@ -54,7 +54,7 @@ async def _write(bus: Bus, of: Trajectory) -> None:
     """The chain as far as a judge reads it, then the trajectory."""
     stream = SUBJECTS.episodes(0)
     for step in range(of.num_steps):
-        seen = observation(of.task, step, data=b"picture %d of %s" % (step, of.episode.encode()))
+        seen = observation(of.task, step, data=b"screenshot %d of %s" % (step, of.episode.encode()))
         await bus.append(stream, SUBJECTS.chain_record(of.episode, 1, "obs", step), seen)
         await bus.append(stream, SUBJECTS.chain_record(of.episode, 1, "act", step), step_request(of.task, step))
     await bus.append(SUBJECTS.trajectories, SUBJECTS.trajectory(of.task.split, of.episode), of)

@@ -25,7 +25,7 @@ from schemas.messages import (
     Judgement,
     Observation,
     Outcome,
-    Picture,
+    Screenshot,
     RewardPart,
     Split,
     StageUsage,
@@ -59,27 +59,27 @@ def task(index: int, *, run: RunName, split: Split = Split.TRAIN) -> Task:
     )
 
 
-def shot(seed: int) -> Picture:
-    """A small real picture; every third is a PNG."""
+def shot(seed: int) -> Screenshot:
+    """A small real screenshot; every third is a PNG."""
     png = seed % 3 == 0
     value = zlib.crc32(str(seed).encode())
     encoded = io.BytesIO()
     image = Image.new("RGB", (16, 12), (value & 255, value >> 8 & 255, value >> 16 & 255))
     image.save(encoded, "PNG" if png else "JPEG")
-    return Picture(data=encoded.getvalue(), media_type="image/png" if png else "image/jpeg", width=16, height=12)
+    return Screenshot(data=encoded.getvalue(), media_type="image/png" if png else "image/jpeg", width=16, height=12)
 
 
 def observation(of: Task, attempt: int, step: int) -> Observation:
-    # Steps 1 and 2 show the same picture: it is stored once.
+    # Steps 1 and 2 show the same screenshot: it is stored once.
     return Observation(
         episode=of.episode,
         attempt=attempt,
         step=step,
-        picture=shot(of.index * 10 + min(step, 1)),
+        screenshot=shot(of.index * 10 + min(step, 1)),
         url=f"http://site/{of.index}/{step}",
         title=f"page {step}",
         effect=ActionEffect.NONE if step == 0 else ActionEffect.UNCHANGED if step == 2 else ActionEffect.CHANGED,
-        same_picture=step == 2,
+        same_screenshot=step == 2,
     )
 
 
@@ -96,7 +96,7 @@ def answer(of: Task, attempt: int, step: int) -> StepRequest:
         completion_tokens=(4, 5, step),
         logprobs=(-0.5, -0.25, -0.125),
         versions=(VersionSpan(start=0, end=3, version=PolicyVersion(step)),),
-        pictures=tuple(range(step + 1)),
+        screenshots=tuple(range(step + 1)),
     )
 
 

@@ -124,7 +124,7 @@ async def play(bus: Bus, subjects: Subjects, index: int) -> None:
         answers = []
         for step in range(draw.randrange(0 if outcome is Outcome.FAILED else 1, 7)):
             url = f"http://p/{draw.randrange(3)}"
-            seen = await owner.observe(replace(builders.observation(of, step), url=url, same_picture=draw.random() < 0.2))
+            seen = await owner.observe(replace(builders.observation(of, step), url=url, same_screenshot=draw.random() < 0.2))
             answers.append(answer(of, step, draw))
             owner.answered(await chain.answer(bus, subjects, seen, answers[-1]))
         seconds = [draw.random() for _ in range(4)]

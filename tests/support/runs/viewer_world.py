@@ -68,14 +68,14 @@ def task(episode: EpisodeId, *, group: str = "", name: str = "lamp", instruction
 
 
 async def play(bus: Bus, subjects: Subjects, of: Task, actions: Sequence[Action], *, words: str = "", at: float) -> Trajectory:
-    """An episode whose pictures are all different; `words` are what page and policy say."""
+    """An episode whose screenshots are all different; `words` are what page and policy say."""
     await chain.admit(bus, subjects, of)
     owner = await chain.EpisodeChain.take(bus, subjects, of, WorkerId("browser-9"))
     assert isinstance(owner, chain.EpisodeChain)
     for step, action in enumerate(actions):
         seen = msgspec.structs.replace(
             builders.observation(of, step),
-            picture=archive_world.shot(step),
+            screenshot=archive_world.shot(step),
             url=words or f"https://shop.example/page/{step}",
             title=words or f"Lamps {step}",
             effect=ActionEffect.CHANGED if step else ActionEffect.NONE,
@@ -91,7 +91,7 @@ async def play(bus: Bus, subjects: Subjects, of: Task, actions: Sequence[Action]
             completion_tokens=(72, 105, 33),
             logprobs=(-0.01, -0.9, -4.6),
             versions=(VersionSpan(0, 2, PolicyVersion(5)), VersionSpan(2, 3, PolicyVersion(6))),
-            pictures=tuple(range(step + 1)),
+            screenshots=tuple(range(step + 1)),
             worker=WorkerId("policy-3"),
             queued_s=0.05,
             generated_s=0.7,

@@ -7,7 +7,7 @@ from pathlib import Path
 BEGIN, END = "<!-- pages: made by benchmarks/miniwob_pages.py -->\n", "<!-- end of pages -->\n"
 _RESULTS = Path(__file__).parents[3] / "benchmarks" / "results" / "miniwob_pages.json"
 _HEAD = """\
-| page | first picture | random actions accepted | ended by | its reward | oracle, coordinates | oracle, marks |
+| page | first screenshot | random actions accepted | ended by | its reward | oracle, coordinates | oracle, marks |
 |---|---|---|---|---|---|---|
 """
 

@@ -1,6 +1,6 @@
-"""What a person reads in the pictures of a played run: the text that was in view when each picture was taken.
+"""What a person reads in the screenshots of a played run: the text that was in view when each screenshot was taken.
 
-Invariant: one picture has one text; it is found again by the digest of the picture's bytes alone.
+Invariant: one screenshot has one text; it is found again by the digest of the screenshot's bytes alone.
 """
 
 import hashlib
@@ -46,19 +46,19 @@ _IN_VIEW = """(() => {
 })()"""
 
 
-def digest_of(picture: bytes) -> str:
-    return hashlib.sha256(picture).hexdigest()
+def digest_of(screenshot: bytes) -> str:
+    return hashlib.sha256(screenshot).hexdigest()
 
 
 @dataclass
-class PictureTexts:
-    """Texts by the digest of their pictures."""
+class ScreenshotTexts:
+    """Texts by the digest of their screenshots."""
 
     texts: dict[str, str] = field(default_factory=dict)
 
-    def note(self, picture: bytes, text: str) -> None:
-        known = self.texts.setdefault(digest_of(picture), text)
-        assert known == text, f"one picture with two texts: {known!r} and {text!r}"
+    def note(self, screenshot: bytes, text: str) -> None:
+        known = self.texts.setdefault(digest_of(screenshot), text)
+        assert known == text, f"one screenshot with two texts: {known!r} and {text!r}"
 
     @property
     def by_digest(self) -> Mapping[str, str]:
@@ -66,9 +66,9 @@ class PictureTexts:
 
 
 class ReadSession:
-    """The real session; what each picture shows is noted."""
+    """The real session; what each screenshot shows is noted."""
 
-    def __init__(self, inner: Session, texts: PictureTexts) -> None:
+    def __init__(self, inner: Session, texts: ScreenshotTexts) -> None:
         self._inner, self._texts = inner, texts
         self.open, self.state, self.page_values = inner.open, inner.state, inner.page_values
         self.wait_failed = inner.wait_failed
@@ -79,14 +79,14 @@ class ReadSession:
     async def view(self) -> View:
         view = await self._inner.view()
         (text,) = await self._inner.page_values([_IN_VIEW])
-        self._texts.note(view.picture.data, text)
+        self._texts.note(view.screenshot.data, text)
         return view
 
 
 @dataclass
 class ReadBrowser:
     inner: Browser
-    texts: PictureTexts
+    texts: ScreenshotTexts
 
     @asynccontextmanager
     async def session(self, opening: Opening) -> AsyncIterator[ReadSession]:

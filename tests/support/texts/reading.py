@@ -1,7 +1,7 @@
-"""How a careful reader judges by the text of pictures alone. Pure: it knows no labels and no checks.
+"""How a careful reader judges by the text of screenshots alone. Pure: it knows no labels and no checks.
 
-It reads facts as the shop's rubrics are written: what has to be seen stands within “ ”, `At the end` means the last picture,
-`No screenshot shows` all of them, and any of what ` or ` parts will do.
+It reads facts as the shop's rubrics are written: what has to be seen stands within “ ”, `At the end` means the last
+screenshot, `No screenshot shows` all of them, and any of what ` or ` parts will do.
 """
 
 import re
@@ -27,12 +27,12 @@ def blocked(texts: Sequence[str]) -> bool:
 
 
 def needed(facts: str, text: str) -> bool:
-    """A picture shows something that the facts ask for."""
+    """A screenshot shows something that the facts ask for."""
     return any(_shows(text, phrase) for phrase in _QUOTED.findall(facts))
 
 
 def proved(fact: str, texts: Sequence[str]) -> bool:
-    """One picture shows everything that the fact, or one of its alternatives, quotes."""
+    """One screenshot shows everything that the fact, or one of its alternatives, quotes."""
     if fact.startswith(_NOWHERE):
         return bool(texts) and not any(_shows(text, phrase) for text in texts for phrase in _QUOTED.findall(fact))
     looked_at = texts[-1:] if fact.startswith(_AT_THE_END) else texts
@@ -41,7 +41,7 @@ def proved(fact: str, texts: Sequence[str]) -> bool:
 
 
 def supported(answer: str, texts: Sequence[str]) -> bool:
-    """Every number and name of an answer stands in the pictures; so does all of a short one."""
+    """Every number and name of an answer stands in the screenshots; so does all of a short one."""
     seen = {value for text in texts for value in _numbers(text)} | set(_sums(texts))
     return set(_numbers(answer)) <= seen and all(any(_shows(text, name) for text in texts) for name in _names(answer))
 

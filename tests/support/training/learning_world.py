@@ -24,8 +24,8 @@ from schemas.messages import (
     ActionKind,
     Observation,
     Outcome,
-    Picture,
     Role,
+    Screenshot,
     StepRequest,
     Task,
     Trajectory,
@@ -112,7 +112,7 @@ def described(item: Item) -> tuple[object, ...]:
         sample.tokens.tolist(),
         sample.num_prompt,
         sample.logprobs.tolist(),
-        [picture.raw.tobytes() for picture in sample.pictures],
+        [screenshot.raw.tobytes() for screenshot in sample.screenshots],
         targets.weights.tolist(),
         targets.advantages.tolist(),
         targets.behaviour.tolist(),
@@ -176,7 +176,7 @@ def uneven(**parts: object) -> Config:
 async def play_random(
     bus: MemoryBus, task: Task, draw: random.Random, *, version: int = 0, parse_rate: float = 0.8
 ) -> Trajectory:
-    """An episode of random steps: tokens, log-probabilities, pictures and how many of them stand in the prompt."""
+    """An episode of random steps: tokens, log-probabilities, screenshots and how many of them stand in the prompt."""
     await chain.admit(bus, SUBJECTS, task)
     owner = await chain.EpisodeChain.take(bus, SUBJECTS, task, WORKER)
     assert isinstance(owner, chain.EpisodeChain)
@@ -200,15 +200,15 @@ async def play_random(
 
 
 def _observation(task: Task, step: int, draw: random.Random) -> Observation:
-    shot = Picture(data=draw.randbytes(16), media_type="image/jpeg", width=160, height=210)
+    shot = Screenshot(data=draw.randbytes(16), media_type="image/jpeg", width=160, height=210)
     return Observation(
         episode=task.episode,
         attempt=1,
         step=step,
-        picture=shot,
+        screenshot=shot,
         url="http://site/",
         title="page",
-        same_picture=step > 0 and draw.random() < 0.2,
+        same_screenshot=step > 0 and draw.random() < 0.2,
     )
 
 
@@ -225,5 +225,5 @@ def _answer(task: Task, step: int, draw: random.Random, version: int, parse_rate
         completion_tokens=tuple(draw.choices(range(1000), k=length)),
         logprobs=tuple(-draw.random() for _ in range(length)),
         versions=(VersionSpan(start=0, end=length, version=PolicyVersion(version)),),
-        pictures=tuple(range(draw.randint(0, step), step + 1)),
+        screenshots=tuple(range(draw.randint(0, step), step + 1)),
     )

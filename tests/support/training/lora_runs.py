@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from schemas.ids import EpisodeId, PolicyVersion
-from schemas.lora_config import LANGUAGE_LAYERS, PICTURE_LAYERS, LoraConfig
+from schemas.lora_config import LANGUAGE_LAYERS, SCREENSHOT_LAYERS, LoraConfig
 from schemas.messages import Action, ActionKind, StepRequest, VersionSpan
 from tests.support.agents import tiny_models
 from tests.support.training.trainer_world import PlainModel, completion, ref, settings
@@ -12,7 +12,7 @@ from trainer.engine.settings import EngineSettings
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.samples import Sample
 
-LORA = LoraConfig(rank=4, alpha=8, targets=LANGUAGE_LAYERS + PICTURE_LAYERS)
+LORA = LoraConfig(rank=4, alpha=8, targets=LANGUAGE_LAYERS + SCREENSHOT_LAYERS)
 
 
 def adapted(stage: int = 1, lora: LoraConfig = LORA, *, seed: int = 0) -> EngineSettings:
@@ -21,13 +21,13 @@ def adapted(stage: int = 1, lora: LoraConfig = LORA, *, seed: int = 0) -> Engine
 
 
 def samples_of(base: Path, count: int) -> list[Sample]:
-    """One picture each, which is that of the sample's step number."""
+    """One screenshot each, which is that of the sample's step number."""
     builder, prompt = SampleBuilder(base, cutoff_len=200), PlainModel(base).prompt()
     return [
         builder.build(
             ref(seed),
             step_request(tuple(prompt), completion(seed, 4 + seed % 3)),
-            builder.patches([tiny_models.picture(seed).data]),
+            builder.patches([tiny_models.screenshot(seed).data]),
         )
         for seed in range(count)
     ]

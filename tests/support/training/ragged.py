@@ -17,7 +17,7 @@ from trainer.model.batches import Batch, collate
 from trainer.model.pixel_scale import PixelScale
 from trainer.samples import Sample
 
-_NO_PICTURES = PixelScale(torch.zeros(3), torch.ones(3), 2)
+_NO_SCREENSHOTS = PixelScale(torch.zeros(3), torch.ones(3), 2)
 TARGETS = ("advantages", "behaviour", "proximal", "reference", "values", "returns")
 
 
@@ -67,7 +67,7 @@ def sequences(seed: int, *, num: int | None = None) -> list[Sequence64]:
 
 
 def items(found: Sequence[Sequence64], mode: Aggregation = "token-mean", scale_factor: float = 1024.0) -> list[Item]:
-    """As a learner makes them, with prompts of unequal length and without pictures."""
+    """As a learner makes them, with prompts of unequal length and without screenshots."""
     weights = token_weights([s.mask for s in found], mode, scale_factor=scale_factor)
     return [
         Item(_sample(index, len(s.mask)), targets_of(_sample(index, len(s.mask)), weights=share, **_targets(s)))
@@ -88,14 +88,14 @@ def _sample(index: int, num_completion: int) -> Sample:
         positions=np.arange(length, dtype=np.int32)[None].repeat(3, axis=0),
         logprobs=np.zeros(num_completion, dtype=np.float32),
         temperature=1.0,
-        pictures=(),
+        screenshots=(),
         versions=frozenset(),
     )
 
 
 def batch(part: Sequence[Item]) -> Batch:
     """One micro-batch, its targets as float64."""
-    whole = collate(part, _NO_PICTURES)
+    whole = collate(part, _NO_SCREENSHOTS)
     return replace(whole, **{name: getattr(whole, name).double() for name in (*TARGETS, "weights")})
 
 

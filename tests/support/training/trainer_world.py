@@ -21,8 +21,8 @@ from schemas.messages import (
     ActionKind,
     Observation,
     Outcome,
-    Picture,
     RecordRef,
+    Screenshot,
     Split,
     StepRequest,
     Task,
@@ -31,7 +31,7 @@ from schemas.messages import (
 )
 from schemas.trainer_config import TrainerConfig
 from tests import builders
-from tests.support.agents.tiny_models import picture
+from tests.support.agents.tiny_models import screenshot
 from trainer.engine.deepspeed_config import read_deepspeed_config
 from trainer.engine.settings import EngineSettings
 
@@ -53,25 +53,25 @@ def settings(stage: int = 1, algorithm: AlgorithmConfig = ALGORITHM) -> EngineSe
 
 
 class PlainModel:
-    """The model as anyone would run it with transformers: whole pictures, all logits, nothing of the trainer's own code."""
+    """The model as anyone would run it with transformers: whole screenshots, all logits, nothing of the trainer's own code."""
 
     def __init__(self, folder: Path) -> None:
         self.model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32).eval()
         self.images = AutoImageProcessor.from_pretrained(folder)
         self.config = self.model.config
 
-    def prompt(self, num_pictures: int = 1) -> list[int]:
-        """A prompt with 12 picture tokens for each picture of 160 x 210."""
+    def prompt(self, num_screenshots: int = 1) -> list[int]:
+        """A prompt with 12 image tokens for each screenshot of 160 x 210."""
         config = self.config
         shown = [config.vision_start_token_id, *[config.image_token_id] * 12, config.vision_end_token_id]
-        return [1, 20, 21, *shown * num_pictures, 22, 23]
+        return [1, 20, 21, *shown * num_screenshots, 22, 23]
 
     @torch.no_grad()
     def logprobs(
-        self, prompt: Sequence[int], completion: Sequence[int], pictures: Sequence[bytes], suppressed: Sequence[int]
+        self, prompt: Sequence[int], completion: Sequence[int], screenshots: Sequence[bytes], suppressed: Sequence[int]
     ) -> np.ndarray:
         tokens = torch.tensor([[*prompt, *completion]])
-        inputs = self.images(images=[Image.open(io.BytesIO(data)) for data in pictures], return_tensors="pt")
+        inputs = self.images(images=[Image.open(io.BytesIO(data)) for data in screenshots], return_tensors="pt")
         logits = self.model(input_ids=tokens, mm_token_type_ids=(tokens == self.config.image_token_id).int(), **inputs).logits[
             0, len(prompt) - 1 : -1
         ]
@@ -123,17 +123,17 @@ async def play(
     prompt: Sequence[int] = (1, 20, 21, 22),
     num_steps: int = 1,
     version: int = 0,
-    same_picture: bool = False,
+    same_screenshot: bool = False,
     parsed: bool = True,
     reward: float | None = None,
 ) -> Trajectory:
-    """Plays an episode on the chain as browser and policy would: one picture per step; log-probabilities from `plain`."""
+    """Plays an episode on the chain as browser and policy would: one screenshot per step; log-probabilities from `plain`."""
     await chain.admit(bus, SUBJECTS, task)
     owner = await chain.EpisodeChain.take(bus, SUBJECTS, task, WorkerId("browser"))
     assert isinstance(owner, chain.EpisodeChain)
     for step in range(num_steps):
-        shot = picture(task.index * 10 + step)
-        seen = await owner.observe(_observation(task, step, shot, same_picture and step > 0))
+        shot = screenshot(task.index * 10 + step)
+        seen = await owner.observe(_observation(task, step, shot, same_screenshot and step > 0))
         answer = completion(task.index * 10 + step)
         logprobs = tuple(plain.logprobs(prompt, answer, [shot.data], suppressed).tolist()) if plain else ()
         request = StepRequest(
@@ -147,7 +147,7 @@ async def play(
             completion_tokens=answer,
             logprobs=logprobs,
             versions=(VersionSpan(start=0, end=len(answer), version=PolicyVersion(version)),),
-            pictures=(step,) if plain else (),
+            screenshots=(step,) if plain else (),
         )
         owner.answered(await chain.answer(bus, SUBJECTS, seen, request))
     trajectory = Trajectory(
@@ -165,9 +165,15 @@ async def play(
     return trajectory
 
 
-def _observation(task: Task, step: int, shot: Picture, same_picture: bool) -> Observation:
+def _observation(task: Task, step: int, shot: Screenshot, same_screenshot: bool) -> Observation:
     return Observation(
-        episode=task.episode, attempt=1, step=step, picture=shot, url="http://site/", title="page", same_picture=same_picture
+        episode=task.episode,
+        attempt=1,
+        step=step,
+        screenshot=shot,
+        url="http://site/",
+        title="page",
+        same_screenshot=same_screenshot,
     )
 
 

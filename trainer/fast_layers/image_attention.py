@@ -1,7 +1,7 @@
-"""Makes the vision tower attend to all pictures of a micro-batch at once.
+"""Makes the vision tower attend to all screenshots of a micro-batch at once.
 
-transformers attends to one picture after another wherever flash-attn is not installed; pictures of one size can stand side by
-side.
+transformers attends to one screenshot after another wherever flash-attn is not installed; screenshots of one size can stand
+side by side.
 Invariant: parameters, their names and the results (up to rounding) stay the same; checkpoints are not affected.
 """
 
@@ -16,7 +16,7 @@ from trainer.model.packed_attention import attend
 from trainer.model.packing import Packing
 
 
-def batched_picture_attention(model: nn.Module) -> int:
+def batched_image_attention(model: nn.Module) -> int:
     """Replaces the forward pass of every Qwen3-VL vision attention in `model`; returns how many there were."""
     layers = [module for module in model.modules() if type(module).__name__ == "Qwen3VLVisionAttention"]
     for layer in layers:
@@ -32,7 +32,7 @@ def _attend(
     frames: Packing | None = None,
     **_: Any,
 ) -> torch.Tensor:
-    """(patches, width) to the same shape; `frames` spares asking the device for the pictures' sizes."""
+    """(patches, width) to the same shape; `frames` spares asking the device for the screenshots' sizes."""
     packing = frames or Packing(tuple(cu_seqlens.diff().tolist()))
     projected = layer.qkv(hidden_states).unflatten(-1, (3, layer.num_heads, -1))
     cosines, sines = position_embeddings
