@@ -40,6 +40,14 @@ from trainer.versions.weight_publishing import WeightPublisher
 pytestmark = [pytest.mark.anyio]
 
 
+class HidingPublisher(WeightPublisher):
+    """Takes the folder away before anybody hears of it, as if it were on another machine's disk."""
+
+    async def send(self, folder: Path, checkpoint: Checkpoint) -> None:
+        await super().send(folder, checkpoint)
+        shutil.rmtree(folder)
+
+
 @dataclass
 class TrainerDisk:
     """A trainer that announces versions from a folder that policies never see."""
@@ -59,8 +67,7 @@ class TrainerDisk:
         """`base`: it is an adapter of this version."""
         based = None if base is None else PolicyVersion(base)
         checkpoint = msgspec.structs.replace(self.written(version), base=based)
-        await self.announcements.announce(checkpoint)
-        shutil.rmtree(folder_of(self.root, version))
+        await Announcements(self.bus, SUBJECTS, HidingPublisher(self.bus, SUBJECTS, CONFIG)).announce(checkpoint)
         return checkpoint
 
     async def num_written(self) -> int:

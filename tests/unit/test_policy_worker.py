@@ -229,7 +229,7 @@ async def test_an_answer_names_the_screenshots_that_the_engine_had_room_for(bus:
     whole = engine.requests[-1]
     shorter = whole.shorter()
     assert shorter is not None
-    assert [[screenshot.data[:9] for screenshot in each.screenshots] for each in (whole, shorter)] == [
+    assert [[screenshot.data[:12] for screenshot in each.screenshots] for each in (whole, shorter)] == [
         [b"screenshot 2", b"screenshot 3", b"screenshot 4"],
         [b"screenshot 3", b"screenshot 4"],
     ]

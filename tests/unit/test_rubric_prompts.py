@@ -10,7 +10,7 @@ from judges.rubric.prompts import PLACEHOLDERS, Prompts, committed_prompts, load
 from schemas.errors import ConfigurationError
 
 _COMMITTED = Path(prompts.__file__).parent / "rubric_v1"
-_DIGEST = "d2e328af654e0fbf042d7e706c3b736ed6840b1bd2849bf24bab97f8bce9a23a"
+_DIGEST = "cb208dd7a57ebe3f0f7aa926c71ad220d962509dbe193537c2e221296fecf469"
 
 
 def test_a_change_of_the_prompts_is_a_version_of_its_own() -> None:
