@@ -88,17 +88,19 @@ async def open_observation(bus: Bus, subjects: Subjects, wake: StepWake) -> Open
     state = await chain_state_of(bus, subjects, wake.episode)
     if state.seq < wake.observation_seq:
         state = await chain_state_of(bus, subjects, wake.episode, behind=wake.observation_seq - 1)
+    if state.end is not None or state.attempt > wake.attempt:
+        return None
     found, waits = state.newest, (wake.attempt, wake.step)
-    if isinstance(found, Observation | StepRequest | StepRefusal) and found.attempt <= wake.attempt:
-        if (found.attempt, found.step) != waits:
-            found = await _unanswered(bus, subjects, wake)
-        if isinstance(found, Observation):
-            return OpenObservation(found, state.seq)
-    return None
+    is_of_step = isinstance(found, Observation | StepRequest | StepRefusal) and (found.attempt, found.step) == waits
+    observation = found if is_of_step else await _unanswered(bus, subjects, wake)
+    return OpenObservation(observation, state.seq) if isinstance(observation, Observation) else None
 
 
 async def _unanswered(bus: Bus, subjects: Subjects, wake: StepWake) -> Observation | None:
-    """The observation behind which something stands that may belong elsewhere, as long as its answer does not stand."""
+    """The observation behind which something stands that may belong elsewhere, also under its own subject.
+
+    None once its answer stands, or a later attempt.
+    """
     stream = stream_of(subjects, wake.episode)
     seen, acted = (subjects.chain_record(wake.episode, wake.attempt, kind, wake.step) for kind in ("obs", "act"))
     # Asked of the stream's leader: a replica that lags would have an old step answered twice.
@@ -106,10 +108,10 @@ async def _unanswered(bus: Bus, subjects: Subjects, wake: StepWake) -> Observati
     if acted in names or any(place_of(name)[0] > wake.attempt for name in names):
         return None
     try:
-        observation = await bus.last(stream, seen)
+        record = await bus.get(stream, wake.observation_seq)
     except MessageCorrupt:
         return None
-    return observation.message if observation and isinstance(observation.message, Observation) else None
+    return record.message if record and record.subject == seen and isinstance(record.message, Observation) else None
 
 
 async def answer(bus: Bus, subjects: Subjects, behind: int, step: StepRequest) -> int:

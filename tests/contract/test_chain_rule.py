@@ -8,6 +8,7 @@ import pytest
 
 from bus import chain, chain_state
 from bus.chain import EpisodeChain
+from bus.codec import encode
 from bus.ports import Bus
 from schemas.errors import ChainConflict
 from schemas.ids import PolicyVersion, WorkerId
@@ -124,6 +125,24 @@ async def test_an_observation_with_garbage_behind_it_is_answered_all_the_same(ba
     assert isinstance(pending.message, StepRefusal if refused else StepRequest)
     owned.answered(pending.seq)
     await owned.finish(trajectory(of, num_observations=2, num_steps=1 if refused else 2))
+
+
+@pytest.mark.parametrize("forged", [b"\xc1 garbage", None], ids=["garbage", "another step"])
+async def test_an_observation_with_something_else_under_its_own_subject_is_answered_all_the_same(
+    backend: Backend, forged: bytes | None
+) -> None:
+    of = await admitted(backend)
+    owned = await taken(backend, of)
+    seen = await owned.observe(observation(of))
+    subject = SUBJECTS.chain_record(of.episode, 1, "obs", 0)
+    await backend.bus.append_bytes(SUBJECTS.episodes(0), subject, forged or encode(observation(of, 3)))
+    wake = StepWake(episode=of.episode, attempt=1, step=0, observation_seq=seen)
+    waiting = await chain.open_observation(backend.other, SUBJECTS, wake)
+    assert waiting is not None
+    assert (waiting.observation, waiting.seq) == (observation(of), seen + 1)
+    owned.answered(await chain.answer(backend.other, SUBJECTS, waiting.seq, step_request(of)))
+    assert await chain.open_observation(backend.other, SUBJECTS, wake) is None
+    await owned.finish(trajectory(of, num_observations=1, num_steps=1))
 
 
 @pytest.mark.parametrize("step", [0, 1, 2, 5])
