@@ -8,7 +8,7 @@ import anyio
 import pytest
 from nats.aio.client import Client
 
-from bus.jetstream import connect, create_topology, link
+from bus.jetstream import connect, connection, create_topology
 from bus.ports import Expect
 from bus.server import nats_server
 from bus.topology import streams
@@ -39,7 +39,7 @@ async def test_time_in_which_nothing_could_be_tried_counts_for_nothing(tmp_path:
 
 async def test_a_connection_that_died_without_a_word_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some middle box forgot it, with bytes of ours unsent: whoever waits for them to go waits for a quarter of an hour."""
-    monkeypatch.setattr(link, "_PING_S", 0.1)
+    monkeypatch.setattr(connection, "_PING_S", 0.1)
     subject = SUBJECTS.checkpoint(PolicyVersion(1))
     async with nats_server(tmp_path) as address, tcp_proxy(int(address.url.rpartition(":")[2])) as proxy:
         async with connect(address, SUBJECTS, CONFIG, name="witness") as witness:
