@@ -89,7 +89,7 @@ async def test_screenshots_become_files_and_never_text(bus: JetStreamBus, tmp_pa
     assert line["screenshots"] == [str(folder / "train-r0000-a-m0" / f"1-{step}.jpg") for step in range(2)]
     assert [await anyio.Path(path).read_bytes() for path in line["screenshots"]] == [b"screenshot 0", b"screenshot 1"]
     [seen, *_] = await watch(tmp_path, "observations", "--no-follow")
-    assert seen["message"]["screenshot"]["data"] == {"num_bytes": 9}
+    assert seen["message"]["screenshot"]["data"] == {"num_bytes": 12}
     assert "screenshots" not in seen
 
 
