@@ -34,15 +34,15 @@ class SlotScheduler:
         if self._num_free > 0:
             self._num_free -= 1
             return
-        seated = anyio.Event()
-        self._waiting[source].append(seated)
+        granted = anyio.Event()
+        self._waiting[source].append(granted)
         try:
-            await seated.wait()
+            await granted.wait()
         except BaseException:
-            if seated.is_set():
+            if granted.is_set():
                 self.give_back()
             else:
-                self._waiting[source].remove(seated)
+                self._waiting[source].remove(granted)
             raise
 
     def give_back(self) -> None:

@@ -46,7 +46,7 @@ from schemas.messages import AnyMessage, Observation, Split, StepHeld, StepReque
 from schemas.text import valid
 
 _BACKLOG_PER_SLOT = 2
-"""Steps offered by sticky browsers that wait here, a slot; above it any other worker is quicker."""
+"""Steps offered by sticky browsers that wait here, per slot; above it any other worker is quicker."""
 _OWN_TRIES = 3
 _LONG_TEXT = 50_000
 """Characters of an answer that is not read on the event loop: a few milliseconds."""

@@ -50,7 +50,7 @@ async def retried(link: Link, what: str, limits: RetryLimits, attempt: Callable[
     """Returns what `attempt` returns, however often the server had to be asked. It is given the seconds to wait for an answer.
 
     Raises:
-        BusUnavailable: `limits` is at its end; the last reason is in the message.
+        BusUnavailable: `limits` are spent; the last reason is in the message.
     """
     budget, waits, reason, num_tried = Budget(limits.total_s), limits.waits(), "no connection", 0
     while not budget.is_spent:

@@ -9,6 +9,7 @@ from rich.text import Text
 from judges.spending import spending_rows
 from ops.analysis.calibration.comparison import UNJUDGED, UNLABELLED, Disagreement
 from ops.analysis.calibration.report import Calibration
+from ops.analysis.verdict_matrix import verdict_matrix
 from ops.statistics.shares import Share
 from schemas.messages import Verdict
 from schemas.text import visible
@@ -21,8 +22,9 @@ _TOLD = 40
 def show(calibration: Calibration, console: Console) -> None:
     console.print(_figures(calibration))
     console.print(f"\n{calibration.truth} (rows) x {calibration.rubric}", markup=False, soft_wrap=True, highlight=False)
-    console.print(_matrix(calibration))
-    disagreements = calibration.comparison.disagreements
+    compared = calibration.comparison
+    console.print(verdict_matrix(compared.matrix, list(compared.verdicts), _WORDS))
+    disagreements = compared.disagreements
     for disagreement in disagreements[:_TOLD]:
         console.print(_told(disagreement), soft_wrap=True)
     if len(disagreements) > _TOLD:
@@ -57,18 +59,6 @@ def _share(share: Share) -> str:
         return "-"
     low, high = share.interval
     return f"[bold]{share.value:.3f}[/]  {low:.3f} to {high:.3f}  ({share.count} of {share.number})"
-
-
-def _matrix(calibration: Calibration) -> Table:
-    found = calibration.comparison
-    columns = [word for word in _WORDS if word in found.verdicts]
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("")
-    for word in columns:
-        table.add_column(word, justify="right")
-    for truth in (word for word in _WORDS if word in found.matrix):
-        table.add_row(truth, *(str(found.matrix[truth].get(verdict, 0)) for verdict in columns))
-    return table
 
 
 def _told(one: Disagreement) -> Text:

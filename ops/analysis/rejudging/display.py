@@ -6,6 +6,7 @@ from rich.text import Text
 
 from judges.spending import spending_rows
 from ops.analysis.rejudging.report import UNJUDGED, Rejudged
+from ops.analysis.verdict_matrix import verdict_matrix
 from schemas.messages import Verdict
 
 _WORDS = (*(verdict.value for verdict in Verdict), UNJUDGED)
@@ -21,18 +22,10 @@ def report_table(found: Rejudged) -> Group:
     for name, value in spending_rows(found.spending):
         figures.add_row(name, f"[bold]{value}[/]")
     figures.add_row("elapsed s", f"[bold]{found.elapsed_s:.1f}[/]")
-    return Group(figures, f"\n{found.against} (rows) x {found.rubric}", _confusion(found)) if found.against else Group(figures)
-
-
-def _confusion(found: Rejudged) -> Table:
-    columns = [word for word in _WORDS if word in found.verdicts]
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("")
-    for word in columns:
-        table.add_column(word, justify="right")
-    for old in (word for word in _WORDS if word in found.confusion):
-        table.add_row(old, *(str(found.confusion[old].get(new, 0)) for new in columns))
-    return table
+    if not found.against:
+        return Group(figures)
+    matrix = verdict_matrix(found.confusion, list(found.verdicts), _WORDS)
+    return Group(figures, f"\n{found.against} (rows) x {found.rubric}", matrix)
 
 
 def summary(found: Rejudged) -> Text:
