@@ -55,8 +55,8 @@ class Played:
 
     seed: int = 0
     solved: float = 0.5
-    ruined: frozenset[int] = frozenset()
-    """Versions that say nothing readable."""
+    ruined: set[int] = field(default_factory=set)
+    """Versions that say nothing readable, and all that are trained from them."""
     bus: MemoryBus = field(default_factory=lambda: MemoryBus(SUBJECTS))
     version: int = 0
     num_played: int = 0
@@ -68,6 +68,8 @@ class Played:
         async with self.bus.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint")) as records:
             async for record in records:
                 assert isinstance(record.message, Checkpoint)
+                if record.message.parent in self.ruined:
+                    self.ruined.add(record.message.version)
                 self.version = record.message.version
 
     async def play(self) -> None:
@@ -169,7 +171,7 @@ async def test_a_run_whose_trainer_dies_ends(objective: ObjectiveConfig, feeding
 async def test_a_run_that_returned_to_a_good_version_ends(objective: ObjectiveConfig, feeding: str, tmp_path: Path) -> None:
     """No group is lost by it, and nothing that the discarded versions played is learnt from."""
     config = replace(FEEDERS[feeding], num_iterations=12)
-    played, recorder = Played(ruined=frozenset((2, 3, 4))), Recorder(returns=True)
+    played, recorder = Played(ruined={2}), Recorder(returns=True)
     found = await played.run(tmp_path, objective, config, recorder=recorder, trainer=TrainerConfig(guard_batches=2))
     (back,) = [one for one in found if "guard_returned_to" in one]
     discarded = range(int(back["guard_returned_to"]) + 1, back["version"])
