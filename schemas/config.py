@@ -55,14 +55,7 @@ class Config:
             f"policy_config.max_new_tokens is {policy.max_new_tokens}, and prompt and answer together have {longest} tokens "
             "at most: write less, or raise policy_config.max_model_len and algorithm_config.cutoff_len",
         )
-        size, members = self.env_config.train_tasks_rollout_size, self.objective_config.num_members
-        require(
-            size % members == 0 or self.feeder_config.mode in ("offline", "eval") or self.feeder_config.demonstrate,
-            f"env_config.train_tasks_rollout_size is {size}, which is no multiple of a group's {members} episodes "
-            f"(objective_config.group_size, and one more for remax): write {max(1, round(size / members)) * members}",
-        )
         self._require_tasks()
-        self.objective_config.require_effects()
 
     def _require_tasks(self) -> None:
         """What WebGym's files say about the split that they do not play counts only where that split is played."""

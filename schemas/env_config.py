@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import dataclass, field
-from typing import Literal
 
 from schemas.requirement import require
 
@@ -99,7 +98,7 @@ class EnvConfig:
     train_tasks_rollout_size: int = 1024
     """Training episodes that an iteration consumes: a multiple of the group's, see `objective_config.group_size`. 0: none are
     played, where the mode is `eval`."""
-    train_tasks_sampler: Literal["uniform", "ratio", "adaptive"] = "uniform"
+    train_tasks_sampler: str = "uniform"
     """`uniform`: all tasks alike. `ratio`: by `difficulty_ratio`. `adaptive`: new and once failed tasks first, seldom
     those that failed often or are solved; tasks of sites with few tasks more often."""
     difficulty_ratio: dict[str, DifficultyShare] = field(default_factory=dict)

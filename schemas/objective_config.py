@@ -1,15 +1,10 @@
 """Configures the objective, by the names that verl, RLinf, AgentFly and VAGEN share."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Literal
 
-from schemas.objective_keys import USERS
 from schemas.requirement import require
 
-Estimator = Literal[
-    "none", "grpo", "rloo", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "remax", "gae", "bi_level_gae"
-]
-LossType = Literal["behaviour_cloning", "weighted_cloning", "clipped", "decoupled", "truncated"]
 KlType = Literal["kl", "abs", "mse", "low_var_kl"]
 Aggregation = Literal["token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm"]
 
@@ -38,9 +33,9 @@ class CriticConfig:
 class ObjectiveConfig:
     """What is optimised. By default WebGym's filtered behaviour cloning: successful episodes are imitated."""
 
-    adv_estimator: Estimator = "none"
+    adv_estimator: str = "none"
     """`none`: steps of successful episodes are imitated, from a replay buffer. All others learn from every scored episode."""
-    loss_type: LossType = "behaviour_cloning"
+    loss_type: str = "behaviour_cloning"
     """`weighted_cloning`: with an importance weight (RAFT++). `clipped`: PPO against the sampler. `decoupled`: PPO against the
     policy at the start of the update, with a capped weight (AReaL, AsyncWebRL). `truncated`: the same with a truncated one."""
     group_size: int = 1
@@ -99,22 +94,12 @@ class ObjectiveConfig:
     loss_scale_factor: float = 1024.0
     """Of `seq-mean-token-sum-norm`."""
     critic: CriticConfig = field(default_factory=CriticConfig)
+    settings: dict[str, float] = field(default_factory=dict)
+    """Of an estimator or a loss of your own: what it has beside the keys above, by name."""
 
     def __post_init__(self) -> None:
-        grouped = ("grpo", "rloo", "reinforce_plus_plus_baseline")
         key = "objective_config."
         require(self.group_size >= 1, f"{key}group_size is {self.group_size}: write 1 or more")
-        require(
-            self.adv_estimator not in grouped or self.group_size >= 2,
-            f"{key}adv_estimator is {self.adv_estimator}, which compares episodes of one task, and {key}group_size is "
-            f"{self.group_size}: write 2 or more (8 is usual)",
-        )
-        cloning = self.loss_type in ("behaviour_cloning", "weighted_cloning")
-        require(
-            cloning == (self.adv_estimator == "none"),
-            f"{key}adv_estimator is {self.adv_estimator} and {key}loss_type is {self.loss_type}: cloning goes with none, the "
-            "other losses (clipped, decoupled, truncated) with an estimator",
-        )
         require(
             self.dynamic_sampling == "off" or self.group_size >= 2,
             f"{key}dynamic_sampling is {self.dynamic_sampling} without groups: write off, or a group_size of 2 or more",
@@ -138,27 +123,11 @@ class ObjectiveConfig:
             "negative_advantage_scale",
         ):
             require(getattr(self, name) >= 0, f"{key}{name} is {getattr(self, name)}: write 0 or more")
-
-    def require_effects(self) -> None:
-        """Raises `ConfigurationError` where something is switched on that the learner does not know."""
-        defaults = {each.name: each.default for each in fields(self)}
-        for name, (decider, users) in USERS.items():
-            value, decided = getattr(self, name), getattr(self, decider)
-            require(
-                value == defaults[name] or decided in users,
-                f"objective_config.{name} is {value}, and has no effect where {decider} is {decided}: leave it out, or write "
-                f"{' or '.join(users)} for {decider}",
-            )
         require(
             self.needs_reference or not self.reference_model,
-            f"objective_config.reference_model is {self.reference_model!r}, and nothing is measured from it: leave it out, or "
-            "write a kl_loss_coef or kl_reward_coef above 0",
+            f"{key}reference_model is {self.reference_model!r}, and nothing is measured from it: leave it out, or write a "
+            "kl_loss_coef or kl_reward_coef above 0",
         )
-
-    @property
-    def num_members(self) -> int:
-        """Episodes that are admitted of every training task: its group, and the baseline of `remax` behind it."""
-        return self.group_size + (self.adv_estimator == "remax")
 
     @property
     def imitates(self) -> bool:
@@ -166,14 +135,5 @@ class ObjectiveConfig:
         return self.adv_estimator == "none"
 
     @property
-    def needs_critic(self) -> bool:
-        return self.adv_estimator in ("gae", "bi_level_gae")
-
-    @property
     def needs_reference(self) -> bool:
         return self.kl_loss_coef > 0 or self.kl_reward_coef > 0
-
-    @property
-    def needs_proximal(self) -> bool:
-        """Whether the log-probabilities at the start of the update are used, besides the sampler's own."""
-        return self.loss_type in ("decoupled", "truncated", "weighted_cloning") or self.kl_reward_coef > 0

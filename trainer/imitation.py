@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from trainer.aggregation import token_weights
 from trainer.items import Item, targets_of
+from trainer.objective.aggregation import token_weights
 from trainer.ports import StepResult, TrainingEngine
 from trainer.samples import Sample
 from trainer.training_order import training_order

@@ -12,7 +12,7 @@ class Targets:
     """Of one sample: float32, (completion,) each. What an objective does not use is zero."""
 
     weights: np.ndarray
-    """Each token's share in the loss of the whole optimizer step, see `trainer.aggregation`; 0: not trained on."""
+    """Each token's share in the loss of the whole optimizer step, see `trainer.objective.aggregation`; 0: not trained on."""
     advantages: np.ndarray
     behaviour: np.ndarray
     """Log-probabilities under the policies that sampled the tokens."""

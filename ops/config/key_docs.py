@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_type_hints
 
+from ops.config.agreement import kind_of
 from ops.config.schema import entry_kind, words_of
 from schemas.config import Config
 
@@ -59,10 +60,12 @@ def _docs(component: Any, prefix: str) -> Iterator[KeyDoc]:
             yield KeyDoc(key, "a group", None, texts.get(field.name, "") or _class_text(type(value)), is_group=True)
             yield from _docs(value, f"{key}.")
         else:
-            yield KeyDoc(key, _kind(hints[field.name]), value, texts.get(field.name, ""))
+            yield KeyDoc(key, _kind(key, hints[field.name]), value, texts.get(field.name, ""))
 
 
-def _kind(hint: Any) -> str:
+def _kind(key: str, hint: Any) -> str:
+    if (named := kind_of(key)) is not None:
+        return f"one of {', '.join(named.own_names)}, or module:name of your own"
     entries = entry_kind(hint)
     if entries is None:
         return words_of(hint)

@@ -23,6 +23,7 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from ops.config.agreement import require_known_parts
 from ops.config.idle_keys import idle_notes
 from ops.config.recipes import OBJECTIVES, RECIPES, objective_names, recipe_names
 from ops.config.schema import build_config, unknown_key
@@ -64,6 +65,7 @@ def loaded(recipe: str | Path, overrides: Sequence[str] = ()) -> Loaded:
     """As `load_config`, with what is to be said of it."""
     ours = translated(written(recipe, overrides))
     config = build_config(ours.tree)
+    require_known_parts(config)
     return Loaded(config, (*ours.notes, *idle_notes(config)))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ops.config.agreement import require_agreement
 from ops.config.key_docs import key_docs
 from ops.config.loading import loaded
 from ops.config.origins import DEFAULT, origins
@@ -37,6 +38,7 @@ class Resolved:
 def resolve(recipe: str | Path, overrides: Sequence[str] = ()) -> Resolved:
     """Raises `ConfigurationError`."""
     found, said = loaded(recipe, overrides), origins(recipe, overrides)
+    require_agreement(found.config)
     left_open = {note.key for note in found.notes if note.key in NOT_SET}
     values = {}
     for (key, value), (_, default) in zip(_leaves(found.config, ""), _leaves(Config(), ""), strict=True):

@@ -5,6 +5,7 @@ from pathlib import Path
 import anyio
 
 from bus.background import background
+from ops.config.agreement import require_agreement
 from ops.roles.shown_step import show_step
 from ops.roles.trackers import backends, evaluations
 from ops.run.joining import RoleRun
@@ -16,6 +17,7 @@ from trainer.versions.weight_publishing import WeightPublisher
 async def train_with(run: RoleRun, open_engine: OpenEngine, open_builder: OpenBuilder, *, base: Path) -> None:
     """Runs until all versions are published, and the held-out rounds of them are logged; `base`: the folder of version 0."""
     config, folder, bus = run.config, run.folder.path, run.config.bus_config
+    require_agreement(config)
     async with open_tracking(
         folder,
         bus=run.context.bus,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ops.config.agreement import require_agreement
 from ops.config.loading import dump_config, load_config
 from schemas.config import Config
 from schemas.errors import ConfigurationError
@@ -84,8 +85,10 @@ class RunFolder:
         """Makes the folders, and stores the configuration atomically.
 
         Raises:
-            ConfigurationError: the folder cannot be written, or its disk has less than `needed_bytes` free.
+            ConfigurationError: keys of the configuration do not agree, the folder cannot be written, or its disk has less than
+                `needed_bytes` free.
         """
+        require_agreement(config)
         try:
             for folder in (self.path, self.server, self.logs, self.tasks, self.model, self.checkpoints):
                 folder.mkdir(mode=_MODE, parents=True, exist_ok=True)

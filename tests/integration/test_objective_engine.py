@@ -8,27 +8,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schemas.objective_config import Aggregation, LossType, ObjectiveConfig
+from schemas.objective_config import Aggregation, ObjectiveConfig
 from tests.integration.test_trainer_engine import step_request
 from tests.support.agents import tiny_models
 from tests.support.training import ragged
 from tests.support.training.rank_processes import run_ranks
 from tests.support.training.trainer_world import PlainModel, completion, ref, settings, small
-from trainer.aggregation import token_weights
 from trainer.engine.settings import EngineSettings
 from trainer.engine.training_engine import open_engine
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.items import Item, targets_of
 from trainer.losses import Outputs, TokenLosses
 from trainer.model.batches import Batch
-from trainer.objective import PolicyObjective
+from trainer.objective.aggregation import token_weights
+from trainer.objective.policy_objective import PolicyObjective
 from trainer.samples import Sample
 
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.filterwarnings("ignore:.*torch.distributed.*is deprecated:FutureWarning"),
 ]
-LOSSES: dict[LossType, Aggregation] = {
+LOSSES: dict[str, Aggregation] = {
     "behaviour_cloning": "token-mean",
     "weighted_cloning": "seq-mean-token-sum",
     "clipped": "seq-mean-token-mean",
@@ -42,7 +42,7 @@ Steps = dict[str, dict[str, float]]
 """Loss, gradient norm and figures of one step of each loss, made one after the other by one engine."""
 
 
-def configuration(loss: LossType) -> ObjectiveConfig:
+def configuration(loss: str) -> ObjectiveConfig:
     """Everything that may be added to the loss is."""
     return ragged.objective(
         loss,
@@ -92,7 +92,7 @@ def samples(base: Path) -> list[Sample]:
     ]
 
 
-def items(found: list[Sample], logprobs: list[np.ndarray], loss: LossType) -> list[Item]:
+def items(found: list[Sample], logprobs: list[np.ndarray], loss: str) -> list[Item]:
     """Random targets around the model's own log-probabilities; some tokens are not trained on."""
     rng = np.random.default_rng(0)
     masks = [rng.random(sample.num_completion) < 0.8 for sample in found]
@@ -167,7 +167,7 @@ def agree(found: Steps, expected: Steps) -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_what_is_configured_takes_part(alone: Steps, loss: LossType) -> None:
+def test_what_is_configured_takes_part(alone: Steps, loss: str) -> None:
     """Otherwise the agreement below would say little."""
     found = alone[loss]
     assert np.isfinite(list(found.values())).all()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from schemas.objective_config import Aggregation
 from tests.support.training import oracles, ragged
-from trainer.aggregation import token_weights
+from trainer.objective.aggregation import token_weights
 
 MODES: tuple[Aggregation, ...] = get_args(Aggregation)
 

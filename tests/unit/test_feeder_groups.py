@@ -16,6 +16,7 @@ from schemas.objective_config import ObjectiveConfig
 from tests.deadlines import HANGS_S
 from tests.support.training.trainer_world import SUBJECTS
 from tests.unit.test_feeder import World, feeder, until
+from trainer.estimators import num_members
 from trainer.feeding import feeder as feeder_module
 from trainer.feeding.feeder import Feeder
 from trainer.group_variance import lacks_variance
@@ -53,7 +54,7 @@ class RefilledTraining(World):
                 assert isinstance(record.message, Judgement)
                 rewards = groups[record.message.group]
                 rewards.append(record.message.reward)
-                if len(rewards) < self.objective.num_members:
+                if len(rewards) < num_members(self.objective):
                     continue
                 taken += len(rewards)
                 useful += 0 if lacks_variance(rewards) else len(rewards)

@@ -23,6 +23,7 @@ from tests.deadlines import HANGS_S
 from tests.support.training.learning_world import Killed, Recorder, play_random, train
 from tests.support.training.trainer_world import SUBJECTS, judge
 from tests.unit.test_feeder import feeder
+from trainer.estimators import num_members
 from trainer.feeding import feeder as feeder_module
 
 pytestmark = pytest.mark.anyio
@@ -143,11 +144,11 @@ async def test_every_run_ends(objective: ObjectiveConfig, feeding: str, tmp_path
     found = await played.run(tmp_path, objective, FEEDERS[feeding])
     assert len(found) == NUM_ITERATIONS
     if objective.dynamic_sampling == "refill":
-        few = BATCH / objective.num_members
+        few = BATCH / num_members(objective)
         assert all(one["groups"] - one["groups_dropped"] >= few or one["groups"] >= 2.5 * few for one in found)
     else:
         assert played.num_played == NUM_ITERATIONS * BATCH
-        assert sum(one["groups"] for one in found) == played.num_played / objective.num_members, "each was taken, once"
+        assert sum(one["groups"] for one in found) == played.num_played / num_members(objective), "each was taken, once"
     if feeding == "sync":
         assert all(one["groups_carried_members"] == 0 == one["members_stale"] for one in found)
 

@@ -12,6 +12,7 @@ from tests.builders import judgement
 from tests.support.training.trainer_world import member_task
 from trainer.collapse import GuardMemory
 from trainer.episodes.groups import Group, Groups, Member, Refilled, intend
+from trainer.estimators import num_members
 
 GRPO = ObjectiveConfig(adv_estimator="grpo", loss_type="decoupled", group_size=2)
 REMAX = ObjectiveConfig(adv_estimator="remax", loss_type="decoupled", group_size=1)
@@ -135,7 +136,7 @@ def test_a_member_that_a_discarded_version_played_is_left_out_of_its_group() -> 
 
 
 def test_remax_waits_for_its_greedy_member_and_cannot_do_without() -> None:
-    groups = Groups(REMAX.num_members)
+    groups = Groups(num_members(REMAX))
     assert groups.arrive(member(0, 0)) is None
     complete = groups.arrive(member(0, 1, 0.0, greedy=True))
     assert complete is not None
@@ -150,11 +151,11 @@ def test_remax_waits_for_its_greedy_member_and_cannot_do_without() -> None:
 
 def measured(objective: ObjectiveConfig, size: int, rewards: list[tuple[float | None, ...]]) -> int:
     """Judgements of one iteration, when the groups come one after the other."""
-    refilled, groups = Refilled(size, objective), Groups(objective.num_members)
+    refilled, groups = Refilled(size, objective), Groups(num_members(objective))
     for group, given in enumerate(rewards):
         for index, reward in enumerate(given):
             if refilled.is_last(groups.arrive(member(group, index, reward))):
-                return group * objective.num_members + index + 1
+                return group * num_members(objective) + index + 1
     raise AssertionError("the iteration waits for more")
 
 

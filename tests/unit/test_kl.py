@@ -9,7 +9,7 @@ import torch
 from schemas.objective_config import KlType
 from tests.support.training import oracles
 from trainer.advantages.divergence import divergence
-from trainer.losses import kl
+from trainer.objective import kl
 
 KINDS: tuple[KlType, ...] = get_args(KlType)
 

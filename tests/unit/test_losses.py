@@ -9,18 +9,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.objective_config import Aggregation, KlType, LossType, ObjectiveConfig
+from schemas.extensions import LOSSES
+from schemas.objective_config import Aggregation, KlType, ObjectiveConfig
 from tests.support.training import oracles, ragged
 from tests.support.training.oracles import Sequence64
 from trainer.engine.dealing import deal
 from trainer.figures import TrainingFigures
 from trainer.items import Item
 from trainer.losses import Outputs
-from trainer.losses.value import ValueLoss
-from trainer.objective import PolicyObjective
+from trainer.objective.policy_objective import PolicyObjective
+from trainer.objective.value_loss import ValueLoss
 from trainer.ports import StepResult
 
-LOSSES: tuple[LossType, ...] = get_args(LossType)
 MODES: tuple[Aggregation, ...] = get_args(Aggregation)
 EVERYTHING: dict[str, object] = {
     "clip_ratio_low": 0.15,
@@ -67,14 +67,12 @@ def whole(sequences: Sequence[Sequence64]) -> list[list[int]]:
 @settings(max_examples=150, deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
-    st.sampled_from(LOSSES),
+    st.sampled_from(LOSSES.own),
     st.sampled_from(MODES),
     st.sampled_from(get_args(KlType)),
     st.sets(st.sampled_from(sorted(EVERYTHING))),
 )
-def test_every_objective_equals_plain_loops(
-    seed: int, loss: LossType, mode: Aggregation, kind: KlType, keys: set[str]
-) -> None:
+def test_every_objective_equals_plain_loops(seed: int, loss: str, mode: Aggregation, kind: KlType, keys: set[str]) -> None:
     chosen = {key: EVERYTHING[key] for key in keys}
     config = ragged.objective(loss, loss_agg_mode=mode, kl_loss_type=kind, **chosen)
     sequences = ragged.sequences(seed)
@@ -83,8 +81,8 @@ def test_every_objective_equals_plain_loops(
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("loss", LOSSES)
-def test_gradients_are_the_slopes_of_plain_loops(loss: LossType, mode: Aggregation) -> None:
+@pytest.mark.parametrize("loss", LOSSES.own)
+def test_gradients_are_the_slopes_of_plain_loops(loss: str, mode: Aggregation) -> None:
     """With everything on. The seeds' ratios stand clear of the bounds, where there is no slope."""
     config = ragged.objective(loss, loss_agg_mode=mode, kl_loss_type="low_var_kl", **EVERYTHING)
     for seed in range(3):
@@ -96,8 +94,8 @@ def test_gradients_are_the_slopes_of_plain_loops(loss: LossType, mode: Aggregati
         assert np.abs(gradient).max() > 0
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_autograd_agrees_with_differences(loss: LossType) -> None:
+@pytest.mark.parametrize("loss", LOSSES.own)
+def test_autograd_agrees_with_differences(loss: str) -> None:
     config = ragged.objective(loss, **EVERYTHING)
     sequences = ragged.sequences(1, num=4)
     batch = ragged.batch(ragged.items(sequences))
@@ -112,8 +110,8 @@ def test_autograd_agrees_with_differences(loss: LossType) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("loss", LOSSES)
-def test_the_step_is_the_same_however_it_is_split(loss: LossType, mode: Aggregation) -> None:
+@pytest.mark.parametrize("loss", LOSSES.own)
+def test_the_step_is_the_same_however_it_is_split(loss: str, mode: Aggregation) -> None:
     """Random micro-batches, and the dealing of 1 and 2 ranks by 1, 3 and 7: loss, gradient and every figure."""
     config = ragged.objective(loss, loss_agg_mode=mode, **EVERYTHING)
     sequences = ragged.sequences(11, num=8)
@@ -223,7 +221,7 @@ def test_a_sequence_that_moved_too_far_contributes_nothing() -> None:
 
 
 def test_figures_do_not_take_part_in_the_gradient() -> None:
-    for loss in LOSSES:
+    for loss in LOSSES.own:
         sequences = ragged.sequences(5, num=3)
         logprobs = torch.from_numpy(ragged.concatenated(sequences, "logprobs")).requires_grad_()
         outputs = Outputs(logprobs, torch.zeros_like(logprobs))

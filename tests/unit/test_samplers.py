@@ -16,9 +16,8 @@ from tests import builders
 from tests.unit.test_curriculum import SPEC
 from trainer.feeding.attempts import Attempts
 from trainer.feeding.refill import Refill, Refilled
-from trainer.feeding.samplers import Sampler
+from trainer.feeding.samplers import Sampler, sampler_of
 from trainer.feeding.samplers.adaptive import AdaptiveSampler, site_weights
-from trainer.feeding.samplers.choosing import sampler_of
 from trainer.feeding.samplers.ratio import allocation
 from trainer.feeding.samplers.uniform import UniformSampler
 from trainer.feeding.task_files import TaskSpec

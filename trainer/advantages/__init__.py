@@ -1,12 +1,6 @@
-"""Advantage estimators, one a file: from rewards to what every sampled token was worth, float64 on the CPU.
+"""What advantages are estimated from, what all estimators share, and how their advantages are credited to steps."""
 
-An estimator sees whole groups of one iteration and returns, for every episode and step, one number a completion token. Where a
-formula knows only episodes or steps, all tokens of a step have the same. Masks and aggregation come later.
-"""
-
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -46,9 +40,3 @@ class EpisodeAdvantages:
     advantages: Steps
     returns: Steps = ()
     """What the critic is trained towards; empty without a critic."""
-
-
-class Estimator(Protocol):
-    """One file of this folder, with its settings."""
-
-    def __call__(self, episodes: Sequence[EpisodeRewards]) -> list[EpisodeAdvantages]: ...

@@ -9,9 +9,9 @@ from schemas.ids import GroupId
 from schemas.messages import RecordRef
 from schemas.objective_config import ObjectiveConfig
 from trainer.advantages import EpisodeRewards
-from trainer.advantages.building import estimator
 from trainer.advantages.rewards import less_divergence, token_rewards
 from trainer.episodes.groups import Group, Member
+from trainer.estimators import configured_estimator, traits_of
 
 _NOTHING = 1e-8
 """Advantages that small are zero but for rounding."""
@@ -63,7 +63,7 @@ def credit(
     rewards = [_rewards(episode, objective, proximal, reference, values) for episode in episodes]
     advantages: dict[RecordRef, np.ndarray] = {}
     returns: dict[RecordRef, np.ndarray] = {}
-    for episode, found in zip(episodes, estimator(objective)(rewards), strict=True):
+    for episode, found in zip(episodes, configured_estimator(objective)(rewards), strict=True):
         advantages.update(zip(episode.steps, found.advantages, strict=True))
         if found.returns:
             returns.update(zip(episode.steps, found.returns, strict=True))
@@ -94,6 +94,6 @@ def _rewards(
         reward=member.reward,
         rewards=placed,
         num_steps=member.num_steps,
-        values=tuple(values[ref].astype(np.float64) for ref in refs) if objective.needs_critic else (),
+        values=tuple(values[ref].astype(np.float64) for ref in refs) if traits_of(objective).critic else (),
         greedy=member.greedy,
     )

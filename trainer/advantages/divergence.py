@@ -1,4 +1,4 @@
-"""A token's divergence from the reference as a number that rewards are reduced by; as a loss it is `trainer.losses.kl`."""
+"""A token's divergence from the reference as a number that rewards are reduced by; as a loss it is `trainer.objective.kl`."""
 
 import numpy as np
 import numpy.typing as npt

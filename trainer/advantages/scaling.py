@@ -1,19 +1,19 @@
 """Factors on the advantages of whichever estimator."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from trainer.advantages import EpisodeAdvantages, EpisodeRewards, Estimator
+from trainer.advantages import EpisodeAdvantages, EpisodeRewards
 
 
 @dataclass(frozen=True)
 class Scaled:
     """Divides an episode's advantages by a length, and multiplies those below zero. Returns stay as they are."""
 
-    estimator: Estimator
+    estimator: Callable[[Sequence[EpisodeRewards]], list[EpisodeAdvantages]]
     length_normaliser: Literal["none", "per_trajectory", "constant"] = "none"
     """Divides by nothing, by the episode's answered steps, or by `length_constant` (AsyncWebRL)."""
     length_constant: float = 10.0

@@ -1,7 +1,7 @@
 """One model in training on DeepSpeed: optimizer steps, forward passes, and its state. On every rank, with that rank's share.
 
 Invariant: micro-batches and ranks change neither loss nor gradient, since every token's weight was settled before
-(`trainer.aggregation`). Several may live in one process, as policy and critic do.
+(`trainer.objective.aggregation`). Several may live in one process, as policy and critic do.
 """
 
 import os

@@ -13,7 +13,7 @@ from trainer.engine.idle import idle_share
 from trainer.engine.ranks import Ranks
 from trainer.engine.reference import AdaptersOff, FrozenModel, Reference
 from trainer.engine.settings import EngineSettings
-from trainer.losses.value import ValueLoss
+from trainer.estimators import traits_of
 from trainer.model.adapter_folder import base_of
 from trainer.model.adapters import DropoutSeeds, adapters_of
 from trainer.model.batches import Batch, collate
@@ -21,7 +21,8 @@ from trainer.model.loading import load_policy
 from trainer.model.logprobs import CompletionModel
 from trainer.model.model_folder import suppressed_tokens
 from trainer.model.pixel_scale import pixel_scale
-from trainer.objective import Objective, PolicyObjective
+from trainer.objective.policy_objective import Objective, PolicyObjective
+from trainer.objective.value_loss import ValueLoss
 
 
 class Models:
@@ -39,7 +40,7 @@ class Models:
         """The policy itself, as transformers loads it."""
         self._idle = idle_share(self.module)
         self.policy = self._open_policy(folder, resume=command.resume)
-        self.critic = self._open_critic(folder, resume=command.resume) if settings.objective.needs_critic else None
+        self.critic = self._open_critic(folder, resume=command.resume) if traits_of(settings.objective).critic else None
         self.reference = self._open_reference(Path(command.base)) if settings.objective.needs_reference else None
 
     def train(self, command: TrainCommand) -> StepSums:

@@ -8,11 +8,12 @@ from schemas.feeder_config import FeederConfig
 from schemas.ids import TaskId
 from schemas.messages import SchedulePlace
 from schemas.objective_config import ObjectiveConfig
+from trainer.estimators import num_members
 from trainer.feeding.attempts import Attempts
 from trainer.feeding.curriculum import Admission, Slot
 from trainer.feeding.feeder_state import FeederState
 from trainer.feeding.refill import Refill
-from trainer.feeding.samplers.choosing import sampler_of
+from trainer.feeding.samplers import sampler_of
 from trainer.feeding.task_files import TaskSpec
 from trainer.feeding.training_schedule import TrainingSchedule
 
@@ -35,7 +36,7 @@ class TrainingPlan:
         self._demonstrate = feeder.demonstrate
         self._tasks = tuple(tasks)
         self._sites = sites
-        self._num_members = 1 if feeder.demonstrate else objective.num_members
+        self._num_members = 1 if feeder.demonstrate else num_members(objective)
         self._greedy_last = self._num_members > objective.group_size
         trains = feeder.staleness_bound is not None and not feeder.demonstrate
         self._refills = trains and objective.dynamic_sampling == "refill"

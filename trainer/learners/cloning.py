@@ -20,6 +20,7 @@ from trainer.figures import PhaseClock
 from trainer.imitation import cloning_items
 from trainer.items import Item, replaced
 from trainer.learners.parts import Parts
+from trainer.losses import needs_proximal
 from trainer.readings import AnchorReader, Anchors
 from trainer.samples import Sample
 from trainer.scores import is_success
@@ -95,7 +96,7 @@ class Cloning:
         return msgspec.structs.replace(state, replay=self._replay.entries, validation=self._validation.entries)
 
     async def _items(self, refs: Sequence[RecordRef], clock: PhaseClock) -> MakeItems:
-        if not self._objective.needs_proximal:
+        if not needs_proximal(self._objective):
             return cloning_items
         anchors = await self._anchors.of(refs)
         clock.end("proximal")

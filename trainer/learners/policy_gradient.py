@@ -15,14 +15,16 @@ from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Judgement, RecordRef
 from schemas.objective_config import ObjectiveConfig
 from trainer.advantages.credit import Credit, Episode, credit, episodes_of
-from trainer.aggregation import token_weights
 from trainer.episodes.consumption import BatchPlan, staleness
 from trainer.episodes.episode_steps import EpisodeSteps
 from trainer.episodes.groups import Group, Groups, Intended, Member, Refilled, intend
 from trainer.episodes.intake import IsLast, Judged, sized
+from trainer.estimators import num_members, traits_of
 from trainer.figures import PhaseClock
 from trainer.items import Item, targets_of
 from trainer.learners.parts import Parts
+from trainer.losses import needs_proximal
+from trainer.objective.aggregation import token_weights
 from trainer.readings import AnchorReader, Anchors, ByStep
 from trainer.samples import Sample
 from trainer.scores import score
@@ -46,12 +48,12 @@ class PolicyGradient:
         truncation: Truncation,
     ) -> None:
         self._parts = parts
-        self._objective = objective
+        self._objective, self._traits = objective, traits_of(objective)
         self._batch_size = batch_size
         self._bound = staleness_bound
         self._plays_for = state.guard.plays_for
-        self._anchors = AnchorReader(parts.readings, parts.engine, truncation, proximal=objective.needs_proximal)
-        self._groups = Groups(objective.num_members, state.carried)
+        self._anchors = AnchorReader(parts.readings, parts.engine, truncation, proximal=needs_proximal(objective))
+        self._groups = Groups(num_members(objective), state.carried)
         self._complete: list[Group] = []
         self._steps: dict[EpisodeId, EpisodeSteps] = {}
         self._episodes: list[Episode] = []
@@ -103,9 +105,9 @@ class PolicyGradient:
         clock.end("proximal")
         reference = await readings.of(early, engine.reference_logprobs) if objective.kl_reward_coef else {}
         clock.end("reference")
-        values = await readings.of(early, engine.values) if objective.needs_critic else {}
+        values = await readings.of(early, engine.values) if self._traits.critic else {}
         clock.end("values")
-        needed = [anchors.proximal, reference] * (objective.kl_reward_coef > 0) + [values] * objective.needs_critic
+        needed = [anchors.proximal, reference] * (objective.kl_reward_coef > 0) + [values] * self._traits.critic
         episodes = [_still_there(episode, needed) for episode in self._episodes]
         found = credit(episodes, objective, proximal=anchors.proximal, reference=reference, values=values)
         clock.end("advantages")
@@ -139,10 +141,10 @@ class PolicyGradient:
         return found.instructive
 
     def _warms_up(self, version: PolicyVersion) -> bool:
-        return self._objective.needs_critic and version < self._objective.critic.warmup_iterations
+        return self._traits.critic and version < self._objective.critic.warmup_iterations
 
     async def _train_critic(self, found: Credit, values: ByStep, version: PolicyVersion) -> dict[str, float]:
-        if not self._objective.needs_critic:
+        if not self._traits.critic:
             return {}
 
         def items(samples: Sequence[Sample]) -> list[Item]:

@@ -1,15 +1,30 @@
 """Policy losses, one a file: every completion token's loss from its log-probability and its targets.
 
 Aggregation is the same for all and has happened before (`Batch.weights`): a loss file never divides by a number of tokens.
+
+    @loss("reinforce")
+    def reinforce(logprobs: torch.Tensor, batch: Batch) -> TokenLosses:
+        return TokenLosses(-batch.advantages * logprobs)
+
+Feeder and trainer look at a loss before anything is computed: those of Millrace's own load without torch.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-import torch
+from schemas.extensions import LOSSES, Part
+from schemas.objective_config import ObjectiveConfig
+from schemas.part_settings import configured
 
-from trainer.model.batches import Batch
+if TYPE_CHECKING:
+    import torch
+
+    from trainer.model.batches import Batch
+
+Made = TypeVar("Made", bound=Callable[..., object])
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +51,40 @@ class TokenLosses:
 
 
 class Loss(Protocol):
-    """One file of this folder: logprobs float32 (N,) and the batch's targets -> losses (N,)."""
+    """With its settings: logprobs float32 (N,) and the batch's targets -> losses (N,)."""
 
     def __call__(self, logprobs: torch.Tensor, batch: Batch) -> TokenLosses: ...
+
+
+@dataclass(frozen=True)
+class LossTraits:
+    """What the trainer does for a loss."""
+
+    imitates: bool = False
+    """It knows no advantages: it goes with `adv_estimator: none`."""
+    ratio: bool = False
+    """It returns ratios, by which sequences can be stopped early."""
+    proximal: bool = False
+    """`Batch.proximal`, the log-probabilities at the start of the update, is computed."""
+
+
+def loss(name: str, *, imitates: bool = False, ratio: bool = False, proximal: bool = False) -> Callable[[Made], Made]:
+    """Declares a loss: a function, or a class that is made with its settings and then called."""
+    traits = LossTraits(imitates=imitates, ratio=ratio, proximal=proximal)
+    return lambda made: LOSSES.declare(name, made, traits)
+
+
+def loss_part(config: ObjectiveConfig) -> Part[Callable[..., object], LossTraits]:
+    """Raises `ConfigurationError` where there is none of that name."""
+    return LOSSES.find(config.loss_type)
+
+
+def configured_loss(config: ObjectiveConfig) -> Loss:
+    """With all its settings."""
+    made: Loss = configured(loss_part(config).made, vars(config) | config.settings)
+    return made
+
+
+def needs_proximal(config: ObjectiveConfig) -> bool:
+    """Whether the log-probabilities at the start of the update are used, besides the sampler's own."""
+    return loss_part(config).traits.proximal or config.kl_reward_coef > 0

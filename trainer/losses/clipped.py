@@ -1,20 +1,24 @@
 """PPO against the policies that sampled the tokens."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
+from trainer.losses import TokenLosses, loss
+from trainer.objective.ratios import importance_ratio
+from trainer.objective.surrogate import Surrogate
 
-from trainer.losses import TokenLosses
-from trainer.losses.ratios import importance_ratio
-from trainer.losses.surrogate import Surrogate
-from trainer.model.batches import Batch
+if TYPE_CHECKING:
+    import torch
+
+    from trainer.model.batches import Batch
 
 
-@dataclass(frozen=True)
-class Clipped:
+@loss("clipped", ratio=True)
+@dataclass(frozen=True, kw_only=True)
+class Clipped(Surrogate):
     """rho = pi / pi_behaviour: the sampler's own log-probabilities are all it needs."""
-
-    surrogate: Surrogate
 
     def __call__(self, logprobs: torch.Tensor, batch: Batch) -> TokenLosses:
         return self.surrogate(importance_ratio(logprobs, batch.behaviour), batch.advantages)

@@ -1,15 +1,21 @@
 """Filtered behaviour cloning with an importance weight (RAFT++)."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-import torch
-
-from trainer.losses import TokenLosses
+from trainer.losses import TokenLosses, loss
 from trainer.losses.truncated import Truncated
-from trainer.model.batches import Batch
+
+if TYPE_CHECKING:
+    import torch
+
+    from trainer.model.batches import Batch
 
 
-@dataclass(frozen=True)
+@loss("weighted_cloning", imitates=True, ratio=True, proximal=True)
+@dataclass(frozen=True, kw_only=True)
 class WeightedCloning:
     """The truncated loss with advantage 1: -w * min(rho, 1 + high), with rho = pi / pi_proximal.
 
@@ -17,7 +23,9 @@ class WeightedCloning:
     back, which w = min(pi_proximal / pi_behaviour, cap) allows for. At rho = 1 its gradient is w times that of cloning.
     """
 
-    truncated: Truncated
+    clip_ratio_high: float = 0.2
+    importance_weight_cap: float = 2.0
 
     def __call__(self, logprobs: torch.Tensor, batch: Batch) -> TokenLosses:
-        return self.truncated(logprobs, replace(batch, advantages=torch.ones_like(batch.advantages)))
+        truncated = Truncated(clip_ratio_high=self.clip_ratio_high, importance_weight_cap=self.importance_weight_cap)
+        return truncated(logprobs, replace(batch, advantages=batch.advantages.new_ones(batch.advantages.shape)))

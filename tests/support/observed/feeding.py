@@ -19,7 +19,7 @@ from schemas.ids import PolicyVersion, TaskId, WorkerId
 from schemas.messages import Role, Split
 from tests import builders
 from trainer.feeding.curriculum import Slot, evaluation_slots, task_of
-from trainer.feeding.samplers.choosing import sampler_of
+from trainer.feeding.samplers import sampler_of
 from trainer.feeding.stragglers import StragglerClock
 from trainer.feeding.task_files import TaskSpec
 from trainer.feeding.training_plan import TrainingPlan

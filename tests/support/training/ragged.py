@@ -11,10 +11,10 @@ from schemas.objective_config import Aggregation, ObjectiveConfig
 from tests.support.training.oracles import Sequence64
 from tests.support.training.trainer_world import ref
 from trainer.advantages import EpisodeRewards
-from trainer.aggregation import token_weights
 from trainer.items import Item, targets_of
 from trainer.model.batches import Batch, collate
 from trainer.model.pixel_scale import PixelScale
+from trainer.objective.aggregation import token_weights
 from trainer.samples import Sample
 
 _NO_SCREENSHOTS = PixelScale(torch.zeros(3), torch.ones(3), 2)

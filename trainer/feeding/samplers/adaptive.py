@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from bus.blocklist import site_of
-from trainer.feeding.samplers import Levels
+from trainer.feeding.samplers import Drawing, Levels, Sampler, sampler, warn_when_short
 from trainer.feeding.task_files import TaskSpec
 
 LEVEL_WEIGHTS = (100.0, 10.0, 1.0, 0.1, 0.01, 0.001)
@@ -47,3 +47,9 @@ def site_weights(specs: Sequence[TaskSpec]) -> np.ndarray:
     least, most = _SITE_WEIGHTS
     stretched: np.ndarray = least + (shares - low) / (high - low) * (most - least)
     return stretched
+
+
+@sampler("adaptive")
+def adaptive(drawing: Drawing) -> Sampler:
+    warn_when_short("all", drawing.specs, drawing.per_round)
+    return AdaptiveSampler(drawing.specs, drawing.seed, drawing.per_round)

@@ -5,11 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import structlog
 
 from schemas.env_config import DifficultyShare
 from schemas.errors import ConfigurationError
-from trainer.feeding.samplers import Levels
+from trainer.feeding.samplers import Drawing, Levels, Sampler, sampler, warn_when_short
 from trainer.feeding.task_files import TaskSpec
+
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
@@ -84,3 +87,14 @@ def allocation(weights: Mapping[str, float], size: int) -> dict[str, int]:
     for name in by_remainder[: size - sum(shares.values())]:
         shares[name] += 1
     return shares
+
+
+@sampler("ratio")
+def ratio(drawing: Drawing) -> Sampler:
+    """Raises `ConfigurationError` where no class has a task."""
+    classes = difficulty_classes(drawing.specs, drawing.config.difficulty_ratio, drawing.per_round)
+    for each in classes:
+        warn_when_short(each.name, each.specs, each.quota)
+    if num_left_out := len(drawing.specs) - sum(len(each.specs) for each in classes):
+        _log.warning("tasks_of_no_difficulty_class", num_tasks=num_left_out)
+    return RatioSampler(classes, drawing.seed, drawing.config.deduplicate_across_iterations)

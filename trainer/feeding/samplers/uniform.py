@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainer.feeding.samplers import Levels
+from trainer.feeding.samplers import Drawing, Levels, Sampler, sampler, warn_when_short
 from trainer.feeding.task_files import TaskSpec
 
 
@@ -24,3 +24,12 @@ class UniformSampler:
     def round(self, index: int, levels: Levels) -> tuple[TaskSpec, ...]:
         order = np.random.default_rng((self.seed, index)).permutation(len(self.specs))
         return tuple(self.specs[position] for position in order[: self.per_round])
+
+
+@sampler("uniform")
+def uniform(drawing: Drawing) -> Sampler:
+    """With `deduplicate_across_iterations` none comes again before all others came."""
+    if drawing.config.deduplicate_across_iterations:
+        return UniformSampler(drawing.specs, drawing.seed)
+    warn_when_short("all", drawing.specs, drawing.per_round)
+    return UniformSampler(drawing.specs, drawing.seed, drawing.per_round)

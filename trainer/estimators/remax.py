@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from trainer.advantages import EpisodeAdvantages, EpisodeRewards, Steps
 from trainer.advantages.groups import scores_by_group
 from trainer.advantages.tokens import discounted_sums, joined, parted, spread
+from trainer.estimators import estimator
 
 
+@estimator("remax", greedy_baseline=True)
 def remax(episodes: Sequence[EpisodeRewards]) -> list[EpisodeAdvantages]:
     """A_t = r_t + r_{t+1} + ... - R(greedy), undiscounted; the mean where there are several greedy episodes.
 

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from trainer.advantages import EpisodeAdvantages, EpisodeRewards
 from trainer.advantages.groups import scores_by_group
 from trainer.advantages.tokens import spread
+from trainer.estimators import estimator
 
 
+@estimator("rloo", compares=True)
 def leave_one_out(episodes: Sequence[EpisodeRewards]) -> list[EpisodeAdvantages]:
     """A = n / (n - 1) * (R - mean of n), every token the same; a group of one has nothing to be compared with: A = R."""
     groups = scores_by_group(episodes)

@@ -1,6 +1,12 @@
 """Importance ratios of single tokens."""
 
-import torch
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
 
 _BOUND = 20.0
 """In nats. Beyond it every clip and cap has long decided; without it float32 would overflow."""

@@ -5,17 +5,11 @@ from typing import Protocol
 import torch
 
 from schemas.objective_config import ObjectiveConfig
-from trainer.losses import Loss, Outputs, TokenLosses
-from trainer.losses.behaviour_cloning import behaviour_cloning
-from trainer.losses.clipped import Clipped
-from trainer.losses.decoupled import Decoupled
-from trainer.losses.early_stop import stopped
-from trainer.losses.kl import divergence
-from trainer.losses.ratios import importance_ratio
-from trainer.losses.surrogate import Surrogate
-from trainer.losses.truncated import Truncated
-from trainer.losses.weighted_cloning import WeightedCloning
+from trainer.losses import Outputs, TokenLosses, configured_loss, needs_proximal
 from trainer.model.batches import Batch
+from trainer.objective.early_stop import stopped
+from trainer.objective.kl import divergence
+from trainer.objective.ratios import importance_ratio
 
 
 class Objective(Protocol):
@@ -32,7 +26,8 @@ class PolicyObjective:
 
     def __init__(self, config: ObjectiveConfig) -> None:
         self._config = config
-        self._loss = policy_loss(config)
+        self._loss = configured_loss(config)
+        self._proximal = needs_proximal(config)
         self.needs_entropy = config.entropy_coeff > 0
 
     def __call__(self, outputs: Outputs, batch: Batch) -> TokenLosses:
@@ -49,28 +44,12 @@ class PolicyObjective:
             figures["entropy"] = outputs.entropies.detach()
             losses = losses - config.entropy_coeff * outputs.entropies
         if token.ratios is not None:
-            figures |= _moved(outputs.logprobs.detach(), batch, proximal=config.needs_proximal)
+            figures |= _moved(outputs.logprobs.detach(), batch, proximal=self._proximal)
             if config.early_stop_imp_ratio:
                 left_out = stopped(token.ratios, batch, config.early_stop_imp_ratio)
                 figures["stopped_tokens"] = left_out.to(losses.dtype)
                 losses = losses.masked_fill(left_out, 0.0)
         return TokenLosses(losses, figures, token.ratios)
-
-
-def policy_loss(config: ObjectiveConfig) -> Loss:
-    """The loss that the configuration names, with its settings."""
-    surrogate = Surrogate.of(config)
-    match config.loss_type:
-        case "behaviour_cloning":
-            return behaviour_cloning
-        case "weighted_cloning":
-            return WeightedCloning(Truncated(surrogate, config.importance_weight_cap))
-        case "clipped":
-            return Clipped(surrogate)
-        case "decoupled":
-            return Decoupled(surrogate, config.behaviour_weight_cap)
-        case "truncated":
-            return Truncated(surrogate, config.importance_weight_cap)
 
 
 def _moved(logprobs: torch.Tensor, batch: Batch, *, proximal: bool) -> dict[str, torch.Tensor]:

@@ -8,6 +8,7 @@ import numpy as np
 from trainer.advantages import EpisodeAdvantages, EpisodeRewards
 from trainer.advantages.tokens import discounted_sums, joined, parted
 from trainer.advantages.whitening import whitened
+from trainer.estimators import estimator
 
 
 def lambda_advantages(rewards: np.ndarray, values: np.ndarray, *, gamma: float, lam: float) -> np.ndarray:
@@ -16,6 +17,7 @@ def lambda_advantages(rewards: np.ndarray, values: np.ndarray, *, gamma: float, 
     return discounted_sums(rewards + gamma * following - values, gamma * lam)
 
 
+@estimator("gae", critic=True)
 @dataclass(frozen=True)
 class Gae:
     """Over all tokens of an episode, step after step; advantages are whitened, returns are A + V before that."""

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainer.advantages import EpisodeAdvantages, EpisodeRewards, Steps
-from trainer.advantages.gae import lambda_advantages
 from trainer.advantages.whitening import whitened
+from trainer.estimators import estimator
+from trainer.estimators.gae import lambda_advantages
 
 
+@estimator("bi_level_gae", critic=True)
 @dataclass(frozen=True)
 class BiLevelGae:
     """A turn is a step of the episode. Advantages are whitened, returns are A + V before that."""

@@ -1,0 +1,45 @@
+"""Checks what a configuration names against the parts there are, and its keys against what these parts read."""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+
+from schemas.config import Config
+from schemas.extensions import ESTIMATORS, KINDS, LOSSES, SAMPLERS, Kind
+from schemas.requirement import require
+
+_NAMED: tuple[tuple[Kind, Callable[[Config], str]], ...] = (
+    (ESTIMATORS, lambda config: config.objective_config.adv_estimator),
+    (LOSSES, lambda config: config.objective_config.loss_type),
+    (SAMPLERS, lambda config: config.env_config.train_tasks_sampler),
+)
+
+
+def kind_of(key: str) -> Kind | None:
+    """The kind of part that a key names; None: it names none."""
+    return next((kind for kind in KINDS if kind.setting == key), None)
+
+
+def require_known_parts(config: Config) -> None:
+    """Raises `ConfigurationError` where a name stands for no part. Imports nothing."""
+    for kind, named in _NAMED:
+        kind.require_known(named(config))
+
+
+def require_agreement(config: Config) -> None:
+    """Imports the parts of the objective. A machine without the packages of feeder and trainer leaves it to those roles.
+
+    Raises:
+        ConfigurationError: the parts do not go together, or a key has no effect with them.
+    """
+    if find_spec("numpy") is None:
+        return
+    from trainer.estimators import num_members
+    from trainer.objective import agreement
+
+    agreement.require_agreement(config.objective_config)
+    size, members = config.env_config.train_tasks_rollout_size, num_members(config.objective_config)
+    require(
+        size % members == 0 or config.feeder_config.mode in ("offline", "eval") or config.feeder_config.demonstrate,
+        f"env_config.train_tasks_rollout_size is {size}, which is no multiple of a group's {members} episodes "
+        f"(objective_config.group_size, and one more for a greedy baseline): write {max(1, round(size / members)) * members}",
+    )
