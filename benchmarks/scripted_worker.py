@@ -12,8 +12,8 @@ import psutil
 from browser_workers.browser import Opening
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.process.processes import Part, ProcessTree
+from browser_workers.suites import Suite
 from browser_workers.suites.demo import DemoSuite
-from browser_workers.suites.suite import Suite
 from browser_workers.worker import BrowserWorker
 from bus import chain, chain_state
 from bus.context import WorkerContext

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 
 from benchmarks.collectors import Episode, duration, episode_synchronous, list_schedule, step_synchronous
 from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
-from browser_workers.suites.suite import resolve
+from browser_workers.suites import resolve
 from ops.audit.ledger import Kind, Link, read_ledger
 from ops.run.logs import quiet_logs
 from ops.simulation.browser import NAME, Script, SimulatedSuite

@@ -15,7 +15,7 @@ from browser_workers.browser import Browser
 from browser_workers.episode import Finish
 from browser_workers.intake import Intake
 from browser_workers.play import Play
-from browser_workers.suites.suite import Suite, UnknownWebsite, resolve
+from browser_workers.suites import Suite, UnknownWebsite, resolve
 from bus import chain as chains
 from bus.background import background
 from bus.bulkhead import Bulkhead

@@ -43,8 +43,8 @@ class CompositeJudge:
     """
 
     def __init__(self, name: str, composite: Composite, judges: Sequence[Judge]) -> None:
-        assert [judge.name for judge in judges] == list(composite.parts), f"{name}: {judges} for {composite.parts}"
         self.name = name
+        self._weights = {judge.name: weight for judge, weight in zip(judges, composite.parts.values(), strict=True)}
         self._composite = composite
         self._judges = tuple(judges)
 
@@ -81,9 +81,8 @@ class CompositeJudge:
         return scored(passed=last.verdict is Verdict.SUCCESS, stages=stages, usage=usage)
 
     def _weighted(self, asked: Sequence[_Part], stages: tuple[StageVerdict, ...], usage: tuple[StageUsage, ...]) -> Ruling:
-        weights = self._composite.parts
-        total = sum(weights.values())
-        parts = tuple(_share(part, weights[part.judge] / total) for part in asked)
+        total = sum(self._weights.values())
+        parts = tuple(_share(part, self._weights[part.judge] / total) for part in asked)
         reward = sum(part.value for part in parts)
         passed = reward >= self._composite.threshold - _TOLERANCE
         verdict = Verdict.SUCCESS if passed else Verdict.FAILURE

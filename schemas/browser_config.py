@@ -80,6 +80,8 @@ class BrowserConfig:
     machine, or this process's control group, has."""
     page_memory_mb: int = 1024
     """Memory of one page's process at which that page is ended; its scripts' heap may grow to twice that; 0: no limit."""
+    suites: tuple[str, ...] = ()
+    """Task suites of your own, each as `module:name`, beside those of Millrace and of installed packages."""
     viewport_width: int = 1280
     """Of a page and its screenshots, in pixels."""
     viewport_height: int = 768

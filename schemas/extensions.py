@@ -12,7 +12,7 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
@@ -53,9 +53,13 @@ class Kind:
     """Names that stand for something else, and are known too."""
 
     @property
+    def plural(self) -> str:
+        return f"{self.name}es" if self.name.endswith("s") else f"{self.name}s"
+
+    @property
     def group(self) -> str:
         """Of entry points."""
-        return f"millrace.{self.name}s"
+        return f"millrace.{self.plural}"
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -79,14 +83,18 @@ class Kind:
         setattr(made, _MARK, Part(self.name, name, made, traits))
         return made
 
-    def require_known(self, name: str) -> None:
+    def require_known(self, name: str, *, written_in: str = "") -> None:
         """Imports nothing: whether a module has what is behind the colon shows when it is used.
+
+        Args:
+            name: of a part.
+            written_in: where that stands; empty: in the kind's own setting.
 
         Raises:
             ConfigurationError: no part has that name.
         """
         if ":" not in name and name not in self.names:
-            raise ConfigurationError(self._no_such(name))
+            raise ConfigurationError(self._no_such(name, written_in))
 
     def find(self, name: str) -> Part[Any, Any]:
         """The part of that name, imported.
@@ -105,8 +113,23 @@ class Kind:
             return self._declared_in(self._loaded(source, lambda: importlib.import_module(source)), source, name)
         raise ConfigurationError(self._no_such(name))
 
+    def all(self, more: Iterable[str] = ()) -> tuple[Part[Any, Any], ...]:
+        """Every part with a name, then those that `more` names.
+
+        Raises:
+            ConfigurationError: one of them cannot be found, or two have one name.
+        """
+        found: dict[str, Part[Any, Any]] = {}
+        for part in map(self.find, dict.fromkeys((*self.names, *more))):
+            if found.setdefault(part.name, part) is not part:
+                raise ConfigurationError(f"{self.setting} has a second {self.name} {part.name}: give it another name")
+        return tuple(found.values())
+
     def _declared_in(self, module: ModuleType, source: str, name: str) -> Part[Any, Any]:
-        found = {part.name: part for value in vars(module).values() if (part := _part_of(value)) and part.kind == self.name}
+        found: dict[str, Part[Any, Any]] = {}
+        for part in filter(None, map(_part_of, vars(module).values())):
+            if part.kind == self.name and found.setdefault(part.name, part) is not part:
+                raise ConfigurationError(f"{self.setting}: {source} declares two {self.plural} {part.name}: rename one")
         if name in found:
             return found[name]
         has = f"it declares {', '.join(found)}" if found else f"decorate it with @{self.name}({name!r})"
@@ -133,19 +156,23 @@ class Kind:
                 "on the Python path, or with the path of a .py file, as in ./mine.py:name"
             ) from error
 
-    def _no_such(self, name: str) -> str:
+    def _no_such(self, name: str, written_in: str = "") -> str:
         near = get_close_matches(name, self.names, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ";"
+        hint = f"; did you mean {near[0]}? Write" if near else ": write"
         return (
-            f"{self.setting} is {name!r}{hint} write one of {', '.join(self.names)}, or module:name for {_article(self.name)} "
-            "of your own"
+            f"{written_in or self.setting} is {name!r}{hint} one of {', '.join(self.names)}, or module:name for "
+            f"{_article(self.name)} of your own"
         )
 
 
 ESTIMATORS = Kind("estimator", "trainer.estimators", "objective_config.adv_estimator", also=("none",))
 LOSSES = Kind("loss", "trainer.losses", "objective_config.loss_type")
 SAMPLERS = Kind("sampler", "trainer.feeding.samplers", "env_config.train_tasks_sampler")
-KINDS = (ESTIMATORS, LOSSES, SAMPLERS)
+JUDGES = Kind("judge", "judges.named", "judge_config.judge")
+SUITES = Kind("suite", "browser_workers.suites", "browser_config.suites")
+EXPORTERS = Kind("exporter", "ops.archive.formats", "--format")
+ALERTS = Kind("alert", "ops.monitor.rules", "monitor_config.alerts")
+KINDS = (ESTIMATORS, LOSSES, SAMPLERS, JUDGES, SUITES, EXPORTERS, ALERTS)
 """Every kind there is."""
 
 

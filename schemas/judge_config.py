@@ -48,11 +48,9 @@ class JudgeConfig:
     judge: str = "environment_v1"
     """Name and version of the judge, which its judgements carry as their rubric: `environment_v1` (a task's checks, else the
     reward that the page itself gave), `rubric_v1` (a model looks at the evidence, see `openai_config`), `answer_exact_v1`,
-    `answer_numeric_v1`, `answer_fuzzy_v1`, `milestones_v1`, one of `composites`, or one of your own from `modules`."""
+    `answer_numeric_v1`, `answer_fuzzy_v1`, `milestones_v1`, or one of `composites`."""
     label: str = ""
     """Added to the rubric, so that one judge with two settings can judge one run: `rubric_v1-large`."""
-    modules: tuple[str, ...] = ()
-    """Python modules, or paths of .py files, that define judges of your own."""
     composites: dict[str, Composite] = field(default_factory=dict)
     """Judges made of others, by name."""
     shaping: ShapingConfig = ShapingConfig()
@@ -74,7 +72,7 @@ class JudgeConfig:
     """Time that a site which blocked the agent is left out of training; 0: it is not."""
 
     def __post_init__(self) -> None:
-        subject_token(self.judge, what="judge_config.judge")
+        subject_token(self.name, what="judge_config.judge")
         if self.label:
             subject_token(self.label, what="judge_config.label")
         require(
@@ -91,9 +89,14 @@ class JudgeConfig:
             subject_token(name, what="judge_config.composites")
 
     @property
+    def name(self) -> str:
+        """The judge's own name, without the module that it comes from."""
+        return self.judge.rpartition(":")[2]
+
+    @property
     def rubric(self) -> str:
         """What the judgements are stored under."""
-        return f"{self.judge}-{self.label}" if self.label else self.judge
+        return f"{self.name}-{self.label}" if self.label else self.name
 
 
 @dataclass(frozen=True, kw_only=True)

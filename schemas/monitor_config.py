@@ -49,6 +49,8 @@ class MonitorConfig:
     """An alert is raised when its condition has held for so long."""
     clear_after_s: float = 30.0
     """It is withdrawn when the condition has not held for so long, so that it does not flap."""
+    alerts: tuple[str, ...] = ()
+    """Rules of your own, each as `module:name`, beside those of Millrace and of installed packages."""
     ended_cell_s: float = 20.0
     """An episode that has ended and is judged is shown for so long."""
     max_cells: int = 20_000
@@ -56,7 +58,7 @@ class MonitorConfig:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            require(value > 0, f"monitor_config.{name} is {value}: write a number above 0")
+            require(name == "alerts" or value > 0, f"monitor_config.{name} is {value}: write a number above 0")
         for name in ("mismatch_share", "least_parse_rate", "most_judge_errors", "most_full"):
             value = getattr(self, name)
             require(value <= 1, f"monitor_config.{name} is {value}: write a share, above 0 and at most 1")

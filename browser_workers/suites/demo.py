@@ -6,7 +6,7 @@ from importlib import resources
 
 from browser_workers.browser import Browser, Opening
 from browser_workers.site import Documents
-from browser_workers.suites.suite import UnknownWebsite
+from browser_workers.suites import UnknownWebsite, suite
 
 ORIGIN = "http://demo.millrace.test"
 """Never looked up: the worker answers for it."""
@@ -16,6 +16,7 @@ _ASKED_AT_ONCE = 100
 """Pages whose instructions are one text: what a page says is bounded."""
 
 
+@suite(NAME)
 class DemoSuite:
     """`demo:<page>?seed=<n>`."""
 

@@ -1,6 +1,6 @@
 """Judges that compare a policy's answer with the task's reference answer, and look at nothing else."""
 
-from dataclasses import dataclass
+from typing import ClassVar
 
 from judges.episode import JudgedEpisode
 from judges.judge import Ruling, scored
@@ -14,7 +14,6 @@ _OR = "|OR|"
 """Stands between answers any of which will do, as in WebArena's references; a plain `or` may be part of an answer."""
 
 
-@dataclass(frozen=True, slots=True)
 class AnswerJudge:
     """Success when the answer is one of the reference's alternatives, in the sense of `match`; failure without an answer.
 
@@ -22,7 +21,7 @@ class AnswerJudge:
     """
 
     name: str
-    match: CheckMatch
+    match: ClassVar[CheckMatch]
 
     async def judge(self, episode: JudgedEpisode) -> Ruling:
         """Raises `NoVerdict` when the task has no reference answer, or none that can be compared so."""
@@ -51,10 +50,3 @@ def _only_number(text: str, task: Task) -> float:
             "write one, or use answer_exact_v1"
         )
     return numbers[0]
-
-
-ANSWER_JUDGES = (
-    AnswerJudge("answer_exact_v1", CheckMatch.EQUALS),
-    AnswerJudge("answer_numeric_v1", CheckMatch.NUMBER),
-    AnswerJudge("answer_fuzzy_v1", CheckMatch.FUZZY),
-)

@@ -9,12 +9,12 @@ from ops.archive.episodes import EpisodeSource
 from ops.archive.folder import ArchiveFolder
 from ops.archive.stream_source import StreamSource
 from ops.config.loading import load_config
-from ops.run.extras import require_extra
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
 from ops.run.served import served
 from schemas.config import Config
 from schemas.errors import ConfigurationError
+from schemas.extras import require_extra
 
 
 @dataclass(frozen=True)

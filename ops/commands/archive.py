@@ -6,7 +6,7 @@ from pathlib import Path
 from ops.commands import role
 from ops.commands.arguments import add_worker
 from ops.commands.execution import interruptible, joined_run, worker_name
-from ops.run.extras import require_extra
+from schemas.extras import require_extra
 
 EXAMPLE = """\
 millrace archive --run-dir runs/mine

@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
 
 @interruptible
 async def _calibrate_now(options: argparse.Namespace) -> int:
-    from ops.run.extras import require_extra
+    from schemas.extras import require_extra
 
     require_extra("pyarrow", "archive")
     from ops.analysis.calibration.calibrating import against_labels, against_rubric, template

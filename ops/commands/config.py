@@ -9,6 +9,7 @@ from ops.commands.execution import interruptible
 from ops.config.display import as_json, as_yaml
 from ops.config.explaining import explained
 from ops.config.pages import keys_page, names_page
+from ops.config.parts import parts_table
 from ops.config.resolved import resolve
 from ops.console.terminal import Console
 from schemas.errors import ConfigurationError
@@ -16,7 +17,8 @@ from schemas.errors import ConfigurationError
 EXAMPLE = """\
 millrace config update_online policy_config.top_k=5 --changed
 millrace config --run-dir runs/quickstart
-millrace config --explain env_config.completion_threshold"""
+millrace config --explain env_config.completion_threshold
+millrace config --parts"""
 PAGES = {"keys": keys_page, "names": names_page}
 
 
@@ -26,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--run-dir", type=Path, metavar="DIR", help="print the stored configuration of this run")
     add("--config", metavar="RECIPE", help="recipe or .yaml file, as other commands name it")
     add("--explain", default="", metavar="KEY", help="say what a key or group means, and its value")
+    add("--parts", action="store_true", help="list the parts that a configuration can name, with where each comes from")
     add("--changed", action="store_true", help="only what differs from the defaults")
     add("--json", action="store_true", help="JSON in place of YAML")
     add("--markdown", choices=("keys", "names"), help="print one of the tables in docs/")
@@ -36,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(options: argparse.Namespace) -> int:
     if options.markdown:
         print(PAGES[options.markdown](), end="")
+        return 0
+    if options.parts:
+        Console().print(parts_table())
         return 0
     words = [options.recipe] if options.recipe else []
     recipe, overrides = chosen_recipe([*words, *options.overrides], options.run_dir, options.config)

@@ -63,7 +63,7 @@ async def _compare(options: argparse.Namespace) -> int:
 
 @interruptible
 async def _eval_one(options: argparse.Namespace) -> int:
-    from ops.run.extras import require_extra
+    from schemas.extras import require_extra
 
     require_extra("pyarrow", "archive")
     from ops.analysis.evaluation.evaluating import evaluate_and_show

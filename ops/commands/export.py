@@ -5,7 +5,8 @@ from pathlib import Path
 
 from ops.commands.arguments import add_source
 from ops.commands.execution import interruptible
-from ops.run.extras import require_extra
+from schemas.extensions import EXPORTERS
+from schemas.extras import require_extra
 
 EXAMPLE = "millrace export runs/mine/archive --format hf --out out/steps --min-reward 0.5"
 
@@ -14,9 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     parser.add_argument(
         "--format",
-        choices=("parquet", "hf", "sharegpt", "jsonl"),
+        metavar="FORMAT",
         required=True,
-        help="hf: a dataset folder of Hugging Face; sharegpt: conversations with screenshots; jsonl: a line per episode",
+        help=f"{', '.join(EXPORTERS.own)}, or module:name of your own; hf: a dataset folder of Hugging Face; sharegpt: "
+        "conversations with screenshots; jsonl: a line per episode",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to be made")
     parser.add_argument("--split", choices=("train", "eval"), help="only episodes of this split")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ops.commands.arguments import add_joining
 from ops.commands.execution import interruptible, joined_run
-from ops.run.extras import require_extra
+from schemas.extras import require_extra
 
 EXAMPLE = "millrace import runs/mine/archive --run-dir runs/second"
 

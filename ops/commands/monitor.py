@@ -116,7 +116,7 @@ async def _watching(folder: RunFolder, config: Config) -> AsyncIterator[MonitorW
 
 @asynccontextmanager
 async def _metrics(entrance: "Entrance", watch: MonitorWatch, config: Config) -> AsyncIterator[None]:
-    from ops.run.extras import require_extra
+    from schemas.extras import require_extra
 
     require_extra("prometheus_client", "monitor")
     from ops.web.live_site import serve_metrics

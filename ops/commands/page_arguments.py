@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ops.commands.arguments import port
-from ops.run.extras import require_extra
+from schemas.extras import require_extra
 
 if TYPE_CHECKING:
     from ops.web.entrance import Entrance

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @interruptible
 async def run(options: argparse.Namespace) -> int:
-    from ops.run.extras import require_extra
+    from schemas.extras import require_extra
 
     require_extra("pyarrow", "archive")
     from ops.analysis.report.reporting import report_on

@@ -46,9 +46,9 @@ async def run(options: argparse.Namespace) -> int:
 async def _miniwob(options: argparse.Namespace, out: Path) -> Sequence[Mapping[str, Any]]:
     """Opens every page once in a real browser. Raises `ConfigurationError` for pages that are not there."""
     from browser_workers.chromium.browser import PlaywrightBrowser
+    from browser_workers.suites import UnknownWebsite
     from browser_workers.suites.miniwob.suite import MiniWobSuite
     from browser_workers.suites.miniwob.tasks import miniwob_tasks
-    from browser_workers.suites.suite import UnknownWebsite
     from schemas.browser_config import BrowserConfig
     from schemas.env_config import EnvConfig
     from schemas.errors import ConfigurationError

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 from schemas.config import Config
-from schemas.extensions import ESTIMATORS, KINDS, LOSSES, SAMPLERS, Kind
+from schemas.extensions import ESTIMATORS, JUDGES, KINDS, LOSSES, SAMPLERS, Kind
 from schemas.requirement import require
 
 _NAMED: tuple[tuple[Kind, Callable[[Config], str]], ...] = (
@@ -23,6 +23,15 @@ def require_known_parts(config: Config) -> None:
     """Raises `ConfigurationError` where a name stands for no part. Imports nothing."""
     for kind, named in _NAMED:
         kind.require_known(named(config))
+    judging = config.judge_config
+    for name, composite in judging.composites.items():
+        require(
+            name not in JUDGES.own, f"judge_config.composites: {name} is a judge of Millrace: give the composite another name"
+        )
+        for part in composite.parts.keys() - judging.composites.keys():
+            JUDGES.require_known(part, written_in=f"judge_config.composites.{name}.parts")
+    if judging.judge not in judging.composites:
+        JUDGES.require_known(judging.judge)
 
 
 def require_agreement(config: Config) -> None:

@@ -8,8 +8,12 @@ from dataclasses import dataclass, fields, is_dataclass
 
 from ops.config.translation import Note
 from schemas.config import Config
+from schemas.extensions import JUDGES
 
-_ASK_NO_MODEL = ("environment_v1", "answer_exact_v1", "answer_numeric_v1", "answer_fuzzy_v1", "milestones_v1")
+
+def _asks_no_model(config: Config) -> bool:
+    judge = config.judge_config.judge
+    return judge in JUDGES.own and not JUDGES.find(judge).traits.asks_models
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ IDLE = (
     ),
     Idle(
         ("openai_config",),
-        lambda config: config.judge_config.judge in _ASK_NO_MODEL,
+        _asks_no_model,
         "judge_config.judge asks no model",
     ),
     Idle(

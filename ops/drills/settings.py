@@ -82,6 +82,7 @@ class DrillSettings:
             if simulated
             else [
                 "browser_config.engine=playwright",
+                "browser_config.suites=['ops.simulation.hostility:hostile']",
                 "browser_config.viewport_width=160",
                 "browser_config.viewport_height=210",
                 "env_config.server_size=2",

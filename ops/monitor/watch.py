@@ -22,13 +22,15 @@ from bus.presence import Status
 from bus.server_time import ServerClock
 from bus.subjects import Subjects
 from ops.monitor.alerts.alert import Alert, AlertBook, Condition, Key
-from ops.monitor.alerts.rules import conditions
+from ops.monitor.alerts.look import Look
 from ops.monitor.measuring import Measuring
 from ops.monitor.passing import passing_over
 from ops.monitor.reconciling import Reconciling
+from ops.monitor.rules import conditions
 from ops.monitor.state import MonitorState
 from schemas.config import Config
 from schemas.errors import BusError
+from schemas.extensions import ALERTS
 from schemas.ids import WorkerId
 from schemas.messages import Role
 
@@ -47,6 +49,7 @@ class MonitorWatch:
         """Everything here is dated by the server's time."""
         self.state = MonitorState(config.monitor_config, began_at=self.now())
         bounds = config.monitor_config
+        self._rules = ALERTS.all(bounds.alerts)
         self._book = AlertBook(bounds.raise_after_s, bounds.clear_after_s)
         self._bus = bus
         self._subjects = subjects
@@ -162,7 +165,8 @@ class MonitorWatch:
             self._pass_over(error, item)
 
     def _conditions(self, now: float, raised: Collection[Key] = ()) -> list[Condition]:
-        return conditions(self.state, self._config, now, pass_over=self._pass_over_once, raised=raised)
+        look = Look(state=self.state, config=self._config, now=now, raised=raised)
+        return conditions(look, self._rules, pass_over=self._pass_over_once)
 
     def _note_change(self) -> None:
         self.changed.set()

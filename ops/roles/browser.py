@@ -3,7 +3,7 @@
 from contextlib import AbstractAsyncContextManager
 
 from browser_workers.browser import Browser
-from browser_workers.suites.suite import Suite
+from browser_workers.suites import Suite, open_suites
 from browser_workers.worker import BrowserWorker
 from ops.run.joining import RoleRun
 from schemas.config import Config
@@ -19,13 +19,13 @@ async def browse(run: RoleRun) -> None:
 
 def _browser(config: Config) -> tuple[AbstractAsyncContextManager[Browser], dict[str, Suite]]:
     """The browser, and the task suites whose pages it can open."""
-    match config.browser_config.engine:
+    browser = config.browser_config
+    match browser.engine:
         case "simulated":
             from ops.simulation.browser import NAME, SimulatedBrowser, SimulatedSuite
 
             return SimulatedBrowser(config.simulation_config), {NAME: SimulatedSuite()}
         case "playwright":
             from browser_workers.chromium.browser import PlaywrightBrowser
-            from ops.roles.suites import task_suites
 
-            return PlaywrightBrowser(config.browser_config, config.env_config, config.context_config), task_suites()
+            return PlaywrightBrowser(browser, config.env_config, config.context_config), open_suites(browser.suites)

@@ -8,12 +8,12 @@ from bus.context import WorkerContext
 from bus.presence import presence
 from bus.server import address_of, server_process
 from ops.processes.service import exit_code, reachable
-from ops.run.extras import require_extra
 from ops.run.folder import RunFolder
 from ops.run.joining import RoleRun, join, runs_of, subjects_of
 from ops.run.streams import create_streams
 from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError
+from schemas.extras import require_extra
 from schemas.ids import WorkerId
 from schemas.messages import Role
 

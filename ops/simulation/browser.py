@@ -15,7 +15,7 @@ import anyio
 from PIL import Image
 
 from browser_workers.browser import EnvironmentState, Opening, PageState, Performed, View
-from browser_workers.suites.suite import UnknownWebsite
+from browser_workers.suites import UnknownWebsite
 from ops.simulation.draws import generator, num_steps, spread
 from ops.simulation.hostility import TEXT, Hostility
 from schemas.errors import BrowserError, PageFailed

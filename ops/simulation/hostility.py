@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from browser_workers.browser import Opening
 from browser_workers.site import Documents
-from browser_workers.suites.suite import UnknownWebsite
+from browser_workers.suites import UnknownWebsite, suite
 
 NAME = "hostile"
 ORIGIN = "http://hostile.millrace.test"
@@ -56,6 +56,7 @@ _PAGES: dict[str, bytes] = {
 }
 
 
+@suite(NAME)
 class HostileSuite:
     """`hostile:<page>`."""
 

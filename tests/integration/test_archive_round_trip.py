@@ -14,7 +14,7 @@ from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.archive import archiving, importing
 from ops.archive.archive_source import ArchiveSource
-from ops.archive.exports.export import FORMATS, export
+from ops.archive.exports.export import export
 from ops.archive.exports.played import Selection
 from ops.archive.folder import ArchiveFolder
 from ops.archive.opening import open_source
@@ -28,6 +28,7 @@ from ops.run.joining import join, subjects_of
 from ops.run.served import served
 from schemas.archive_config import ArchiveConfig
 from schemas.bus_config import BusConfig
+from schemas.extensions import EXPORTERS
 from schemas.ids import RunName, WorkerId
 from schemas.messages import Heartbeat, Role, Split
 from tests.support.runs import archive_world as world
@@ -98,7 +99,7 @@ async def test_archive_import_and_export_change_nothing(tmp_path: Path) -> None:
 async def every_export(source: Path, out: Path) -> dict[str, bytes]:
     selection = Selection(split=Split.TRAIN, rubric="environment")
     async with open_source(source, name="export") as given:
-        for format_name in FORMATS:
+        for format_name in EXPORTERS.own:
             await export(
                 given.source,
                 out / format_name,

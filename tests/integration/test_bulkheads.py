@@ -40,7 +40,7 @@ from tests.deadlines import HANGS_S
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 OWN_JUDGE = """
 from judges.episode import JudgedEpisode
-from judges.registry import judge
+from judges.named import judge
 
 
 @judge("own_v1")
@@ -60,8 +60,7 @@ async def run_at(path: Path) -> AsyncIterator[tuple[RunFolder, JetStreamBus]]:
     overrides = [
         f"bus_config.run={SUBJECTS.run}",
         "bus_config.rubrics=[own_v1]",
-        "judge_config.judge=own_v1",
-        f"judge_config.modules=[{module}]",
+        f"judge_config.judge='{module}:own_v1'",
         "judge_config.max_attempts=2",
         "browser_config.engine=simulated",
         "policy_config.engine=simulated",

@@ -13,10 +13,10 @@ from bus.context import WorkerContext
 from bus.jetstream import JetStreamBus, create_topology
 from bus.presence import Status
 from bus.topology import shared_queues, streams
-from judges.registry import find
 from judges.worker import JudgeWorker
 from schemas.bus_config import BusConfig
 from schemas.config import Config
+from schemas.extensions import JUDGES
 from schemas.ids import WorkerId
 from schemas.judge_config import JudgeConfig
 from schemas.messages import Judgement, Outcome, Role, Split
@@ -87,7 +87,8 @@ async def test_judges_of_ones_own_judge_a_run(tmp_path: Path) -> None:
             asked = msgspec.structs.replace(task(name), reference_answer=reference)
             await play(bus, asked, num_steps=2, outcome=Outcome.ANSWERED, answer=answer)
         await play(bus, task("gone"), outcome=Outcome.FAILED)
-        done = await run_example("custom_judge.py", "--run-dir", str(tmp_path / "run"))
+        judges = [f"{ROOT / 'examples/own_judge.py'}:{name}" for name in ("one_number_v1", "clean_steps_v1")]
+        done = await run_example("try_judges.py", "--run-dir", str(tmp_path / "run"), *judges)
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines() == [
             "train-r0000-right-m0: one_number_v1 success 1.0 | clean_steps_v1 success 1.0",
@@ -110,7 +111,7 @@ async def judged_by(bus: JetStreamBus, name: str, *, num_episodes: int) -> list[
     worker = JudgeWorker(
         WorkerContext(bus, SUBJECTS, Status(Role.JUDGE, WorkerId("judge-1"))),
         Config(bus_config=bus_config, judge_config=config),
-        judge=find(name, (str(ROOT / "examples/custom_judge.py"),)),
+        judge=JUDGES.find(f"{ROOT / 'examples/own_judge.py'}:{name}").made,
     )
     async with anyio.create_task_group() as group, bus.tail(SUBJECTS.judged, SUBJECTS.judgements(None)) as records:
         group.start_soon(worker.run)

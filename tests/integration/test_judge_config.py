@@ -13,9 +13,10 @@ from bus.blocklist import read_blocklist
 from bus.memory import MemoryBus
 from bus.presence import Status
 from judges.composite import CompositeJudge
-from ops.roles.judge import OWN_NAMES, open_judge
+from ops.roles.judge import open_judge
 from schemas.config import Config
 from schemas.errors import ConfigurationError
+from schemas.extensions import JUDGES
 from schemas.ids import WorkerId
 from schemas.messages import Judgement, Role, Verdict
 from tests.deadlines import HANGS_S
@@ -187,10 +188,10 @@ class TestWorker:
     async def test_max_attempts(self, tmp_path: Path) -> None:
         module = tmp_path / "failing.py"
         module.write_text(
-            "from judges.registry import judge\nasked = []\n\n@judge('failing_v1')\ndef failing(episode):\n"
+            "from judges.named import judge\nasked = []\n\n@judge('failing_v1')\ndef failing(episode):\n"
             "    asked.append(episode)\n    raise ValueError(f'attempt {len(asked)}')\n"
         )
-        config = of_file(tmp_path, "", "judge_config.judge=failing_v1", f"judge_config.modules=[{module}]")
+        config = of_file(tmp_path, "", f"judge_config.judge='{module}:failing_v1'")
         config = replace(config, judge_config=replace(config.judge_config, max_attempts=2))
         judgement, _ = await judged(config, tmp_path)
         assert judgement.verdict is Verdict.ERROR
@@ -236,16 +237,15 @@ class TestComposition:
     async def test_a_judge_of_ones_own_and_its_place_in_a_composite(self, tmp_path: Path) -> None:
         module = tmp_path / "mine.py"
         module.write_text(
-            "from judges.registry import judge\n\n@judge('euro_v1')\ndef euro(episode):\n"
+            "from judges.named import judge\n\n@judge('euro_v1')\ndef euro(episode):\n"
             "    return 'euro' in episode.trajectory.answer\n"
         )
-        text = "judge_config: {composites: {both_v1: {parts: {euro_v1: 1, answer_numeric_v1: 1}}}}"
-        own = (f"judge_config.modules=[{module}]", "judge_config.judge=both_v1")
-        judgement, _ = await judged(of_file(tmp_path, text, *own), tmp_path)
+        text = f"judge_config: {{composites: {{both_v1: {{parts: {{'{module}:euro_v1': 1, answer_numeric_v1: 1}}}}}}}}"
+        judgement, _ = await judged(of_file(tmp_path, text, "judge_config.judge=both_v1"), tmp_path)
         assert (judgement.rubric, judgement.verdict) == ("both_v1", Verdict.SUCCESS)
         assert [stage.stage.partition(".")[0] for stage in judgement.stages] == ["euro_v1", "answer_numeric_v1"]
 
-    @pytest.mark.parametrize("name", OWN_NAMES)
+    @pytest.mark.parametrize("name", JUDGES.own)
     async def test_every_judge_of_millrace_has_the_name_it_is_called_by(self, tmp_path: Path, name: str) -> None:
         async with scripted_endpoint(hoped_for) as endpoint:
             config = asking(tmp_path, endpoint, f"judge={name}")
@@ -256,34 +256,31 @@ class TestComposition:
     @pytest.mark.parametrize(
         ("overrides", "sentence"),
         [
-            (["judge=rubrik_v1"], "judge_config.judge: there is no judge rubrik_v1; did you mean rubric_v1"),
+            (["judge=rubrik_v1"], "judge_config.judge is 'rubrik_v1'; did you mean rubric_v1"),
             (
                 ["judge=rubrik_v1"],
-                "answer_exact_v1, answer_fuzzy_v1, answer_numeric_v1, environment_v1, milestones_v1, rubric_v1",
+                "answer_exact_v1, answer_fuzzy_v1, answer_numeric_v1, environment_v1, milestones_v1, rubric_v1, or",
             ),
             (
                 ["judge=a_v1", "composites={a_v1: {parts: {b_v1: 1}}}"],
-                "judge_config.composites.a_v1.parts: there is no judge b_v1",
+                "judge_config.composites.a_v1.parts is 'b_v1'; did you mean rubric_v1. Write one of",
             ),
             (["judge=a_v1", "composites={a_v1: {parts: {a_v1: 1}}}"], "a_v1 is made of itself"),
             (["composites={environment_v1: {parts: {rubric_v1: 1}}}"], "environment_v1 is a judge of Millrace"),
-            (["judge=mine_v1", "modules=[no_such_module]"], "no_such_module cannot be imported"),
+            (["judge=no_such_module:mine_v1"], "no_such_module cannot be loaded: ModuleNotFoundError"),
+            (["judge=json:mine.v1"], "judge_config.judge 'mine.v1' cannot name a stream"),
         ],
     )
     async def test_a_judge_that_cannot_be_is_answered_with_a_sentence(
         self, tmp_path: Path, overrides: list[str], sentence: str
     ) -> None:
-        config = of_file(tmp_path, "", *(f"judge_config.{override}" for override in overrides))
-        with pytest.raises(ConfigurationError, match=sentence):
+        async def open_it() -> None:
+            config = of_file(tmp_path, "", *(f"judge_config.{override}" for override in overrides))
             async with open_judge(role_run_of(MemoryBus(SUBJECTS), config, tmp_path)):
                 pass
 
-    async def test_who_misspelt_a_judge_hears_of_its_name_and_not_of_its_queue(self, tmp_path: Path) -> None:
-        post = role_run_of(MemoryBus(SUBJECTS), of_file(tmp_path, "", "judge_config.judge=rubrik_v1"), tmp_path)
-        config = replace(post.config, bus_config=replace(post.config.bus_config, rubrics=("environment_v1",)))
-        with pytest.raises(ConfigurationError, match="there is no judge rubrik_v1; did you mean rubric_v1"):
-            async with open_judge(replace(post, config=config)):
-                pass
+        with pytest.raises(ConfigurationError, match=sentence):
+            await open_it()
 
     async def test_a_rubric_without_a_queue_is_refused(self, tmp_path: Path) -> None:
         post = role_run_of(MemoryBus(SUBJECTS), of_file(tmp_path, ""), tmp_path)

@@ -14,7 +14,7 @@ from bus.context import WorkerContext
 from bus.ports import Bus
 from bus.presence import Status
 from judges.endpoint.opening import open_endpoints
-from judges.programmatic.environment import EnvironmentJudge
+from judges.named.environment_v1 import EnvironmentJudge
 from judges.rubric.budget import open_budget
 from judges.rubric.journal import Journal
 from judges.rubric.judge import RubricJudge

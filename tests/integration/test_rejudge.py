@@ -20,7 +20,7 @@ from bus.subjects import Subjects
 from bus.topology import trajectory_queue
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, scored
-from judges.programmatic.environment import EnvironmentJudge
+from judges.named.environment_v1 import EnvironmentJudge
 from ops.analysis.rejudging.admission import admit, with_rubric
 from ops.archive import archiving, importing
 from ops.commands import rejudge as command

@@ -14,19 +14,19 @@ from agents.demonstration import Mode, demonstrated_action
 from browser_workers.browser import Browser, Opening, Performed, Session, View
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.play import Play
+from browser_workers.suites import resolve
 from browser_workers.suites.shop.steps import locate, to_action
 from browser_workers.suites.shop.suite import ShopSuite
 from browser_workers.suites.shop.tasks.draw import shop_tasks
 from browser_workers.suites.shop.tasks.lines import task_lines
 from browser_workers.suites.shop.tasks.task import ShopTask
-from browser_workers.suites.suite import resolve
 from bus import chain
 from bus.chain import EpisodeChain
 from bus.memory import MemoryBus
 from bus.settlement import settle
 from bus.subjects import Subjects
 from bus.topology import step_queue
-from judges.programmatic.environment import EnvironmentJudge
+from judges.named.environment_v1 import EnvironmentJudge
 from schemas.browser_config import BrowserConfig
 from schemas.bus_config import BusConfig
 from schemas.context_config import ContextConfig

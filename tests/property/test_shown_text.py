@@ -26,7 +26,7 @@ from ops.analysis.report.reporting import title_of, write
 from ops.analysis.report.sections import sections
 from ops.analysis.report.terminal import show
 from ops.archive.archive_source import ArchiveSource
-from ops.archive.exports.export import FORMATS, export
+from ops.archive.exports.export import export
 from ops.archive.exports.played import Selection
 from ops.archive.stream_source import StreamSource
 from ops.console.json_lines import JsonLines
@@ -38,6 +38,7 @@ from ops.web.stream_store import StreamStore
 from ops.web.token_text import TokenTexts
 from schemas.bus_config import BusConfig
 from schemas.context_config import ContextConfig
+from schemas.extensions import EXPORTERS
 from schemas.ids import WorkerId
 from schemas.messages import Action, ActionKind, Element, Outcome, StageVerdict
 from schemas.model_config import ModelConfig
@@ -91,7 +92,7 @@ async def written(source: StreamSource, folder: Path) -> None:
     (folder / "terminal").write_text(capture.get(), encoding="utf-8")
     archived = ArchiveSource(await archive_world.archive(source.bus, SUBJECTS, folder / "archive"))
     for name, held in (("streams", source), ("archived", archived)):
-        for format_name in FORMATS:
+        for format_name in EXPORTERS.own:
             await export(
                 held,
                 folder / name / format_name,

@@ -5,7 +5,7 @@ from typing import assert_type
 from bus import BEGINNING, Item, Run, Stream, connect
 from judges.episode import JudgedEpisode
 from judges.function_judge import FunctionJudge
-from judges.registry import judge
+from judges.named import judge
 from schemas.messages import Checkpoint, Heartbeat, JudgeCall, Judgement, Observation, StepRequest, Trajectory
 
 

@@ -3,22 +3,22 @@
 import msgspec
 import pytest
 
-from judges.judge import Ruling
-from judges.programmatic.answer import ANSWER_JUDGES
+from judges.judge import Judge, Ruling
 from schemas.errors import NoVerdict
+from schemas.extensions import JUDGES
 from schemas.messages import Outcome, Verdict
 from tests import builders
 
 pytestmark = pytest.mark.anyio
 EXACT, NUMERIC, FUZZY = "answer_exact_v1", "answer_numeric_v1", "answer_fuzzy_v1"
-JUDGES = {judge.name: judge for judge in ANSWER_JUDGES}
+JUDGE_OF: dict[str, Judge] = {name: JUDGES.find(name).made() for name in (EXACT, NUMERIC, FUZZY)}
 
 
 async def ruling(judge: str, reference: str | None, answer: str) -> Ruling:
     task = msgspec.structs.replace(builders.task(), reference_answer=reference)
     # What the page itself rewards is of no account.
     trajectory = builders.trajectory(task, outcome=Outcome.ANSWERED, reward=1.0)
-    return await JUDGES[judge].judge(builders.judged_episode(msgspec.structs.replace(trajectory, answer=answer)))
+    return await JUDGE_OF[judge].judge(builders.judged_episode(msgspec.structs.replace(trajectory, answer=answer)))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ async def test_an_answer_is_compared(judge: str, reference: str, answer: str, pa
     assert found.stages[0].reasoning
 
 
-@pytest.mark.parametrize("judge", sorted(JUDGES))
+@pytest.mark.parametrize("judge", sorted(JUDGE_OF))
 @pytest.mark.parametrize("reference", [None, "", " |OR| "])
 async def test_without_a_reference_there_is_no_verdict(judge: str, reference: str | None) -> None:
     with pytest.raises(NoVerdict, match=f"{judge} needs a reference answer, which task t1 has not: add its definite_answer"):

@@ -12,8 +12,8 @@ from browser_workers.actions import pixel, pixels, scroll_delta, wait_s, web_add
 from browser_workers.chromium.process.executable import find_chromium
 from browser_workers.observation.screenshots import is_blank
 from browser_workers.site import SiteRequest
+from browser_workers.suites import UnknownWebsite, resolve
 from browser_workers.suites.demo import DemoSuite
-from browser_workers.suites.suite import UnknownWebsite, resolve
 from schemas.errors import ConfigurationError
 from schemas.messages import Action, ActionKind, Screenshot
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
+from judges.named.environment_v1 import EnvironmentJudge
 from judges.programmatic.checks import evaluate
-from judges.programmatic.environment import EnvironmentJudge
 from schemas.errors import JudgeError
 from schemas.messages import Check, CheckKind, CheckMatch, FinalState, Outcome, Verdict
 from tests import builders

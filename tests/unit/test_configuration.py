@@ -252,7 +252,7 @@ def test_every_key_can_be_named_on_the_command_line() -> None:
         ("openai_config.prices={m: {input: -1, output: 1}}", "openai_config.prices: input is -1: write 0 or more"),
         ("judge_config.num_votes=2", "judge_config.num_votes is 2: write 1, 3, 5"),
         ("judge_config.prompts=mine", "judge_config.prompts is set: write a judge_config.label"),
-        ("judge_config.modules=mine.py", "judge_config.modules is 'mine.py': write a list"),
+        ("browser_config.suites=mine.py", "browser_config.suites is 'mine.py': write a list"),
         ("judge_config.label=a.b", "judge_config.label"),
         ("judge_config.composites={a_v1: {parts: {}}}", "parts is empty"),
         ("judge_config.composites={a_v1: {parts: {b_v1: 0}}}", "the weight of b_v1 is 0: write a number above 0"),

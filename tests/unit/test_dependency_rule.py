@@ -11,6 +11,7 @@ import pytest
 
 from ops.cli import COMMANDS
 from ops.processes.role_process import millrace_environment
+from schemas.extensions import SUITES
 
 _ROOT = Path(__file__).parent.parent.parent
 _DOMAIN = ("agents", "browser_workers", "judges", "trainer")
@@ -199,7 +200,9 @@ atexit.register(lambda: print("LOADED", *sorted({{name.partition(".")[0] for nam
     assert loaded.isdisjoint(_HEAVY), loaded & set(_HEAVY)
 
 
-_BROWSER = "browser_workers.worker, browser_workers.chromium.browser, ops.roles.suites"
+_BROWSER = "browser_workers.worker, browser_workers.chromium.browser, " + ", ".join(
+    f"browser_workers.suites.{each}" for each in SUITES.own
+)
 
 
 @pytest.mark.parametrize("parts", [_BROWSER, "trainer.feeding.feeder"])

@@ -16,7 +16,7 @@ from bus.memory import MemoryBus
 from bus.presence import Status
 from judges.episode import JudgedEpisode
 from judges.judge import Ruling
-from judges.programmatic.environment import EnvironmentJudge
+from judges.named.environment_v1 import EnvironmentJudge
 from ops.processes.orders import WorkerReport
 from ops.processes.workers import Selection
 from schemas.bus_config import BusConfig

@@ -15,12 +15,13 @@ from bus.memory import MemoryBus
 from bus.subjects import Subjects
 from ops.archive.archive_source import ArchiveSource
 from ops.archive.episodes import EpisodeSource
-from ops.archive.exports.export import FORMATS, Exported, export
+from ops.archive.exports.export import Exported, export
 from ops.archive.exports.played import Selection
 from ops.archive.stream_source import StreamSource
 from schemas.bus_config import BusConfig
 from schemas.context_config import ContextConfig
 from schemas.errors import ConfigurationError
+from schemas.extensions import EXPORTERS
 from schemas.ids import RunName
 from schemas.messages import Split
 from schemas.model_config import ModelConfig
@@ -51,7 +52,7 @@ async def exported(
     )
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("format_name", EXPORTERS.own)
 async def test_exporting_twice_and_from_an_archive_gives_the_same_files(tmp_path: Path, format_name: str) -> None:
     given = await source()
     await exported(given, tmp_path / "once", format_name)

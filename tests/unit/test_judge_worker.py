@@ -25,7 +25,7 @@ from bus.subjects import Subjects
 from bus.topology import trajectory_queue
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, excluded, scored
-from judges.programmatic.environment import EnvironmentJudge
+from judges.named.environment_v1 import EnvironmentJudge
 from judges.rubric.session import RecordedSessions
 from judges.worker import JudgeWorker
 from schemas.bus_config import BusConfig

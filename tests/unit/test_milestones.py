@@ -10,7 +10,7 @@ from bus.memory import MemoryBus
 from bus.subjects import Subjects
 from judges.episode import JudgedEpisode
 from judges.judge import OUTCOME, Ruling
-from judges.programmatic.milestones import MILESTONES, MilestonesJudge
+from judges.named.milestones_v1 import MILESTONES, MilestonesJudge
 from schemas.errors import JudgeError, NoVerdict
 from schemas.messages import Check, CheckKind, CheckMatch, FinalState, Observation, Outcome, Task, Trajectory, Verdict
 from tests import builders

@@ -5,10 +5,10 @@ import pytest
 
 from agents.demonstration import demonstrated_action, element_at
 from browser_workers.site import HTML, NOT_FOUND, SiteRequest
+from browser_workers.suites import UnknownWebsite
 from browser_workers.suites.miniwob import suite as miniwob_suite
 from browser_workers.suites.miniwob.site import MiniWobSite, installed_files, page_paths
 from browser_workers.suites.miniwob.suite import MiniWobSuite
-from browser_workers.suites.suite import UnknownWebsite
 from ops.commands.arguments import seed_range
 from schemas.errors import PolicyError
 from schemas.messages import Action, ActionKind, Element, Observation

@@ -7,16 +7,19 @@ import pytest
 
 from bus.ports import QueueDepth, Record
 from ops.monitor.alerts.alert import Alert
-from ops.monitor.alerts.rules import conditions
+from ops.monitor.alerts.look import Look
 from ops.monitor.queues import QueueState
 from ops.monitor.rates import Rate
+from ops.monitor.rules import conditions
 from ops.monitor.snapshot import Json, Updates, merged, thinned
 from ops.monitor.state import MonitorState
 from schemas.config import Config
+from schemas.extensions import ALERTS
 from schemas.ids import WorkerId
 from schemas.messages import AnyMessage, EpisodeStart, Heartbeat, Role, StepPhase
 from tests.builders import checkpoint, judgement, task, trajectory
 
+RULES = ALERTS.all()
 CONFIG = Config()
 
 
@@ -111,7 +114,8 @@ def alerts(of: MonitorState, now: float) -> list[Alert]:
     def fail(error: Exception, item: str) -> None:
         raise AssertionError(item) from error
 
-    return [Alert(condition=condition, since=now) for condition in conditions(of, CONFIG, now, pass_over=fail)]
+    held = conditions(Look(state=of, config=CONFIG, now=now), RULES, pass_over=fail)
+    return [Alert(condition=condition, since=now) for condition in held]
 
 
 def test_differences_add_up_to_the_whole() -> None:

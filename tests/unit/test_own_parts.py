@@ -1,23 +1,47 @@
 """The parts of examples/ take their place: named in a configuration, checked against its keys, and used."""
 
+import csv
+import re
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import torch
 
+from bus.memory import MemoryBus
+from bus.subjects import Subjects
+from ops.archive.exports.export import export
+from ops.archive.exports.played import Selection
+from ops.archive.stream_source import StreamSource
 from ops.config.agreement import require_agreement
 from ops.config.loading import load_config
+from ops.monitor.alerts.look import Look
+from ops.monitor.rules import conditions
+from ops.monitor.state import MonitorState
+from schemas.bus_config import BusConfig
+from schemas.context_config import ContextConfig
 from schemas.errors import ConfigurationError
+from schemas.extensions import ALERTS, KINDS
 from schemas.feeder_config import FeederConfig
+from schemas.ids import RunName
+from schemas.messages import Verdict
+from schemas.model_config import ModelConfig
+from tests import builders
+from tests.support.runs import archive_world
 from tests.support.training import ragged
 from tests.support.training.learning_world import Recorder
 from tests.unit.test_feeding_and_training import Played
+from tests.unit.test_samplers import specs
 from trainer.estimators import configured_estimator
+from trainer.feeding.samplers import sampler_of
 from trainer.losses import Outputs
 from trainer.objective.policy_objective import PolicyObjective
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "own_objective.py"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLE = EXAMPLES / "own_objective.py"
+SUBJECTS = Subjects(RunName("test"), 2)
 MEDIAN = [
     f"objective_config.adv_estimator='{EXAMPLE}:median'",
     f"objective_config.loss_type='{EXAMPLE}:asymmetric'",
@@ -70,3 +94,57 @@ def test_a_loss_has_settings_of_its_own(settings: list[str], factor: float) -> N
 def test_keys_that_they_do_not_read_are_refused(override: str, sentence: str) -> None:
     with pytest.raises(ConfigurationError, match=sentence):
         require_agreement(load_config("default", [*MEDIAN, override]))
+
+
+def test_a_sampler_of_ones_own_draws_the_rounds() -> None:
+    config = load_config("default", [f"env_config.train_tasks_sampler='{EXAMPLES}/own_sampler.py:easy_first'"]).env_config
+    drawn = sampler_of(replace(config, train_tasks_rollout_size=6), specs([*range(10)][::-1]), num_members=2, seed=3)
+    rounds = [{each.difficulty for each in drawn.round(index, {})} for index in range(3)]
+    assert rounds[0] == {0, 1, 2}
+    assert all(len(found) == 3 and max(found) < 3 * (index + 1) for index, found in enumerate(rounds))
+
+
+@pytest.mark.anyio
+async def test_an_export_format_of_ones_own_writes_a_run(tmp_path: Path) -> None:
+    bus = MemoryBus(SUBJECTS, BusConfig(run=SUBJECTS.run, num_shards=2))
+    await archive_world.fill(bus, SUBJECTS)
+    done = await export(
+        StreamSource(bus, SUBJECTS),
+        tmp_path / "out",
+        format_name=f"{EXAMPLES}/own_exporter.py:csv",
+        selection=Selection(rubric="environment"),
+        context=ContextConfig(),
+        model=ModelConfig(),
+    )
+    rows = list(csv.DictReader((tmp_path / "out" / "episodes.csv").read_text().splitlines()))
+    assert len(rows) == done.num_episodes > 0
+    assert sum(int(row["steps"]) for row in rows) == done.num_steps > 0
+
+
+def test_a_rule_of_ones_own_raises_its_alert() -> None:
+    config = load_config("default", [f"monitor_config.alerts=['{EXAMPLES}/own_alert.py:blocked']"])
+    state = MonitorState(config.monitor_config, began_at=0.0)
+    for number in range(40):
+        given = builders.judgement(builders.trajectory(builders.task(f"t{number}")))
+        verdict = Verdict.EXCLUDED if number % 4 == 0 else Verdict.SUCCESS
+        state.judging.apply(msgspec.structs.replace(given, verdict=verdict))
+    look = Look(state=state, config=config, now=1.0)
+
+    def fail(error: Exception, item: str) -> None:
+        raise AssertionError(item) from error
+
+    told = conditions(look, ALERTS.all(config.monitor_config.alerts), pass_over=fail)
+    assert [one.sentence for one in told if one.key.kind == "blocked"] == ["25% of 40 judgements are excluded"]
+
+
+def test_the_page_names_every_kind() -> None:
+    page = (EXAMPLES.parent / "docs" / "extending.md").read_text()
+    for kind in KINDS:
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| {kind.name} |")]
+        assert f"`{kind.package.replace('.', '/')}/`" in row
+        assert f"`{kind.group}`" in row
+        assert kind.setting in row
+        example = re.findall(r"examples/\w+\.py", row)[-1]
+        text = (EXAMPLES.parent / example).read_text()
+        assert f"@{kind.name}(" in text
+        assert len(text.splitlines()) < 40

@@ -23,9 +23,6 @@ from ops.archive.archive_source import ArchiveSource
 from ops.archive.folder import ArchiveFolder
 from ops.archive.keeping import EpisodeKeeper
 from ops.archive.verify import verify
-from ops.monitor.alerts import rules
-from ops.monitor.alerts.alert import Condition
-from ops.monitor.alerts.look import Look
 from ops.monitor.cells import Cells
 from ops.monitor.state import MonitorState
 from ops.monitor.watch import monitoring
@@ -224,17 +221,25 @@ async def test_what_the_monitor_cannot_let_go_of_is_passed_over(monkeypatch: pyt
     assert [line["item"] for line in logs] == ["what has expired"], "once"
 
 
+FAILING_RULE = """
+from ops.monitor.rules import alert
+
+@alert("failing")
+def failing(look):
+    raise KeyError("planted")
+"""
+
+
 @pytest.mark.usefixtures("once")
 @pytest.mark.parametrize("look", ["now", "for a while"])
-async def test_a_rule_that_fails_silences_no_other(look: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_rule_that_fails_silences_no_other(look: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     bus = MemoryBus(SUBJECTS, CONFIG.bus_config)
 
-    def failing(_: Look) -> list[Condition]:
-        raise KeyError("planted")
-
     monkeypatch.setattr("ops.monitor.watch._TICK_S", 0.01)
-    monkeypatch.setattr(rules, "_RULES", (failing, *rules._RULES))
-    config = replace(CONFIG, monitor_config=replace(CONFIG.monitor_config, raise_after_s=1e-9))
+    path = tmp_path / "own.py"
+    path.write_text(FAILING_RULE)
+    own = (f"{path}:failing",)
+    config = replace(CONFIG, monitor_config=replace(CONFIG.monitor_config, raise_after_s=1e-9, alerts=own))
     with unexpected() as logs, anyio.fail_after(HANGS_S):
         async with monitoring(bus, SUBJECTS, config) as watch:
             while not any("passed over" in alert.condition.sentence for alert in watch.alerts):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from browser_workers.site import SiteRequest
+from browser_workers.suites import UnknownWebsite, resolve
 from browser_workers.suites.shop.catalogue import catalogue
 from browser_workers.suites.shop.customers import customers
 from browser_workers.suites.shop.listing import PAGE_SIZE, Filters, found, listing, read_filters
@@ -18,7 +19,6 @@ from browser_workers.suites.shop.suite import ShopSuite
 from browser_workers.suites.shop.tasks.draw import shop_tasks
 from browser_workers.suites.shop.tasks.lines import task_lines
 from browser_workers.suites.shop.tasks.task import Difficulty
-from browser_workers.suites.suite import UnknownWebsite, resolve
 from ops import cli
 from schemas.messages import Action, ActionKind, CheckKind, Fact
 from trainer.feeding.task_files import normal_facts, read_tasks

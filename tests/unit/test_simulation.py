@@ -9,7 +9,7 @@ import pytest
 from agents.engine import GenerationRequest
 from agents.parsing import parse_response
 from browser_workers.browser import Opening
-from browser_workers.suites.suite import UnknownWebsite
+from browser_workers.suites import UnknownWebsite
 from ops.simulation.browser import Script, SimulatedBrowser, SimulatedSuite
 from ops.simulation.draws import generator, num_steps, spread
 from ops.simulation.engine import SimulatedEngine

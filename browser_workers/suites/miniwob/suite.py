@@ -6,8 +6,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from browser_workers.browser import Opening
 from browser_workers.site import SiteRequest
+from browser_workers.suites import UnknownWebsite, suite
 from browser_workers.suites.miniwob.site import ORIGIN, MiniWobSite, installed_files, page_paths
-from browser_workers.suites.suite import UnknownWebsite
 
 NAME = "miniwob"
 _INSTALL = "the MiniWoB++ pages are not installed: run `pip install miniwob==1.1.0`"
@@ -16,8 +16,9 @@ _MOVING = b"jquery-ui.min.js"
 """Pages with its widgets open and close things by and by; all others are done when they have handled the input."""
 
 
+@suite(NAME)
 class MiniWobSuite:
-    """Satisfies `browser_workers.suites.suite.Suite`, with or without the package."""
+    """With or without the package."""
 
     def __init__(self) -> None:
         files = installed_files()

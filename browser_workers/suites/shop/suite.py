@@ -8,11 +8,11 @@ from functools import lru_cache
 
 from browser_workers.browser import Opening
 from browser_workers.site import SiteRequest
+from browser_workers.suites import UnknownWebsite, suite
 from browser_workers.suites.shop.site import ORIGIN, ShopSite
 from browser_workers.suites.shop.steps import Solution
 from browser_workers.suites.shop.tasks.draw import shop_tasks
 from browser_workers.suites.shop.wall import ShopWall
-from browser_workers.suites.suite import UnknownWebsite
 
 NAME = "shop"
 SOLUTION = "solution"
@@ -23,6 +23,7 @@ _QUIET_S = 0.05
 """Its pages load nothing behind their load event."""
 
 
+@suite(NAME)
 class ShopSuite:
     def __init__(self) -> None:
         self._site = ShopSite()

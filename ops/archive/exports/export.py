@@ -8,23 +8,13 @@ from pathlib import Path
 import anyio.to_thread
 
 from ops.archive.episodes import EpisodeSource
-from ops.archive.exports.format import Format, FormatOptions
-from ops.archive.exports.huggingface import HuggingFaceFormat
-from ops.archive.exports.json_lines import JsonLinesFormat
-from ops.archive.exports.parquet import ParquetFormat
 from ops.archive.exports.played import Selection
-from ops.archive.exports.sharegpt import ShareGptFormat
+from ops.archive.formats import Format, FormatOptions
 from ops.console.output_folder import make_output
 from schemas.context_config import ContextConfig
 from schemas.errors import ConfigurationError
+from schemas.extensions import EXPORTERS
 from schemas.model_config import ModelConfig
-
-FORMATS: dict[str, Callable[[FormatOptions], Format]] = {
-    "parquet": ParquetFormat,
-    "hf": HuggingFaceFormat,
-    "sharegpt": ShareGptFormat,
-    "jsonl": JsonLinesFormat,
-}
 
 
 @dataclass
@@ -44,11 +34,12 @@ async def export(
     leave_out_unchanged: bool = False,
     progress: Callable[[Exported], None] = lambda _: None,
 ) -> Exported:
-    """Raises `ConfigurationError` when `out` is there already and not an empty folder."""
+    """Raises `ConfigurationError` when there is no such format, or `out` is there already and not an empty folder."""
+    part = EXPORTERS.find(format_name)
     partial = _begin(out)
     done = Exported()
     options = FormatOptions(folder=partial, context=context, model=model, leave_out_unchanged=leave_out_unchanged)
-    writer = FORMATS[format_name](options)
+    writer: Format = part.made(options)
     try:
         async for played in selection.of(source):
             done.num_steps += await anyio.to_thread.run_sync(writer.add, played)

@@ -9,7 +9,7 @@ import msgspec
 
 from browser_workers.browser import Browser
 from browser_workers.chromium.browser import PlaywrightBrowser
-from browser_workers.suites.suite import Suite
+from browser_workers.suites import Suite
 from browser_workers.worker import BrowserWorker
 from bus import chain, chain_state
 from bus.context import WorkerContext
@@ -20,7 +20,7 @@ from bus.server import nats_server
 from bus.settlement import settle
 from bus.subjects import Subjects
 from bus.topology import shared_queues, step_queue, streams
-from judges.programmatic.environment import EnvironmentJudge
+from judges.named.environment_v1 import EnvironmentJudge
 from judges.worker import JudgeWorker
 from schemas.browser_config import BrowserConfig
 from schemas.bus_config import BusConfig

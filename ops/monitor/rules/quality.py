@@ -5,10 +5,12 @@ from collections.abc import Iterator
 
 from ops.monitor.alerts.alert import Condition, Key
 from ops.monitor.alerts.look import Look, critical, warning
+from ops.monitor.rules import alert
 
 _MISMATCH, _PARSE_RATE, _JUDGE_ERRORS = Key("mismatch_high"), Key("parse_rate_low"), Key("judge_errors")
 
 
+@alert("quality")
 def conditions(look: Look) -> Iterator[Condition]:
     yield from _mismatch(look)
     yield from _parse_rate(look)

@@ -1,11 +1,27 @@
-"""Defines export formats: something that takes episodes one by one and leaves files in a folder."""
+"""Export formats, one a file: each takes episodes one by one and leaves files in a folder. What is written depends on them
+alone.
 
+    @exporter("lengths")
+    class Lengths:
+        def __init__(self, options: FormatOptions) -> None:
+            self._file = (options.folder / "lengths.txt").open("w")
+
+        def add(self, played: Played) -> int:
+            self._file.write(f"{len(played.steps)}\\n")
+            return len(played.steps)
+
+        def close(self) -> None:
+            self._file.close()
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ops.archive.exports.played import Played, PlayedStep
 from schemas.context_config import ContextConfig
+from schemas.extensions import EXPORTERS
 from schemas.model_config import ModelConfig
 
 
@@ -35,3 +51,11 @@ class FormatOptions:
 
     def wants(self, step: PlayedStep) -> bool:
         return not (self.leave_out_unchanged and step.changed_nothing)
+
+
+_Class = TypeVar("_Class", bound=Callable[[FormatOptions], Format])
+
+
+def exporter(name: str) -> Callable[[_Class], _Class]:
+    """Declares a format: a class, or a function, from options to a `Format`."""
+    return lambda made: EXPORTERS.declare(name, made, None)

@@ -2,10 +2,10 @@
 
 import pyarrow as pa
 
-from ops.archive.exports.format import FormatOptions
 from ops.archive.exports.played import Played
 from ops.archive.exports.row_file import RowFile
 from ops.archive.exports.step_rows import STEP_FIELDS, step_row
+from ops.archive.formats import FormatOptions, exporter
 from ops.archive.tables import TRAJECTORIES, Row, trajectory_columns
 from schemas.messages import Judgement
 
@@ -22,6 +22,7 @@ _MESSAGE_COLUMNS = ("seq", "time_s", "data", "sha256", "records")
 _EPISODES = pa.schema([*(field for field in TRAJECTORIES if field.name not in _MESSAGE_COLUMNS), *_JUDGED])
 
 
+@exporter("parquet")
 class ParquetFormat:
     """Satisfies `Format`."""
 

@@ -6,10 +6,12 @@ from ops.monitor.alerts.alert import Condition, Key
 from ops.monitor.alerts.look import Look, critical, note, span, warning
 from ops.monitor.cells import Phase
 from ops.monitor.queues import QueueState
+from ops.monitor.rules import alert
 from ops.monitor.workers import summed
 from schemas.messages import Role
 
 
+@alert("roles")
 def conditions(look: Look) -> Iterator[Condition]:
     yield from _missing(look)
     yield from _trainer_missing(look)

@@ -12,8 +12,8 @@ import structlog
 from agents.context import Round, Windows
 from agents.engine import ChatMessage
 from ops.archive.durable import make_folder
-from ops.archive.exports.format import FormatOptions
 from ops.archive.exports.played import Played, PlayedStep
+from ops.archive.formats import FormatOptions, exporter
 from ops.archive.screenshots import ScreenshotStore, screenshot_path
 from schemas.errors import ConfigurationError
 from schemas.messages import Screenshot
@@ -39,6 +39,7 @@ _INFO = {
 }
 
 
+@exporter("sharegpt")
 class ShareGptFormat:
     """Satisfies `Format`."""
 

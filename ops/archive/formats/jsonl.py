@@ -5,12 +5,13 @@ from typing import Any
 import msgspec
 
 from ops.archive.durable import make_folder
-from ops.archive.exports.format import FormatOptions
 from ops.archive.exports.played import Played
+from ops.archive.formats import FormatOptions, exporter
 from ops.archive.screenshots import ScreenshotStore, screenshot_path
 from schemas.messages import Observation, StepRequest
 
 
+@exporter("jsonl")
 class JsonLinesFormat:
     """Satisfies `Format`. Fields are those of the messages; fields that have their default value are left out."""
 

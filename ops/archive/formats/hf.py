@@ -5,10 +5,10 @@
 
 import pyarrow as pa
 
-from ops.archive.exports.format import FormatOptions
 from ops.archive.exports.played import Played
 from ops.archive.exports.row_file import RowFile
 from ops.archive.exports.step_rows import STEP_FIELDS, step_row
+from ops.archive.formats import FormatOptions, exporter
 from ops.archive.screenshots import screenshot_name
 from schemas.messages import Split
 
@@ -17,6 +17,7 @@ _SCHEMA = pa.schema([("screenshot", _SCREENSHOT), *STEP_FIELDS])
 _DTYPES = {pa.string(): "string", pa.int64(): "int64", pa.float64(): "float64", pa.bool_(): "bool"}
 
 
+@exporter("hf")
 class HuggingFaceFormat:
     """Satisfies `Format`."""
 

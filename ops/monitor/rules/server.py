@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from bus.ports import StreamState
 from ops.monitor.alerts.alert import Condition, Key, Severity
 from ops.monitor.alerts.look import Look, critical, span, warning
+from ops.monitor.rules import alert
 
 
+@alert("server")
 def conditions(look: Look) -> Iterator[Condition]:
     yield from _answers(look)
     for stream in look.state.streams.values():

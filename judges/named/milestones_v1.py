@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from judges.episode import JudgedEpisode
 from judges.judge import OUTCOME, Ruling, undecided
+from judges.named import judge
 from judges.programmatic.checks import evaluate, naming
 from schemas.errors import NoVerdict
 from schemas.messages import Check, CheckKind, FinalState, RewardPart, StageVerdict, Trajectory, Verdict
@@ -36,10 +37,11 @@ class _Found:
     """That reached the milestone; None: it is none, or was not reached."""
 
 
+@judge("milestones_v1")
 class MilestonesJudge:
     """Full and partial rewards as above; a page that nobody could read, and that alone would decide, is no verdict."""
 
-    name = "milestones_v1"
+    name: str
 
     async def judge(self, episode: JudgedEpisode) -> Ruling:
         """Raises `NoVerdict` when the task has no checks, or the chain has aged out."""

@@ -2,6 +2,7 @@
 
 from judges.episode import JudgedEpisode
 from judges.judge import Ruling, undecided
+from judges.named import judge
 from judges.programmatic.checks import evaluate, naming
 from schemas.errors import JudgeError
 from schemas.messages import CheckKind, StageVerdict, Trajectory, Verdict
@@ -9,13 +10,14 @@ from schemas.messages import CheckKind, StageVerdict, Trajectory, Verdict
 _FULL_REWARD = 1.0
 
 
+@judge("environment_v1")
 class EnvironmentJudge:
     """A task with checks succeeds with reward 1 when all of them hold, else gets 0; if its page could not be read, neither.
 
     Where there are none, success is the environment's full reward of 1; the reward itself is passed on as it is.
     """
 
-    name = "environment_v1"
+    name: str
 
     async def judge(self, episode: JudgedEpisode) -> Ruling:
         trajectory = episode.trajectory

@@ -6,12 +6,14 @@ from statistics import median
 
 from ops.monitor.alerts.alert import Condition, Key
 from ops.monitor.alerts.look import Look, span, warning
+from ops.monitor.rules import alert
 from schemas.messages import Role
 
 _LEAST_VERSIONS = 4
 _LEAST_DELAY_S = 60.0
 
 
+@alert("flow")
 def conditions(look: Look) -> Iterator[Condition]:
     yield from _growing(look)
     yield from _late_version(look)

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from ops.monitor.alerts.alert import Condition, Key
 from ops.monitor.alerts.look import Look, critical, note, warning
 from ops.monitor.cells import LIVE
+from ops.monitor.rules import alert
 from schemas.messages import Role, ServingState
 from schemas.text import visible
 
 
+@alert("versions")
 def conditions(look: Look) -> Iterator[Condition]:
     yield from _unable_policies(look)
     yield from _waiting_feeder(look)
