@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agents.calls import Call
+from agents.tool import Tool
 from schemas.messages import ActionKind
 
 POINT = ("coordinate", "coordinates", "point", "position")
@@ -70,10 +71,13 @@ _IMPLYING: Mapping[str, SpelledAction] = {
 }
 
 
-def spelled_action(call: Call) -> SpelledAction | None:
+def spelled_action(call: Call, tool: Tool) -> SpelledAction | None:
+    """By the tool's own name for it, else by one that models have learnt."""
     written = call.get("action")
     if not isinstance(written, str):
         return None
+    if (own := tool.kind_of(written)) is not None:
+        return SpelledAction(_buttoned(own, call), call)
     name = written.strip().lower().replace("-", "_").replace(" ", "_")
     if implying := _IMPLYING.get(name):
         return SpelledAction(implying.kind, {**call, **implying.call})

@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -27,7 +26,7 @@ class OracleEngine(Weightless):
         self,
         folder: Path,
         *,
-        prompt_version: Literal["vanilla", "complete"] = "vanilla",
+        prompt_version: str = "vanilla",
         thought: str = "Click the button.",
         grid: int = 10,
         space: ActionSpace = _STANDARD,

@@ -45,7 +45,7 @@ def _thought(said: str) -> str:
 
 
 def _action(call: Call, space: ActionSpace) -> Action | None:
-    spelled = spelled_action(call)
+    spelled = spelled_action(call, space.tool)
     if spelled is None or spelled.kind not in space.tool.actions:
         return None
     return read_action(spelled.kind, spelled.call, space)

@@ -62,8 +62,8 @@ def _type(call: Call, space: ActionSpace) -> Action | None:
     target = _own_target(call, space)
     text = values.text(argument(call, aliases.TEXT))
     enter = values.flag(argument(call, aliases.ENTER), default=True)
-    aimed = bool(target) or (space.extended and _TARGET_NAMES.isdisjoint(call))
-    if text is None or not aimed or not (enter or space.extended):
+    aimed = bool(target) or (space.tool.types_at_focus and _TARGET_NAMES.isdisjoint(call))
+    if text is None or not aimed or not (enter or space.tool.types_at_focus):
         return None
     return Action(kind=ActionKind.TYPE, point=target.point, element=target.element, text=text, enter=enter)
 
@@ -79,7 +79,7 @@ def _select(call: Call, space: ActionSpace) -> Action | None:
 def _scroll(call: Call, space: ActionSpace) -> Action | None:
     """Whatever names no target that can be made out scrolls the window."""
     direction = values.direction(argument(call, aliases.DIRECTION)) or _signed_direction(call)
-    if direction not in space.directions:
+    if direction not in space.tool.directions:
         return None
     target = _own_target(call, space)
     return Action(kind=ActionKind.SCROLL, point=target.point, element=target.element, direction=direction)

@@ -1,9 +1,9 @@
 """Actions to the responses, word for word, that demonstrations teach. What is rendered is read back as the same action."""
 
 import json
-from typing import Literal
 
 from agents.action_space import ActionSpace
+from agents.prompts import prompt_of
 from schemas.messages import Action, ActionKind
 
 _STANDARD = ActionSpace()
@@ -14,7 +14,7 @@ def render_action(
     action: Action,
     *,
     thought: str,
-    prompt_version: Literal["vanilla", "complete"] = "vanilla",
+    prompt_version: str = "vanilla",
     grid: int = 1,
     space: ActionSpace = _STANDARD,
 ) -> str:
@@ -23,7 +23,7 @@ def render_action(
     Args:
         action: its points are rounded to the nearest multiple of `grid`.
         thought: the sentence after `Action:`, on one line.
-        prompt_version: `complete` also gets empty Memory and Progress, and the thought as its Intention.
+        prompt_version: decides the form of the answer.
         grid: on the 0-1000 scale; 1 keeps whole numbers.
         space: decides the tool and its words.
 
@@ -33,7 +33,7 @@ def render_action(
     known = space.tool.actions.get(action.kind)
     if known is None:
         raise ValueError(f"the {space.actions} actions have no {action.kind.value}")
-    if action.kind is ActionKind.SCROLL and action.direction not in space.directions:
+    if action.kind is ActionKind.SCROLL and action.direction not in space.tool.directions:
         raise ValueError(f"the {space.actions} actions do not scroll {action.direction}")
     said = _target(action, space, grid) | _other_arguments(action)
     if missing := [name for name in known.needs if name not in said]:
@@ -42,10 +42,7 @@ def render_action(
         raise ValueError(f"{known.name} of the {space.actions} actions takes no {' and '.join(left_over)}")
     arguments: dict[str, _Value] = {"action": known.name, **said}
     call = json.dumps({"name": space.tool.name, "arguments": arguments}, ensure_ascii=False)
-    head = (
-        f'Memory: {{}}\nProgress: {{"done": [], "left": []}}\nIntention: {thought}\n' if prompt_version == "complete" else ""
-    )
-    return f"{head}Action: {thought}\n<tool_call>\n{call}\n</tool_call>"
+    return prompt_of(prompt_version).response(thought, call)
 
 
 def _target(action: Action, space: ActionSpace, grid: int) -> dict[str, _Value]:

@@ -11,7 +11,7 @@ class ContextConfig:
     interaction_mode: Literal["coordinates", "set_of_marks"] = "coordinates"
     """How actions name their targets: points on a 0-1000 grid, or the numbers of elements that are marked in the
     screenshot."""
-    actions: Literal["standard", "extended"] = "standard"
+    actions: str = "standard"
     """`standard`: WebGym's eight. `extended`: also double and right click, drag, keys, select, tabs and reading text."""
     accessibility_tree: bool = False
     """Give the page's accessibility tree to the policy as text, in the form that `env_config.use_rich_actree` says."""

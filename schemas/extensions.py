@@ -54,6 +54,8 @@ class Kind:
 
     @property
     def plural(self) -> str:
+        if self.name.endswith("y"):
+            return f"{self.name[:-1]}ies"
         return f"{self.name}es" if self.name.endswith("s") else f"{self.name}s"
 
     @property
@@ -170,9 +172,11 @@ LOSSES = Kind("loss", "trainer.losses", "objective_config.loss_type")
 SAMPLERS = Kind("sampler", "trainer.feeding.samplers", "env_config.train_tasks_sampler")
 JUDGES = Kind("judge", "judges.named", "judge_config.judge")
 SUITES = Kind("suite", "browser_workers.suites", "browser_config.suites")
+PROMPTS = Kind("prompt", "agents.prompts", "model_config.prompt_version")
+VOCABULARIES = Kind("vocabulary", "agents.vocabularies", "context_config.actions")
 EXPORTERS = Kind("exporter", "ops.archive.formats", "--format")
 ALERTS = Kind("alert", "ops.monitor.rules", "monitor_config.alerts")
-KINDS = (ESTIMATORS, LOSSES, SAMPLERS, JUDGES, SUITES, EXPORTERS, ALERTS)
+KINDS = (ESTIMATORS, LOSSES, SAMPLERS, SUITES, PROMPTS, VOCABULARIES, JUDGES, EXPORTERS, ALERTS)
 """Every kind there is."""
 
 

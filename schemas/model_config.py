@@ -8,5 +8,5 @@ from typing import Literal
 class ModelConfig:
     model_type: Literal["qwen3-instruct", "qwen3-think"] = "qwen3-instruct"
     """`qwen3-think`: the `<think>` blocks of older rounds are not shown to the model again."""
-    prompt_version: Literal["vanilla", "complete"] = "vanilla"
+    prompt_version: str = "vanilla"
     """`vanilla`: Action, tool_call. `complete`: Memory, Progress, Intention, Action, tool_call."""

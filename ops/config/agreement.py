@@ -4,13 +4,15 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 from schemas.config import Config
-from schemas.extensions import ESTIMATORS, JUDGES, KINDS, LOSSES, SAMPLERS, Kind
+from schemas.extensions import ESTIMATORS, JUDGES, KINDS, LOSSES, PROMPTS, SAMPLERS, VOCABULARIES, Kind
 from schemas.requirement import require
 
 _NAMED: tuple[tuple[Kind, Callable[[Config], str]], ...] = (
     (ESTIMATORS, lambda config: config.objective_config.adv_estimator),
     (LOSSES, lambda config: config.objective_config.loss_type),
     (SAMPLERS, lambda config: config.env_config.train_tasks_sampler),
+    (PROMPTS, lambda config: config.model_config.prompt_version),
+    (VOCABULARIES, lambda config: config.context_config.actions),
 )
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.action_space import ActionSpace, ToolAction
+from agents.action_space import ActionSpace
 from agents.parsing import parse_response
+from agents.tool import ToolAction
 from schemas.messages import ActionKind
 from tests.support.agents.action_spaces import EXTENDED, EXTENDED_MARKS, MARKS, STANDARD
 
@@ -35,7 +36,7 @@ def test_every_action_is_on_the_page() -> None:
 
 @pytest.mark.parametrize(("pointed", "marked"), [(STANDARD, MARKS), (EXTENDED, EXTENDED_MARKS)])
 def test_rows_are_the_tools(pointed: ActionSpace, marked: ActionSpace) -> None:
-    offered = {kind: row for kind, *row in _rows() if row[-1] == "standard" or pointed.extended}
+    offered = {kind: row for kind, *row in _rows() if row[-1] == "standard" or pointed.tool.types_at_focus}
     assert set(offered) == set(pointed.tool.actions) == set(marked.tool.actions)
     for kind, (name, marked_name, arguments, _) in offered.items():
         assert (name, marked_name) == (pointed.tool.actions[kind].name, marked.tool.actions[kind].name)

@@ -10,6 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from agents.action_space import ActionSpace
+from agents.context import build_window
+from agents.parsing import parse_response
+from agents.prompts import system_prompt
+from agents.rendering import render_action
 from bus.memory import MemoryBus
 from bus.subjects import Subjects
 from ops.archive.exports.export import export
@@ -26,7 +31,7 @@ from schemas.errors import ConfigurationError
 from schemas.extensions import ALERTS, KINDS
 from schemas.feeder_config import FeederConfig
 from schemas.ids import RunName
-from schemas.messages import Verdict
+from schemas.messages import Action, ActionKind, Verdict
 from schemas.model_config import ModelConfig
 from tests import builders
 from tests.support.runs import archive_world
@@ -94,6 +99,40 @@ def test_a_loss_has_settings_of_its_own(settings: list[str], factor: float) -> N
 def test_keys_that_they_do_not_read_are_refused(override: str, sentence: str) -> None:
     with pytest.raises(ConfigurationError, match=sentence):
         require_agreement(load_config("default", [*MEDIAN, override]))
+
+
+def test_a_prompt_of_ones_own_is_asked_and_answered() -> None:
+    config = load_config("default", [f"model_config.prompt_version='{EXAMPLES}/own_prompt.py:terse'"])
+    window = build_window(
+        builders.task(), (), builders.observation(builders.task()), context=config.context_config, model=config.model_config
+    )
+    (system,) = window.messages[0].content
+    assert isinstance(system, str)
+    assert system.startswith("You drive a web browser")
+    assert '"computer_use"' in system
+    click = Action(kind=ActionKind.CLICK, point=(10.0, 20.0))
+    response = render_action(click, thought="Click.", prompt_version=config.model_config.prompt_version)
+    assert response.startswith("<tool_call>{")
+    assert parse_response(response).action == click
+
+
+@pytest.mark.parametrize(
+    ("mode", "click"),
+    [
+        ("coordinates", Action(kind=ActionKind.CLICK, point=(10.0, 20.0))),
+        ("set_of_marks", Action(kind=ActionKind.CLICK, element=3)),
+    ],
+)
+def test_a_vocabulary_of_ones_own_is_offered_and_read(mode: str, click: Action) -> None:
+    named = [f"context_config.actions='{EXAMPLES}/own_vocabulary.py:tap'", f"context_config.interaction_mode={mode}"]
+    space = ActionSpace.of(load_config("default", named).context_config)
+    assert '"enum": ["tap_on", "finish"]' in system_prompt("vanilla", space)
+    said = render_action(click, thought="Tap.", space=space)
+    assert '{"name": "phone", "arguments": {"action": "tap_on", ' in said
+    assert parse_response(said, space).action == click
+    assert not parse_response(render_action(Action(kind=ActionKind.GO_BACK), thought="Back."), space).parsed
+    with pytest.raises(ValueError, match=r"own_vocabulary\.py:tap actions have no go_back"):
+        render_action(Action(kind=ActionKind.GO_BACK), thought="Back.", space=space)
 
 
 def test_a_sampler_of_ones_own_draws_the_rounds() -> None:

@@ -44,7 +44,7 @@ def test_the_default_space_is_the_default_configuration() -> None:
 def test_the_tool_offers_the_set(space: ActionSpace) -> None:
     standard = ("click", "type", "hover", "scroll", "wait", "go_back", "navigate", "answer")
     offered = {kind.value for kind in space.tool.actions}
-    assert offered == ({kind.value for kind in ActionKind} if space.extended else set(standard))
+    assert offered == ({kind.value for kind in ActionKind} if space.tool.types_at_focus else set(standard))
 
 
 @pytest.mark.parametrize("space", action_spaces.ALL)
@@ -55,7 +55,7 @@ def test_the_definition_is_a_schema_of_every_argument(space: ActionSpace) -> Non
     assert function["name"] == space.tool.name
     assert properties["action"]["enum"] == [action.name for action in actions]
     assert set(properties) == {"action", *(name for action in actions for name in (*action.needs, *action.may))}
-    assert properties["direction"]["enum"] == list(space.directions)
+    assert properties["direction"]["enum"] == list(space.tool.directions)
     for name in properties.keys() - {"action"}:
         for action in actions:
             named = (

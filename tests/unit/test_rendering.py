@@ -49,13 +49,13 @@ def _examples(kind: ActionKind, space: ActionSpace) -> Iterator[Action]:
             yield target
         case ActionKind.TYPE:
             yield Action(kind=kind, point=point, element=element, text=_TEXT)
-            if space.extended:
+            if space.tool.types_at_focus:
                 yield Action(kind=kind, text=_TEXT)
                 yield Action(kind=kind, point=point, element=element, text=_TEXT, enter=False)
         case ActionKind.SELECT:
             yield Action(kind=kind, point=point, element=element, text=_TEXT)
         case ActionKind.SCROLL:
-            for direction in space.directions:
+            for direction in space.tool.directions:
                 yield Action(kind=kind, point=point, element=element, direction=direction)
                 yield Action(kind=kind, direction=direction)
         case ActionKind.PRESS:

@@ -31,7 +31,7 @@ def assert_within(action: Action, space: ActionSpace) -> None:
     assert all(0 <= value <= GRID for point in (action.point, action.end_point) if point for value in point)
     assert all(number >= 1 for number in (action.element, action.end_element, action.tab) if number is not None)
     assert chords(action.keys) == action.keys
-    assert action.direction in space.directions
-    assert action.enter or space.extended
+    assert action.direction in space.tool.directions
+    assert action.enter or space.tool.types_at_focus
     assert 0 <= action.seconds <= 60
     assert 1 <= action.num_lines <= 1_000
