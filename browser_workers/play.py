@@ -135,19 +135,49 @@ class Play:
             BrowserError: the browser failed before anything was seen, and the episode may be begun again.
             BusError: somebody else owns the episode now, or the bus failed.
         """
+        decision: Decision = Open()
+        with self._failing() as failed:
+            live = self._subjects.live(self._task.episode, self._chain.attempt)
+            began = time.monotonic()
+            self._solution = opening.solution if self._task.demonstrate else None
+            # Subscribed before anything is asked: an answer may come at once.
+            async with self._bus.listen(live) as answers, AsyncExitStack() as stack:
+                with self._in_time():
+                    session = Worded(await stack.enter_async_context(browser.session(opening)))
+                while not isinstance(decision, Finish):
+                    if isinstance(decision, Ask):
+                        decision = await self._ask(session, decision, answers)
+                    else:
+                        decision = await self._use(session, decision)
+                    if not self._chain.num_observations and isinstance(decision, Ask):
+                        self.clock.add("reset", began)
+                        self.clock.seconds.pop("observe", None)
+                if decision.last_look is not None:
+                    await self._show(decision.last_look)
+                if self._task.checks and decision.outcome.finished:
+                    self._final_state = await self._read_final_state(session)
+        if failed:
+            return failed[0]
+        assert isinstance(decision, Finish)
+        return decision
+
+    @contextmanager
+    def _failing(self) -> Iterator[list[Finish]]:
+        """Ends its body at what ends an episode, which is then in the list."""
+        failed: list[Finish] = []
         try:
-            return await self._play(browser, opening)
+            yield failed
         except BrowserError as error:
             if self.may_begin_again:
                 raise
-            return Finish(Outcome.FAILED, error=str(error))
+            failed.append(Finish(Outcome.FAILED, error=str(error)))
         except MessageTooLarge as error:
-            return Finish(Outcome.FAILED, error=str(error))
+            failed.append(Finish(Outcome.FAILED, error=str(error)))
         except MessageCorrupt as error:
             self._chain.pass_over(error)
-            return Finish(Outcome.FAILED, error=f"what stands where the answer belongs cannot be read: {error}")
+            failed.append(Finish(Outcome.FAILED, error=f"what stands where the answer belongs cannot be read: {error}"))
         except _TimeIsUp:
-            return self._episode.timed_out()
+            failed.append(self._episode.timed_out())
 
     def trajectory(self, finish: Finish) -> Trajectory:
         return Trajectory(
@@ -211,29 +241,6 @@ class Play:
         self._asking.policy = step.worker or None
         self._versions.append(min((span.version for span in step.versions), default=self._task.policy_version))
 
-    async def _play(self, browser: Browser, opening: Opening) -> Finish:
-        live = self._subjects.live(self._task.episode, self._chain.attempt)
-        began = time.monotonic()
-        self._solution = opening.solution if self._task.demonstrate else None
-        # Subscribed before anything is asked: an answer may come at once.
-        async with self._bus.listen(live) as answers, AsyncExitStack() as stack:
-            with self._in_time():
-                session = Worded(await stack.enter_async_context(browser.session(opening)))
-            decision: Decision = Open()
-            while not isinstance(decision, Finish):
-                if isinstance(decision, Ask):
-                    decision = await self._ask(session, decision, answers)
-                else:
-                    decision = await self._use(session, decision)
-                if not self._chain.num_observations and isinstance(decision, Ask):
-                    self.clock.add("reset", began)
-                    self.clock.seconds.pop("observe", None)
-            if decision.last_look is not None:
-                await self._show(decision.last_look)
-            if self._task.checks and decision.outcome.finished:
-                self._final_state = await self._read_final_state(session)
-            return decision
-
     async def _read_final_state(self, session: Session) -> FinalState | None:
         """What the task's checks look at; None when the page can no longer be read."""
         expressions = [check.expression for check in self._task.checks if check.kind is CheckKind.PAGE]
@@ -251,27 +258,24 @@ class Play:
             raise _TimeIsUp
 
     async def _use(self, session: Session, decision: Open | Observe | Act) -> Decision:
+        began = time.monotonic()
         with self._in_time():
             async with _alive(session):
-                return await self._carry_out(session, decision)
-
-    async def _carry_out(self, session: Session, decision: Open | Observe | Act) -> Decision:
-        began = time.monotonic()
-        match decision:
-            case Open():
-                return self._episode.opened(await session.open(), now=time.monotonic())
-            case Observe(after_s=after_s):
-                if after_s:
-                    await anyio.sleep(after_s)
-                await self._look_at_solution(session)
-                view = await session.view()
-                self.clock.add("observe", began)
-                return self._episode.seen(view, now=time.monotonic())
-            case Act(action=action):
-                performed = await session.perform(action)
-                state = await session.state()
-                self.clock.add("act", began)
-                return self._episode.acted(performed, state, now=time.monotonic())
+                match decision:
+                    case Open():
+                        return self._episode.opened(await session.open(), now=time.monotonic())
+                    case Observe(after_s=after_s):
+                        if after_s:
+                            await anyio.sleep(after_s)
+                        await self._look_at_solution(session)
+                        view = await session.view()
+                        self.clock.add("observe", began)
+                        return self._episode.seen(view, now=time.monotonic())
+                    case Act(action=action):
+                        performed = await session.perform(action)
+                        state = await session.state()
+                        self.clock.add("act", began)
+                        return self._episode.acted(performed, state, now=time.monotonic())
 
     async def _look_at_solution(self, session: Session) -> None:
         """Ahead of the screenshot: the step's element is brought into view."""

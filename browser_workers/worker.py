@@ -121,25 +121,29 @@ class BrowserWorker:
         if chain.attempt > max_attempts:
             return await play.end(Finish(Outcome.FAILED, error=f"begun {max_attempts} times and never ended"))
         with self._cancellable(chain.task.episode) as (scope, reasons):
-            finish = await self._run(play, chain.task.website, item)
+            try:
+                finish = await play.run(self._browser, resolve(chain.task.website, self._suites))
+            except UnknownWebsite as error:
+                finish = Finish(Outcome.FAILED, error=str(error))
+            except Exception as error:  # noqa: BLE001 - a bulkhead
+                finish = await self._failed(play, error, item)
         if scope.cancelled_caught:
             finish = Finish(Outcome.CANCELLED, error="; ".join(reasons))
         return await play.end(finish)
 
-    async def _run(self, play: Play, website: str, item: str) -> Finish:
-        """How the play ended; what nobody foresaw, as in a suite of the user's own, ends it as a browser that fails does."""
-        try:
-            return await play.run(self._browser, resolve(website, self._suites))
-        except UnknownWebsite as error:
-            return Finish(Outcome.FAILED, error=str(error))
-        except Exception as error:
-            surprise = unforeseen(error)
-            if surprise is None or play.may_begin_again:
-                raise
-            failure = await self._bulkhead.met(surprise, item)
-            if failure.disposition is Disposition.FATAL:
-                raise failure from error
-            return Finish(Outcome.FAILED, error=str(failure))
+    async def _failed(self, play: Play, error: Exception, item: str) -> Finish:
+        """What nobody foresaw, as in a suite of the user's own, ends the play as a browser that fails does.
+
+        Raises:
+            Exception: the error itself, where it was foreseen or the episode may be begun again; or that it came too often.
+        """
+        surprise = unforeseen(error)
+        if surprise is None or play.may_begin_again:
+            raise error
+        failure = await self._bulkhead.met(surprise, item)
+        if failure.disposition is Disposition.FATAL:
+            raise failure from error
+        return Finish(Outcome.FAILED, error=str(failure))
 
     # cancellation -----------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Mouse and keyboard of a page. Each call returns when the page has handled the input."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from typing import Literal
 
@@ -20,8 +20,8 @@ async def hover(page: Page, point: Point) -> None:
     await page.mouse.move(*point)
 
 
-async def click(page: Page, point: Point, *, button: Literal["left", "right"] = "left", times: int = 1) -> None:
-    await page.mouse.click(*point, button=button, click_count=times)
+def click(page: Page, point: Point, *, button: Literal["left", "right"] = "left", times: int = 1) -> Awaitable[None]:
+    return page.mouse.click(*point, button=button, click_count=times)
 
 
 async def drag(page: Page, start: Point, end: Point) -> None:

@@ -1,5 +1,6 @@
 """Carries one action out on the active tab, and waits for what it set off."""
 
+from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -21,6 +22,9 @@ from browser_workers.keys import UnknownKey, chords_of
 from schemas.errors import PageFailed
 from schemas.messages import Action, ActionKind
 
+_OF_PAGES = frozenset(
+    {ActionKind.NAVIGATE, ActionKind.GO_BACK, ActionKind.NEW_TAB, ActionKind.SWITCH_TAB, ActionKind.CLOSE_TAB}
+)
 _PLACELESS = frozenset({ActionKind.PRESS, ActionKind.SCROLL, ActionKind.TYPE})
 """Inputs that go to the focus, or to the whole page, when they name no place."""
 
@@ -69,9 +73,21 @@ class Performer:
         self._acted_on, self._num_opened = tab, self._windows.num_opened
         tab.begin_action()
         try:
-            return await self._perform(tab, action)
+            match action.kind:
+                case kind if kind in _OF_PAGES:
+                    return await self.performed(await self._paging.perform(tab, action))
+                case ActionKind.READ_PAGE:
+                    return await self.performed(Performed(page_text=await tab.text(num_lines(action))))
+                case ActionKind.ANSWER:
+                    return Performed()
+                case ActionKind.WAIT:
+                    await anyio.sleep(wait_s(action))
+                case _:
+                    if refusal := await self._input(tab, action):
+                        return await self.performed(Performed(refused=refusal))
+            return await self._after()
         except PageFailed:
-            # A window that closed itself under the input is no failure while there is another.
+            # A window that closed itself under the action is no failure while there is another.
             if tab in self._windows.tabs or not self._windows.tabs:
                 raise
         return await self._after()
@@ -97,23 +113,6 @@ class Performer:
             changes=effect.changes,
         )
 
-    async def _perform(self, tab: Tab, action: Action) -> Performed:
-        match action.kind:
-            case ActionKind.NAVIGATE | ActionKind.GO_BACK | ActionKind.NEW_TAB | ActionKind.SWITCH_TAB | ActionKind.CLOSE_TAB:
-                return await self.performed(await self._paging.perform(tab, action))
-            case ActionKind.WAIT:
-                await anyio.sleep(wait_s(action))
-                return await self._after()
-            case ActionKind.READ_PAGE:
-                return await self.performed(Performed(page_text=await tab.text(num_lines(action))))
-            case ActionKind.ANSWER:
-                return Performed()
-            case _:
-                places = await self._aim(tab, action)
-                if isinstance(places, str):
-                    return await self.performed(Performed(refused=places))
-                return await self._input(tab, action, places)
-
     # input ------------------------------------------------------------------------------------------------------------
 
     async def _aim(self, tab: Tab, action: Action) -> Places | str:
@@ -136,37 +135,41 @@ class Performer:
             return pixels(point, self._settings.viewport)
         return None if element is None else await self._elements.point_of_element(tab, element)
 
-    async def _input(self, tab: Tab, action: Action, places: Places) -> Performed:
-        """The input, and what it has come to."""
+    async def _input(self, tab: Tab, action: Action) -> str:
+        """Points, presses, types or chooses; returns why that cannot be done."""
+        places = await self._aim(tab, action)
+        if isinstance(places, str):
+            return places
         is_scroll = action.kind is ActionKind.SCROLL
         width, height = self._settings.viewport
-        middle = (width // 2, height // 2)
+        point = places.point or (width // 2, height // 2) if is_scroll else places.point
         self._page_events.begin_input()
-        await tab.stability.watch(places.point or middle if is_scroll else places.point, scrolls=is_scroll)
-        refusal = await self._do(tab, action, places)
-        if refusal:
-            return await self.performed(Performed(refused=refusal))
-        return await self._after()
+        await tab.stability.watch(point, scrolls=is_scroll)
+        if action.kind is ActionKind.SELECT and point is not None:
+            return await select_option(tab, point, action.text)
+        doing = self._device_input(tab, action, replace(places, point=point))
+        if isinstance(doing, str):
+            return doing
+        # A page that goes away under the input is no failure: what comes after it says what happened.
+        with suppress(CallRefused):
+            await tab.call(f"the {action.kind.value}", doing)
+        return ""
 
-    async def _do(self, tab: Tab, action: Action, places: Places) -> str:
-        """Points, presses, types or chooses; returns why that cannot be done."""
+    def _device_input(self, tab: Tab, action: Action, places: Places) -> Awaitable[None] | str:
+        """What mouse and keyboard are to do; or why they cannot."""
         page, point = tab.page, places.point
+        doing: Awaitable[None] | str = f"{action.kind.value} cannot be done there"
         match action.kind, point:
-            case ActionKind.SCROLL, _:
-                width, height = self._settings.viewport
-                delta = scroll_delta(action.direction, (width, height))
-                if isinstance(delta, str):
-                    return delta
-                doing = device.scroll(page, point or (width // 2, height // 2), delta)
+            case ActionKind.SCROLL, (_, _):
+                delta = scroll_delta(action.direction, self._settings.viewport)
+                doing = delta if isinstance(delta, str) else device.scroll(page, point, delta)
             case ActionKind.TYPE, _:
                 doing = device.replace_text(page, action.text, point, enter=action.enter)
             case ActionKind.PRESS, _:
                 try:
                     doing = device.press(page, chords_of(action.keys), self._copied)
                 except UnknownKey as error:
-                    return str(error)
-            case ActionKind.SELECT, (_, _):
-                return await select_option(tab, point, action.text)
+                    doing = str(error)
             case ActionKind.HOVER, (_, _):
                 doing = device.hover(page, point)
             case ActionKind.CLICK, (_, _):
@@ -177,12 +180,7 @@ class Performer:
                 doing = device.click(page, point, button="right")
             case ActionKind.DRAG, (_, _) if places.end is not None:
                 doing = device.drag(page, point, places.end)
-            case kind, _:
-                return f"{kind.value} cannot be done there"
-        # A page that goes away under the input is no failure: what comes after it says what happened.
-        with suppress(CallRefused):
-            await tab.call(f"the {action.kind.value}", doing)
-        return ""
+        return doing
 
     # effects ----------------------------------------------------------------------------------------------------------
 

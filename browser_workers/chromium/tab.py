@@ -10,7 +10,7 @@ from typing import TypeVar
 from playwright.async_api import CDPSession, Page
 
 from browser_workers.browser import Opening, PageState
-from browser_workers.chromium.calls import Calls, Json
+from browser_workers.chromium.calls import Calls
 from browser_workers.chromium.capture import capture
 from browser_workers.chromium.evaluation import LOAD_CAP_S, Evaluation
 from browser_workers.chromium.loading import Loading
@@ -40,6 +40,7 @@ class Tab:
         self.page = page
         self._settings = settings
         self._calls = Calls(page, why_gone, timeout_s=settings.timeout_s)
+        self.call, self.send = self._calls.call, self._calls.send
         origin = opening.site.origin if opening.site is not None else ""
         self.loading = Loading(page, origin, settings.why_blocked, loading=loading)
         self.navigation = Navigation(self._calls, self.loading, settings.why_blocked)
@@ -63,14 +64,6 @@ class Tab:
         """Ends every call under way."""
         self._calls.fail(reason)
         self.loading.end()
-
-    async def call(self, what: str, awaitable: Awaitable[T], *, timeout_s: float = 0.0) -> T:
-        """What Playwright answers. Raises `CallRefused`, or `NoAnswer`, `PageFailed` or `BrowserLost` when none can come."""
-        return await self._calls.call(what, awaitable, timeout_s=timeout_s)
-
-    async def send(self, method: str, params: Json | None = None, *, timeout_s: float = 0.0) -> Json:
-        """A call of the DevTools protocol, for what Playwright has no cheap one for."""
-        return await self._calls.send(method, params, timeout_s=timeout_s)
 
     async def prepare(self) -> CDPSession:
         """A session that is there before a document can stop one of its scripts; a later one waits for the script's end."""

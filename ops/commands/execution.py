@@ -35,18 +35,21 @@ def interruptible(body: Callable[[argparse.Namespace], Awaitable[int]]) -> Handl
     return handler
 
 
-def guarded(command: Handler) -> Handler:
-    """Replaces this process by a guard that runs the same command, so that killing it leaves nothing behind."""
+def guarded(body: Callable[[argparse.Namespace], Awaitable[int]]) -> Handler:
+    """An interruptible command that first replaces this process by a guard of itself: killing that leaves nothing behind."""
 
-    @wraps(command)
+    @wraps(body)
     def handler(options: argparse.Namespace) -> int:
         from ops.processes.guard import guard_command, is_guarded
+        from ops.processes.interruptible import run
         from ops.processes.role_process import millrace_command, millrace_environment
+        from ops.run.logs import quiet_logs
 
         if not is_guarded():
             argv = guard_command(millrace_command(options.given))
             os.execve(argv[0], argv, millrace_environment())  # noqa: S606
-        return command(options)
+        with quiet_logs():
+            return run(lambda: body(options))
 
     return handler
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from ops.commands.arguments import above_zero, count
-from ops.commands.execution import guarded, interruptible
+from ops.commands.execution import guarded
 from ops.replay.request import ReplayRequest, Selection
 from schemas.errors import ConfigurationError
 from schemas.messages import Split
@@ -31,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @guarded
-@interruptible
 async def run(options: argparse.Namespace) -> int:
     from ops.replay.into_run import main
     from ops.replay.training import main as train

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from ops.commands.arguments import add_worker
-from ops.commands.execution import guarded, interruptible, joined_run, worker_name
+from ops.commands.execution import guarded, joined_run, worker_name
 
 if TYPE_CHECKING:
     from ops.run.folder import RunFolder
@@ -29,7 +29,6 @@ def wall_clock(folder: "RunFolder", config: "Config", worker: "WorkerId") -> Abs
 
 
 @guarded
-@interruptible
 async def run(options: argparse.Namespace) -> int:
     from ops.run.logs import log_path, role_logs
     from schemas.ids import WorkerId, subject_token

@@ -59,6 +59,9 @@ class DrillFailed(MillraceError):
     """A role ended in a way that only a person can mend; no fault may come to that."""
 
 
+PHASES = ("starting", "running", "settling", "proving")
+
+
 @dataclass
 class Progress:
     """What a display shows; the drill writes, nobody reads back."""

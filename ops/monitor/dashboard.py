@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ops.console.terminal import Console
 from ops.monitor.curve import draw_curve
-from ops.monitor.view import Progress, RoleRow, View
+from ops.monitor.view import Curve, Progress, RoleRow, View
 
 _REDRAW_S = 0.5
 _LINE_S = 10.0
@@ -35,28 +35,32 @@ def render(view: View, width: int, height: int) -> RenderableType:
         _phases(view, width),
         _line(view.remark, "italic bright_black"),
         *(_progress(progress, width) for progress in view.progress),
+        # Somebody has to act on it: it is never cut off.
+        *(Text(f"{row.worker} is paused: {row.note}", "yellow") for row in view.roles if row.state == _PAUSED),
     ]
     figures = [(label, value) for label, value in figure_texts(view) if value]
+    if view.curve is None:
+        return Group(*head, _figure_grid(figures, max(1, width // 26)), _roles(view.roles))
     if width >= _WIDE:
-        # Beside the chart there is no room for a sentence that somebody has to act on.
-        head.extend(_line(f"{row.worker} is paused: {row.note}", "yellow") for row in view.roles if row.state == _PAUSED)
         rows = height - len(head)
         side = Group(_panel(_figure_list(figures), "figures"), _panel(_roles(view.roles), "roles"))
         body = Table.grid(expand=True, padding=(0, 1, 0, 0))
         body.add_column(ratio=1)
         body.add_column(width=_SIDE)
-        body.add_row(_chart(view, width - _SIDE - 2, min(rows, _CHART_MOST)), side)
+        body.add_row(_chart(view.curve, width - _SIDE - 2, min(rows, _CHART_MOST)), side)
         return Group(*head, body)
     columns = max(1, width // 26)
     figure_rows = -(-len(figures) // columns)
     rows = height - len(head) - figure_rows - len(view.roles)
-    chart = [_chart(view, width, min(rows, _CHART_MOST))] if rows >= _CHART_LEAST else []
+    chart = [_chart(view.curve, width, min(rows, _CHART_MOST))] if rows >= _CHART_LEAST else []
     return Group(*head, *chart, _figure_grid(figures, columns), _roles(view.roles))
 
 
 def figure_texts(view: View) -> list[tuple[str, str]]:
     """Labels and values; an empty value is not known yet."""
     f = view.figures
+    if f is None:
+        return []
     bound = "" if f.max_staleness is None else f" (≤ {f.max_staleness})"
     return [
         ("episodes", f"{f.num_episodes:,}"),
@@ -122,8 +126,7 @@ def _progress(progress: Progress, width: int) -> Text:
     return text
 
 
-def _chart(view: View, width: int, height: int) -> Panel:
-    curve = view.curve
+def _chart(curve: Curve, width: int, height: int) -> Panel:
     if curve.train or curve.held_out:
         inner: RenderableType = draw_curve(curve, width - 4, height - 2)
     else:

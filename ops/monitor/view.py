@@ -87,5 +87,6 @@ class View:
     elapsed_s: float = 0.0
     roles: tuple[RoleRow, ...] = ()
     progress: tuple[Progress, ...] = ()
-    curve: Curve = Curve()
-    figures: Figures = Figures()
+    curve: Curve | None = None
+    """None: there is none to be drawn."""
+    figures: Figures | None = None

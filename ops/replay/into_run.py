@@ -4,10 +4,13 @@ A run that is not there yet is created with the source's configuration; its own 
 already.
 """
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+import time
+from dataclasses import replace
 
 from ops.archive.importer import Importer
 from ops.console.terminal import Console
+from ops.monitor.dashboard import dashboard
+from ops.monitor.view import Progress, View
 from ops.replay.config import copied_config
 from ops.replay.player import Pace, Played, play
 from ops.replay.request import ReplayRequest
@@ -47,26 +50,28 @@ def _target_config(folder: RunFolder, source: ReplaySource) -> Config:
 
 
 async def replay(request: ReplayRequest, source: ReplaySource, folder: RunFolder, config: Config) -> Played:
-    """Plays the source into the run, with a progress bar on the terminal."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    async with served(folder, config), join(folder, config, role="replayer", name="replay") as bus:
-        with Progress(*columns) as bar:
-            shown = bar.add_task("stored episodes", total=source.num_episodes, note="")
+    """Plays the source into the run, and shows how far it is."""
+    began, so_far = time.monotonic(), Played()
 
-            def progress(played: Played) -> None:
-                bar.update(shown, completed=played.num_read, note=f"{played.num_replayed} replayed")
+    def progress(played: Played) -> None:
+        nonlocal so_far
+        so_far = replace(played)
 
-            return await play(
-                source.episodes,
-                Importer(bus=bus, subjects=subjects_of(config), judgements=not request.rejudge),
-                request.selection,
-                pace=Pace(request.speed),
-                judgements=not request.rejudge,
-                progress=progress,
-            )
+    def view() -> View:
+        note = f"{so_far.num_replayed} replayed"
+        return View(
+            title="Millrace replay",
+            phases=("replaying",),
+            elapsed_s=time.monotonic() - began,
+            progress=(Progress(label="stored episodes", done=so_far.num_read, total=source.num_episodes, note=note),),
+        )
+
+    async with served(folder, config), join(folder, config, role="replayer", name="replay") as bus, dashboard(view):
+        return await play(
+            source.episodes,
+            Importer(bus=bus, subjects=subjects_of(config), judgements=not request.rejudge),
+            request.selection,
+            pace=Pace(request.speed),
+            judgements=not request.rejudge,
+            progress=progress,
+        )

@@ -1,8 +1,10 @@
 """Runs one role of a run as a worker, until it is cancelled, drained, or its work is complete."""
 
 import os
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from bus.context import WorkerContext
 from bus.presence import presence
@@ -35,49 +37,52 @@ async def run_role(role: Role, run_dir: Path, config: Config, worker: WorkerId) 
         presence(bus, subjects, role, worker) as status,
         reachable(bus, subjects, status),
     ):
-        await _work(role, RoleRun(folder, config, WorkerContext(bus, subjects, status)))
+        await worker_of(role, config)(RoleRun(folder, config, WorkerContext(bus, subjects, status)))
     return exit_code(status.drain)
 
 
-async def _work(role: Role, run: RoleRun) -> None:
+def worker_of(role: Role, config: Config) -> Callable[[RoleRun], Awaitable[None]]:
+    """What the role does; nothing of other roles is loaded. Raises `ConfigurationError` for a role without a worker."""
     match role:
         case Role.FEEDER:
             from ops.roles.feeder import feed
 
-            await run.context.status.drain.unless(partial(feed, run))  # it holds nothing that the streams do not say
+            return partial(_until_drained, feed)  # it holds nothing that the streams do not say
         case Role.BROWSER:
             from ops.roles.browser import browse
 
-            await browse(run)
+            return browse
         case Role.POLICY:
             from ops.roles.policy import answer
 
-            await answer(run)
+            return answer
         case Role.JUDGE:
             from ops.roles.judge import judge
 
-            await judge(run)
+            return judge
         case Role.TRAINER:
-            await _train(run)
+            return _trainer(config.trainer_config.engine)
         case Role.ARCHIVER:
             require_extra("pyarrow", "archive")
             from ops.roles.archiver import archive
 
-            await run.context.status.drain.unless(partial(archive, run))  # its next begins behind the last part it wrote
+            return partial(_until_drained, archive)  # its next begins behind the last part it wrote
         case _:
             raise ConfigurationError(f"there is no worker for the role {role.value}")
 
 
-async def _train(run: RoleRun) -> None:
-    match run.config.trainer_config.engine:
-        case "simulated":
-            from ops.roles.simulated_trainer import train as simulate
+def _trainer(engine: Literal["deepspeed", "simulated"]) -> Callable[[RoleRun], Awaitable[None]]:
+    if engine == "simulated":
+        from ops.roles.simulated_trainer import train as simulate
 
-            await simulate(run)
-        case "deepspeed":
-            from ops.roles.deepspeed_trainer import train
+        return simulate
+    from ops.roles.deepspeed_trainer import train
 
-            await train(run)
+    return train
+
+
+async def _until_drained(work: Callable[[RoleRun], Awaitable[None]], run: RoleRun) -> None:
+    await run.context.status.drain.unless(partial(work, run))
 
 
 async def _serve(folder: RunFolder, config: Config) -> None:

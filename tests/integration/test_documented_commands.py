@@ -34,7 +34,7 @@ _AT_ONCE = 4
 _DONE, _NOT_YET, _CTRL_C = 0, 1, 130
 """Not yet: an audit of a run that goes on."""
 _SEEN_S, _LONGEST_S = HANGS_S / 2, HANGS_S
-_IN_ORDER = ("archive --once", "archive --run-dir", "archive --verify", "import")
+_IN_ORDER = ("archive --once", "archive --run-dir", "archive --verify", "import", "blocklist add", "blocklist remove")
 _LAST = ("rejudge", "drain", "restart")
 _WORKERS = {"feeder", "browser", "policy", "judge", "trainer"}
 _GOES_ON = (

@@ -75,7 +75,7 @@ async def test_a_run_that_is_down_is_judged_beside_the_old_judgements(
     assert (found["num_episodes"], found["unjudged"], found["against"]) == (6, [], OLD)
     printed = capsys.readouterr()
     assert f"every trajectory has a judgement by {AGAIN}" in printed.out
-    assert "6 of 6 judged" in printed.err
+    assert "judged 100 %" in printed.err
 
 
 async def test_the_configuration_takes_the_rubric_on_once(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from ops.analysis.rejudging.admission import require_admissible, with_rubric
 from ops.analysis.rejudging.display import report_table, summary
 from ops.analysis.rejudging.draining import Remaining
 from ops.analysis.rejudging.report import Rejudged
+from ops.monitor.dashboard import render, summary_line
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.errors import ConfigurationError
@@ -51,26 +52,28 @@ _PAUSED = "2,000 calls were made: raise judge_config.max_calls (2,000) and start
 
 def _status(num_errors: int = 0, note: str = "") -> Status:
     status = Status(Role.JUDGE, WorkerId("rejudge-1"))
-    status.metrics, status.note = {"error": float(num_errors)}, note
+    status.metrics, status.note, status.state = {"error": float(num_errors)}, note, "paused" if note else "working"
     return status
 
 
 def test_what_is_waited_for_is_told_while_something_is_left() -> None:
-    assert progress.line(Remaining(left=2, total=5), _status(1, _PAUSED)) == f"3 of 5 judged; 1 errors; {_PAUSED}"
-    assert progress.line(Remaining(left=0, total=5), _status(1, _PAUSED)) == "5 of 5 judged; 1 errors"
-    assert progress.line(Remaining(left=2, total=5), _status()) == "3 of 5 judged"
-    assert progress.line(Remaining(), _status()) == "nothing is left to judge"
+    def told(remaining: Remaining, status: Status) -> str:
+        return summary_line(progress.view(remaining, status, 1.0))
+
+    assert told(Remaining(left=2, total=5), _status(1, _PAUSED)) == f"0:01 judging | judged 60 % | rejudge-1 paused: {_PAUSED}"
+    assert told(Remaining(left=0, total=5), _status(1, _PAUSED)) == "0:01 done | judged 100 %"
+    assert told(Remaining(left=2, total=5), _status()) == "0:01 judging | judged 60 %"
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
-def test_a_pause_leaves_room_for_the_bar(width: int) -> None:
+def test_a_pause_is_told_in_full(width: int) -> None:
     written = io.StringIO()
     console = Console(file=written, force_terminal=True, width=width)
-    console.print(progress.drawn(progress.empty_bar(), Remaining(left=12, total=60), _status(note=_PAUSED)))
-    bar, *told = (Text.from_ansi(line).plain for line in written.getvalue().splitlines())
-    assert "48/60" in bar
+    console.print(render(progress.view(Remaining(left=12, total=60), _status(2, _PAUSED), 1.0), width, 30))
+    _, _, bar, *rest = (Text.from_ansi(line).plain for line in written.getvalue().splitlines())
     assert "━" in bar
-    assert " ".join(line.strip() for line in told) == _PAUSED
+    assert width < 80 or "48 of 60  2 errors" in bar
+    assert f"rejudge-1 is paused: {_PAUSED}" in " ".join(line.strip() for line in rest)
 
 
 def _rejudged(*, unjudged: tuple[str, ...] = (), **verdicts: int) -> Rejudged:
