@@ -6,6 +6,7 @@ every ten seconds and at every new phase.
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from textwrap import wrap
 
 import anyio
 from rich.console import Group, RenderableType
@@ -35,8 +36,7 @@ def render(view: View, width: int, height: int) -> RenderableType:
         _phases(view, width),
         _line(view.remark, "italic bright_black"),
         *(_progress(progress, width) for progress in view.progress),
-        # Somebody has to act on it: it is never cut off.
-        *(Text(f"{row.worker} is paused: {row.note}", "yellow") for row in view.roles if row.state == _PAUSED),
+        *_pauses(view, width),
     ]
     figures = [(label, value) for label, value in figure_texts(view) if value]
     if view.curve is None:
@@ -124,6 +124,12 @@ def _progress(progress: Progress, width: int) -> Text:
     amount = f"{progress.done:,.0f}" + (f" of {progress.total:,.0f}" if progress.total else "")
     text.append(f"  {amount}  {progress.note}", "bright_black")
     return text
+
+
+def _pauses(view: View, width: int) -> list[Text]:
+    """Somebody has to act on them: nothing is cut off."""
+    told = [f"{row.worker} is paused: {row.note}" for row in view.roles if row.state == _PAUSED]
+    return [_line(part, "yellow") for sentence in told for part in wrap(sentence, width)]
 
 
 def _chart(curve: Curve, width: int, height: int) -> Panel:
