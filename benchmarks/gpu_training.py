@@ -3,7 +3,7 @@
     python -m benchmarks.gpu_training --model /models/Qwen3-VL-2B-Instruct [--width 1280 --height 768]
 
 Full fine-tuning by filtered cloning on drawn pages with real DeepSpeed, bf16 and gradient checkpointing, through the trainer's
-own engine. Without `--model` it trains the tiny model. Without a GPU it says so: then the figures are a CPU's, and no target
+own engine. Without `--model` it trains the tiny model. Without a GPU it says so: then the metrics are a CPU's, and no target
 applies.
 """
 
@@ -23,9 +23,9 @@ from schemas.trainer_config import TrainerConfig
 from trainer.engine.deepspeed_config import read_deepspeed_config
 from trainer.engine.settings import EngineSettings
 from trainer.engine.training_engine import open_engine
-from trainer.figures import TrainingFigures
 from trainer.imitation import cloning_items
 from trainer.ports import StepResult
+from trainer.training_metrics import TrainingMetrics
 
 _CONFIGS = Path(__file__).parents[1] / "ops/config/deepspeed"
 _GIB = 2**30
@@ -80,13 +80,13 @@ def measure(job: Job) -> Row:
         read_deepspeed_config(_CONFIGS / job.deepspeed), algorithm, TrainerConfig(peak_tflops=job.peak_tflops)
     )
     results: list[StepResult] = []
-    figures = TrainingFigures()
+    metrics = TrainingMetrics()
     with open_engine(job.model, settings=settings) as engine:
         for step in range(job.warm_up_steps + job.steps):
             results.append(engine.train(cloning_items(samples)))
             if step >= job.warm_up_steps:
-                figures.add(results[-1], len(samples))
-    shown = figures.metrics()
+                metrics.add(results[-1], len(samples))
+    shown = metrics.means()
     return Row(
         device=torch.cuda.get_device_name() if on_gpu else "CPU",
         model=job.model.name,
@@ -104,7 +104,7 @@ def measure(job: Job) -> Row:
 
 def notes(row: Row) -> Sequence[str]:
     if row.device == "CPU":
-        return ("no GPU here: these are a processor's figures, and the target of 40 % MFU was not tried",)
+        return ("no GPU here: these are a processor's metrics, and the target of 40 % MFU was not tried",)
     if row.mfu is None:
         return (f"the peak of {row.device} is not known: give it by --peak-tflops",)
     return (f"target: {TARGET_MFU:.0%} MFU with a 2B to 8B Qwen3-VL; {'met' if row.mfu >= TARGET_MFU else 'missed'}",)

@@ -1,4 +1,4 @@
-"""Figures of a batch of judgements, whatever is trained on it. Pure; docs/metrics.md lists their names."""
+"""Metrics of a batch of judgements, whatever is trained on it. Pure; docs/metrics.md lists their names."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,11 +15,11 @@ def batch_metrics(batch: Sequence[Judgement]) -> dict[str, float]:
 def round_metrics(judged: Sequence[Judgement]) -> dict[str, float]:
     """Of a held-out round."""
     scores = [given for judgement in judged if (given := score(judgement)) is not None]
-    figures = {"episodes": float(len(judged)), "scored": float(len(scores))}
+    metrics = {"episodes": float(len(judged)), "scored": float(len(scores))}
     success, reward = success_share(scores), mean_reward(scores)
     if success is not None and reward is not None:
-        figures |= {"success": success, "reward": reward}
-    return figures | _by_difficulty(judged) | _episodes(judged)
+        metrics |= {"success": success, "reward": reward}
+    return metrics | _by_difficulty(judged) | _episodes(judged)
 
 
 def token_metrics(num_tokens: Sequence[int]) -> dict[str, float]:

@@ -35,7 +35,7 @@ class MismatchGate:
         self._stored_version = trainer.stored_version
 
     async def measure(self, plan: BatchPlan, version: PolicyVersion, *, fetch: Fetch, logprobs: Logprobs) -> dict[str, float]:
-        """The figures of a trainer that holds `version`; empty when nothing can be compared.
+        """The metrics of a trainer that holds `version`; empty when nothing can be compared.
 
         Raises:
             MismatchExceeded: sampler and trainer do not hold the same weights, tokens or screenshots.

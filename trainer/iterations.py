@@ -20,7 +20,6 @@ from trainer.episodes.consumption import BatchPlan, plan_batch
 from trainer.episodes.episode_steps import StepStore
 from trainer.episodes.intake import Judged
 from trainer.episodes.passes import NUM_REMEMBERED, Consumed, Passes
-from trainer.figures import PhaseClock
 from trainer.gate import MismatchGate
 from trainer.learners import Learner
 from trainer.learners.parts import Parts
@@ -28,6 +27,7 @@ from trainer.ports import EngineFiles
 from trainer.publishing import Publishing
 from trainer.samples import Sample
 from trainer.torch_thread import InThread
+from trainer.training_metrics import PhaseClock
 from trainer.truncation import Truncation
 from trainer.versions.checkpoints import TrainerState
 from trainer.versions.good_version import GoodVersion
@@ -121,8 +121,8 @@ class Iterations:
         self._status.state = "saving"
         files = await self._in_thread(engine.state)
         state = self.learner.remember(msgspec.structs.replace(behind, num_updates=engine.num_updates))
-        figures = plan.metrics() | trained | measured | taken
-        self.newest = await self._publishing.publish(state, files, parent=version, batch=batch, figures=figures, clock=clock)
+        metrics = plan.metrics() | trained | measured | taken
+        self.newest = await self._publishing.publish(state, files, parent=version, batch=batch, metrics=metrics, clock=clock)
         self.state = state
 
     async def _return(self, behind: TrainerState, batch: Sequence[Judged], plan: BatchPlan, clock: PhaseClock) -> None:
@@ -141,9 +141,9 @@ class Iterations:
         source = await GoodVersion.read(self._bus, self._subjects, good)
         present = msgspec.structs.replace(behind, guard=self._guard.returned(guard, version))
         state = source.state_of(self.learner.remember(present))
-        figures = plan.metrics() | {"guard_returned_to": float(good)}
+        metrics = plan.metrics() | {"guard_returned_to": float(good)}
         files = await self._files_of(source)
-        self.newest = await self._publishing.publish(state, files, parent=good, batch=batch, figures=figures, clock=clock)
+        self.newest = await self._publishing.publish(state, files, parent=good, batch=batch, metrics=metrics, clock=clock)
         self.state, self.returned = state, True
 
     async def _files_of(self, source: GoodVersion) -> EngineFiles:

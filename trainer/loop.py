@@ -21,7 +21,6 @@ from trainer.collapse import CollapseGuard
 from trainer.episodes.episode_steps import StepRules, StepStore
 from trainer.episodes.intake import ReadingPlace, open_intake
 from trainer.episodes.passes import Passes
-from trainer.figures import PhaseClock
 from trainer.gate import MismatchGate
 from trainer.iterations import IterationRules, Iterations
 from trainer.learners import Learner
@@ -33,6 +32,7 @@ from trainer.publishing import Publishing
 from trainer.readings import Readings
 from trainer.torch_thread import TorchThread
 from trainer.tracking.log import Tracking
+from trainer.training_metrics import PhaseClock
 from trainer.truncation import Truncation
 from trainer.updates import Updates
 from trainer.versions.announcements import Announcements

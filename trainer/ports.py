@@ -37,7 +37,7 @@ class StepResult:
     learning_rate: float
     num_tokens: int
     """Completion tokens trained on."""
-    figures: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
     """The objective's own, means over the same tokens."""
     effort: Effort = field(default=Effort(), compare=False)
 

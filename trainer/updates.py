@@ -11,11 +11,11 @@ from bus.presence import Status
 from schemas.ids import PolicyVersion
 from schemas.messages import RecordRef
 from trainer.episodes.episode_steps import StepStore
-from trainer.figures import TrainingFigures
 from trainer.items import Item
 from trainer.ports import StepResult, TrainingEngine
 from trainer.samples import Sample
 from trainer.torch_thread import InThread
+from trainer.training_metrics import TrainingMetrics
 from trainer.training_order import training_order
 
 MakeItems = Callable[[Sequence[Sample]], list[Item]]
@@ -41,16 +41,16 @@ class Updates:
         make_items: MakeItems,
         version: PolicyVersion,
         step: Callable[[Sequence[Item]], StepResult] | None = None,
-    ) -> TrainingFigures:
+    ) -> TrainingMetrics:
         """Trains on the steps `refs`, `num_train_epochs` times; `step`: the policy's if not given."""
-        figures = TrainingFigures()
+        metrics = TrainingMetrics()
         send, receive = anyio.create_memory_object_stream[list[Item]](1)
         async with receive, background(partial(self._load_ahead, refs, make_items, version, send)):
             async for items in receive:
                 result = await self._in_thread(partial(step or self._engine.train, items))
-                figures.add(result, len(items))
-                self._status.metrics.update(loss=result.loss, trained=figures.num_samples)
-        return figures
+                metrics.add(result, len(items))
+                self._status.metrics.update(loss=result.loss, trained=metrics.num_samples)
+        return metrics
 
     async def _load_ahead(
         self,

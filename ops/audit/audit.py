@@ -7,7 +7,7 @@ from bus.subjects import Subjects
 from ops.audit.feed import Feed
 from ops.audit.ledger import read_ledger
 from ops.audit.promises import Findings, check
-from ops.audit.waits import Wait, WaitFigures, Waiting, figures, waits
+from ops.audit.waits import Wait, Waiting, WaitMetrics, metrics, waits
 from schemas.config import Config
 
 
@@ -22,11 +22,11 @@ class Audit:
     def holds(self) -> bool:
         return self.findings.holds
 
-    def figures(self) -> dict[Waiting, WaitFigures]:
-        return {what: figures(wait for wait in self.waits if wait.what is what) for what in Waiting}
+    def metrics(self) -> dict[Waiting, WaitMetrics]:
+        return {what: metrics(wait for wait in self.waits if wait.what is what) for what in Waiting}
 
     def as_json(self) -> dict[str, object]:
-        recovery = {what.value: asdict(found) for what, found in self.figures().items()}
+        recovery = {what.value: asdict(found) for what, found in self.metrics().items()}
         return {**asdict(self.findings), "waits": recovery, "holds": self.holds}
 
 

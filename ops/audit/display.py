@@ -14,7 +14,7 @@ def audit_table(found: Audit) -> Table:
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     for name, value in asdict(found.findings).items():
         table.add_row(name, f"[bold]{len(value) if isinstance(value, tuple) else value}[/]")
-    for what, seconds in found.figures().items():
+    for what, seconds in found.metrics().items():
         shown = f"{seconds.p50_s:.3f} / {seconds.p99_s:.3f} / {seconds.max_s:.3f}"
         table.add_row(f"{what.value} p50/p99/max s", f"[bold]{shown}[/] ({seconds.num_waits})")
     return table

@@ -36,7 +36,7 @@ class Wait:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WaitFigures:
+class WaitMetrics:
     """Seconds."""
 
     num_waits: int = 0
@@ -66,11 +66,11 @@ def waits(ledger: Ledger, rubric: str) -> Iterator[Wait]:
             yield Wait(what=Waiting.JUDGEMENT, episode=episode, began_s=links[-1].time_s, ended_s=ruled[episode])
 
 
-def figures(found: Iterable[Wait]) -> WaitFigures:
+def metrics(found: Iterable[Wait]) -> WaitMetrics:
     seconds = sorted(wait.seconds for wait in found)
     if not seconds:
-        return WaitFigures()
-    return WaitFigures(
+        return WaitMetrics()
+    return WaitMetrics(
         num_waits=len(seconds),
         p50_s=quantile(seconds, 0.5),
         p99_s=quantile(seconds, 0.99),

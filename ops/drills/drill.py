@@ -314,7 +314,7 @@ class Drill:
         with anyio.move_on_after(self._settings.settle_s):
             await self._settled.wait()
 
-    # the figures ------------------------------------------------------------------------------------------------------
+    # the metrics ------------------------------------------------------------------------------------------------------
 
     def _count_fault(self) -> None:
         self.progress.num_faults += 1

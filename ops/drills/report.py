@@ -17,7 +17,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Figures of one drill; `holds` is the verdict."""
+    """Metrics of one drill; `holds` is the verdict."""
 
     command: str
     seed: int
@@ -78,7 +78,7 @@ class Report:
             "attempts_beyond_the_first": findings.num_takeovers,
             "early_acknowledgements": list(self.early_acknowledgements),
             "looks_while_running": self.num_looks,
-            "waits": {what.value: asdict(found) for what, found in self.audit.figures().items()},
+            "waits": {what.value: asdict(found) for what, found in self.audit.metrics().items()},
             "leases_s": {what.value: lease for what, lease in self.leases_s.items()},
             "unexplained_waits": [str(late) for late in self.late],
             "faults": len(self.faults),
@@ -99,7 +99,7 @@ class Report:
         for name, value in self.as_json().items():
             if name not in ("command", "holds", "waits", "leases_s"):
                 table.add_row(name.replace("_", " "), _shown(value))
-        for what, found in self.audit.figures().items():
+        for what, found in self.audit.metrics().items():
             shown = f"{found.p50_s:.2f} / {found.p99_s:.2f} / {found.max_s:.2f} of {found.num_waits}"
             table.add_row(f"wait for {what.value}, p50 / p99 / max s", f"{shown} (lease {self.leases_s[what]:g})")
         return table

@@ -38,27 +38,27 @@ def render(view: View, width: int, height: int) -> RenderableType:
         *(_progress(progress, width) for progress in view.progress),
         *_pauses(view, width),
     ]
-    figures = [(label, value) for label, value in figure_texts(view) if value]
+    metrics = [(label, value) for label, value in metric_texts(view) if value]
     if view.curve is None:
-        return Group(*head, _figure_grid(figures, max(1, width // 26)), _roles(view.roles))
+        return Group(*head, _metric_grid(metrics, max(1, width // 26)), _roles(view.roles))
     if width >= _WIDE:
         rows = height - len(head)
-        side = Group(_panel(_figure_list(figures), "figures"), _panel(_roles(view.roles), "roles"))
+        side = Group(_panel(_metric_list(metrics), "metrics"), _panel(_roles(view.roles), "roles"))
         body = Table.grid(expand=True, padding=(0, 1, 0, 0))
         body.add_column(ratio=1)
         body.add_column(width=_SIDE)
         body.add_row(_chart(view.curve, width - _SIDE - 2, min(rows, _CHART_MOST)), side)
         return Group(*head, body)
     columns = max(1, width // 26)
-    figure_rows = -(-len(figures) // columns)
-    rows = height - len(head) - figure_rows - len(view.roles)
+    metric_rows = -(-len(metrics) // columns)
+    rows = height - len(head) - metric_rows - len(view.roles)
     chart = [_chart(view.curve, width, min(rows, _CHART_MOST))] if rows >= _CHART_LEAST else []
-    return Group(*head, *chart, _figure_grid(figures, columns), _roles(view.roles))
+    return Group(*head, *chart, _metric_grid(metrics, columns), _roles(view.roles))
 
 
-def figure_texts(view: View) -> list[tuple[str, str]]:
+def metric_texts(view: View) -> list[tuple[str, str]]:
     """Labels and values; an empty value is not known yet."""
-    f = view.figures
+    f = view.metrics
     if f is None:
         return []
     bound = "" if f.max_staleness is None else f" (≤ {f.max_staleness})"
@@ -78,10 +78,10 @@ def summary_line(view: View) -> str:
     """One line that says where the run stands."""
     phase = view.phases[view.phase] if view.phase < len(view.phases) else "done"
     working = [f"{p.label} {_percent(p.share) or f'{p.done:,.0f}'}" for p in view.progress]
-    figures = [f"{label} {value}" for label, value in figure_texts(view) if value]
+    metrics = [f"{label} {value}" for label, value in metric_texts(view) if value]
     troubled = [f"{r.worker} restarted {r.num_restarts}x" for r in view.roles if r.num_restarts]
     troubled += [f"{r.worker} paused: {r.note}" for r in view.roles if r.state == _PAUSED]
-    return " | ".join([f"{_clock(view.elapsed_s)} {phase}", *working, *figures, *troubled])
+    return " | ".join([f"{_clock(view.elapsed_s)} {phase}", *working, *metrics, *troubled])
 
 
 def _percent(value: float | None, digits: int = 0) -> str:
@@ -145,19 +145,19 @@ def _panel(inner: RenderableType, title: str, height: int | None = None) -> Pane
     return Panel(inner, title=title, title_align="left", border_style="bright_black", height=height)
 
 
-def _figure_grid(figures: list[tuple[str, str]], columns: int) -> Table:
+def _metric_grid(metrics: list[tuple[str, str]], columns: int) -> Table:
     grid = Table.grid(expand=True, padding=(0, 2, 0, 0))
     for _ in range(columns):
         grid.add_column(no_wrap=True, ratio=1)
-    cells = [Text.assemble((f"{label} ", "bright_black"), (value, "bold")) for label, value in figures]
+    cells = [Text.assemble((f"{label} ", "bright_black"), (value, "bold")) for label, value in metrics]
     for start in range(0, len(cells), columns):
         grid.add_row(*cells[start : start + columns])
     return grid
 
 
-def _figure_list(figures: list[tuple[str, str]]) -> Table:
+def _metric_list(metrics: list[tuple[str, str]]) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
-    for label, value in figures:
+    for label, value in metrics:
         grid.add_row(Text(label, "bright_black"), Text(value, "bold"))
     return grid
 

@@ -134,7 +134,7 @@ class _RunCollector(Collector):
         for worker in state.workers.in_order():
             of = [self._run, worker.role.value, worker.name]
             heard.add_metric(of, worker.heard_at)
-            for name, value in state.figures_of(worker).items():
+            for name, value in state.metrics_of(worker).items():
                 num_series += 1
                 if num_series <= _MOST_SERIES:
                     own.add_metric([*of, name], value)

@@ -13,7 +13,7 @@ from bus.lineage import Lineage
 from bus.ports import Bus
 from bus.subjects import Subjects
 from bus.topology import step_queue
-from ops.monitor.view import Curve, CurvePoint, Figures, VersionMark
+from ops.monitor.view import Curve, CurvePoint, Metrics, VersionMark
 from schemas.bus_config import BusConfig
 from schemas.errors import BusError
 from schemas.ids import PolicyVersion, WorkerId
@@ -136,8 +136,8 @@ class RunState:
             train=tuple(self.points), held_out=held_out, versions=tuple(self.versions), bar=bar, num_expected=num_expected
         )
 
-    def figures(self, now: float, *, max_staleness: int | None, queue_depth: int | None) -> Figures:
-        return Figures(
+    def metrics_now(self, now: float, *, max_staleness: int | None, queue_depth: int | None) -> Metrics:
+        return Metrics(
             num_episodes=self.num_episodes,
             success=self.success,
             success_window=len(self._window),

@@ -57,7 +57,7 @@ def sections(state: MonitorState, alerts: Sequence[Alert], config: Config, now: 
         "run": config.bus_config.run,
         "mode": config.feeder_config.mode,
         "alerts": [_alert(alert) for alert in alerts],
-        "figures": figures(state, config, now),
+        "metrics": metrics(state, config, now),
         "phases": {phase.value: count for phase, count in state.cells.counts().items()},
         "episodes_not_kept": state.cells.num_unkept,
         "workers": _workers(state, now),
@@ -71,7 +71,7 @@ def sections(state: MonitorState, alerts: Sequence[Alert], config: Config, now: 
     }
 
 
-def figures(state: MonitorState, config: Config, now: float) -> Json:
+def metrics(state: MonitorState, config: Config, now: float) -> Json:
     """Numbers to read at a glance; None is not known."""
     run = state.run
     return {
@@ -123,7 +123,7 @@ def _workers(state: MonitorState, now: float) -> list[Json]:
             "silent": state.workers.is_silent(worker, now),
             "heard_at": round(worker.heard_at, 1),
             "skew_s": round(worker.skew_s, 2),
-            "metrics": state.figures_of(worker),
+            "metrics": state.metrics_of(worker),
         }
         for worker in state.workers.in_order()
     ]

@@ -174,7 +174,7 @@ class MonitorState:
         for worker in [name for name, met in self.surprises.items() if now - met.at > self._unexpected_shown_s]:
             del self.surprises[worker]
 
-    def figures_of(self, worker: Worker) -> dict[str, float]:
+    def metrics_of(self, worker: Worker) -> dict[str, float]:
         """What a worker says of itself; of a policy, also the version that it serves."""
         said = self.policies.of(worker.name)
         return worker.metrics if said is None else worker.metrics | {"version": float(said.version)}

@@ -58,7 +58,7 @@ class Curve:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figures:
+class Metrics:
     """Numbers to read at a glance; None is not shown."""
 
     num_episodes: int = 0
@@ -89,4 +89,4 @@ class View:
     progress: tuple[Progress, ...] = ()
     curve: Curve | None = None
     """None: there is none to be drawn."""
-    figures: Figures | None = None
+    metrics: Metrics | None = None

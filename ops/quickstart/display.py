@@ -4,7 +4,7 @@ import time
 
 from ops.monitor.role_rows import role_rows
 from ops.monitor.run_watch import RunWatch
-from ops.monitor.view import Curve, Figures, Progress, RoleRow, View
+from ops.monitor.view import Curve, Metrics, Progress, RoleRow, View
 from ops.processes.local_roles import Statuses
 
 PHASES = ("prepare", "demonstrations", "warm start", "learning", "results")
@@ -40,7 +40,7 @@ class QuickstartDisplay:
             roles=self._rows(),
             progress=self._progress(),
             curve=self._curve(),
-            figures=self._figures(now),
+            metrics=self._metrics(now),
         )
 
     def _curve(self) -> Curve:
@@ -48,10 +48,10 @@ class QuickstartDisplay:
             return Curve()
         return self.watch.state.curve(bar=BAR, num_expected=self._num_train)
 
-    def _figures(self, now: float) -> Figures:
+    def _metrics(self, now: float) -> Metrics:
         if self.watch is None or self.phase < _LEARNING:
-            return Figures()
-        return self.watch.state.figures(now, max_staleness=self._max_staleness, queue_depth=self.watch.queue_depth)
+            return Metrics()
+        return self.watch.state.metrics_now(now, max_staleness=self._max_staleness, queue_depth=self.watch.queue_depth)
 
     def _rows(self) -> tuple[RoleRow, ...]:
         return role_rows(self.statuses.by_name, self.watch.state.heartbeats if self.watch else {})

@@ -39,7 +39,7 @@ class ReplayDisplay:
             elapsed_s=time.monotonic() - self._began,
             roles=role_rows(self._statuses.by_name, state.heartbeats),
             progress=(self._reading(), self._training())[: self.phase + 1],
-            figures=state.figures(time.monotonic(), max_staleness=None, queue_depth=None),
+            metrics=state.metrics_now(time.monotonic(), max_staleness=None, queue_depth=None),
             curve=state.curve(bar=None, num_expected=self.config.feeder_config.num_stored),
         )
 

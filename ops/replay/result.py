@@ -13,12 +13,12 @@ from schemas.messages import Checkpoint
 from trainer.versions.checkpoints import folder_of
 
 _SHOWN = ("loss", "grad_norm", "success", "reward", "fresh_samples", "samples", "mismatch")
-"""Figures of an iteration that the table compares."""
+"""Metrics of an iteration that the table compares."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OfflineResult:
-    """The figures of `result.json`."""
+    """The metrics of `result.json`."""
 
     num_versions: int
     num_stored: int
@@ -33,7 +33,7 @@ class OfflineResult:
     stored_version: int
     """Version of the stored episodes that training began from; -1: not known."""
     first: dict[str, float]
-    """Figures of the first iteration and of the last."""
+    """Metrics of the first iteration and of the last."""
     last: dict[str, float]
     model: str
     """Folder of the last version, in the run's folder."""
@@ -53,8 +53,8 @@ class OfflineResult:
             num_updates=last.trainer_step,
             num_samples=round(sum(version.metrics.get("samples", 0.0) for version in trained)),
             stored_version=stored_version,
-            first=_figures(trained[0]),
-            last=_figures(trained[-1]),
+            first=_metrics(trained[0]),
+            last=_metrics(trained[-1]),
             model=str(folder.relative(folder_of(last.uri))),
             seconds=round(seconds, 1),
         )
@@ -74,7 +74,7 @@ class OfflineResult:
         return table
 
 
-def _figures(version: Checkpoint) -> dict[str, float]:
+def _metrics(version: Checkpoint) -> dict[str, float]:
     return {name: version.metrics[name] for name in _SHOWN if name in version.metrics}
 
 

@@ -114,7 +114,7 @@ async def test_cells_appear_advance_end_and_go(world: World) -> None:
         counts = {phase.value: count for phase, count in world.watch.state.cells.counts().items()}
         for phase, count in counts.items():
             await counted(page, phase, count)
-        await expect(page.locator(".figures div", has_text="judged").first.locator("dd")).to_have_text("1")
+        await expect(page.locator(".metrics div", has_text="judged").first.locator("dd")).to_have_text("1")
         world.watch.state.cells.drop(first)
         await marked(page, {second: "q"})
 

@@ -318,7 +318,7 @@ async def test_once_prints_the_whole_and_ends(world: World) -> None:
     await world.judge(await play(world.bus, task("judged")))
     await world.admit("queued")
     update = json.loads(await printed(world, "--once", "--json"))
-    assert update["sections"]["figures"]["episodes_judged"] == 1
+    assert update["sections"]["metrics"]["episodes_judged"] == 1
     assert {cell["task"]: cell["phase"] for cell in update["cells"].values()} == {"judged": "ended", "queued": "queued"}
     alerts = {(alert["kind"], alert["subject"]) for alert in update["sections"]["alerts"]}
     assert ("role_missing", "browsers_train") in alerts

@@ -39,7 +39,7 @@ STAGES = (1, 2, 3)
 World = tuple[list[Sample], list[np.ndarray]]
 """Samples, and the model's own log-probabilities of them."""
 Steps = dict[str, dict[str, float]]
-"""Loss, gradient norm and figures of one step of each loss, made one after the other by one engine."""
+"""Loss, gradient norm and metrics of one step of each loss, made one after the other by one engine."""
 
 
 def configuration(loss: str) -> ObjectiveConfig:
@@ -111,7 +111,7 @@ def steps(base: Path, world: World, *, stage: int, micro: int) -> Steps:
     with open_engine(base, settings=settings_of(stage, micro)) as engine:
         for loss in LOSSES:
             result = engine.train(items(*world, loss))
-            found[str(loss)] = {"loss": result.loss, "grad_norm": result.grad_norm, **result.figures}
+            found[str(loss)] = {"loss": result.loss, "grad_norm": result.grad_norm, **result.metrics}
     return found
 
 

@@ -1,4 +1,4 @@
-"""Figures of a batch, by value."""
+"""Metrics of a batch, by value."""
 
 import msgspec
 import pytest

@@ -15,7 +15,7 @@ from ops.audit.acknowledgements import AcknowledgementWatch
 from ops.audit.audit import audit
 from ops.audit.ledger import Kind, Ledger, Link, read_ledger
 from ops.audit.promises import Findings
-from ops.audit.waits import Waiting, figures, waits
+from ops.audit.waits import Waiting, metrics, waits
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.env_config import EnvConfig
@@ -164,7 +164,7 @@ async def test_a_second_rubric_is_checked_and_never_counted(world: World) -> Non
     found = await audit(world.bus, world.config)
     assert found.holds, found.findings
     assert (found.findings.num_judgements, found.findings.num_trajectories) == (12, len(ends) + 2)
-    assert found.figures()[Waiting.JUDGEMENT].num_waits == 6, "one per episode"
+    assert found.metrics()[Waiting.JUDGEMENT].num_waits == 6, "one per episode"
 
     await world.announce(4, parent=3, num_trajectories=8, judged_seq=last)
     assert (await world.findings()).miscounted == (f"version 4 ends at judgement {last}; its last one stands at nowhere",)
@@ -510,6 +510,6 @@ def test_quantiles_are_values_that_occurred() -> None:
     for step in range(100):
         chain_ += [link(Kind.OBSERVATION, step * 1000.0), link(Kind.ANSWER, step * 1000.0 + step + 1)]
 
-    found = figures(waits(Ledger(chains={EpisodeId("e"): chain_}), "r1"))
+    found = metrics(waits(Ledger(chains={EpisodeId("e"): chain_}), "r1"))
 
     assert (found.num_waits, found.p50_s, found.p99_s, found.max_s) == (100, 50, 99, 100)

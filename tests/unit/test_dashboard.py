@@ -9,7 +9,7 @@ from rich.text import Text
 from ops.console.terminal import Console
 from ops.monitor.curve import draw_curve
 from ops.monitor.dashboard import dashboard, render, summary_line
-from ops.monitor.view import Curve, CurvePoint, Figures, Progress, RoleRow, VersionMark, View
+from ops.monitor.view import Curve, CurvePoint, Metrics, Progress, RoleRow, VersionMark, View
 
 _VIEW = View(
     title="Millrace quickstart",
@@ -30,7 +30,7 @@ _VIEW = View(
         bar=0.8,
         num_expected=3072,
     ),
-    figures=Figures(
+    metrics=Metrics(
         num_episodes=2496, success=0.84, success_window=256, version=8, staleness=0.42, max_staleness=1,
         parse_rate=0.998, mismatch=0.0016, queue_depth=3, episodes_per_s=14.2,
     ),
@@ -106,5 +106,5 @@ async def test_the_last_frame_stays_behind(terminal: bool) -> None:
     console = Console(width=100, height=30, file=output, force_terminal=terminal, _environ={"TERM": "xterm"})
     view = _VIEW
     async with dashboard(lambda: view, console):
-        view = View(title="t", phases=("only",), phase=1, figures=Figures(num_episodes=777))
+        view = View(title="t", phases=("only",), phase=1, metrics=Metrics(num_episodes=777))
     assert "episodes 777" in Text.from_ansi(output.getvalue()).plain

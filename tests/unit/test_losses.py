@@ -14,12 +14,12 @@ from schemas.objective_config import Aggregation, KlType, ObjectiveConfig
 from tests.support.training import oracles, ragged
 from tests.support.training.oracles import Sequence64
 from trainer.engine.dealing import deal
-from trainer.figures import TrainingFigures
 from trainer.items import Item
 from trainer.losses import Outputs
 from trainer.objective.policy_objective import PolicyObjective
 from trainer.objective.value_loss import ValueLoss
 from trainer.ports import StepResult
+from trainer.training_metrics import TrainingMetrics
 
 MODES: tuple[Aggregation, ...] = get_args(Aggregation)
 EVERYTHING: dict[str, object] = {
@@ -38,10 +38,10 @@ EVERYTHING: dict[str, object] = {
 def step(
     sequences: Sequence[Sequence64], parts: Sequence[Sequence[int]], config: ObjectiveConfig
 ) -> tuple[float, np.ndarray, dict[str, float]]:
-    """The loss, its gradient by the log-probabilities and the figures' sums of a step in these micro-batches of sequences."""
+    """The loss, its gradient by the log-probabilities and the metrics' sums of a step in these micro-batches of sequences."""
     items = ragged.items(sequences, config.loss_agg_mode, config.loss_scale_factor)
     objective = PolicyObjective(config)
-    total, figures = 0.0, dict[str, float]()
+    total, metrics = 0.0, dict[str, float]()
     gradients = [np.zeros(len(s.mask)) for s in sequences]
     for part in parts:
         batch = ragged.batch([items[index] for index in part])
@@ -55,9 +55,9 @@ def step(
         ends = np.cumsum([len(s.mask) for s in mine])[:-1]
         for index, found in zip(part, np.split(logprobs.grad.numpy(), ends), strict=True):
             gradients[index] += found
-        for name, values in token.figures.items():
-            figures[name] = figures.get(name, 0.0) + float((values * batch.trained).sum())
-    return total, np.concatenate(gradients), figures
+        for name, values in token.metrics.items():
+            metrics[name] = metrics.get(name, 0.0) + float((values * batch.trained).sum())
+    return total, np.concatenate(gradients), metrics
 
 
 def whole(sequences: Sequence[Sequence64]) -> list[list[int]]:
@@ -126,10 +126,10 @@ def test_the_step_is_the_same_however_it_is_split(loss: str, mode: Aggregation) 
                 [[places[item.sample.ref.step] for item in part if _counts(item)] for share in shares for part in share]
             )
     for parts in splits:
-        loss_value, gradient, figures = step(sequences, [part for part in parts if part], config)
+        loss_value, gradient, metrics = step(sequences, [part for part in parts if part], config)
         assert loss_value == pytest.approx(expected[0], rel=1e-9)
         np.testing.assert_allclose(gradient, expected[1], rtol=1e-9, atol=1e-12)
-        assert figures == pytest.approx(expected[2], rel=1e-9)
+        assert metrics == pytest.approx(expected[2], rel=1e-9)
 
 
 def _counts(item: Item) -> bool:
@@ -143,7 +143,7 @@ def _random_split(num: int, seed: int) -> list[list[int]]:
 
 
 def tokens(config: ObjectiveConfig, **arrays: Sequence[float]) -> tuple[list[float], list[float], dict[str, list[float]]]:
-    """Losses, gradients and figures of one sequence whose tokens are all trained on; what is not given is zero."""
+    """Losses, gradients and metrics of one sequence whose tokens are all trained on; what is not given is zero."""
     length = len(next(iter(arrays.values())))
     given = {name: np.array(values, dtype=np.float64) for name, values in arrays.items()}
     zeros = {name: np.zeros(length) for name in ("logprobs", "entropies", *ragged.TARGETS)}
@@ -152,50 +152,50 @@ def tokens(config: ObjectiveConfig, **arrays: Sequence[float]) -> tuple[list[flo
     token = PolicyObjective(config)(Outputs(logprobs), ragged.batch(ragged.items([sequence])))
     token.losses.sum().backward()  # type: ignore[no-untyped-call]
     assert logprobs.grad is not None
-    return token.losses.tolist(), logprobs.grad.tolist(), {name: found.tolist() for name, found in token.figures.items()}
+    return token.losses.tolist(), logprobs.grad.tolist(), {name: found.tolist() for name, found in token.metrics.items()}
 
 
 def test_at_the_old_policy_the_gradient_is_the_policy_gradient() -> None:
     config = ragged.objective("clipped")
-    losses, gradient, figures = tokens(config, advantages=[2.0, -1.0], logprobs=[-1.0, -3.0], behaviour=[-1.0, -3.0])
+    losses, gradient, metrics = tokens(config, advantages=[2.0, -1.0], logprobs=[-1.0, -3.0], behaviour=[-1.0, -3.0])
     assert losses == [-2.0, 1.0]
     assert gradient == [-2.0, 1.0]
-    assert figures["ratio"] == [1.0, 1.0]
-    assert figures["kl_behaviour"] == [0.0, 0.0]
+    assert metrics["ratio"] == [1.0, 1.0]
+    assert metrics["kl_behaviour"] == [0.0, 0.0]
 
 
 def test_the_clip_is_asymmetric_and_stops_the_gradient() -> None:
     """Ratios 1.25, 1.35 and 0.75 with 1 - 0.2 and 1 + 0.3."""
     config = ragged.objective("clipped", clip_ratio_high=0.3)
     moved = np.log([1.25, 1.35, 0.75]).tolist()
-    losses, gradient, figures = tokens(config, advantages=[1.0, 1.0, -1.0], logprobs=moved)
+    losses, gradient, metrics = tokens(config, advantages=[1.0, 1.0, -1.0], logprobs=moved)
     assert losses == pytest.approx([-1.25, -1.3, 0.8])
     assert gradient == pytest.approx([-1.25, 0.0, 0.0])
-    assert (figures["clipped_high"], figures["clipped_low"]) == ([0, 1, 0], [0, 0, 1])
-    assert "kl_proximal" not in figures
+    assert (metrics["clipped_high"], metrics["clipped_low"]) == ([0, 1, 0], [0, 0, 1])
+    assert "kl_proximal" not in metrics
 
 
 def test_the_dual_clip_bounds_what_a_bad_token_costs() -> None:
     config = ragged.objective("clipped", clip_ratio_c=3.0)
-    losses, gradient, figures = tokens(config, advantages=[-2.0, -2.0], logprobs=np.log([10.0, 2.0]).tolist())
+    losses, gradient, metrics = tokens(config, advantages=[-2.0, -2.0], logprobs=np.log([10.0, 2.0]).tolist())
     assert losses == pytest.approx([6.0, 4.0])
     assert gradient == pytest.approx([0.0, 4.0])
-    assert figures["dual_clipped"] == [1, 0]
+    assert metrics["dual_clipped"] == [1, 0]
 
 
 def test_decoupled_leaves_out_what_truncated_holds_to_the_cap() -> None:
     """Weights 4 and 8, caps 5 and 5: left out is 0, held is 5; the ratio to the proximal policy is 1."""
     arrays = {"advantages": [1.0, 1.0], "logprobs": np.log([4.0, 8.0]).tolist(), "proximal": np.log([4.0, 8.0]).tolist()}
-    losses, gradient, figures = tokens(ragged.objective("decoupled"), **arrays)
+    losses, gradient, metrics = tokens(ragged.objective("decoupled"), **arrays)
     assert losses == pytest.approx([-4.0, 0.0])
     assert gradient == pytest.approx([-4.0, 0.0])
-    assert figures["dropped_tokens"] == [0, 1]
-    losses, gradient, figures = tokens(ragged.objective("truncated", importance_weight_cap=5.0), **arrays)
+    assert metrics["dropped_tokens"] == [0, 1]
+    losses, gradient, metrics = tokens(ragged.objective("truncated", importance_weight_cap=5.0), **arrays)
     assert losses == pytest.approx([-4.0, -5.0])
     assert gradient == pytest.approx([-4.0, -5.0])
-    assert figures["truncated_weights"] == [0, 1]
-    assert figures["ratio"] == pytest.approx([4.0, 8.0])
-    assert figures["kl_proximal"] == pytest.approx([0.0, 0.0])
+    assert metrics["truncated_weights"] == [0, 1]
+    assert metrics["ratio"] == pytest.approx([4.0, 8.0])
+    assert metrics["kl_proximal"] == pytest.approx([0.0, 0.0])
 
 
 def test_weighted_cloning_is_cloning_where_the_policies_agree() -> None:
@@ -214,10 +214,10 @@ def test_a_sequence_that_moved_too_far_contributes_nothing() -> None:
         return Sequence64(mask=np.array(mask), logprobs=np.log(ratios), **zeros | {"advantages": np.ones(len(ratios))})
 
     near, far = one([1.1, 1.0, 50.0], [1, 1, 0]), one([1.0, 4.0], [1, 1])
-    _, gradient, figures = step([near, far], [[0, 1]], config)
+    _, gradient, metrics = step([near, far], [[0, 1]], config)
     assert gradient[3:].tolist() == [0.0, 0.0]
     assert np.abs(gradient[:2]).min() > 0
-    assert figures["stopped_tokens"] == 2
+    assert metrics["stopped_tokens"] == 2
 
 
 def test_figures_do_not_take_part_in_the_gradient() -> None:
@@ -226,8 +226,8 @@ def test_figures_do_not_take_part_in_the_gradient() -> None:
         logprobs = torch.from_numpy(ragged.concatenated(sequences, "logprobs")).requires_grad_()
         outputs = Outputs(logprobs, torch.zeros_like(logprobs))
         token = PolicyObjective(ragged.objective(loss, **EVERYTHING))(outputs, ragged.batch(ragged.items(sequences)))
-        assert not any(values.requires_grad for values in token.figures.values())
-        assert all(values.shape == logprobs.shape for values in token.figures.values())
+        assert not any(values.requires_grad for values in token.metrics.values())
+        assert all(values.shape == logprobs.shape for values in token.metrics.values())
 
 
 @settings(max_examples=60, deadline=None)
@@ -250,8 +250,8 @@ def test_the_critics_gradient(clip: float) -> None:
 
 def test_the_effective_share_of_samples_is_told_by_the_ratios() -> None:
     """Ratios 1 and 3: (1 + 3)^2 / (2 * (1 + 9)) = 0.8."""
-    _, _, figures = tokens(ragged.objective("clipped"), advantages=[0.0, 0.0], logprobs=np.log([1.0, 3.0]).tolist())
-    collected = TrainingFigures()
-    means = {name: float(np.mean(values)) for name, values in figures.items()}
+    _, _, metrics = tokens(ragged.objective("clipped"), advantages=[0.0, 0.0], logprobs=np.log([1.0, 3.0]).tolist())
+    collected = TrainingMetrics()
+    means = {name: float(np.mean(values)) for name, values in metrics.items()}
     collected.add(StepResult(0.0, 0.0, 0.0, 2, means), 1)
-    assert collected.metrics()["effective_samples"] == pytest.approx(0.8)
+    assert collected.means()["effective_samples"] == pytest.approx(0.8)

@@ -149,7 +149,7 @@ def test_nothing_new_is_a_short_update() -> None:
     updates.next(of, [], CONFIG, 2.0)
     update = updates.next(of, [], CONFIG, 2.1)
     assert (update["cells"], update["gone"]) == ({}, [])
-    assert set(update["sections"]) <= {"figures"}
+    assert set(update["sections"]) <= {"metrics"}
 
 
 def test_long_curves_are_thinned_and_keep_their_end() -> None:

@@ -111,6 +111,6 @@ def test_figures_say_parse_rate_and_speed() -> None:
     state.apply(heartbeat, now=0.0)
     for number in range(40):
         state.apply(judgement(f"t{number}", Verdict.SUCCESS), now=float(number))
-    figures = state.figures(39.0, max_staleness=1, queue_depth=3)
-    assert figures.episodes_per_s == pytest.approx(21 / 20)
-    assert (figures.num_episodes, figures.success_window, figures.queue_depth) == (40, 40, 3)
+    metrics = state.metrics_now(39.0, max_staleness=1, queue_depth=3)
+    assert metrics.episodes_per_s == pytest.approx(21 / 20)
+    assert (metrics.num_episodes, metrics.success_window, metrics.queue_depth) == (40, 40, 3)

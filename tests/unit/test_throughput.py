@@ -1,4 +1,4 @@
-"""FLOPs by hand, and the figures that a version reports."""
+"""FLOPs by hand, and the metrics that a version reports."""
 
 from types import SimpleNamespace
 
@@ -9,9 +9,9 @@ import torch
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
 from trainer.engine.throughput import ModelCost, peak_flops
-from trainer.figures import TrainingFigures
 from trainer.ports import Effort, StepResult
 from trainer.samples import Patches, Sample
+from trainer.training_metrics import TrainingMetrics
 
 CONFIG = SimpleNamespace(
     text_config=SimpleNamespace(
@@ -69,10 +69,10 @@ def test_a_version_reports_its_speed() -> None:
         effort = Effort(seconds, tokens=100, completion_tokens=20, flops=3e12, peak_flops_per_s=peak)
         return StepResult(1.0, 1.0, 1e-3, 20, effort=effort)
 
-    figures = TrainingFigures()
-    figures.add(result(1.0, 4e12), 5)
-    figures.add(result(3.0, 4e12), 5)
-    shown = figures.metrics()
+    metrics = TrainingMetrics()
+    metrics.add(result(1.0, 4e12), 5)
+    metrics.add(result(3.0, 4e12), 5)
+    shown = metrics.means()
     assert {key: shown[key] for key in ("tokens_per_s", "completion_tokens_per_s", "samples_per_s", "step_s")} == {
         "tokens_per_s": 50.0,
         "completion_tokens_per_s": 10.0,
@@ -80,6 +80,6 @@ def test_a_version_reports_its_speed() -> None:
         "step_s": 2.0,
     }
     assert shown["mfu"] == pytest.approx(1.5e12 / 4e12)
-    unknown = TrainingFigures()
+    unknown = TrainingMetrics()
     unknown.add(result(1.0, 0.0), 5)
-    assert "mfu" not in unknown.metrics()
+    assert "mfu" not in unknown.means()

@@ -34,7 +34,7 @@ class StepSums:
     """Of one optimizer step, over all ranks."""
 
     loss: float
-    figures: dict[str, float]
+    metrics: dict[str, float]
     """Sums over the trained tokens."""
     grad_norm: float
 
@@ -94,13 +94,13 @@ class DeepSpeedEngine:
             # DeepSpeed averages gradients over ranks; the sum over ranks is meant.
             self._engine.backward(loss * self._ranks.size)
             total += float(loss.detach())
-            for name, values in token.figures.items():
+            for name, values in token.metrics.items():
                 sums[name] += float((values * batch.trained).sum())
         self._engine.step()
         self.num_updates += 1
         norm = self._engine.get_global_grad_norm()
-        figures = {name: self._ranks.sum(sums[name]) for name in sorted(sums)}
-        return StepSums(self._ranks.sum(total), figures, float(norm) if norm is not None else float("nan"))
+        metrics = {name: self._ranks.sum(sums[name]) for name in sorted(sums)}
+        return StepSums(self._ranks.sum(total), metrics, float(norm) if norm is not None else float("nan"))
 
     @torch.no_grad()
     def forward(self, batch: Batch, *arguments: Any) -> Any:

@@ -178,9 +178,9 @@ class TrainEngine:
         commands = [TrainCommand(share, rate, critic) for share in shares]
         self._send(commands)
         sums = self._models.train(commands[0])
-        figures = {name: total / max(1, num_tokens) for name, total in sums.figures.items()}
+        metrics = {name: total / max(1, num_tokens) for name, total in sums.metrics.items()}
         effort = Effort(time.perf_counter() - began, work.tokens, work.completion_tokens, work.flops, self._peak)
-        return StepResult(sums.loss, sums.grad_norm, rate, num_tokens, figures, effort)
+        return StepResult(sums.loss, sums.grad_norm, rate, num_tokens, metrics, effort)
 
     def _dealt(self, items: Sequence[Item]) -> list[Share]:
         return deal(

@@ -11,7 +11,7 @@ from schemas.ids import PolicyVersion
 from schemas.messages import Judgement
 from trainer.episodes.consumption import BatchPlan
 from trainer.episodes.intake import IsLast, Judged
-from trainer.figures import PhaseClock
+from trainer.training_metrics import PhaseClock
 from trainer.versions.checkpoints import TrainerState
 
 
@@ -29,12 +29,12 @@ class Learner(Protocol):
     async def take_in(
         self, batch: Sequence[Judged], plan: BatchPlan, version: PolicyVersion, *, ends_pass: bool
     ) -> dict[str, float]:
-        """Takes an iteration's judgements in, all that `begin` heard; returns figures. `ends_pass`: no more come before the
+        """Takes an iteration's judgements in, all that `begin` heard; returns metrics. `ends_pass`: no more come before the
         stored episodes begin anew."""
         ...
 
     async def train(self, version: PolicyVersion, clock: PhaseClock) -> dict[str, float]:
-        """Trains what was taken in, from `version` to the next; returns figures."""
+        """Trains what was taken in, from `version` to the next; returns metrics."""
         ...
 
     def remember(self, state: TrainerState) -> TrainerState:

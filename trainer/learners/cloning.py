@@ -16,7 +16,6 @@ from trainer.episodes.consumption import BatchPlan
 from trainer.episodes.intake import IsLast, Judged, sized
 from trainer.episodes.replay import Replay
 from trainer.episodes.validation import is_held_out
-from trainer.figures import PhaseClock
 from trainer.imitation import cloning_items
 from trainer.items import Item, replaced
 from trainer.learners.parts import Parts
@@ -24,6 +23,7 @@ from trainer.losses import needs_proximal
 from trainer.readings import AnchorReader, Anchors
 from trainer.samples import Sample
 from trainer.scores import is_success
+from trainer.training_metrics import PhaseClock
 from trainer.truncation import Truncation
 from trainer.updates import MakeItems
 from trainer.versions.checkpoints import TrainerState
@@ -86,11 +86,11 @@ class Cloning:
         refs = self._replay.draw(self._seed, version)
         if not refs:
             _log.warning("nothing_to_train_on", version=version)
-        figures = await self._parts.updates.run(refs, await self._items(refs, clock), version)
+        metrics = await self._parts.updates.run(refs, await self._items(refs, clock), version)
         clock.end("train")
         validated = await self._validate()
         clock.end("validation")
-        return figures.metrics() | validated
+        return metrics.means() | validated
 
     def remember(self, state: TrainerState) -> TrainerState:
         return msgspec.structs.replace(state, replay=self._replay.entries, validation=self._validation.entries)

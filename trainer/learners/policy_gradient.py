@@ -20,7 +20,6 @@ from trainer.episodes.episode_steps import EpisodeSteps
 from trainer.episodes.groups import Group, Groups, Intended, Member, Refilled, intend
 from trainer.episodes.intake import IsLast, Judged, sized
 from trainer.estimators import num_members, traits_of
-from trainer.figures import PhaseClock
 from trainer.items import Item, targets_of
 from trainer.learners.parts import Parts
 from trainer.losses import needs_proximal
@@ -28,6 +27,7 @@ from trainer.objective.aggregation import token_weights
 from trainer.readings import AnchorReader, Anchors, ByStep
 from trainer.samples import Sample
 from trainer.scores import score
+from trainer.training_metrics import PhaseClock
 from trainer.truncation import Truncation
 from trainer.versions.checkpoints import TrainerState
 
@@ -91,8 +91,8 @@ class PolicyGradient:
             intended.groups,
             {episode: dict(zip(found.usable, found.lengths, strict=True)) for episode, found in steps.items()},
         )
-        figures = _figures(intended, self._episodes, steps, version)
-        return figures | {"groups": float(len(complete)), "groups_carried_members": float(len(waiting))}
+        metrics = _metrics(intended, self._episodes, steps, version)
+        return metrics | {"groups": float(len(complete)), "groups_carried_members": float(len(waiting))}
 
     async def _steps_of(self, member: Member) -> EpisodeSteps:
         """As fetched when its judgement arrived, or, carried over through a restart, now."""
@@ -121,12 +121,12 @@ class PolicyGradient:
             clock.end("reference")
         if not chosen and not self._warms_up(version):
             _log.warning("nothing_to_train_on", version=version, groups=len({episode.group for episode in self._episodes}))
-        figures = await self._parts.updates.run(
+        metrics = await self._parts.updates.run(
             chosen, lambda samples: self._items(samples, found, anchors, reference), version
         )
         clock.end("train")
         self._episodes = []
-        return figures.metrics() | critic | _credit_figures(found, len(chosen))
+        return metrics.means() | critic | _credit_metrics(found, len(chosen))
 
     def remember(self, state: TrainerState) -> TrainerState:
         return msgspec.structs.replace(state, carried=self._groups.carried)
@@ -154,8 +154,8 @@ class PolicyGradient:
                 for sample, share in zip(samples, weights, strict=True)
             ]
 
-        figures = await self._parts.updates.run(list(found.returns), items, version, self._parts.engine.train_critic)
-        return {f"critic_{name}": value for name, value in figures.metrics().items()}
+        metrics = await self._parts.updates.run(list(found.returns), items, version, self._parts.engine.train_critic)
+        return {f"critic_{name}": value for name, value in metrics.means().items()}
 
     def _items(self, samples: Sequence[Sample], found: Credit, anchors: Anchors, reference: ByStep) -> list[Item]:
         """One optimizer step: the shares of the tokens come from all of it."""
@@ -186,7 +186,7 @@ def _still_there(episode: Episode, needed: Sequence[ByStep]) -> Episode:
     return Episode(episode.member, episode.group, kept)
 
 
-def _figures(
+def _metrics(
     intended: Intended, episodes: Sequence[Episode], steps: Mapping[EpisodeId, EpisodeSteps], version: int
 ) -> dict[str, float]:
     rewards = [member.reward for member in intended.trained if member.reward is not None]
@@ -195,7 +195,7 @@ def _figures(
     for found in steps.values():
         left_out.update({reason.value: count for reason, count in found.left_out.items()})
     num_episodes = max(1, len(intended.trained))
-    figures = {
+    metrics = {
         "groups_trained": float(len(intended.groups)),
         "groups_dropped": float(intended.num_dropped),
         "groups_unusable": float(intended.num_unusable),
@@ -207,11 +207,11 @@ def _figures(
         "trained_steps_per_episode": sum(len(episode.steps) for episode in episodes) / num_episodes,
         "trained_tokens_per_episode": sum(sum(episode.steps.values()) for episode in episodes) / num_episodes,
     }
-    figures |= {f"trained_staleness_{age}": float(count) for age, count in sorted(ages.items())}
-    return figures | {f"left_out_{reason}": float(count) for reason, count in left_out.items() if count}
+    metrics |= {f"trained_staleness_{age}": float(count) for age, count in sorted(ages.items())}
+    return metrics | {f"left_out_{reason}": float(count) for reason, count in left_out.items() if count}
 
 
-def _credit_figures(found: Credit, num_chosen: int) -> dict[str, float]:
+def _credit_metrics(found: Credit, num_chosen: int) -> dict[str, float]:
     tokens = np.concatenate([np.zeros(0), *found.advantages.values()])
     return {
         "advantage_magnitude": float(np.abs(tokens).mean()) if len(tokens) else 0.0,

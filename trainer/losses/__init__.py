@@ -43,7 +43,7 @@ class TokenLosses:
 
     losses: torch.Tensor
     """float32, (N,)."""
-    figures: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    metrics: Mapping[str, torch.Tensor] = field(default_factory=dict)
     """Detached, (N,) each: reported as means over the step's trained tokens, all micro-batches and ranks. Their names
     depend on the configuration alone."""
     ratios: torch.Tensor | None = None

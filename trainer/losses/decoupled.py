@@ -30,4 +30,4 @@ class Decoupled(Surrogate):
         weights = importance_ratio(batch.proximal, batch.behaviour)
         dropped = weights > self.behaviour_weight_cap
         losses = near.losses * weights.masked_fill(dropped, 0.0)
-        return TokenLosses(losses, {**near.figures, "dropped_tokens": dropped.to(losses.dtype)}, near.ratios)
+        return TokenLosses(losses, {**near.metrics, "dropped_tokens": dropped.to(losses.dtype)}, near.ratios)

@@ -25,5 +25,5 @@ class Truncated(Surrogate):
     def __call__(self, logprobs: torch.Tensor, batch: Batch) -> TokenLosses:
         near = self.surrogate(importance_ratio(logprobs, batch.proximal), batch.advantages)
         weights = importance_ratio(batch.proximal, batch.behaviour)
-        figures = {**near.figures, "truncated_weights": (weights > self.importance_weight_cap).to(near.losses.dtype)}
-        return TokenLosses(near.losses * weights.clamp(max=self.importance_weight_cap), figures, near.ratios)
+        metrics = {**near.metrics, "truncated_weights": (weights > self.importance_weight_cap).to(near.losses.dtype)}
+        return TokenLosses(near.losses * weights.clamp(max=self.importance_weight_cap), metrics, near.ratios)

@@ -33,23 +33,23 @@ class PolicyObjective:
     def __call__(self, outputs: Outputs, batch: Batch) -> TokenLosses:
         config = self._config
         token = self._loss(outputs.logprobs, batch)
-        losses, figures = token.losses, dict(token.figures)
+        losses, metrics = token.losses, dict(token.metrics)
         if config.needs_reference:
             from_reference = divergence(outputs.logprobs - batch.reference, config.kl_loss_type)
-            figures["kl_reference"] = from_reference.detach()
+            metrics["kl_reference"] = from_reference.detach()
             if config.kl_loss_coef:
                 losses = losses + config.kl_loss_coef * from_reference
         if config.entropy_coeff:
             assert outputs.entropies is not None
-            figures["entropy"] = outputs.entropies.detach()
+            metrics["entropy"] = outputs.entropies.detach()
             losses = losses - config.entropy_coeff * outputs.entropies
         if token.ratios is not None:
-            figures |= _moved(outputs.logprobs.detach(), batch, proximal=self._proximal)
+            metrics |= _moved(outputs.logprobs.detach(), batch, proximal=self._proximal)
             if config.early_stop_imp_ratio:
                 left_out = stopped(token.ratios, batch, config.early_stop_imp_ratio)
-                figures["stopped_tokens"] = left_out.to(losses.dtype)
+                metrics["stopped_tokens"] = left_out.to(losses.dtype)
                 losses = losses.masked_fill(left_out, 0.0)
-        return TokenLosses(losses, figures, token.ratios)
+        return TokenLosses(losses, metrics, token.ratios)
 
 
 def _moved(logprobs: torch.Tensor, batch: Batch, *, proximal: bool) -> dict[str, torch.Tensor]:
@@ -59,8 +59,8 @@ def _moved(logprobs: torch.Tensor, batch: Batch, *, proximal: bool) -> dict[str,
     `kl_behaviour` and `kl_proximal`: ratio - 1 - log ratio, which estimates KL(sampler, pi) and is never below zero.
     """
     ratio = importance_ratio(logprobs, batch.behaviour)
-    figures = {"ratio": ratio, "ratio_squared": ratio.square(), "kl_behaviour": ratio - 1.0 - ratio.log()}
+    metrics = {"ratio": ratio, "ratio_squared": ratio.square(), "kl_behaviour": ratio - 1.0 - ratio.log()}
     if proximal:
         near = importance_ratio(logprobs, batch.proximal)
-        figures["kl_proximal"] = near - 1.0 - near.log()
-    return figures
+        metrics["kl_proximal"] = near - 1.0 - near.log()
+    return metrics

@@ -21,16 +21,16 @@ class Surrogate:
     """0: off."""
 
     def surrogate(self, ratios: torch.Tensor, advantages: torch.Tensor) -> TokenLosses:
-        """`ratios` and `advantages`: (N,). The figures are shares of tokens."""
+        """`ratios` and `advantages`: (N,). The metrics are shares of tokens."""
         held = ratios.clamp(1.0 - self.clip_ratio_low, 1.0 + self.clip_ratio_high)
         losses = (-ratios * advantages).maximum(-held * advantages)
         worse = advantages < 0
-        figures = {
+        metrics = {
             "clipped_low": worse & (ratios < 1.0 - self.clip_ratio_low),
             "clipped_high": (advantages > 0) & (ratios > 1.0 + self.clip_ratio_high),
         }
         if self.clip_ratio_c:
             bound = -self.clip_ratio_c * advantages
-            figures["dual_clipped"] = worse & (losses > bound)
+            metrics["dual_clipped"] = worse & (losses > bound)
             losses = losses.minimum(bound).where(worse, losses)
-        return TokenLosses(losses, {name: found.to(losses.dtype) for name, found in figures.items()}, ratios.detach())
+        return TokenLosses(losses, {name: found.to(losses.dtype) for name, found in metrics.items()}, ratios.detach())

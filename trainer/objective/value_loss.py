@@ -18,10 +18,10 @@ class ValueLoss:
     def __call__(self, values: torch.Tensor, batch: Batch) -> TokenLosses:
         """`values`: (N,), of the critic before each completion token."""
         errors = (values - batch.returns).square()
-        figures = {"value": values.detach(), "value_error": errors.detach()}
+        metrics = {"value": values.detach(), "value_error": errors.detach()}
         if self.value_clip:
             moved = (values - batch.values).clamp(-self.value_clip, self.value_clip)
             held = (batch.values + moved - batch.returns).square()
-            figures["value_clipped"] = (held > errors).to(values.dtype)
+            metrics["value_clipped"] = (held > errors).to(values.dtype)
             errors = torch.maximum(errors, held)
-        return TokenLosses(0.5 * errors, figures)
+        return TokenLosses(0.5 * errors, metrics)

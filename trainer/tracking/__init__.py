@@ -14,14 +14,14 @@ EVALUATION = "eval/"
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of one version: those of its training, or those of its evaluation."""
+    """The metrics of one version: those of its training, or those of its evaluation."""
 
     version: int
-    figures: Mapping[str, float]
+    metrics: Mapping[str, float]
 
     @property
     def evaluates(self) -> bool:
-        return any(name.startswith(EVALUATION) for name in self.figures)
+        return any(name.startswith(EVALUATION) for name in self.metrics)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class ShownEpisode:
 
 
 class Backend(Protocol):
-    """One place that figures are reported to. Called from one thread; whatever it raises is logged, and tried again."""
+    """One place that metrics are reported to. Called from one thread; whatever it raises is logged, and tried again."""
 
     def log(self, row: Row) -> None: ...
 

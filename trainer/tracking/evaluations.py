@@ -1,6 +1,6 @@
 """Brings held-out rounds to the trackers: the feeder has them played, the judges score them, and the trainer hears of it here.
 
-A round's figures are written once, when all of its episodes have been judged.
+A round's metrics are written once, when all of its episodes have been judged.
 """
 
 from collections import defaultdict
@@ -63,9 +63,9 @@ class Evaluations:
         found[judgement.episode] = judgement
         if len(found) < self._size:
             return
-        figures = {EVALUATION + name: value for name, value in round_metrics(list(found.values())).items()}
-        self._tracking.evaluated(version, figures)
-        _log.info("evaluation_logged", version=version, **figures)
+        metrics = {EVALUATION + name: value for name, value in round_metrics(list(found.values())).items()}
+        self._tracking.evaluated(version, metrics)
+        _log.info("evaluation_logged", version=version, **metrics)
         self._awaited.discard(version)
         del self._judged[version]
         self._settle()

@@ -19,7 +19,7 @@ _AGAIN_S = 15.0
 _log = structlog.get_logger()
 
 OpenBackend = Callable[[int], Backend]
-"""Opens a backend that has the figures of all versions below this one."""
+"""Opens a backend that has the metrics of all versions below this one."""
 
 
 class Follower:

@@ -1,6 +1,6 @@
 """The trainer's side of tracking: one line per version, now and then a page of sampled episodes, and whoever follows them.
 
-Invariant: nothing here stops training. A disk that is full or a bus that is away costs figures, and is said once.
+Invariant: nothing here stops training. A disk that is full or a bus that is away costs metrics, and is said once.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -63,15 +63,15 @@ class Tracking:
             if version in by_version:
                 self._append(Row(version, by_version[version].metrics))
 
-    async def trained(self, version: int, figures: Mapping[str, float], batch: Sequence[Judgement]) -> None:
-        """A version was announced: writes its figures and, when it is time, shows some episodes of its `batch`."""
-        self._append(Row(version, figures))
+    async def trained(self, version: int, metrics: Mapping[str, float], batch: Sequence[Judgement]) -> None:
+        """A version was announced: writes its metrics and, when it is time, shows some episodes of its `batch`."""
+        self._append(Row(version, metrics))
         if self._config.table_every and version % self._config.table_every == 0:
             await self._show(version, batch)
 
-    def evaluated(self, version: int, figures: Mapping[str, float]) -> None:
+    def evaluated(self, version: int, metrics: Mapping[str, float]) -> None:
         """An evaluation is complete; all names begin with `eval/`."""
-        self._append(Row(version, figures))
+        self._append(Row(version, metrics))
 
     def has_evaluation(self, version: int) -> bool:
         return self._metrics.has_evaluation(version)

@@ -1,4 +1,4 @@
-"""A run's configuration as figures' companion: without anything secret. Pure."""
+"""A run's configuration as metrics' companion: without anything secret. Pure."""
 
 import re
 from collections.abc import Mapping

@@ -26,7 +26,7 @@ class MetricsFile:
         """Writes one line, in one piece. Raises `OSError`."""
         if _key(row) in self._known:
             return
-        line = msgspec.json.encode({_VERSION: row.version, **row.figures}) + b"\n"
+        line = msgspec.json.encode({_VERSION: row.version, **row.metrics}) + b"\n"
         size = self.path.stat().st_size if self.path.exists() else 0
         try:
             with self.path.open("ab") as file:
@@ -85,13 +85,13 @@ def _lines(data: bytes) -> Iterator[tuple[Row, bytes]]:
     """The rows up to the first line that is not whole, with their text."""
     for line in data.splitlines(keepends=True):
         try:
-            figures = msgspec.json.decode(line, type=dict[str, float | None])
+            metrics = msgspec.json.decode(line, type=dict[str, float | None])
         except msgspec.DecodeError:
             return
         if not line.endswith(b"\n"):
             return
-        version = int(figures.pop(_VERSION) or 0)
-        yield Row(version, {name: value for name, value in figures.items() if value is not None}), line
+        version = int(metrics.pop(_VERSION) or 0)
+        yield Row(version, {name: value for name, value in metrics.items() if value is not None}), line
 
 
 def _key(row: Row) -> tuple[int, bool]:

@@ -1,4 +1,4 @@
-"""Figures and sampled episodes as TensorBoard event files. A restart hides what an earlier trainer wrote behind the announced
+"""Metrics and sampled episodes as TensorBoard event files. A restart hides what an earlier trainer wrote behind the announced
 versions, so that no step is there twice.
 """
 
@@ -24,7 +24,7 @@ class TensorBoardFiles:
         self._writer = SummaryWriter(str(folder), purge_step=next_version)
 
     def log(self, row: Row) -> None:
-        for name, value in row.figures.items():
+        for name, value in row.metrics.items():
             tag = name if row.evaluates else f"train/{name}"
             self._writer.add_scalar(tag, value, row.version)
         self._writer.flush()

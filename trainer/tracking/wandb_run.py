@@ -1,4 +1,4 @@
-"""Figures and sampled episodes as a wandb run, which continues after a restart: its id is its name."""
+"""Metrics and sampled episodes as a wandb run, which continues after a restart: its id is its name."""
 
 import io
 import os
@@ -49,7 +49,7 @@ class WandbRun:
         self._run.define_metric("*", step_metric="version")
 
     def log(self, row: Row) -> None:
-        self._run.log({"version": row.version, **row.figures})
+        self._run.log({"version": row.version, **row.metrics})
 
     def show(self, version: int, episodes: Sequence[ShownEpisode]) -> None:
         import wandb

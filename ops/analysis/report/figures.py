@@ -54,7 +54,7 @@ def as_json(report: Report) -> Json:
             "policies": dict(report.workers.policies),
             "judges": dict(report.judging.by_judge),
         },
-        "training": [{"version": row.version, **row.figures} for row in report.training],
+        "training": [{"version": row.version, **row.metrics} for row in report.training],
     }
 
 

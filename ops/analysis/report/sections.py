@@ -177,10 +177,10 @@ def run_section(report: Report, *, top: int) -> Section:
     if spans.total():
         tables.append(_versions("Versions that one episode was sampled by, newest minus oldest", spans))
         tables.append(_versions("Version of the last step minus the newest at admission", lags))
-    trained = [row for row in report.training if "staleness_mean" in row.figures]
+    trained = [row for row in report.training if "staleness_mean" in row.metrics]
     if trained:
         rows = tuple(
-            (str(row.version), row.figures["staleness_mean"], row.figures.get("staleness_max"), row.figures.get("mismatch"))
+            (str(row.version), row.metrics["staleness_mean"], row.metrics.get("staleness_max"), row.metrics.get("mismatch"))
             for row in reversed(trained[-top:])
         )
         columns = ("version", "mean staleness", "largest", "mismatch, nats")

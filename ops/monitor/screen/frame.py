@@ -54,7 +54,7 @@ def frame(shown: Shown, width: int, height: int) -> RenderableType:
 
 def summary_line(shown: Shown) -> str:
     """One line that says how the run stands."""
-    pairs = [f"{label} {value}" for label, value in lines.figure_pairs(shown.state, shown.config, shown.now) if value != "-"]
+    pairs = [f"{label} {value}" for label, value in lines.metric_pairs(shown.state, shown.config, shown.now) if value != "-"]
     counts = [f"{count} {phase.value}" for phase, count in shown.state.cells.counts().items() if count]
     alerts = [f"{alert.condition.severity.value}: {visible(alert.condition.sentence)}" for alert in shown.alerts]
     return " | ".join([shown.config.bus_config.run, *pairs, ", ".join(counts) or "no live episodes", *alerts])
@@ -89,7 +89,7 @@ def _body(shown: Shown, width: int, height: int) -> Sequence[RenderableType]:
 def _narrow(shown: Shown, width: int, height: int) -> Sequence[RenderableType]:
     state = shown.state
     alerts = lines.alert_lines(shown.alerts, shown.now, 3 if height < 40 else 6)
-    grid, num_lines = lines.figure_grid(lines.figure_pairs(state, shown.config, shown.now), width)
+    grid, num_lines = lines.metric_grid(lines.metric_pairs(state, shown.config, shown.now), width)
     roles, queues = lines.role_lines(state, shown.now), _busy_queues(shown)
     room = height - len(alerts) - num_lines - len(roles) - len(queues) - 1
     chart_height = min(_CHART_MOST, room - _CELLS_LEAST)
@@ -102,7 +102,7 @@ def _wide(shown: Shown, width: int, height: int) -> Sequence[RenderableType]:
     """Curve, and roles and queues beside it."""
     state = shown.state
     alerts = lines.alert_lines(shown.alerts, shown.now, 8 if height > 40 else 4)
-    grid, num_lines = lines.figure_grid(lines.figure_pairs(state, shown.config, shown.now), width)
+    grid, num_lines = lines.metric_grid(lines.metric_pairs(state, shown.config, shown.now), width)
     side = [*lines.role_lines(state, shown.now), Text(), *_busy_queues(shown)]
     left = height - len(alerts) - num_lines - 1
     middle = max(len(side), min(_CHART_MOST, left // 2))

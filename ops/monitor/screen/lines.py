@@ -1,4 +1,4 @@
-"""Single lines of the terminal view: alerts, figures, phases, roles, queues. Pure drawings of a part of the state."""
+"""Single lines of the terminal view: alerts, metrics, phases, roles, queues. Pure drawings of a part of the state."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def alert_lines(alerts: Sequence[Alert], now: float, most: int) -> list[Text]:
     return lines
 
 
-def figure_pairs(state: MonitorState, config: Config, now: float) -> list[tuple[str, str]]:
+def metric_pairs(state: MonitorState, config: Config, now: float) -> list[tuple[str, str]]:
     """Labels and values; an unknown one is a dash."""
     run, bound = state.run, config.feeder_config.staleness_bound
     staleness = _number(run.metrics.get("staleness_mean"), 2)
@@ -63,7 +63,7 @@ def figure_pairs(state: MonitorState, config: Config, now: float) -> list[tuple[
     ]
 
 
-def figure_grid(pairs: Sequence[tuple[str, str]], width: int) -> tuple[Table, int]:
+def metric_grid(pairs: Sequence[tuple[str, str]], width: int) -> tuple[Table, int]:
     """A table, and its number of lines."""
     columns = max(1, width // _FIGURE_WIDTH)
     grid = Table.grid(expand=True, padding=(0, 1, 0, 0))
@@ -118,7 +118,7 @@ def queue_lines(state: MonitorState) -> dict[str, Text]:
 
 
 def _gist(role: Role, workers: Sequence[Worker]) -> str:
-    """The figures of those who are heard that say most."""
+    """The metrics of those who are heard that say most."""
     totals: Counter[str] = Counter()
     for worker in workers:
         for name, value in worker.metrics.items():

@@ -30,7 +30,7 @@ def worker_table(state: MonitorState, now: float) -> Table:
     for worker in state.workers.in_order():
         silent = state.workers.is_silent(worker, now)
         says = Text(f"{worker.note}  " if worker.note else "")
-        says.append(", ".join(f"{name} {_shown(value)}" for name, value in sorted(state.figures_of(worker).items())), FAINT)
+        says.append(", ".join(f"{name} {_shown(value)}" for name, value in sorted(state.metrics_of(worker).items())), FAINT)
         table.add_row(
             Text(worker.name),
             Text("silent" if silent else worker.state, state_style(worker.state, silent=silent)),

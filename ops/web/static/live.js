@@ -1,4 +1,4 @@
-// The run as it stands: alerts first, then figures, every live episode as a cell, and the parts behind them.
+// The run as it stands: alerts first, then metrics, every live episode as a cell, and the parts behind them.
 
 import { h, show } from "./dom.js";
 import { whole } from "./format.js";
@@ -7,7 +7,7 @@ import { alertList } from "./live_alerts.js";
 import { cellGrid } from "./live_cells.js";
 import { rewardCurve, shareBars } from "./live_curve.js";
 import { followRun } from "./live_feed.js";
-import { figureGrid } from "./live_figures.js";
+import { metricGrid } from "./live_metrics.js";
 import { cellFilters } from "./live_filters.js";
 import { episodePanel } from "./live_panel.js";
 import { queueTable, streamTable, workerTable } from "./live_tables.js";
@@ -19,7 +19,7 @@ const news = h("p", { class: "problem", role: "alert", hidden: true });
 const reading = h("p", { class: "soft", role: "status" }, "Reading …");
 const counted = h("p", { class: "counts" }, "");
 const alerts = alertList();
-const figures = figureGrid();
+const metrics = metricGrid();
 const filters = cellFilters(parameters, filtered);
 const cells = cellGrid({ matches: filters.matches, chosen: open });
 const panel = episodePanel({ closed: close });
@@ -41,7 +41,7 @@ show(
   news,
   reading,
   alerts.element,
-  figures.element,
+  metrics.element,
   h(
     "div",
     { class: "live" },
@@ -101,7 +101,7 @@ const run = followRun({
     reading.hidden = run.missing.length === 0;
     reading.textContent = `Reading ${run.missing.join(", ")} …`;
     alerts.update(run, at);
-    if (change.sections.figures || change.sections.training || change.sections.judging) figures.update(run);
+    if (change.sections.metrics || change.sections.training || change.sections.judging) metrics.update(run);
     filters.update(run);
     cells.update(change, at);
     count();

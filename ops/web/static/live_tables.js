@@ -63,7 +63,7 @@ function short(value) {
   return Number.isInteger(value) ? whole(value) : String(Number(value.toPrecision(3)));
 }
 
-/** The figures of a role that say most, in this order; then all others. */
+/** The metrics of a role that say most, in this order; then all others. */
 const FIRST = {
   feeder: ["running", "admitted", "accepted", "limit", "version", "success"],
   browser: ["active", "slots", "episodes", "failures", "steps_taken"],
@@ -72,15 +72,15 @@ const FIRST = {
   trainer: ["collected", "batch", "version", "loss", "mismatch"],
   archiver: ["episodes", "judgements"],
 };
-const MOST_FIGURES = 8;
+const MOST_METRICS = 8;
 
-function figuresOf({ role, metrics }) {
+function metricsOf({ role, metrics }) {
   const first = (FIRST[role] ?? []).filter((name) => name in metrics);
   const rest = Object.keys(metrics)
     .filter((name) => !first.includes(name))
     .sort();
   return [...first, ...rest]
-    .slice(0, MOST_FIGURES)
+    .slice(0, MOST_METRICS)
     .map((name) => `${name.replaceAll("_", " ")} ${short(metrics[name])}`)
     .join(" · ");
 }
@@ -88,7 +88,7 @@ function figuresOf({ role, metrics }) {
 export function workerTable() {
   const table = keyedTable(
     "Workers",
-    [["worker"], ["role"], ["state"], ["heard", "number"], ["note", "long"], ["figures", "long figures-of"]],
+    [["worker"], ["role"], ["state"], ["heard", "number"], ["note", "long"], ["metrics", "long metrics-of"]],
     "No worker was heard yet.",
   );
   const counts = h("p", { class: "soft" });
@@ -114,7 +114,7 @@ export function workerTable() {
             worker.silent ? "silent" : worker.state,
             `${Math.max(0, Math.round(now() - worker.heard_at))} s`,
             worker.note,
-            figuresOf(worker),
+            metricsOf(worker),
           ],
         })),
       );

@@ -7,7 +7,7 @@ from trainer.ports import Effort, StepResult
 
 
 @dataclass
-class TrainingFigures:
+class TrainingMetrics:
     """Sums over the optimizer steps of one iteration."""
 
     losses: float = 0.0
@@ -16,7 +16,7 @@ class TrainingFigures:
     num_steps: int = 0
     num_tokens: int = 0
     num_samples: int = 0
-    figures: dict[str, float] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
     """The objective's, times the tokens that they are means of."""
     efforts: list[Effort] = field(default_factory=list)
 
@@ -28,14 +28,14 @@ class TrainingFigures:
         self.num_tokens += result.num_tokens
         self.num_samples += num_samples
         self.efforts.append(result.effort)
-        for name, value in result.figures.items():
-            self.figures[name] = self.figures.get(name, 0.0) + value * result.num_tokens
+        for name, value in result.metrics.items():
+            self.metrics[name] = self.metrics.get(name, 0.0) + value * result.num_tokens
 
-    def metrics(self) -> dict[str, float]:
+    def means(self) -> dict[str, float]:
         """Means over tokens and steps; no loss where nothing was trained on."""
         if not self.num_steps:
             return {"samples": 0.0, "tokens": 0.0}
-        means = {name: total / max(1, self.num_tokens) for name, total in self.figures.items()}
+        means = {name: total / max(1, self.num_tokens) for name, total in self.metrics.items()}
         if means.get("ratio_squared"):
             # Kish's effective sample size, as a share of the tokens.
             means["effective_samples"] = means["ratio"] ** 2 / means["ratio_squared"]
