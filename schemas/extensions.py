@@ -64,21 +64,21 @@ class Kind:
         return f"millrace.{self.plural}"
 
     @property
-    def own(self) -> tuple[str, ...]:
+    def builtin(self) -> tuple[str, ...]:
         """Names of the parts that come with Millrace, sorted. Nothing of them is imported."""
         spec = importlib.util.find_spec(self.package)
         assert spec is not None
         return tuple(sorted(module.name for module in pkgutil.iter_modules(spec.submodule_search_locations)))
 
     @property
-    def own_names(self) -> tuple[str, ...]:
+    def builtin_names(self) -> tuple[str, ...]:
         """All that can be written where no other package is installed."""
-        return (*self.also, *self.own)
+        return (*self.also, *self.builtin)
 
     @property
     def names(self) -> tuple[str, ...]:
         """All that can be written without a colon: Millrace's own, then those of installed packages."""
-        return tuple(dict.fromkeys((*self.own_names, *sorted(self._installed()))))
+        return tuple(dict.fromkeys((*self.builtin_names, *sorted(self._installed()))))
 
     def declare(self, name: str, made: Made, traits: Traits) -> Made:
         """Marks a function, class or object as a part; what the decorators of the kinds do."""
@@ -107,7 +107,7 @@ class Kind:
         source, colon, declared = name.rpartition(":")
         if colon:
             return self._declared_in(self._loaded(source, lambda: _module(source)), source, declared)
-        if name in self.own:
+        if name in self.builtin:
             source = f"{self.package}.{name}"
             return self._declared_in(importlib.import_module(source), source, name)
         if (offered := self._installed().get(name)) is not None:
@@ -141,8 +141,8 @@ class Kind:
         found: dict[str, EntryPoint] = {}
         for each in entry_points(group=self.group):
             known = found.setdefault(each.name, each)
-            if known.value != each.value or each.name in self.own:
-                taken = "Millrace itself has one" if each.name in self.own else f"{known.value} is another"
+            if known.value != each.value or each.name in self.builtin:
+                taken = "Millrace itself has one" if each.name in self.builtin else f"{known.value} is another"
                 raise ConfigurationError(
                     f"an installed package has the {self.name} {each.name} ({each.value}), and {taken}: uninstall it, or name "
                     f"it {each.value}"

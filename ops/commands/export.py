@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         metavar="FORMAT",
         required=True,
-        help=f"{', '.join(EXPORTERS.own)}, or module:name of your own; hf: a dataset folder of Hugging Face; sharegpt: "
+        help=f"{', '.join(EXPORTERS.builtin)}, or module:name of your own; hf: a dataset folder of Hugging Face; sharegpt: "
         "conversations with screenshots; jsonl: a line per episode",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to be made")

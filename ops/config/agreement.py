@@ -28,7 +28,8 @@ def require_known_parts(config: Config) -> None:
     judging = config.judge_config
     for name, composite in judging.composites.items():
         require(
-            name not in JUDGES.own, f"judge_config.composites: {name} is a judge of Millrace: give the composite another name"
+            name not in JUDGES.builtin,
+            f"judge_config.composites: {name} is a judge of Millrace: give the composite another name",
         )
         for part in composite.parts.keys() - judging.composites.keys():
             JUDGES.require_known(part, written_in=f"judge_config.composites.{name}.parts")

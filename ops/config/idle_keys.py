@@ -13,7 +13,7 @@ from schemas.extensions import JUDGES
 
 def _asks_no_model(config: Config) -> bool:
     judge = config.judge_config.judge
-    return judge in JUDGES.own and not JUDGES.find(judge).traits.asks_models
+    return judge in JUDGES.builtin and not JUDGES.find(judge).traits.asks_models
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def _docs(component: Any, prefix: str) -> Iterator[KeyDoc]:
 
 def _kind(key: str, hint: Any) -> str:
     if (named := kind_of(key)) is not None:
-        return f"one of {', '.join(named.own_names)}, or module:name of your own"
+        return f"one of {', '.join(named.builtin_names)}, or module:name of your own"
     entries = entry_kind(hint)
     if entries is None:
         return words_of(hint)

@@ -14,4 +14,4 @@ def parts_table() -> Table:
 
 
 def _names(kind: Kind) -> list[str]:
-    return [name if name in kind.own_names else f"{name} (installed)" for name in kind.names]
+    return [name if name in kind.builtin_names else f"{name} (installed)" for name in kind.names]

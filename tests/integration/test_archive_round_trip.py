@@ -99,7 +99,7 @@ async def test_archive_import_and_export_change_nothing(tmp_path: Path) -> None:
 async def every_export(source: Path, out: Path) -> dict[str, bytes]:
     selection = Selection(split=Split.TRAIN, rubric="environment")
     async with open_source(source, name="export") as given:
-        for format_name in EXPORTERS.own:
+        for format_name in EXPORTERS.builtin:
             await export(
                 given.source,
                 out / format_name,

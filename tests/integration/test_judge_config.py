@@ -245,7 +245,7 @@ class TestComposition:
         assert (judgement.rubric, judgement.verdict) == ("both_v1", Verdict.SUCCESS)
         assert [stage.stage.partition(".")[0] for stage in judgement.stages] == ["euro_v1", "answer_numeric_v1"]
 
-    @pytest.mark.parametrize("name", JUDGES.own)
+    @pytest.mark.parametrize("name", JUDGES.builtin)
     async def test_every_judge_of_millrace_has_the_name_it_is_called_by(self, tmp_path: Path, name: str) -> None:
         async with scripted_endpoint(hoped_for) as endpoint:
             config = asking(tmp_path, endpoint, f"judge={name}")

@@ -92,7 +92,7 @@ async def written(source: StreamSource, folder: Path) -> None:
     (folder / "terminal").write_text(capture.get(), encoding="utf-8")
     archived = ArchiveSource(await archive_world.archive(source.bus, SUBJECTS, folder / "archive"))
     for name, held in (("streams", source), ("archived", archived)):
-        for format_name in EXPORTERS.own:
+        for format_name in EXPORTERS.builtin:
             await export(
                 held,
                 folder / name / format_name,

@@ -26,8 +26,14 @@ def agreeing(overrides: list[str]) -> Config:
 @pytest.mark.parametrize("name", objective_names())
 def test_every_recipe_can_be_combined_with_every_objective(name: str) -> None:
     for recipe in ("quickstart_policy_gradient", "update_online"):
-        objective = load_config(recipe, [f"objective={name}", "objective_config.entropy_coeff=0.5"]).objective_config
-        assert (objective.imitates, objective.entropy_coeff) == (name == "cloning", 0.5)
+        config = load_config(recipe, [f"objective={name}", "objective_config.entropy_coeff=0.5"])
+        assert (config.objective_config.imitates, config.objective_config.entropy_coeff) == (name == "cloning", 0.5)
+        require_agreement(config)
+
+
+@pytest.mark.parametrize("recipe", recipe_names())
+def test_the_keys_of_every_recipe_have_an_effect(recipe: str) -> None:
+    require_agreement(load_config(recipe))
 
 
 def test_an_objective_that_a_file_chose_can_be_chosen_again(tmp_path: Path) -> None:

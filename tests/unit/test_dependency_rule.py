@@ -201,7 +201,7 @@ atexit.register(lambda: print("LOADED", *sorted({{name.partition(".")[0] for nam
 
 
 _BROWSER = "browser_workers.worker, browser_workers.chromium.browser, " + ", ".join(
-    f"browser_workers.suites.{each}" for each in SUITES.own
+    f"browser_workers.suites.{each}" for each in SUITES.builtin
 )
 
 

@@ -52,7 +52,7 @@ async def exported(
     )
 
 
-@pytest.mark.parametrize("format_name", EXPORTERS.own)
+@pytest.mark.parametrize("format_name", EXPORTERS.builtin)
 async def test_exporting_twice_and_from_an_archive_gives_the_same_files(tmp_path: Path, format_name: str) -> None:
     given = await source()
     await exported(given, tmp_path / "once", format_name)

@@ -51,8 +51,8 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_part_of_millrace_has_the_name_of_its_file(kind: Kind) -> None:
-    assert kind.own, "there are some"
-    for name in kind.own:
+    assert kind.builtin, "there are some"
+    for name in kind.builtin:
         assert kind.find(name).name == name
         kind.require_known(name)
 

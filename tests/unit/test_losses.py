@@ -67,7 +67,7 @@ def whole(sequences: Sequence[Sequence64]) -> list[list[int]]:
 @settings(max_examples=150, deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
-    st.sampled_from(LOSSES.own),
+    st.sampled_from(LOSSES.builtin),
     st.sampled_from(MODES),
     st.sampled_from(get_args(KlType)),
     st.sets(st.sampled_from(sorted(EVERYTHING))),
@@ -81,7 +81,7 @@ def test_every_objective_equals_plain_loops(seed: int, loss: str, mode: Aggregat
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("loss", LOSSES.own)
+@pytest.mark.parametrize("loss", LOSSES.builtin)
 def test_gradients_are_the_slopes_of_plain_loops(loss: str, mode: Aggregation) -> None:
     """With everything on. The seeds' ratios stand clear of the bounds, where there is no slope."""
     config = ragged.objective(loss, loss_agg_mode=mode, kl_loss_type="low_var_kl", **EVERYTHING)
@@ -94,7 +94,7 @@ def test_gradients_are_the_slopes_of_plain_loops(loss: str, mode: Aggregation) -
         assert np.abs(gradient).max() > 0
 
 
-@pytest.mark.parametrize("loss", LOSSES.own)
+@pytest.mark.parametrize("loss", LOSSES.builtin)
 def test_autograd_agrees_with_differences(loss: str) -> None:
     config = ragged.objective(loss, **EVERYTHING)
     sequences = ragged.sequences(1, num=4)
@@ -110,7 +110,7 @@ def test_autograd_agrees_with_differences(loss: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("loss", LOSSES.own)
+@pytest.mark.parametrize("loss", LOSSES.builtin)
 def test_the_step_is_the_same_however_it_is_split(loss: str, mode: Aggregation) -> None:
     """Random micro-batches, and the dealing of 1 and 2 ranks by 1, 3 and 7: loss, gradient and every figure."""
     config = ragged.objective(loss, loss_agg_mode=mode, **EVERYTHING)
@@ -221,7 +221,7 @@ def test_a_sequence_that_moved_too_far_contributes_nothing() -> None:
 
 
 def test_figures_do_not_take_part_in_the_gradient() -> None:
-    for loss in LOSSES.own:
+    for loss in LOSSES.builtin:
         sequences = ragged.sequences(5, num=3)
         logprobs = torch.from_numpy(ragged.concatenated(sequences, "logprobs")).requires_grad_()
         outputs = Outputs(logprobs, torch.zeros_like(logprobs))

@@ -16,12 +16,12 @@ _OF_ADVANTAGES = (
     "dynamic_sampling",
     "length_normaliser",
     "use_multi_turn_reward",
-    "negative_advantage_scale",
     "kl_loss_coef",
     "kl_reward_coef",
     "loss_agg_mode",
 )
-"""Keys of what is done with whichever estimator's advantages."""
+"""Keys that switch on what is done with whichever estimator's advantages. Mere settings of that, as `critic` and
+`negative_advantage_scale` are, may stand there for when it is on."""
 
 
 def require_agreement(config: ObjectiveConfig) -> None:
@@ -55,12 +55,10 @@ def _without_effect(config: ObjectiveConfig) -> Iterator[tuple[str, str]]:
     by_estimator, by_loss = f"adv_estimator is {config.adv_estimator}", f"loss_type is {config.loss_type}"
     if config.imitates:
         yield from ((name, by_estimator) for name in _OF_ADVANTAGES if name in changed)
-    if "critic" in changed and not traits_of(config).critic:
-        yield "critic", by_estimator
     if "early_stop_imp_ratio" in changed and not loss_part(config).traits.ratio:
         yield "early_stop_imp_ratio", by_loss
     for kind, chosen, choice in ((ESTIMATORS, config.adv_estimator, by_estimator), (LOSSES, config.loss_type, by_loss)):
-        known = {name for part in kind.own for name in _settings(kind, part)}
+        known = {name for part in kind.builtin for name in _settings(kind, part)}
         yield from ((name, choice) for name in sorted(known & changed - set(_settings(kind, chosen))))
 
 
@@ -72,18 +70,16 @@ def _instead(name: str) -> str:
     """Which choices know the key."""
     if name in _OF_ADVANTAGES:
         return ", or write an estimator for adv_estimator"
-    if name == "critic":
-        found, key = [each for each in ESTIMATORS.own if ESTIMATORS.find(each).traits.critic], "adv_estimator"
-    elif name == "early_stop_imp_ratio":
-        found, key = [each for each in LOSSES.own if LOSSES.find(each).traits.ratio], "loss_type"
+    if name == "early_stop_imp_ratio":
+        found, key = [each for each in LOSSES.builtin if LOSSES.find(each).traits.ratio], "loss_type"
     else:
-        kind = next(kind for kind in (ESTIMATORS, LOSSES) if any(name in _settings(kind, each) for each in kind.own))
-        found, key = [each for each in kind.own if name in _settings(kind, each)], kind.setting.removeprefix(_KEY)
+        kind = next(kind for kind in (ESTIMATORS, LOSSES) if any(name in _settings(kind, each) for each in kind.builtin))
+        found, key = [each for each in kind.builtin if name in _settings(kind, each)], kind.setting.removeprefix(_KEY)
     return f", or write {', '.join(found[:-1])}{' or ' * (len(found) > 1)}{found[-1]} for {key}"
 
 
 def _losses(*, imitates: bool) -> list[str]:
-    return [name for name in LOSSES.own if LOSSES.find(name).traits.imitates == imitates]
+    return [name for name in LOSSES.builtin if LOSSES.find(name).traits.imitates == imitates]
 
 
 def _require_known_settings(config: ObjectiveConfig) -> None:
