@@ -122,7 +122,7 @@ class Iterations:
         files = await self._in_thread(engine.state)
         state = self.learner.remember(msgspec.structs.replace(behind, num_updates=engine.num_updates))
         metrics = plan.metrics() | trained | measured | taken
-        self.newest = await self._publishing.publish(state, files, parent=version, batch=batch, metrics=metrics, clock=clock)
+        self.newest = await self._publishing.publish(state, files, parent=version, batch=batch, measured=metrics, clock=clock)
         self.state = state
 
     async def _return(self, behind: TrainerState, batch: Sequence[Judged], plan: BatchPlan, clock: PhaseClock) -> None:
@@ -143,7 +143,7 @@ class Iterations:
         state = source.state_of(self.learner.remember(present))
         metrics = plan.metrics() | {"guard_returned_to": float(good)}
         files = await self._files_of(source)
-        self.newest = await self._publishing.publish(state, files, parent=good, batch=batch, metrics=metrics, clock=clock)
+        self.newest = await self._publishing.publish(state, files, parent=good, batch=batch, measured=metrics, clock=clock)
         self.state, self.returned = state, True
 
     async def _files_of(self, source: GoodVersion) -> EngineFiles:

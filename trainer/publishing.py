@@ -55,7 +55,7 @@ class Publishing:
         *,
         parent: int,
         batch: Sequence[Judged],
-        metrics: Mapping[str, float],
+        measured: Mapping[str, float],
         clock: PhaseClock,
     ) -> Checkpoint:
         """The version of `state`, once it is announced.
@@ -63,7 +63,7 @@ class Publishing:
         Args:
             parent: the version whose weights it was made from.
             batch: what the iteration consumed, not empty.
-            metrics: what the iteration came to; those of the batch and the phases' seconds are added.
+            measured: what the iteration came to; those of the batch and the phases' seconds are added.
 
         Raises:
             TrainerError: the disk is full, or another trainer announced this version.
@@ -73,7 +73,7 @@ class Publishing:
         clock.end("save")
         judgements = [item.judgement for item in batch]
         tokens = token_metrics([item.steps.num_tokens for item in batch])
-        measured = batch_metrics(judgements) | tokens | dict(metrics) | clock.phases
+        metrics = batch_metrics(judgements) | tokens | dict(measured) | clock.phases
         checkpoint = Checkpoint(
             run=self._run,
             version=PolicyVersion(state.version),
@@ -83,11 +83,11 @@ class Publishing:
             trainer_step=state.num_updates,
             judged_seq=batch[-1].seq,
             num_trajectories=state.num_trajectories,
-            metrics=measured,
+            metrics=metrics,
             base=PolicyVersion(0) if holds_adapters(folder) else None,
         )
         await self._announcements.announce(checkpoint)
-        self._status.metrics.update(version=state.version, success=measured["success"], trajectories=state.num_trajectories)
+        self._status.metrics.update(version=state.version, success=metrics["success"], trajectories=state.num_trajectories)
         await self._tracking.trained(state.version, metrics, judgements)
         _log.info("version_published", version=state.version, **{key: round(value, 4) for key, value in metrics.items()})
         retention = Retention.of(self._config, state.guard.needed)

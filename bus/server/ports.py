@@ -1,8 +1,13 @@
 """Free TCP ports of the loopback interface."""
 
+import random
 import socket
+from pathlib import Path
 
 from bus.server.text import LOOPBACK
+
+_EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_FIRST, _TRIES = 15_000, 100
 
 
 def is_free(port: int) -> bool:
@@ -16,7 +21,25 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
+    """A port that no outgoing connection is given by the system.
+
+    One of those would do until it is listened on, and again while a server that was killed is away: any client on the machine
+    may be given it meanwhile.
+    """
+    first_ephemeral = _first_ephemeral()
+    if first_ephemeral > _FIRST:
+        draw = random.SystemRandom()
+        for _ in range(_TRIES):
+            if is_free(port := draw.randrange(_FIRST, first_ephemeral)):
+                return port
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-    return port
+        return int(probe.getsockname()[1])
+
+
+def _first_ephemeral() -> int:
+    """0 where the system does not say."""
+    try:
+        return int(_EPHEMERAL.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0

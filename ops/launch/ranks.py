@@ -8,15 +8,15 @@ cut the iteration off. The exit code is that of rank 0, or of the first other ra
 
 import os
 import signal
-import socket
 import sys
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 
 import anyio
 from anyio.abc import Process
 from anyio.streams.memory import MemoryObjectSendStream
 
+from bus.server.ports import free_port
 from ops.processes.restarts import EXIT_RESTART
 from ops.processes.role_process import exit_code
 from ops.processes.service import DRAIN_SIGNAL
@@ -40,7 +40,7 @@ def environment_of(rank: int, num_ranks: int, port: int) -> dict[str, str]:
 
 async def run_ranks(command: Sequence[str], num_ranks: int) -> int:
     """Returns the exit code; 128 + n after signal n."""
-    port = _free_port()
+    port = free_port()
     ranks = [
         await anyio.open_process(
             list(command), stdin=None, stdout=None, stderr=None, env={**os.environ, **environment_of(rank, num_ranks, port)}
@@ -101,13 +101,6 @@ def _tell(ranks: Sequence[Process], number: signal.Signals) -> None:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 process.send_signal(number)
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def main() -> int:
