@@ -22,7 +22,8 @@ from ops.simulation.material import ensure_task_file
 from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.ids import WorkerId
-from schemas.messages import Heartbeat, Role
+from schemas.messages import Heartbeat, Role, Split
+from trainer.feeding.admission import Admitter
 
 _RESTARTS = RestartPolicy(first_delay_s=0.1, longest_delay_s=1.0, healthy_after_s=5.0)
 _READY_S = 120.0
@@ -101,8 +102,15 @@ class ScaledRun:
             await anyio.sleep(_LOOK_S)
 
     async def settle(self) -> None:
-        """Stops admission, and lets everything that was admitted come to its end."""
+        """Stops admission, and lets everything that was admitted come to its end.
+
+        A feeder that is stopped may leave an episode with its chain begun and not queued, which the next to lead would queue.
+        """
         await self.supervisor.stop(*names_of(Role.FEEDER))
+        async with join(self.folder, self.config, role=Role.FEEDER.value, name="drill") as bus:
+            admitter = Admitter(bus, self.subjects)
+            for episode in self.passing.unfinished:
+                await admitter.repair(episode, Split(episode.partition("-")[0]))
         await self.until(lambda: not self.passing.unfinished and set(self.passing.judged) == set(self.passing.published))
 
     async def follow(self, stream: str, subject: str) -> None:

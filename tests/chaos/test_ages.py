@@ -7,16 +7,18 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
-from bus import BEGINNING, connect
+from bus import BEGINNING, chain, connect
 from ops.drills.days import play_days
 from ops.drills.scaled_run import ScaledRun, ScaledSettings, names_of, scaled_run
 from ops.monitor.watch import monitoring
 from ops.processes.role_process import millrace_command
 from ops.processes.supervisor import RoleSpec
-from schemas.ids import EpisodeId
-from schemas.messages import Role
+from ops.run.joining import join
+from schemas.ids import EpisodeId, GroupId, episode_id
+from schemas.messages import Role, Task
 from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -119,3 +121,19 @@ async def test_days_pass_with_a_failover_each(tmp_path: Path) -> None:
     assert report.holds, report.as_json()
     assert len(report.days) == 4
     assert report.days[-1].version > report.days[0].version
+
+
+async def test_what_a_stopped_feeder_left_half_admitted_is_played_before_the_end(tmp_path: Path) -> None:
+    async with scaled_run(ScaledSettings(folder=tmp_path / "run", day_s=600.0)) as run:
+        assert await run.until(lambda: len(run.passing.versions) > 1)
+        await run.supervisor.stop(*names_of(Role.FEEDER))
+        async with join(run.folder, run.config, role="feeder", name="half") as bus:
+            record = await chain.read_task(bus, run.subjects, next(iter(run.passing.admitted)))
+            assert record is not None
+            assert isinstance(record.message, Task)
+            group = GroupId("train-r9999-half")
+            half = msgspec.structs.replace(record.message, group=group, episode=episode_id(group, 0))
+            await chain.admit(bus, run.subjects, half)
+        assert await run.until(lambda: half.episode in run.passing.admitted)
+        await run.settle()
+        assert run.passing.proof() == []

@@ -155,7 +155,10 @@ class Drill:
             await anyio.sleep(wanted.share * 0.7 * self.loading_s)
         while True:
             await self._until(process, log, wanted, began)
-            os.kill(pid, signal.SIGSTOP)
+            try:
+                os.kill(pid, signal.SIGSTOP)
+            except ProcessLookupError as error:
+                raise self._ended(process) from error
             moment = await self._moment(process, log)
             if moment.phase is wanted.phase or misses == MOST_MISSES or moment.newest_announced >= self._last - 1:
                 break
@@ -180,12 +183,16 @@ class Drill:
         written = max((version for inode, version in found.items() if inode not in self._before), default=0)
         return Moment(log.read(), writes(self.folder.checkpoints, process.pid or 0), written, announced)
 
+    def _ended(self, process: BaseProcess) -> ChildProcessError:
+        log = (self.folder.logs / f"{_NAME}.log").read_text(errors="replace")
+        return ChildProcessError(f"the trainer ended by itself with {process.exitcode}:\n{log[-3000:]}")
+
     async def _until(self, process: BaseProcess, log: Log, wanted: Wanted, began: float) -> None:
         """Returns in the wanted phase, or when there will be no later one."""
         loaded = False
         while True:
             if process.exitcode is not None:
-                raise ChildProcessError(f"the trainer ended by itself: see {self.folder.logs}")
+                raise self._ended(process)
             moment = self._seen(process, log, self.announced)
             if not loaded and moment.phase is not Phase.LOADING:
                 loaded, self.loading_s = True, time.monotonic() - began

@@ -1,0 +1,38 @@
+"""Ports that servers listen on are none that the system gives to clients."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from bus.server import ports
+from bus.server.ports import free_port, is_free
+
+
+def test_no_client_is_given_a_servers_port_while_the_server_is_away() -> None:
+    first, _ = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    drawn = [free_port() for _ in range(200)]
+    assert max(drawn) < first
+    assert all(map(is_free, drawn))
+    assert len(set(drawn)) > 190, "two that draw at one time draw apart"
+
+
+def test_a_port_that_is_listened_on_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", free_port()))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert not is_free(port)
+        monkeypatch.setattr(ports, "_FIRST", port)
+        monkeypatch.setattr(ports, "_first_ephemeral", lambda: port + 1)
+        assert free_port() != port
+
+
+@pytest.mark.parametrize("said", ["", "no numbers", "1024 65000"])
+def test_where_the_system_keeps_no_room_any_free_port_will_do(
+    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ports, "_EPHEMERAL", tmp_path / "range")
+    if said:
+        (tmp_path / "range").write_text(said)
+    assert is_free(free_port())
