@@ -71,20 +71,19 @@ async def test_a_place_is_free_again_after_a_failure_and_after_a_deadline() -> N
 
 
 async def test_the_wait_is_not_part_of_the_operation() -> None:
-    limit, done = Limit(1), anyio.Event()
+    limit, begun = Limit(1), anyio.Event()
 
     async def operation() -> None:
         async with limit:
-            with anyio.fail_after(0.05):
-                await anyio.lowlevel.checkpoint()
-            done.set()
+            begun.set()
 
     async with anyio.create_task_group() as group:
         async with limit:
             group.start_soon(operation)
-            await anyio.sleep(0.1)
+            await anyio.wait_all_tasks_blocked()
             assert limit.num_waiting == 1
-        await done.wait()
+            assert not begun.is_set(), "whatever bounds the operation's time begins with it"
+        await begun.wait()
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(HttpPools)])
