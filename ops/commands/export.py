@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @interruptible
 async def run(options: argparse.Namespace) -> int:
     require_extra("pyarrow", "archive")
+    EXPORTERS.require_known(options.format)
     from ops.archive.exports.exporting import export_episodes
     from ops.archive.exports.played import Selection
     from schemas.messages import Split

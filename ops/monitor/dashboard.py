@@ -77,7 +77,9 @@ def metric_texts(view: View) -> list[tuple[str, str]]:
 def summary_line(view: View) -> str:
     """One line that says where the run stands."""
     phase = view.phases[view.phase] if view.phase < len(view.phases) else "done"
-    working = [f"{p.label} {_percent(p.share) or f'{p.done:,.0f}'}" for p in view.progress]
+    working = [
+        f"{p.label} {_percent(p.share) or f'{p.done:,.0f}'}" + (f" ({p.note})" if p.note else "") for p in view.progress
+    ]
     metrics = [f"{label} {value}" for label, value in metric_texts(view) if value]
     troubled = [f"{r.worker} restarted {r.num_restarts}x" for r in view.roles if r.num_restarts]
     troubled += [f"{r.worker} paused: {r.note}" for r in view.roles if r.state == _PAUSED]

@@ -60,9 +60,16 @@ def test_what_is_waited_for_is_told_while_something_is_left() -> None:
     def told(remaining: Remaining, status: Status) -> str:
         return summary_line(progress.view(remaining, status, 1.0))
 
-    assert told(Remaining(left=2, total=5), _status(1, _PAUSED)) == f"0:01 judging | judged 60 % | rejudge-1 paused: {_PAUSED}"
-    assert told(Remaining(left=0, total=5), _status(1, _PAUSED)) == "0:01 done | judged 100 %"
+    assert (
+        told(Remaining(left=2, total=5), _status(1, _PAUSED))
+        == f"0:01 judging | judged 60 % (1 errors) | rejudge-1 paused: {_PAUSED}"
+    )
+    assert told(Remaining(left=0, total=5), _status(1, _PAUSED)) == "0:01 done | judged 100 % (1 errors)"
     assert told(Remaining(left=2, total=5), _status()) == "0:01 judging | judged 60 %"
+    assert told(Remaining(), _status()) == "0:01 judging | judged 0"
+    waiting = _status()
+    waiting.note = "m at localhost is away"
+    assert told(Remaining(left=2, total=5), waiting) == "0:01 judging | judged 60 % (m at localhost is away)"
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -17,16 +17,15 @@ def shown(remaining: Remaining, status: Status) -> AbstractAsyncContextManager[N
 
 
 def view(remaining: Remaining, status: Status, elapsed_s: float) -> View:
-    """What the judge waits for counts while anything is left."""
-    errors = int(status.metrics.get("error", 0))
-    judge = RoleRow(worker=status.worker, state=status.state, note=status.note) if remaining.left else None
+    """While anything is left, what the judge waits for: a pause at its role, anything else beside the progress."""
+    errors, left = int(status.metrics.get("error", 0)), remaining.left > 0
+    is_paused = status.state == "paused"
+    told = (f"{errors} errors" if errors else "", status.note if left and not is_paused else "")
     return View(
         title="Millrace judging again",
         phases=("judging",),
-        phase=0 if remaining.left else 1,
+        phase=1 if remaining.total and not left else 0,
         elapsed_s=elapsed_s,
-        roles=() if judge is None else (judge,),
-        progress=(
-            Progress(label="judged", done=remaining.done, total=remaining.total, note=f"{errors} errors" if errors else ""),
-        ),
+        roles=(RoleRow(worker=status.worker, state=status.state, note=status.note if is_paused else ""),) if left else (),
+        progress=(Progress(label="judged", done=remaining.done, total=remaining.total, note="; ".join(filter(None, told))),),
     )

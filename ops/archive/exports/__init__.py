@@ -1,1 +1,1 @@
-"""Stored episodes in the formats of other tools, one module a format. What is written depends on the episodes alone."""
+"""Stored episodes for other tools: which are chosen, how they are read, and the folder that is there whole or not at all."""

@@ -1,1 +1,1 @@
-"""Raises alerts: conditions judged from a monitor's state, with what an operator should do. Pure."""
+"""Raises alerts: a condition that has held for a while, and what its rules are given to look at. Pure."""
