@@ -27,6 +27,8 @@ from trainer.feeding.admission import Admitter
 
 _RESTARTS = RestartPolicy(first_delay_s=0.1, longest_delay_s=1.0, healthy_after_s=5.0)
 _READY_S = 120.0
+_SETTLED_S = 120.0
+_REPAIRED_S = 1.0
 _LOOK_S = 0.1
 _NUM_TASKS = 200
 CREW: Mapping[Role, int] = {Role.FEEDER: 2, Role.BROWSER: 1, Role.POLICY: 1, Role.JUDGE: 1, Role.TRAINER: 1}
@@ -109,9 +111,16 @@ class ScaledRun:
         await self.supervisor.stop(*names_of(Role.FEEDER))
         async with join(self.folder, self.config, role=Role.FEEDER.value, name="drill") as bus:
             admitter = Admitter(bus, self.subjects)
-            for episode in self.passing.unfinished:
-                await admitter.repair(episode, Split(episode.partition("-")[0]))
-        await self.until(lambda: not self.passing.unfinished and set(self.passing.judged) == set(self.passing.published))
+            with anyio.move_on_after(_SETTLED_S):
+                # Again and again: what was admitted last may be heard of last.
+                while not await self.until(lambda: self.has_settled, limit_s=_REPAIRED_S):
+                    for episode in self.passing.unfinished:
+                        await admitter.repair(episode, Split(episode.partition("-")[0]))
+
+    @property
+    def has_settled(self) -> bool:
+        """Everything that was admitted has ended, and is judged."""
+        return not self.passing.unfinished and set(self.passing.judged) == set(self.passing.published)
 
     async def follow(self, stream: str, subject: str) -> None:
         async with self.bus.tail(stream, subject) as records:

@@ -2,7 +2,7 @@
 
 @alert("slow_pages")
 def slow_pages(look: Look) -> Iterator[Condition]:
-    if look.state.rates.steps < 0.1:
+    if look.state.steps.per_s(look.now) < 0.1:
         yield warning(Key("slow_pages"), "fewer than 6 steps a minute", "look at the live episodes")
 """
 
