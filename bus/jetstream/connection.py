@@ -11,15 +11,18 @@ import anyio
 import nats.errors
 import structlog
 from nats.aio.client import Client
-from nats.aio.transport import TcpTransport
 
 from bus.address import ServerAddress
 from bus.jetstream.nearest import nearest_first
+from bus.jetstream.transport import Transport
+from bus.patience import fail_after_running
 from schemas.errors import BusError, BusUnavailable, ConfigurationError, NotPermitted
 
 _log = structlog.get_logger()
 _CONNECT_S = 10.0
 """For some tries: on a machine that is full, a greeting may take longer than one of them."""
+_GREETING_S, _LONGEST_GREETING_S = 2.0, 10.0
+"""For one try: twice as long after each that was in vain, since a machine that is full greets late and may go on to."""
 _RECONNECT_S = 0.25
 _LOOK_S = 1.0
 CLOSING_S = 2.0
@@ -39,7 +42,7 @@ class Connection:
         self._address = address
         self._name = name
         self._key_refused = False
-        self._client = Client()
+        self._client = self._trying = Client()
         self._up = anyio.Event()
         self._closed = anyio.Event()
         self._closing = False
@@ -62,20 +65,21 @@ class Connection:
     # the client -------------------------------------------------------------------------------------------------------
 
     async def connect(self) -> None:
-        """Connects, or raises after ten seconds.
+        """Connects, or raises after ten seconds in which this process could run.
 
         Raises:
             BusUnavailable: no server answers.
             NotPermitted: it refuses our key.
             ConfigurationError: the file with certificates cannot be read.
         """
-        client = Client()
+        client = self._trying = Client()
+        client._transport = Transport()  # type: ignore[no-untyped-call]
         encryption = _encryption(self._address)
         self._key_refused = False
         credentials = str(self._address.credentials_file) if self._address.credentials_file else None
         servers = await nearest_first(self._address.urls)
         try:
-            with anyio.fail_after(_CONNECT_S):
+            async with fail_after_running(_CONNECT_S):
                 await client.connect(
                     servers=servers,
                     dont_randomize=True,
@@ -90,7 +94,7 @@ class Connection:
                     inbox_prefix=self._address.inbox_prefix,
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=_RECONNECT_S,  # type: ignore[arg-type]
-                    connect_timeout=2,
+                    connect_timeout=_GREETING_S,  # type: ignore[arg-type]
                     ping_interval=_PING_S,
                     max_outstanding_pings=_OUTSTANDING_PINGS,
                     pending_size=_PENDING_BYTES,
@@ -142,8 +146,8 @@ class Connection:
         """
         if client.is_reconnecting and self.is_up:
             transport = client._transport
-            if isinstance(transport, TcpTransport) and transport._io_writer is not None:
-                transport._io_writer.transport.abort()
+            if isinstance(transport, Transport):
+                transport.abort()
         elif not client.is_connected and (trying := client._reconnection_task) is not None and trying.done():
             self._closed.set()
 
@@ -163,6 +167,9 @@ class Connection:
     async def _note_error(self, error: Exception) -> None:
         # The library's read loop dies silently when this raises.
         self._last_error = str(error) or type(error).__name__
+        if isinstance(error, TimeoutError) and not self.is_up:
+            options = self._trying.options
+            options["connect_timeout"] = min(2 * options["connect_timeout"], _LONGEST_GREETING_S)
         # A server that refuses a key hangs up at once: that may overtake its word, and takes back none said before.
         if not isinstance(error, ConnectionResetError):
             self._key_refused = _KEY_REFUSED in self._last_error.lower()
@@ -188,6 +195,7 @@ class Connection:
             self._last_error = "the server offers no encryption any more"
             self._closed.set()
             return
+        self._client.options["connect_timeout"] = _GREETING_S
         self._renewed()
         self._up.set()
 

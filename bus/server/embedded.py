@@ -11,9 +11,10 @@
 import fcntl
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -26,16 +27,17 @@ from bus.access import Access
 from bus.address import ServerAddress, inbox_of
 from bus.server.accounts import access_of
 from bus.server.keys import KeyRing, write_private
-from bus.server.ports import free_port, is_free
-from bus.server.process import last_words, start, stop, wait_ready
+from bus.server.ports import free_ports, is_free
+from bus.server.process import PortTaken, last_words, start, stop, wait_ready
 from bus.server.text import LOOPBACK, ServerSettings, server_text
-from bus.server_binary import find_binary
+from bus.server_binary import ServerBinary, find_binary
 from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName
 
 _log = structlog.get_logger()
 _STOPPING_S = 5.0
+_REDRAWS = 2
 _LEAST_FREE_BYTES = 256 * 1024 * 1024
 _ANY_RUN = (BusConfig(),)
 
@@ -59,13 +61,16 @@ class ServerProcess:
     address: ServerAddress
     """For the administrator of its first run."""
     monitor_url: str
-    pid: int
-    _process: anyio.abc.Process
+    process: anyio.abc.Process
     _log_file: Path
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
 
     async def wait_dead(self) -> str:
         """Returns when the server has ended, with the reason as far as it is known."""
-        code = await self._process.wait()
+        code = await self.process.wait()
         return f"nats-server ended with status {code}: {last_words(self._log_file)}"
 
 
@@ -132,35 +137,74 @@ async def server_process(
     _prepare(folder)
     with _lock(folder):
         await _end_orphan(folder)
-        place = _place(folder, port, runs)
-        config, log_file, store = folder / "nats.conf", folder / "nats.log", folder / "jetstream"
-        settings = ServerSettings(
-            name=f"millrace-{place.port}",
-            port=place.port,
-            monitor_port=place.monitor_port,
-            store_dir=str(store.resolve()),
-            max_store_bytes=max_store_bytes or _room_for(store),
+        serve = partial(
+            _start,
+            folder,
+            binary,
+            runs,
             max_payload_bytes=max_payload_bytes or runs[0].max_payload_bytes,
-            sync_interval=runs[0].sync_interval,
-            version=binary.version,
+            max_store_bytes=max_store_bytes or _room_for(folder / "jetstream"),
         )
-        write_private(config, _text(folder, settings, runs).encode())
-        # Whole or not at all: workers that are started beside a restarting server read this file at any moment.
-        write_private(folder / "nats.json", msgspec.json.encode(place))
-        address = address_of(folder)
-        process = await start(binary, config, log_file)
+        server = await _on_ports(folder, port, runs, serve)
         try:
-            await wait_ready(process, address, log_file)
-            _log.info("server_ready", url=place.url, pid=process.pid, version=binary.version_text)
-            yield ServerProcess(address, f"http://{LOOPBACK}:{place.monitor_port}", process.pid, process, log_file)
+            yield server
         finally:
-            await stop(process)
+            await stop(server.process)
 
 
 def served_runs(folder: Path) -> tuple[RunName, ...]:
     """Runs that the server of this folder has accounts for, running or not."""
     place = _known(folder)
     return place.runs if place else ()
+
+
+async def _on_ports(
+    folder: Path, port: int | None, runs: Sequence[BusConfig], serve: Callable[[Place], Awaitable[ServerProcess]]
+) -> ServerProcess:
+    """Ports that nobody asked for are drawn again where another program was quicker to listen on them."""
+    for _ in range(_REDRAWS):
+        drawn = port is None and _known(folder) is None
+        try:
+            return await serve(_place(folder, port, runs))
+        except PortTaken as error:
+            _log.warning("server_port_taken", reason=str(error))
+            if drawn:
+                (folder / "nats.json").unlink()
+    return await serve(_place(folder, port, runs))
+
+
+async def _start(
+    folder: Path,
+    binary: ServerBinary,
+    runs: Sequence[BusConfig],
+    place: Place,
+    *,
+    max_payload_bytes: int,
+    max_store_bytes: int,
+) -> ServerProcess:
+    config, log_file, store = folder / "nats.conf", folder / "nats.log", folder / "jetstream"
+    settings = ServerSettings(
+        name=f"millrace-{place.port}",
+        port=place.port,
+        monitor_port=place.monitor_port,
+        store_dir=str(store.resolve()),
+        max_store_bytes=max_store_bytes,
+        max_payload_bytes=max_payload_bytes,
+        sync_interval=runs[0].sync_interval,
+        version=binary.version,
+    )
+    write_private(config, _text(folder, settings, runs).encode())
+    # Whole or not at all: workers that are started beside a restarting server read this file at any moment.
+    write_private(folder / "nats.json", msgspec.json.encode(place))
+    address = address_of(folder)
+    process = await start(binary, config, log_file)
+    try:
+        await wait_ready(process, address, log_file)
+    except BaseException:
+        await stop(process)
+        raise
+    _log.info("server_ready", url=place.url, pid=process.pid, version=binary.version_text)
+    return ServerProcess(address, f"http://{LOOPBACK}:{place.monitor_port}", process, log_file)
 
 
 def _text(folder: Path, settings: ServerSettings, runs: Sequence[BusConfig]) -> str:
@@ -238,5 +282,6 @@ def _place(folder: Path, port: int | None, runs: Sequence[BusConfig]) -> Place:
         raise ConfigurationError(
             f"port {wanted} is taken by another program: end that one, or remove {folder / 'nats.json'} to use another port"
         )
-    monitor = known.monitor_port if known and is_free(known.monitor_port) else free_port()
-    return Place(port=wanted or free_port(), monitor_port=monitor, runs=tuple(run.run for run in runs))
+    monitor = known.monitor_port if known and is_free(known.monitor_port) else None
+    ports = (one for one in free_ports(3) if one != wanted)
+    return Place(port=wanted or next(ports), monitor_port=monitor or next(ports), runs=tuple(run.run for run in runs))

@@ -23,7 +23,7 @@ from bus.jetstream.api import Response, ask
 from bus.jetstream.link import open_link
 from bus.server.accounts import access_of
 from bus.server.keys import KeyRing, write_private
-from bus.server.ports import free_port
+from bus.server.ports import free_ports
 from bus.server.process import start, stop, wait_ready
 from bus.server.text import LOOPBACK, ClusterLink, ServerSettings, TlsFiles, server_text
 from bus.server_binary import ServerBinary, find_binary
@@ -151,7 +151,8 @@ def _written(folder: Path, runs: tuple[BusConfig, ...], num_servers: int, tls: b
     for run in runs:
         keys.make(run.run)
     accounts, system, password = [access_of(run, keys) for run in runs], keys.system_public_key(), secrets.token_urlsafe(32)
-    ports = [(free_port(), free_port(), free_port()) for _ in range(num_servers)]
+    drawn = iter(free_ports(3 * num_servers))
+    ports = list(zip(drawn, drawn, drawn, strict=True))
     ca_file = folder / "ca.pem" if tls else None
     servers = list[ClusterServer]()
     for number, (client, route, monitor) in enumerate(ports):

@@ -20,12 +20,24 @@ def is_free(port: int) -> bool:
     return True
 
 
-def free_port() -> int:
-    """A port that no outgoing connection is given by the system.
+def free_ports(num_ports: int) -> tuple[int, ...]:
+    """Different ports that no outgoing connection is given by the system.
 
     One of those would do until it is listened on, and again while a server that was killed is away: any client on the machine
-    may be given it meanwhile.
+    may be given it meanwhile. Another program may still be quicker to listen on one: `bus.server.embedded` then draws again.
     """
+    drawn = set[int]()
+    while len(drawn) < num_ports:
+        drawn.add(_draw())
+    return tuple(drawn)
+
+
+def free_port() -> int:
+    """One alone: those of one server are drawn together."""
+    return free_ports(1)[0]
+
+
+def _draw() -> int:
     first_ephemeral = _first_ephemeral()
     if first_ephemeral > _FIRST:
         draw = random.SystemRandom()

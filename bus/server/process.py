@@ -17,6 +17,11 @@ from schemas.errors import BusUnavailable, ConfigurationError
 _log = structlog.get_logger()
 _READY_S = 30.0
 _STOPPING_S = 5.0
+_PORT_TAKEN = "address already in use"
+
+
+class PortTaken(ConfigurationError):
+    """Another program listens where the server was to."""
 
 
 async def start(binary: ServerBinary, config: Path, log_file: Path) -> anyio.abc.Process:
@@ -35,7 +40,8 @@ async def wait_ready(process: anyio.abc.Process, address: ServerAddress, log_fil
     """Returns when JetStream answers this address.
 
     Raises:
-        ConfigurationError: the server itself gave up: its configuration, its port or its store is wrong.
+        PortTaken: another program was quicker to listen on one of its ports.
+        ConfigurationError: the server itself gave up: its configuration or its store is wrong.
         BusUnavailable: it was killed, or is not ready yet: the next start may succeed.
     """
 
@@ -55,9 +61,11 @@ async def wait_ready(process: anyio.abc.Process, address: ServerAddress, log_fil
                         ready = True
             group.cancel_scope.cancel()
     if not ready:
-        reason = f"nats-server could not be started: {last_words(log_file)}; see {log_file}"
-        gave_up = process.returncode is not None and process.returncode >= 0
-        raise ConfigurationError(reason) if gave_up else BusUnavailable(reason)
+        words = last_words(log_file)
+        reason = f"nats-server could not be started: {words}; see {log_file}"
+        if process.returncode is None or process.returncode < 0:
+            raise BusUnavailable(reason)
+        raise PortTaken(reason) if _PORT_TAKEN in words else ConfigurationError(reason)
 
 
 async def stop(process: anyio.abc.Process) -> None:

@@ -350,15 +350,23 @@ async def test_a_missing_or_old_binary_is_said_so(
             pass
 
 
-async def test_a_binary_that_is_killed_before_it_says_its_version_is_asked_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("ending", "sentence"),
+    [("kill -9 $$", "ended by signal 9"), ("echo 'no more threads' >&2; exit 2", "ended with status 2: no more threads")],
+)
+async def test_a_binary_that_ends_before_it_says_its_version_is_asked_again(
+    ending: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    binary = tmp_path / "nats-server"
-    binary.write_text("#!/bin/sh\nkill -9 $$\n")
-    binary.chmod(0o755)
+    """A machine that is full for a moment is no old server."""
+    binary, asked = tmp_path / "nats-server", tmp_path / "asked"
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with pytest.raises(BusUnavailable, match="ended by signal 9"):
+    monkeypatch.setattr(server_binary, "_VERSION_PAUSE_S", 0.0)
+    binary.write_text(f"#!/bin/sh\n{ending}\n")
+    binary.chmod(0o755)
+    with pytest.raises(BusUnavailable, match=sentence):
         await server_binary.find_binary()
+    binary.write_text(f"#!/bin/sh\nif [ -e {asked} ]; then echo nats-server: v9.1.2; exit; fi\ntouch {asked}\n{ending}\n")
+    assert (await server_binary.find_binary()).version == (9, 1, 2)
 
 
 async def test_nobody_else_gets_in(tmp_path: Path) -> None:

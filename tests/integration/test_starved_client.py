@@ -6,13 +6,17 @@ from pathlib import Path
 
 import anyio
 import pytest
+from anyio.abc import SocketAttribute
 from nats.aio.client import Client
 
+from bus.address import ServerAddress
 from bus.jetstream import connect, connection, create_topology
+from bus.jetstream.transport import Transport
 from bus.ports import Expect
 from bus.server import nats_server
 from bus.topology import streams
 from ops.drills.proxy import tcp_proxy
+from schemas.errors import BusUnavailable
 from schemas.ids import PolicyVersion
 from schemas.messages import EpisodeCancel
 from tests.builders import checkpoint
@@ -73,6 +77,58 @@ async def test_a_client_that_has_ended_its_trying_is_replaced(tmp_path: Path, mo
                 proxy.cut()
                 await ended.wait()
             await bus.append(SUBJECTS.checkpoints, subject, checkpoint(1), expect=Expect(subject, 0))
+
+
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": True})])
+async def test_what_is_sent_over_a_connection_that_is_just_closed_is_sent_again(tmp_path: Path) -> None:
+    """uvloop says so with an error that the library does not expect, whose sending then ends without a word."""
+    subject = SUBJECTS.checkpoint(PolicyVersion(1))
+    async with nats_server(tmp_path) as address, connect(address, SUBJECTS, CONFIG, name="closed") as bus:
+        await create_topology(bus, streams(SUBJECTS, CONFIG), QUEUES)
+        client = bus._link._client
+        transport = client._transport
+        assert isinstance(transport, Transport)
+        # Nothing is heard of the end: the next to send notices it.
+        assert client._reading_task is not None
+        client._reading_task.cancel()
+        transport.abort()
+        await anyio.sleep(0.05)
+        with anyio.fail_after(HANGS_S):
+            await bus.append(SUBJECTS.checkpoints, subject, checkpoint(1), expect=Expect(subject, 0))
+        assert client._flusher_task is not None
+        assert not client._flusher_task.done()
+
+
+async def test_a_process_that_stands_still_while_it_connects_is_connected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_CONNECT_S", HELD_UP_S / 2)
+    async with nats_server(tmp_path) as address, anyio.create_task_group() as group:
+        group.start_soon(_hold_up)
+        async with connect(address, SUBJECTS, CONFIG, name="starved") as bus:
+            await bus.tell(SUBJECTS.cancel, EpisodeCancel(episodes=(), reason=""))
+
+
+async def test_a_server_that_greets_late_is_given_more_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At first, and when the connection is lost."""
+    monkeypatch.setattr(connection, "_GREETING_S", 1e-4)
+    subject = SUBJECTS.checkpoint(PolicyVersion(1))
+    async with nats_server(tmp_path) as address, tcp_proxy(int(address.url.rpartition(":")[2])) as proxy:
+        proxied = replace(address, url=f"nats://127.0.0.1:{proxy.port}")
+        async with connect(proxied, SUBJECTS, CONFIG, name="late") as bus:
+            await create_topology(bus, streams(SUBJECTS, CONFIG), QUEUES)
+            proxy.cut()
+            with anyio.fail_after(HANGS_S):
+                await bus.append(SUBJECTS.checkpoints, subject, checkpoint(1), expect=Expect(subject, 0))
+
+
+async def test_a_server_that_never_greets_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_CONNECT_S", 0.3)
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as deaf:
+        address = ServerAddress(f"nats://127.0.0.1:{deaf.extra(SocketAttribute.local_port)}")
+        with anyio.fail_after(HANGS_S), pytest.raises(BusUnavailable, match="no NATS server answers"):
+            async with connect(address, SUBJECTS, CONFIG, name="unheard"):
+                pass
 
 
 async def _hold_up() -> None:

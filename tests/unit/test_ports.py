@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bus.server import ports
-from bus.server.ports import free_port, is_free
+from bus.server.ports import free_port, free_ports, is_free
 
 
 def test_no_client_is_given_a_servers_port_while_the_server_is_away() -> None:
@@ -36,3 +36,9 @@ def test_where_the_system_keeps_no_room_any_free_port_will_do(
     if said:
         (tmp_path / "range").write_text(said)
     assert is_free(free_port())
+
+
+def test_the_ports_of_one_server_are_different_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter([20_000, 20_000, 20_000, 20_001, 20_001, 20_002])
+    monkeypatch.setattr(ports, "_draw", lambda: next(drawn))
+    assert sorted(free_ports(3)) == [20_000, 20_001, 20_002]
