@@ -31,6 +31,7 @@ from ops.drills.report import Report
 from ops.drills.servers import EmbeddedServer, Servers, cluster_servers
 from ops.drills.settings import NUM_TEST_TASKS, DrillSettings
 from ops.drills.slow_disk import why_not
+from ops.drills.slowness import Slowness
 from ops.processes.restarts import RestartPolicy
 from ops.processes.role_process import millrace_command
 from ops.processes.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervise
@@ -144,11 +145,13 @@ class Drill:
             bus = await stack.enter_async_context(join(self._folder, self._config, role="monitor", name="drill"))
             proxies = await self._start_workers(stack, supervisor)
             arena = DrillArena(supervisor, servers, proxies)
+            slowness = Slowness()
             injector = Injector(arena, self._folder.path, lambda _: self._count_fault())
             memory = MemoryWatch(lambda: self._pids(supervisor, servers))
             watch = AcknowledgementWatch(bus, self._subjects, self._config.bus_config)
             async with anyio.create_task_group() as group:
                 group.start_soon(memory.run)
+                group.start_soon(slowness.run)
                 group.start_soon(self._watch, watch)
                 if self._settings.duration_s is not None:
                     group.start_soon(self._end_in_time, bus, supervisor)
@@ -161,7 +164,7 @@ class Drill:
                 group.cancel_scope.cancel()
             self.progress.phase = "proving"
             found = await audit(bus, self._config)
-        return self._report(found, injector, watch, memory, time.monotonic() - began)
+        return self._report(found, injector, watch, memory, slowness, time.monotonic() - began)
 
     # start ------------------------------------------------------------------------------------------------------------
 
@@ -345,7 +348,13 @@ class Drill:
         }
 
     def _report(
-        self, found: Audit, injector: Injector, watch: AcknowledgementWatch, memory: MemoryWatch, seconds: float
+        self,
+        found: Audit,
+        injector: Injector,
+        watch: AcknowledgementWatch,
+        memory: MemoryWatch,
+        slowness: Slowness,
+        seconds: float,
     ) -> Report:
         return Report(
             command=self._command,
@@ -353,7 +362,8 @@ class Drill:
             num_servers=self._settings.num_servers,
             audit=found,
             faults=tuple(injector.log),
-            late=late(found.waits, injector.log, leases_s=self._leases_s()),
+            late=late(found.waits, injector.log, leases_s=self._leases_s(), slowness=slowness.between),
+            highest_slowness=round(slowness.highest, 1),
             early_acknowledgements=tuple(sorted(watch.violations)),
             num_looks=watch.num_looks,
             num_expected=self._num_expected(),

@@ -38,6 +38,8 @@ class Report:
     peak_memory_mib: Mapping[str, float]
     skipped: Mapping[FaultKind, str]
     """Kinds of fault that could not be had here, with the reason."""
+    highest_slowness: float = 1.0
+    """How much slower processes ran, at the worst, than on a machine with a core for each; see `ops.drills.slowness`."""
     failure: str = ""
     """Why the run did not come to its end."""
 
@@ -85,6 +87,7 @@ class Report:
             "faults_by_kind": kinds_counted(self.faults),
             "faults_skipped": dict(self.skipped),
             "restarts": self.num_restarts,
+            "slowness_of_the_machine": self.highest_slowness,
             "duration_s": round(self.duration_s, 1),
             "peak_memory_mib": dict(self.peak_memory_mib),
             "failure": self.failure or self.incomplete,

@@ -81,7 +81,9 @@ class Poisoned(Drill):
                         await self._write(buses, kind(replace(place, newest=newest)))
                     await anyio.sleep(0.02)  # the pace of the forger, nothing that is waited for
                 if len({poison.subject for poison in self.written}) > _NUM_SUBJECTS:
+                    # A forger without end would outpace the roles of a busy machine.
                     self._enough.set()
+                    return
 
     async def _write(self, buses: Mapping[Access, JetStreamBus], poison: Poison) -> None:
         with suppress(StreamFull):
