@@ -35,10 +35,10 @@ class Opening:
 
     url: str
     probe: str = "null"
-    """JavaScript expression for the environment's own state: null, or an object with done, reward, target, action and
-    utterance."""
+    """JavaScript expression for the environment's own state: null, or an object with done, reward, success, target, action
+    and utterance."""
     site: Site | None = None
-    """Answers for its origin, so that requests to it never leave the process."""
+    """Answers for its origin: nothing is looked up, and no request to it reaches a network."""
     keeps_no_state: bool = False
     """The site's documents use no cookies, storage, workers or windows: while an episode stays on them, its tab may serve the
     next episode after being wiped. Everywhere else an episode has a fresh context."""
@@ -57,12 +57,15 @@ class EnvironmentState:
 
     done: bool
     reward: float
+    """All that was earned so far."""
     target: Box | None = None
     """Where the scripted oracle clicks."""
     utterance: str = ""
     """What the page asks for."""
     action: Action | None = None
     """What the scripted oracle does next, in coordinates; None: a click into `target`."""
+    success: bool | None = None
+    """Whether the task is solved, whatever its way cost; None: it is with a reward of 1."""
 
 
 @dataclass(frozen=True, slots=True)

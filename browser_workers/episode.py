@@ -74,10 +74,21 @@ class Episode:
         self._num_beyond_start = 0
         self._environment_judges = False
         self._reward: float | None = None
+        self._earned: list[float] = []
+        """By every step."""
+        self.success: bool | None = None
+        """As the environment says, where it says so."""
         self.deadline = now + task.timeout_s
         self.num_unparsed = 0
+        self.num_unparsed_last = 0
+        """Behind the last answer that could be parsed."""
         self.navigation_error = ""
         """Why the first page could not be opened."""
+
+    @property
+    def step_rewards(self) -> tuple[float, ...]:
+        """What the environment's reward rose by at each step; empty when it did so at the last step alone."""
+        return tuple(self._earned) if any(self._earned[:-1]) else ()
 
     # what happened ----------------------------------------------------------------------------------------------------
 
@@ -104,8 +115,13 @@ class Episode:
 
     def answered(self, step: StepRequest) -> Decision:
         self._step += 1
+        self._earned.append(0.0)
         self.num_unparsed += not step.parsed
+        self.num_unparsed_last = 0 if step.parsed else self.num_unparsed_last + 1
         self._action = step.action
+        if self.num_unparsed_last == self._task.max_unparsed > 0:
+            error = f"{self.num_unparsed_last} answers in a row could not be parsed"
+            return Finish(Outcome.UNREADABLE, reward=self._reward, error=error)
         if step.action.kind is ActionKind.ANSWER:
             return Finish(Outcome.ANSWERED, answer=step.action.text, reward=self._reward)
         return Act(step.action)
@@ -137,9 +153,12 @@ class Episode:
     # ------------------------------------------------------------------------------------------------------------------
 
     def _read(self, state: PageState) -> None:
-        if state.environment is not None:
-            self._environment_judges = True
-            self._reward = state.environment.reward
+        if (environment := state.environment) is None:
+            return
+        if self._earned:
+            self._earned[-1] += environment.reward - (self._reward or 0.0)
+        self._environment_judges = True
+        self._reward, self.success = environment.reward, environment.success
 
     def _look(self, view: View) -> Ask:
         error = _said(self._performed)

@@ -188,11 +188,14 @@ class Play:
             num_steps=self._chain.num_steps,
             answer=valid(finish.answer),
             environment_reward=finish.reward,
+            environment_step_rewards=self._episode.step_rewards,
+            environment_success=self._episode.success,
             error=finish.error,
             navigation_error=self._episode.navigation_error,
             final_state=self._final_state,
             worker=self._worker,
             num_unparsed=self._episode.num_unparsed,
+            num_unparsed_last=self._episode.num_unparsed_last,
             versions=tuple(self._versions),
             timings=self.clock.timings(),
             ended_at=time.time(),
@@ -307,6 +310,7 @@ class Play:
         """Appends the observation, and returns its sequence."""
         view, performed, state = ask.view, ask.performed, ask.view.state
         oracle = state.environment if self._task.demonstrate else None
+        oracle_action = oracle.action if oracle is not None else None
         return await self._chain.observe(
             Observation(
                 episode=self._task.episode,
@@ -325,6 +329,6 @@ class Play:
                 changes=performed.changes,
                 page_text=performed.page_text,
                 oracle=oracle.target if oracle is not None else None,
-                oracle_action=oracle.action if oracle is not None else self._solving,
+                oracle_action=oracle_action or self._solving,
             )
         )

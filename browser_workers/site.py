@@ -1,4 +1,5 @@
-"""A web site that the worker plays itself: a request in, a response out. Requests to its origin never leave the process.
+"""A web site that the worker plays itself: a request in, a response out. Requests to its origin go
+no further than to the episode's gate, in the same process (`browser_workers.network.played_site`).
 
 Invariant: a site keeps nothing between requests. What a visitor has done lives in the visitor's own browser (cookies, storage,
 addresses), so that a fresh context is a fresh site and episodes cannot meet.

@@ -38,7 +38,7 @@ async def open_context(
                 await context.close()
             raise
         return context, interception
-    gate = Gate(rules, settings.network)
+    gate = Gate(rules, settings.network, site=opening.site)
     try:
         await group.start(gate.serve)
     except OSError as error:

@@ -19,6 +19,8 @@ _REFUSED = 1008
 class Interception:
     """Satisfies `browser_workers.network.reach.Reach`; ends with its context."""
 
+    plays = False
+
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._refusals = Refusals()

@@ -41,6 +41,7 @@ class _Environment(msgspec.Struct):
     target: Box | None = None
     utterance: str = ""
     action: Action | None = None
+    success: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ def _environment(found: object) -> EnvironmentState | None:
     if found is None:
         return None
     read = _convert(found, _Environment)
-    return EnvironmentState(read.done, read.reward, read.target, read.utterance, read.action)
+    return EnvironmentState(read.done, read.reward, read.target, read.utterance, read.action, read.success)
 
 
 def _convert(found: object, kind: type[T]) -> T:

@@ -62,7 +62,7 @@ class PlaywrightSession:
         await self._running.call("bounds", context.add_init_script(path=_BOUNDS), timeout_s=timeout_s)
         await self._running.call("a page", context.new_page(), timeout_s=timeout_s, until_crash=True)
         await let_out(self._running, self._settings, await self._windows.active(), self.reach)
-        if self.opening.site is not None:
+        if self.opening.site is not None and not self.reach.plays:
             pattern = f"{self.opening.site.origin}/**"
             await self._running.call("the site's pages", context.route(pattern, self._serve), timeout_s=timeout_s)
 

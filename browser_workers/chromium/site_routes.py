@@ -1,4 +1,4 @@
-"""Answers a page's requests from a `Site`, so that they never leave the process."""
+"""Answers a page's requests from a `Site` where no gate can: the browser is elsewhere, or the site is one of HTTPS."""
 
 from contextlib import suppress
 from urllib.parse import urlsplit

@@ -50,7 +50,7 @@ class Keeper(Protocol):
     async def connect(self, caller: "Caller", target: Target) -> None: ...
 
 
-class Site(End):
+class Callee(End):
     """Joined before it can receive anything."""
 
     def __init__(self, keeper: Keeper, caller: "Caller") -> None:
@@ -145,7 +145,7 @@ class Caller(End):
             with anyio.CancelScope() as self._connecting:
                 await self._keeper.connect(self, target)
 
-    def join(self, site: Site) -> None:
+    def join(self, site: Callee) -> None:
         if self.transport.is_closing() or self._first is None:
             site.transport.abort()
             return

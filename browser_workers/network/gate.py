@@ -20,13 +20,15 @@ from anyio.abc import TaskStatus
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from browser_workers.network.addresses import Address
-from browser_workers.network.caller import Caller, Site
+from browser_workers.network.caller import Callee, Caller
 from browser_workers.network.names import Names, TooManyNames
 from browser_workers.network.outside import Network
 from browser_workers.network.pipe import End
+from browser_workers.network.played_site import connect_played
 from browser_workers.network.refusals import Refusals
 from browser_workers.network.requests import Target
-from browser_workers.network.rules import Rules, normal_host
+from browser_workers.network.rules import Endpoint, Rules, endpoint, normal_host
+from browser_workers.site import Site
 
 _log = structlog.get_logger()
 _CONNECT_S = 15.0
@@ -40,18 +42,21 @@ _SWEEP_S = 5.0
 _MAX_CONNECTIONS = 512
 _MAX_STRANGERS = 64
 """Callers that have not shown the password. More than a browser opens in advance."""
+_PLAIN = "http://"
+"""Origins that the gate plays: those of another scheme would want a certificate that browsers trust."""
 _MAX_LOGGED = 32
 """Refusals; a page can have any number of them."""
 
 
 class Gate:
-    """Of one episode. `serve` runs until `close`."""
+    """Of one episode. `serve` runs until `close`. It plays `site` itself where that is one of plain HTTP."""
 
     def __init__(
         self,
         rules: Rules,
         network: Network = Network(),  # noqa: B008 - a value
         *,
+        site: Site | None = None,
         idle_s: float = _IDLE_S,
         stranger_s: float = _STRANGER_S,
         sweep_s: float = _SWEEP_S,
@@ -62,6 +67,8 @@ class Gate:
         """Whether the browser has shown the password."""
         self._credentials = b"Basic " + base64.b64encode(f"{self.user}:{self.password}".encode())
         self._rules = rules
+        self._site = site if site is not None and site.origin.startswith(_PLAIN) else None
+        self._played = endpoint(self._site.origin) if self._site is not None else None
         self._network = network
         self._idle_s, self._stranger_s, self._sweep_s = idle_s, stranger_s, sweep_s
         self._names = Names(network.look_up)
@@ -78,6 +85,10 @@ class Gate:
     def proxy(self) -> str:
         """As a browser wants its proxy named."""
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def plays(self) -> bool:
+        return self._site is not None
 
     @property
     def num_open(self) -> int:
@@ -192,6 +203,8 @@ class Gate:
         caller.refuse(status)
 
     async def _reach(self, caller: Caller, host: str, port: int) -> tuple[HTTPStatus, str]:
+        if self._site is not None and Endpoint(host, port) == self._played:
+            return await self._play(caller, self._site)
         if reason := self._rules.refusal(host, port):
             return HTTPStatus.FORBIDDEN, reason
         try:
@@ -206,17 +219,27 @@ class Gate:
             return HTTPStatus.FORBIDDEN, next(iter(reasons.values()))
         return await self._join(caller, host, port, permitted)
 
+    async def _play(self, caller: Caller, site: Site) -> tuple[HTTPStatus, str]:
+        try:
+            end = await connect_played(lambda: Callee(self, caller), site)
+        except OSError as error:
+            return HTTPStatus.BAD_GATEWAY, f"{site.origin} cannot be played: {error.strerror or error}"
+        return self._joined(end)
+
     async def _join(self, caller: Caller, host: str, port: int, addresses: Sequence[Address]) -> tuple[HTTPStatus, str]:
         failed = HTTPStatus.GATEWAY_TIMEOUT, f"{host}:{port} did not answer"
         for address in addresses:
             try:
                 with anyio.move_on_after(_ADDRESS_S if len(addresses) > 1 else _CONNECT_S):
-                    site = await self._network.connect(lambda: Site(self, caller), address, port)
-                    if site.other is not None:
-                        return HTTPStatus.OK, ""
-                    return HTTPStatus.TOO_MANY_REQUESTS, f"the episode has {_MAX_CONNECTIONS} connections already"
+                    return self._joined(await self._network.connect(lambda: Callee(self, caller), address, port))
             except ConnectionRefusedError:
                 failed = HTTPStatus.BAD_GATEWAY, f"{host}:{port} refused the connection"
             except OSError as error:
                 failed = HTTPStatus.BAD_GATEWAY, f"{host}:{port} cannot be reached: {error.strerror or error}"
         return failed
+
+    @staticmethod
+    def _joined(end: End) -> tuple[HTTPStatus, str]:
+        if end.other is not None:
+            return HTTPStatus.OK, ""
+        return HTTPStatus.TOO_MANY_REQUESTS, f"the episode has {_MAX_CONNECTIONS} connections already"

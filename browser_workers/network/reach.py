@@ -4,6 +4,11 @@ from typing import Protocol
 
 
 class Reach(Protocol):
+    @property
+    def plays(self) -> bool:
+        """Whether it answers for the session's own site; else its requests are intercepted."""
+        ...
+
     def why_blocked(self, host: str) -> str:
         """Why `host` could lately not be reached, in a sentence; empty when nothing is known."""
         ...

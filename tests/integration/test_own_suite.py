@@ -36,10 +36,11 @@ async def test_a_suite_of_ones_own_is_played_and_rewarded(tmp_path: Path) -> Non
 
 def test_it_stands_beside_the_others_and_refuses_what_it_does_not_have() -> None:
     suites = open_suites(OWN)
-    assert sorted(suites) == ["demo", "doors", "miniwob", "shop"]
+    assert sorted(suites) == ["demo", "doors", "frozen_lake", "miniwob", "shop", "sokoban"]
     with pytest.raises(UnknownWebsite, match=r"doors:two\?key=up: write doors:two\?key=left"):
         resolve("doors:two?key=up", suites)
-    with pytest.raises(UnknownWebsite, match=r"write a http.* address, or a page of a suite .demo:, miniwob:, shop:."):
+    known = "demo:, frozen_lake:, miniwob:, shop:, sokoban:"
+    with pytest.raises(UnknownWebsite, match=rf"write a http.* address, or a page of a suite .{known}."):
         resolve("doors:two?key=left", open_suites())
 
 

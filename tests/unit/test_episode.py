@@ -115,6 +115,18 @@ def test_an_unparsed_output_uses_up_a_step() -> None:
     assert isinstance(episode.acted(Performed(), PLAYING, now=2.0), Finish)
 
 
+def test_so_many_unreadable_answers_in_a_row_end_it() -> None:
+    task = msgspec.structs.replace(builders.task(max_steps=9), max_unparsed=2)
+    episode, _ = started(task, view(state=PLAYING))
+    wait = Action(kind=ActionKind.WAIT)
+    for parsed in (False, True, False):
+        assert episode.answered(answer(wait, parsed=parsed)) == Act(wait)
+        episode.acted(Performed(), PLAYING, now=2.0)
+    end = episode.answered(answer(wait, parsed=False))
+    assert end == Finish(Outcome.UNREADABLE, reward=0.0, error="2 answers in a row could not be parsed")
+    assert (episode.num_unparsed, episode.num_unparsed_last) == (3, 2)
+
+
 def test_time_runs_from_the_first_page() -> None:
     task = msgspec.structs.replace(builders.task(), timeout_s=10.0)
     episode = Episode(task, now=0.0)
@@ -170,3 +182,52 @@ def test_a_page_that_became_blank_by_a_click_is_shown_as_it_is() -> None:
     for _ in range(3):
         episode.seen(view(b"white", blank=True), now=2.0)
     assert asked(episode.seen(view(b"white", blank=True), now=2.0)).view.screenshot.data == b"white"
+
+
+# rewards of steps -----------------------------------------------------------------------------------------------------
+
+
+def stands(reward: float, *, done: bool = False, success: bool | None = None) -> PageState:
+    return with_(WEB, environment=EnvironmentState(done=done, reward=reward, success=success))
+
+
+def test_a_step_earns_what_the_reward_rose_by() -> None:
+    episode, _ = started(first=view(state=stands(0.0)))
+    act(episode, CLICK, state=stands(0.25))
+    # What came late is still the step's.
+    asked(episode.seen(view(b"two", state=stands(0.5)), now=2.0))
+    act(episode, CLICK, state=stands(0.375))
+    asked(episode.seen(view(b"three", state=stands(0.375)), now=2.0))
+    assert act(episode, CLICK, state=stands(1.25, done=True, success=True)) == Finish(Outcome.DONE, reward=1.25)
+    assert episode.step_rewards == (0.5, -0.125, 0.875)
+    assert episode.success is True
+
+
+def test_what_was_there_before_the_first_step_was_earned_by_none() -> None:
+    episode, _ = started(first=view(state=stands(0.5)))
+    act(episode, CLICK, state=stands(0.75))
+    asked(episode.seen(view(b"two", state=stands(0.75)), now=2.0))
+    act(episode, CLICK, state=stands(0.75, done=True, success=False))
+    assert (episode.step_rewards, episode.success) == ((0.25, 0.0), False)
+
+
+def test_what_the_last_step_alone_earned_needs_no_list() -> None:
+    episode, _ = started(first=view(state=PLAYING))
+    act(episode, CLICK, state=PLAYING)
+    asked(episode.seen(view(b"two", state=PLAYING), now=2.0))
+    act(episode, CLICK, state=WON)
+    assert (episode.step_rewards, episode.success) == ((), None)
+
+
+def test_a_page_without_an_environment_earns_nothing() -> None:
+    episode, _ = started(first=view(state=stands(0.0)))
+    act(episode, CLICK, state=stands(0.5))
+    asked(episode.seen(view(b"two", state=WEB), now=2.0))
+    act(episode, CLICK, state=stands(1.0, done=True))
+    assert episode.step_rewards == (0.5, 0.5)
+
+
+def test_a_trajectory_has_no_more_rewards_than_steps() -> None:
+    ended = builders.trajectory(builders.task(), num_steps=1)
+    assert msgspec.structs.replace(ended, environment_step_rewards=(1.0,)).contradiction() == ""
+    assert "2 environment_step_rewards" in msgspec.structs.replace(ended, environment_step_rewards=(0.5, 0.5)).contradiction()

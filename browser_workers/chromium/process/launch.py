@@ -1,10 +1,9 @@
-"""Playwright's driver and one Chromium under it: started together, watched together, ended together.
+"""A driver and one Chromium under it: started together, watched together, ended together.
 
 Invariant: whichever of the two dies first, `lost` is set by that event; when the context closes, no process and no profile
 of either is left.
 """
 
-import asyncio
 import shutil
 import tempfile
 import time
@@ -17,12 +16,11 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
-import psutil
 import structlog
-from playwright.async_api import Browser, CDPSession, async_playwright
+from playwright.async_api import Browser, CDPSession
 from playwright.async_api import Error as PlaywrightError
-from playwright.async_api._context_manager import PlaywrightContextManager
 
+from browser_workers.chromium.process.driver import Driver
 from browser_workers.chromium.process.executable import sandboxed
 from browser_workers.chromium.process.processes import Part, ProcessTree
 from bus.retry import Backoff
@@ -32,7 +30,6 @@ from schemas.errors import BrowserError, BrowserLost, ConfigurationError, PageFa
 T = TypeVar("T")
 
 _log = structlog.get_logger()
-_CLOSING_S = 2.0
 _ANSWER_S = 10.0
 _COMPLETE_S = 2.0
 _COMPLETE_LOOK_S = 0.02
@@ -164,7 +161,7 @@ async def chromium(
     executable: Path, viewport: tuple[int, int], *, timeout_s: float, page_memory_mb: int = 0
 ) -> AsyncIterator[Chromium]:
     """Raises `BrowserLost` when driver or browser did not start within `timeout_s`, `ConfigurationError` when it never can."""
-    driver = async_playwright()
+    driver = Driver()
     running: Chromium | None = None
     # The driver removes what it has made, unless it was killed.
     folders = {await anyio.to_thread.run_sync(partial(tempfile.mkdtemp, prefix="millrace-browser-"))}
@@ -190,9 +187,7 @@ def arguments(viewport: tuple[int, int], page_memory_mb: int) -> list[str]:
     return [*_ARGUMENTS, *heap, f"--window-size={viewport[0]},{viewport[1]}"]
 
 
-async def _start(
-    driver: PlaywrightContextManager, executable: Path, options: list[str], *, artifacts: str, timeout_s: float
-) -> Chromium:
+async def _start(driver: Driver, executable: Path, options: list[str], *, artifacts: str, timeout_s: float) -> Chromium:
     try:
         # Shielded: a start that is given up half-way would leave its processes to nobody.
         with anyio.fail_after(timeout_s, shield=True):
@@ -205,9 +200,7 @@ async def _start(
         raise BrowserLost(f"{executable} could not be started: {first_line(error)}") from error
 
 
-async def _launch(
-    driver: PlaywrightContextManager, executable: Path, options: list[str], *, artifacts: str, timeout_s: float
-) -> Chromium:
+async def _launch(driver: Driver, executable: Path, options: list[str], *, artifacts: str, timeout_s: float) -> Chromium:
     playwright = await driver.start()
     start = partial(
         playwright.chromium.launch,
@@ -236,30 +229,15 @@ async def _started(start: Callable[[], Awaitable[Browser]]) -> Browser:
     raise AssertionError("the last try returns or raises")
 
 
-async def watched(driver: PlaywrightContextManager, browser: Browser) -> Chromium:
+async def watched(driver: Driver, browser: Browser) -> Chromium:
     """A browser that the driver has just got hold of."""
-    running = Chromium(browser, await browser.new_browser_cdp_session(), processes_of(driver))
+    running = Chromium(browser, await browser.new_browser_cdp_session(), driver.processes())
     browser.on("disconnected", lambda _: running.lose(_BROWSER_ENDED))
     running.protocol.on("Target.targetCrashed", lambda _: running.note_crash())
     await running.protocol.send("Target.setDiscoverTargets", {"discover": True, "filter": [{"type": "page"}]})
     # Playwright has no public event for the end of its own driver. The error behind it is known then.
     browser._impl_obj._connection.on("close", lambda: running.lose(_DRIVER_ENDED))
-    if driver._client is not None:
-        driver._client._transport.on_error_future.add_done_callback(_retrieve)
     return running
-
-
-def _retrieve(future: "asyncio.Future[object]") -> None:
-    if not future.cancelled():
-        future.exception()
-
-
-def processes_of(driver: PlaywrightContextManager) -> ProcessTree | None:
-    """The driver and what it has started."""
-    if driver._client is not None:
-        with suppress(psutil.Error):
-            return ProcessTree(psutil.Process(driver._client._transport._proc.pid))
-    return None
 
 
 def _profiles(processes: ProcessTree) -> set[str]:
@@ -270,17 +248,12 @@ def _profiles(processes: ProcessTree) -> set[str]:
     return processes.profiles()
 
 
-async def end(driver: PlaywrightContextManager, running: Chromium | None) -> None:
-    """Gives both a moment to end by themselves, then ends them; at once where one of them is gone already."""
-    processes = running.processes if running is not None else processes_of(driver)
-    if processes is not None and running is not None and running.lost.is_set():
-        await anyio.to_thread.run_sync(processes.kill_all)
-    with anyio.move_on_after(_CLOSING_S) as patience, suppress(PlaywrightError):
-        await driver.__aexit__()
-    if patience.cancelled_caught:
-        _log.warning("browser_killed")
-    if processes is not None:
-        await anyio.to_thread.run_sync(processes.kill_all)
+async def end(driver: Driver, running: Chromium | None) -> None:
+    """At once where one of the two is gone already."""
+    if running is None:
+        await driver.end()
+    else:
+        await driver.end(at_once=running.lost.is_set(), processes=running.processes)
 
 
 def first_line(error: BaseException) -> str:

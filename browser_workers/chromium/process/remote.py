@@ -12,10 +12,10 @@ from urllib.parse import urlsplit, urlunsplit
 import anyio
 import msgspec
 import structlog
-from playwright.async_api import Browser, Dialog, Playwright, async_playwright
+from playwright.async_api import Browser, Dialog, Playwright
 from playwright.async_api import Error as PlaywrightError
-from playwright.async_api._context_manager import PlaywrightContextManager
 
+from browser_workers.chromium.process.driver import Driver
 from browser_workers.chromium.process.launch import Chromium, end, first_line, watched
 from browser_workers.chromium.sign_in import sign_in
 from browser_workers.network.addresses import is_loopback
@@ -41,7 +41,7 @@ class _Version(msgspec.Struct):
 @asynccontextmanager
 async def remote_chromium(config: BrowserConfig, *, timeout_s: float) -> AsyncIterator[Chromium]:
     """Raises `BrowserLost` when no connection was had within `timeout_s`."""
-    driver = async_playwright()
+    driver = Driver()
     running: Chromium | None = None
     where = shown(config.cdp_url)
     try:
@@ -75,7 +75,7 @@ def socket_address(url: str, announced: str) -> str:
     return urlunsplit((_SECURE[parts.scheme], parts.netloc, prefix + path.path, path.query or parts.query, ""))
 
 
-async def _connect(driver: PlaywrightContextManager, playwright: Playwright, config: BrowserConfig) -> Chromium:
+async def _connect(driver: Driver, playwright: Playwright, config: BrowserConfig) -> Chromium:
     """Tries until it succeeds or is cancelled: a browser that was restarted takes a while."""
     async for _ in Tries(_REACHED_AGAIN):
         try:
