@@ -27,7 +27,8 @@ from benchmarks.training_samples import Demonstration, demonstrations
 from benchmarks.training_speed import BATCH, LEARNING_RATE, NUM_SAMPLES, WARM_UP_STEPS, Run
 from trainer.model.model_folder import suppressed_tokens
 
-_IGNORED = -100
+IGNORED = -100
+"""Label of a token that is not trained on."""
 
 
 def encode(processor: Any, shown: Demonstration) -> dict[str, torch.Tensor]:
@@ -41,7 +42,7 @@ def encode(processor: Any, shown: Demonstration) -> dict[str, torch.Tensor]:
     whole = processor(text=[prompt + shown.answer + processor.tokenizer.eos_token], images=[screenshot], return_tensors="pt")
     length = processor(text=[prompt], images=[screenshot], return_tensors="pt")["input_ids"].shape[1]
     labels = whole["input_ids"][0].clone()
-    labels[:length] = _IGNORED
+    labels[:length] = IGNORED
     return {
         "input_ids": whole["input_ids"][0],
         "mm_token_type_ids": whole["mm_token_type_ids"][0],
@@ -55,7 +56,7 @@ class Collator:
     """Pads to the longest of the batch."""
 
     def __init__(self, padding_token: int) -> None:
-        self._padding = {"input_ids": padding_token, "mm_token_type_ids": 0, "labels": _IGNORED}
+        self._padding = {"input_ids": padding_token, "mm_token_type_ids": 0, "labels": IGNORED}
 
     def __call__(self, samples: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
         batch = {
@@ -95,7 +96,7 @@ def without_control_tokens(folder: Path, seen: list[float]) -> Any:
 
     def loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: Any = None) -> torch.Tensor:
         logits = outputs.logits.float().index_fill(-1, suppressed, float("-inf"))[:, :-1]
-        found = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=_IGNORED)
+        found = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=IGNORED)
         seen.append(float(found.detach()))
         return found
 
@@ -141,7 +142,7 @@ def train(folder: Path, *, threads: int, steps: int, curve: bool) -> Run:
     timed = [samples[index % NUM_SAMPLES] for index in range(WARM_UP_STEPS * BATCH, (WARM_UP_STEPS + steps) * BATCH)]
     return Run(
         tokens=sum(len(sample["input_ids"]) for sample in timed),
-        completion_tokens=sum(int((sample["labels"] != _IGNORED).sum()) for sample in timed),
+        completion_tokens=sum(int((sample["labels"] != IGNORED).sum()) for sample in timed),
         seconds=clock.seconds,
         cpu_seconds=clock.cpu_seconds,
         losses=exact if curve else losses,

@@ -12,11 +12,12 @@ from agents.engine import ChatMessage
 from agents.prompts import system_prompt
 from agents.rendering import render_action
 from agents.tokens import PromptTokenizer
-from ops.quickstart.material import reading_matter
+from ops.quickstart.button_material import reading_matter
 from ops.quickstart.recipe import GRID, THOUGHT
-from ops.quickstart.tiny_model import build_tiny_model
+from ops.quickstart.tiny_model import build_tiny_model, sentence_tokenizer
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Action, ActionKind, RecordRef, Screenshot, StepRequest, VersionSpan
+from schemas.model_config import ModelConfig
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.samples import Sample
 
@@ -41,7 +42,9 @@ def demonstrations(count: int, *, width: int = 160, height: int = 210, seed: int
 
 def build_model(folder: Path, *, seed: int = 0) -> None:
     """The quickstart's untrained model."""
-    build_tiny_model(folder, reading_matter([_instruction(word) for word in _WORDS]), seed=seed)
+    build_tiny_model(
+        folder, sentence_tokenizer(reading_matter([_instruction(word) for word in _WORDS], ModelConfig())), seed=seed
+    )
 
 
 def build_samples(folder: Path, shown: list[Demonstration]) -> list[Sample]:

@@ -16,8 +16,8 @@ from trainer.advantages import EpisodeAdvantages, EpisodeRewards
 from trainer.advantages.groups import scores_by_group
 from trainer.advantages.tokens import spread
 from trainer.estimators import estimator
-from trainer.losses import TokenLosses, loss
-from trainer.model.batches import Batch
+from trainer.losses import loss
+from trainer.token_losses import TokenLosses, TokenTargets
 
 
 @estimator("median", compares=True)
@@ -27,8 +27,8 @@ def median(episodes: Sequence[EpisodeRewards]) -> list[EpisodeAdvantages]:
     return [EpisodeAdvantages(spread(each.score - middles[each.group], each.rewards)) for each in episodes]
 
 
-@loss("asymmetric")
-def asymmetric(logprobs: torch.Tensor, batch: Batch, *, pessimism: float = 1.0) -> TokenLosses:
+@loss("asymmetric", skips_zero_advantage=True)
+def asymmetric(logprobs: torch.Tensor, targets: TokenTargets, *, pessimism: float = 1.0) -> TokenLosses:
     """-A log pi, with failures counted `pessimism` times."""
-    advantages = torch.where(batch.advantages < 0, pessimism * batch.advantages, batch.advantages)
+    advantages = torch.where(targets.advantages < 0, pessimism * targets.advantages, targets.advantages)
     return TokenLosses(-advantages * logprobs)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainer.feeding.samplers import Drawing, Levels, sampler
+from trainer.feeding.samplers import Drawing, History, sampler
 from trainer.feeding.task_files import TaskSpec
 
 
@@ -20,7 +20,7 @@ class EasyFirst:
     drawing: Drawing
     adapts = False
 
-    def round(self, index: int, levels: Levels) -> tuple[TaskSpec, ...]:
+    def round(self, index: int, history: History) -> tuple[TaskSpec, ...]:
         size = self.drawing.per_round
         easiest = sorted(self.drawing.specs, key=lambda spec: spec.difficulty)[: size * (index + 1)]
         order = np.random.default_rng((self.drawing.seed, index)).permutation(len(easiest))

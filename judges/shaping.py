@@ -11,12 +11,16 @@ from judges.episode import JudgedEpisode
 from judges.judge import Ruling
 from schemas.errors import NoVerdict
 from schemas.judge_config import ShapingConfig
-from schemas.messages import RewardPart, Split, Trajectory
+from schemas.messages import Outcome, RewardPart, Split, Trajectory
 
 FORMAT = "format"
 """-weight x share of the steps whose output could not be parsed."""
 LENGTH = "length"
 """-weight x share of the step cap that was used."""
+UNREADABLE = "unreadable"
+"""-weight, where too many answers in a row ended the episode that could not be parsed."""
+LAST_TURN = "last_turn"
+"""The reward taken back, where the last step could not be parsed."""
 
 
 def shaped(ruling: Ruling, trajectory: Trajectory, config: ShapingConfig, unparsed: Sequence[bool] | None = None) -> Ruling:
@@ -27,7 +31,7 @@ def shaped(ruling: Ruling, trajectory: Trajectory, config: ShapingConfig, unpars
     """
     if ruling.reward is None or trajectory.task.split is not Split.TRAIN:
         return ruling
-    terms = tuple(_terms(trajectory, config, unparsed))
+    terms = tuple(_terms(ruling.reward, trajectory, config, unparsed))
     return replace(ruling, reward=ruling.reward + sum(term.value for term in terms), parts=(*ruling.parts, *terms))
 
 
@@ -49,8 +53,14 @@ async def shape(ruling: Ruling, episode: JudgedEpisode, config: ShapingConfig) -
     return shaped(ruling, trajectory, config, [not step.parsed for step in steps])
 
 
-def _terms(trajectory: Trajectory, config: ShapingConfig, unparsed: Sequence[bool] | None) -> Iterator[RewardPart]:
+def _terms(
+    reward: float, trajectory: Trajectory, config: ShapingConfig, unparsed: Sequence[bool] | None
+) -> Iterator[RewardPart]:
     num_steps, max_steps = trajectory.num_steps, trajectory.task.max_steps
+    if config.last_turn and reward > 0 and trajectory.num_unparsed_last:
+        yield RewardPart(LAST_TURN, -reward)
+    if config.unreadable and trajectory.outcome is Outcome.UNREADABLE:
+        yield RewardPart(UNREADABLE, -config.unreadable)
     if config.format and num_steps:
         each = config.format / num_steps
         steps = tuple(-each if failed else 0.0 for failed in unparsed or ())

@@ -21,8 +21,11 @@ class AlgorithmConfig:
     val_split_ratio: float = 0.0
     """Share of the tasks, chosen by their names, that cloning does not train on: `val_loss` is measured on them, the mean
     negative log-likelihood of a token."""
+    augmentation: str = "none"
+    """Of cloning: what becomes of a sample each time that it is trained on. `none`: nothing. `brightness`: its screenshots
+    become a little brighter or darker."""
     filter_same_screenshot: bool = True
-    """Leave out steps that did not change the screenshot."""
+    """Of cloning: leave out steps that did not change the screenshot. A policy gradient needs them: they are what failed."""
     cutoff_len: int = 16384
     """Longest sequence in tokens. Prompts leave their oldest rounds out so that a whole answer fits; no answer is cut."""
     per_device_train_batch_size: int = 3

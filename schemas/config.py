@@ -55,6 +55,12 @@ class Config:
             f"policy_config.max_new_tokens is {policy.max_new_tokens}, and prompt and answer together have {longest} tokens "
             "at most: write less, or raise policy_config.max_model_len and algorithm_config.cutoff_len",
         )
+        overlong = self.objective_config.overlong_buffer_len
+        require(
+            overlong <= policy.max_new_tokens,
+            f"objective_config.overlong_buffer_len is {overlong}, and an answer has {policy.max_new_tokens} tokens at most: "
+            "write the last tokens of these that cost, as in a quarter of policy_config.max_new_tokens",
+        )
         self._require_tasks()
 
     def _require_tasks(self) -> None:

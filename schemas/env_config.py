@@ -91,6 +91,9 @@ class EnvConfig:
     """Seconds the rest of the batch then gets before it is cancelled."""
     train_difficulty_max_steps: DifficultySteps = DifficultySteps(easy=10, medium=20, hard=30)
     test_difficulty_max_steps: DifficultySteps = DifficultySteps(easy=30, medium=50, hard=70)
+    max_unparsed: int = 0
+    """Answers in a row that cannot be parsed and end an episode as a failure; 0: none do. What that costs beside, says
+    `judge_config.shaping.unreadable`."""
     train_tasks: str = "train.jsonl"
     """Task file of training, in `data_path`."""
     test_tasks: str = "test.jsonl"
@@ -100,7 +103,8 @@ class EnvConfig:
     played, where the mode is `eval`."""
     train_tasks_sampler: str = "uniform"
     """`uniform`: all tasks alike. `ratio`: by `difficulty_ratio`. `adaptive`: new and once failed tasks first, seldom
-    those that failed often or are solved; tasks of sites with few tasks more often."""
+    those that failed often or are solved; tasks of sites with few tasks more often. `frontier`: those first that about half
+    of a group's episodes solve."""
     difficulty_ratio: dict[str, DifficultyShare] = field(default_factory=dict)
     """Of `ratio`: classes of difficulty by name; tasks of none of them are not played."""
     deduplicate_across_iterations: bool = True
@@ -113,7 +117,7 @@ class EnvConfig:
     def __post_init__(self) -> None:
         for name in ("server_size", "evaluation_workers", "operation_timeout", "task_timeout_minutes"):
             require(getattr(self, name) > 0, f"env_config.{name} is {getattr(self, name):g}: write a number above 0")
-        for name in ("max_retries", "instance_lifetime_max"):
+        for name in ("max_retries", "max_unparsed", "instance_lifetime_max"):
             require(getattr(self, name) >= 0, f"env_config.{name} is {getattr(self, name):g}: write 0 or more")
         for name in ("train_tasks_rollout_size", "test_tasks_repeat_times"):
             require(getattr(self, name) >= 0, f"env_config.{name} is {getattr(self, name)}: write 0 or more")

@@ -169,6 +169,7 @@ class Kind:
 
 ESTIMATORS = Kind("estimator", "trainer.estimators", "objective_config.adv_estimator", also=("none",))
 LOSSES = Kind("loss", "trainer.losses", "objective_config.loss_type")
+AUGMENTATIONS = Kind("augmentation", "trainer.augmentations", "algorithm_config.augmentation", also=("none",))
 SAMPLERS = Kind("sampler", "trainer.feeding.samplers", "env_config.train_tasks_sampler")
 JUDGES = Kind("judge", "judges.named", "judge_config.judge")
 SUITES = Kind("suite", "browser_workers.suites", "browser_config.suites")
@@ -176,7 +177,7 @@ PROMPTS = Kind("prompt", "agents.prompts", "model_config.prompt_version")
 VOCABULARIES = Kind("vocabulary", "agents.vocabularies", "context_config.actions")
 EXPORTERS = Kind("exporter", "ops.archive.formats", "--format")
 ALERTS = Kind("alert", "ops.monitor.rules", "monitor_config.alerts")
-KINDS = (ESTIMATORS, LOSSES, SAMPLERS, SUITES, PROMPTS, VOCABULARIES, JUDGES, EXPORTERS, ALERTS)
+KINDS = (ESTIMATORS, LOSSES, AUGMENTATIONS, SAMPLERS, SUITES, PROMPTS, VOCABULARIES, JUDGES, EXPORTERS, ALERTS)
 """Every kind there is."""
 
 

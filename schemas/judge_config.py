@@ -37,6 +37,10 @@ class ShapingConfig:
     """Times the share of steps whose output could not be parsed; borne by those steps."""
     length: float = 0.0
     """Times the share of the step cap that was used; borne by all steps alike."""
+    unreadable: float = 0.0
+    """Of an episode that `env_config.max_unparsed` ended; borne by its end (OpenWebRL: 1)."""
+    last_turn: bool = False
+    """All of a reward above 0, where the last step could not be parsed; borne by the episode's end (OpenWebRL)."""
 
     def __post_init__(self) -> None:
         for name, weight in vars(self).items():

@@ -19,6 +19,8 @@ class PolicyConfig:
     """Tokens of one answer at most."""
     temperature: float = 1.0
     """Of sampling; 0: always the likeliest token."""
+    eval_temperature: float | None = None
+    """Of sampling in evaluation episodes; null: `temperature`."""
     top_p: float = 0.99
     """Only the likeliest tokens that together have this probability are sampled; 1: all."""
     top_k: int = 2
@@ -48,5 +50,13 @@ class PolicyConfig:
         require(self.max_new_tokens > 0, f"policy_config.max_new_tokens is {self.max_new_tokens}: write a number above 0")
         require(self.history_mb > 0, f"policy_config.history_mb is {self.history_mb}: write a number above 0")
         require(self.temperature >= 0, f"policy_config.temperature is {self.temperature}: write 0 or more")
+        require(
+            self.eval_temperature is None or self.eval_temperature >= 0,
+            f"policy_config.eval_temperature is {self.eval_temperature}: write 0 or more, or null for that of training",
+        )
         require(0 < self.top_p <= 1, f"policy_config.top_p is {self.top_p}: write a number above 0 and at most 1")
         require(self.max_num_seqs > 0, f"policy_config.max_num_seqs is {self.max_num_seqs}: write a number above 0")
+
+    def temperature_of(self, *, evaluation: bool) -> float:
+        """That of the episodes of one split."""
+        return self.eval_temperature if evaluation and self.eval_temperature is not None else self.temperature

@@ -21,6 +21,7 @@ _NAME_OR_NONE = r"^[A-Za-z0-9_-]{0,128}$(?!\n)"
 Count = Annotated[int, Meta(ge=0, le=_EXACT)]
 """Also sequences and bytes."""
 Whole = Annotated[int, Meta(ge=-_EXACT, le=_EXACT)]
+Share = Annotated[float, Meta(ge=0, le=1)]
 Attempt = Annotated[int, Meta(ge=0, le=1_000_000)]
 """0: nobody has taken the episode."""
 Step = Annotated[int, Meta(ge=0, lt=MAX_STEPS)]
@@ -31,6 +32,13 @@ Logprob = Annotated[float, Meta(ge=-_FLOAT32, le=0.001)]
 """Rounding takes a sure token's a little above 0."""
 Real = Annotated[float, Meta(ge=-_FLOAT32, le=_FLOAT32)]
 """Neither infinite nor NaN, also where a model computes with it."""
+
+
+def is_real(value: float) -> bool:
+    """Whether a number can stand where `Real` is asked for."""
+    return abs(value) <= _FLOAT32
+
+
 Amount = Annotated[float, Meta(ge=0, le=_FLOAT32)]
 """Seconds, costs."""
 Moment = Annotated[float, Meta(ge=0, le=_YEAR_9999)]

@@ -1,27 +1,36 @@
 """Training on given samples, step by step: what the trainer's iterations and a warm start on demonstrations share."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from trainer.augmentations import Augmentation, varied
 from trainer.items import Item, targets_of
 from trainer.objective.aggregation import token_weights
 from trainer.ports import StepResult, TrainingEngine
 from trainer.samples import Sample
-from trainer.training_order import training_order
 
 
-def imitate(engine: TrainingEngine, samples: Sequence[Sample], *, num_epochs: int, seed: int) -> Iterator[StepResult]:
-    """Trains on `samples`, shuffled anew every epoch; yields after every optimizer step, so that the caller may stop.
+def imitate(
+    engine: TrainingEngine,
+    samples: Sequence[Sample],
+    *,
+    order: Iterable[np.ndarray],
+    seed: int,
+    vary: Augmentation | None = None,
+) -> Iterator[StepResult]:
+    """Trains on the samples of each optimizer step that `order` says; yields after every step, so that the caller may stop.
+
+    With `vary`, what is trained on is made of each sample every time that it comes.
 
     Example:
-        for step, result in enumerate(imitate(engine, samples, num_epochs=100, seed=0)):
+        for step, result in enumerate(imitate(engine, samples, order=order, seed=0)):
             if step % 20 == 19 and success(engine) > 0.4:
                 break
     """
-    for epoch in range(num_epochs):
-        for chosen in training_order(len(samples), engine.step_size, seed=seed, iteration=0, epoch=epoch):
-            yield engine.train(cloning_items([samples[index] for index in chosen]))
+    for number, chosen in enumerate(order):
+        seen = [samples[index] for index in chosen]
+        yield engine.train(cloning_items(varied(seen, vary, seed=(seed, number)) if vary else seen))
 
 
 def cloning_items(samples: Sequence[Sample]) -> list[Item]:

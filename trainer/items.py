@@ -24,6 +24,8 @@ class Targets:
     """The critic's, at the start of the update."""
     returns: np.ndarray
     """What the critic is trained towards."""
+    staleness: np.ndarray
+    """How many versions the policy at the start of the update is ahead of the one that sampled the token."""
 
 
 NUM_TARGETS = len(fields(Targets))
@@ -49,7 +51,7 @@ def targets_of(sample: Sample, **arrays: np.ndarray) -> Targets:
     """
     zeros = np.zeros(sample.num_completion, dtype=np.float32)
     behaviour = sample.logprobs if len(sample.logprobs) else zeros
-    return replaced(Targets(zeros, zeros, behaviour, zeros, zeros, zeros, zeros), **arrays)
+    return replaced(Targets(zeros, zeros, behaviour, zeros, zeros, zeros, zeros, zeros), **arrays)
 
 
 def replaced(targets: Targets, **arrays: np.ndarray) -> Targets:

@@ -17,6 +17,7 @@ from bus.bulkhead import Bulkhead
 from bus.context import WorkerContext
 from schemas.config import Config
 from schemas.messages import Checkpoint
+from trainer.augmentations import opened_augmentation
 from trainer.collapse import CollapseGuard
 from trainer.episodes.episode_steps import StepRules, StepStore
 from trainer.episodes.intake import ReadingPlace, open_intake
@@ -25,7 +26,7 @@ from trainer.gate import MismatchGate
 from trainer.iterations import IterationRules, Iterations
 from trainer.learners import Learner
 from trainer.learners.choice import choose_learner
-from trainer.learners.parts import Parts
+from trainer.learners.parts import LearningRules, Parts
 from trainer.model.adapter_folder import base_of
 from trainer.ports import Builder, TrainingEngine
 from trainer.publishing import Publishing
@@ -88,6 +89,7 @@ class Trainer:
         )
         self._announcements = Announcements(context.bus, context.subjects, publisher)
         self._batch_size = config.env_config.train_tasks_rollout_size
+        self._max_new_tokens = policy.max_new_tokens
         self._base = base.resolve()
         self._checkpoints = checkpoints.resolve()
         self._open_engine = open_engine
@@ -170,7 +172,8 @@ class Trainer:
             num_epochs=self._algorithm.num_train_epochs,
             seed=self._trainer.seed,
         )
-        return Parts(engine, store, updates, Readings(store, self._in_thread, at_once=engine.step_size))
+        readings = Readings(store, self._in_thread, at_once=engine.step_size)
+        return Parts(engine, store, updates, readings, opened_augmentation(self._algorithm.augmentation, self._base))
 
     def _learner(self, parts: Parts, state: TrainerState) -> Learner:
         return choose_learner(
@@ -178,10 +181,13 @@ class Trainer:
             state,
             algorithm=self._algorithm,
             objective=self._objective,
-            seed=self._trainer.seed,
-            batch_size=self._batch_size,
-            staleness_bound=self._feeder.staleness_bound,
-            truncation=self._rules.truncation,
+            rules=LearningRules(
+                seed=self._trainer.seed,
+                batch_size=self._batch_size,
+                staleness_bound=self._feeder.staleness_bound,
+                truncation=self._rules.truncation,
+                max_new_tokens=self._max_new_tokens,
+            ),
         )
 
     # serving ----------------------------------------------------------------------------------------------------------

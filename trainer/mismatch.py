@@ -15,7 +15,7 @@ from trainer.samples import Sample
 
 def comparable(sample: Sample, version: PolicyVersion) -> bool:
     """Whether every token of a sample was sampled by exactly this version, with its log-probability kept."""
-    return sample.versions == {version} and len(sample.logprobs) == sample.num_completion
+    return bool((sample.versions == version).all()) and len(sample.logprobs) == sample.num_completion
 
 
 def mean_mismatch(samples: Sequence[Sample], trained: Sequence[np.ndarray]) -> float:

@@ -8,6 +8,7 @@ import structlog
 from bus.presence import Status
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Checkpoint
+from schemas.ranges import is_real
 from schemas.trainer_config import TrainerConfig
 from trainer.batch_metrics import batch_metrics, token_metrics
 from trainer.episodes.intake import Judged
@@ -83,7 +84,7 @@ class Publishing:
             trainer_step=state.num_updates,
             judged_seq=batch[-1].seq,
             num_trajectories=state.num_trajectories,
-            metrics=metrics,
+            metrics=_finite(metrics, state.version),
             base=PolicyVersion(0) if holds_adapters(folder) else None,
         )
         await self._announcements.announce(checkpoint)
@@ -93,3 +94,11 @@ class Publishing:
         retention = Retention.of(self._config, state.guard.needed)
         await self._in_thread(lambda: prune(self._root, newest=state.version, retention=retention))
         return checkpoint
+
+
+def _finite(metrics: Mapping[str, float], version: int) -> dict[str, float]:
+    """Those that can be announced; the others are told."""
+    lost = sorted(name for name, value in metrics.items() if not is_real(value))
+    if lost:
+        _log.error("metrics_not_finite", version=version, names=lost)
+    return {name: value for name, value in metrics.items() if name not in lost}

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from schemas.ids import PolicyVersion
 from schemas.messages import RecordRef
 from trainer.episodes.episode_steps import StepStore
 from trainer.ports import TrainingEngine
@@ -46,8 +47,8 @@ class Anchors:
     cut: ByStep
     """The same as a sampler gives them that cuts its distribution off."""
 
-    def targets(self, sample: Sample) -> dict[str, np.ndarray]:
-        """A sample's `proximal` and `behaviour`, as far as they are known.
+    def targets(self, sample: Sample, version: PolicyVersion) -> dict[str, np.ndarray]:
+        """A sample's `staleness` and, as far as they are known, `proximal` and `behaviour`. `version`: of the present weights.
 
         The loss computes log-probabilities over the whole vocabulary, and a sampler that cuts off gives every token a larger
         one. By how much, the present weights tell; taken off the sampler's, what remains of pi_proximal / pi_behaviour is what
@@ -55,10 +56,10 @@ class Anchors:
         """
         proximal, cut = self.proximal.get(sample.ref), self.cut.get(sample.ref)
         if proximal is None:
-            return {}
+            return {"staleness": sample.staleness(version)}
         behaviour = sample.logprobs if len(sample.logprobs) else proximal
         cut_off = proximal - cut if cut is not None and len(sample.logprobs) else 0.0
-        return {"proximal": proximal, "behaviour": behaviour + cut_off}
+        return {"proximal": proximal, "behaviour": behaviour + cut_off, "staleness": sample.staleness(version)}
 
 
 class AnchorReader:

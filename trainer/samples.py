@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schemas.ids import PolicyVersion
-from schemas.messages import RecordRef
+from schemas.messages import RecordRef, StepRequest
 
 
 class LeftOut(enum.Enum):
@@ -59,14 +58,28 @@ class Sample:
     """float32, (completion,): of the sampler; empty for demonstrations."""
     temperature: float
     screenshots: tuple[Patches, ...]
-    versions: frozenset[PolicyVersion]
-    """Policy versions that sampled it."""
+    versions: np.ndarray
+    """int32, (completion,): the policy version that sampled each token; -1 where nobody says."""
 
     @property
     def num_completion(self) -> int:
         return len(self.tokens) - self.num_prompt
 
+    def staleness(self, version: int) -> np.ndarray:
+        """float32, (completion,): how many versions `version` is ahead of the one that sampled each token; 0 where nobody
+        says, and where another run's trainer counted them."""
+        known = (self.versions >= 0) & (self.versions <= version)
+        return np.where(known, version - self.versions, 0).astype(np.float32)
+
     @property
     def num_bytes(self) -> int:
         arrays = (self.tokens, self.positions, self.logprobs, *(screenshot.raw for screenshot in self.screenshots))
         return sum(array.nbytes for array in arrays)
+
+
+def token_versions(step: StepRequest) -> np.ndarray:
+    """`Sample.versions` of a step."""
+    found = np.full(len(step.completion_tokens), -1, dtype=np.int32)
+    for span in step.versions:
+        found[span.start : span.end] = span.version
+    return found

@@ -21,7 +21,7 @@ class TrainingMetrics:
     efforts: list[Effort] = field(default_factory=list)
 
     def add(self, result: StepResult, num_samples: int) -> None:
-        self.losses += result.loss * result.num_tokens
+        self.losses += result.loss
         self.grad_norms += result.grad_norm
         self.learning_rate = result.learning_rate
         self.num_steps += 1
@@ -40,7 +40,7 @@ class TrainingMetrics:
             # Kish's effective sample size, as a share of the tokens.
             means["effective_samples"] = means["ratio"] ** 2 / means["ratio_squared"]
         return {
-            "loss": self.losses / max(1, self.num_tokens),
+            "loss": self.losses / self.num_steps,
             "grad_norm": self.grad_norms / self.num_steps,
             "learning_rate": self.learning_rate,
             "samples": float(self.num_samples),

@@ -1,15 +1,17 @@
 """The optimizer steps of one iteration: shuffled epochs, the next step's samples loaded while the present one trains."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 import anyio
+import anyio.to_thread
 from anyio.streams.memory import MemoryObjectSendStream
 
 from bus.background import background
 from bus.presence import Status
 from schemas.ids import PolicyVersion
 from schemas.messages import RecordRef
+from trainer.augmentations import Augmentation, varied
 from trainer.episodes.episode_steps import StepStore
 from trainer.items import Item
 from trainer.ports import StepResult, TrainingEngine
@@ -18,8 +20,8 @@ from trainer.torch_thread import InThread
 from trainer.training_metrics import TrainingMetrics
 from trainer.training_order import training_order
 
-MakeItems = Callable[[Sequence[Sample]], list[Item]]
-"""What the samples of one optimizer step are trained towards."""
+MakeItems = Callable[[Sequence[RecordRef], Sequence[Sample]], list[Item]]
+"""What one optimizer step trains on: of all its steps, and the samples of those that are computed."""
 
 
 class Updates:
@@ -41,11 +43,21 @@ class Updates:
         make_items: MakeItems,
         version: PolicyVersion,
         step: Callable[[Sequence[Item]], StepResult] | None = None,
+        *,
+        idle: Collection[RecordRef] = (),
+        vary: Augmentation | None = None,
     ) -> TrainingMetrics:
-        """Trains on the steps `refs`, `num_train_epochs` times; `step`: the policy's if not given."""
+        """Trains on the steps `refs`, `num_train_epochs` times.
+
+        Args:
+            step: the policy's if not given.
+            idle: of `refs`, those without a gradient: they have their places in the optimizer steps, and are not computed. Of
+                an optimizer step of such alone one is, to be made into an item without weight: it moves by its momentum.
+            vary: what becomes of a sample, drawn by its place alone.
+        """
         metrics = TrainingMetrics()
         send, receive = anyio.create_memory_object_stream[list[Item]](1)
-        async with receive, background(partial(self._load_ahead, refs, make_items, version, send)):
+        async with receive, background(partial(self._load_ahead, refs, make_items, version, frozenset(idle), vary, send)):
             async for items in receive:
                 result = await self._in_thread(partial(step or self._engine.train, items))
                 metrics.add(result, len(items))
@@ -57,12 +69,19 @@ class Updates:
         refs: Sequence[RecordRef],
         make_items: MakeItems,
         version: PolicyVersion,
+        idle: Collection[RecordRef],
+        vary: Augmentation | None,
         send: MemoryObjectSendStream[list[Item]],
     ) -> None:
         async with send:
             for epoch in range(self._num_epochs):
                 size = self._engine.step_size
-                for chosen in training_order(len(refs), size, seed=self._seed, iteration=version, epoch=epoch):
-                    samples = await self._store.samples([refs[index] for index in chosen])
+                order = training_order(len(refs), size, seed=self._seed, iteration=version, epoch=epoch)
+                for number, chosen in enumerate(order):
+                    together = [refs[index] for index in chosen]
+                    samples = await self._store.samples([ref for ref in together if ref not in idle] or together[:1])
+                    if vary is not None:
+                        seed = (self._seed, version, epoch, number)
+                        samples = await anyio.to_thread.run_sync(partial(varied, samples, vary, seed=seed))
                     if samples:
-                        await send.send(make_items(samples))
+                        await send.send(make_items(together, samples))

@@ -1,11 +1,11 @@
 """The judge that asks nobody: a task's own checks, else the environment's reward as benchmark pages give it."""
 
 from judges.episode import JudgedEpisode
-from judges.judge import Ruling, undecided
+from judges.judge import OUTCOME, Ruling, undecided
 from judges.named import judge
 from judges.programmatic.checks import evaluate, naming
 from schemas.errors import JudgeError
-from schemas.messages import CheckKind, StageVerdict, Trajectory, Verdict
+from schemas.messages import CheckKind, RewardPart, StageVerdict, Trajectory, Verdict
 
 _FULL_REWARD = 1.0
 
@@ -14,7 +14,8 @@ _FULL_REWARD = 1.0
 class EnvironmentJudge:
     """A task with checks succeeds with reward 1 when all of them hold, else gets 0; if its page could not be read, neither.
 
-    Where there are none, success is the environment's full reward of 1; the reward itself is passed on as it is.
+    Where there are none, success is what the environment takes for it, else its full reward of 1; the reward itself is passed
+    on as it is, with what each step earned of it.
     """
 
     name: str
@@ -45,9 +46,11 @@ def _by_environment(trajectory: Trajectory) -> Ruling:
     reward = trajectory.environment_reward
     if reward is None:
         raise JudgeError(f"episode {trajectory.episode} has no environment reward: its site gives none, use another judge")
-    passed = reward >= _FULL_REWARD
+    success = trajectory.environment_success
+    passed = reward >= _FULL_REWARD if success is None else success
     return Ruling(
         verdict=Verdict.SUCCESS if passed else Verdict.FAILURE,
         reward=reward,
+        parts=(RewardPart(OUTCOME, reward, trajectory.environment_step_rewards),),
         stages=(StageVerdict(stage="environment", passed=passed, reasoning=f"the page gave {reward:g}"),),
     )

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 from schemas.config import Config
-from schemas.extensions import ESTIMATORS, JUDGES, KINDS, LOSSES, PROMPTS, SAMPLERS, VOCABULARIES, Kind
+from schemas.extensions import AUGMENTATIONS, ESTIMATORS, JUDGES, KINDS, LOSSES, PROMPTS, SAMPLERS, VOCABULARIES, Kind
 from schemas.requirement import require
 
 _NAMED: tuple[tuple[Kind, Callable[[Config], str]], ...] = (
     (ESTIMATORS, lambda config: config.objective_config.adv_estimator),
     (LOSSES, lambda config: config.objective_config.loss_type),
+    (AUGMENTATIONS, lambda config: config.algorithm_config.augmentation),
     (SAMPLERS, lambda config: config.env_config.train_tasks_sampler),
     (PROMPTS, lambda config: config.model_config.prompt_version),
     (VOCABULARIES, lambda config: config.context_config.actions),
@@ -46,9 +47,17 @@ def require_agreement(config: Config) -> None:
     if find_spec("numpy") is None:
         return
     from trainer.estimators import num_members
+    from trainer.losses import needs_proximal
     from trainer.objective import agreement
 
-    agreement.require_agreement(config.objective_config)
+    objective, augmentation = config.objective_config, config.algorithm_config.augmentation
+    agreement.require_agreement(objective)
+    require(
+        augmentation == "none" or (objective.imitates and not needs_proximal(objective)),
+        f"algorithm_config.augmentation is {augmentation}, and objective_config.loss_type {objective.loss_type} weighs tokens "
+        "by the probability with which they were sampled, which nobody knows of another sample: write none, or imitate by "
+        "behaviour_cloning",
+    )
     size, members = config.env_config.train_tasks_rollout_size, num_members(config.objective_config)
     require(
         size % members == 0 or config.feeder_config.mode in ("offline", "eval") or config.feeder_config.demonstrate,

@@ -3,9 +3,11 @@
 Where a contradiction would train on something else than was meant, `schemas` refuses it; here nothing is wrong, only in vain.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 
+from ops.config.idle import Idle
+from ops.config.idle_objective_keys import IDLE_OF_OBJECTIVE
 from ops.config.translation import Note
 from schemas.config import Config
 from schemas.extensions import JUDGES
@@ -14,14 +16,6 @@ from schemas.extensions import JUDGES
 def _asks_no_model(config: Config) -> bool:
     judge = config.judge_config.judge
     return judge in JUDGES.builtin and not JUDGES.find(judge).traits.asks_models
-
-
-@dataclass(frozen=True, slots=True)
-class Idle:
-    keys: tuple[str, ...]
-    """Keys or groups."""
-    when: Callable[[Config], bool]
-    why: str
 
 
 def _told_to_nobody(config: Config) -> bool:
@@ -51,8 +45,8 @@ IDLE = (
     ),
     Idle(
         (_ENV + "deduplicate_across_iterations",),
-        lambda config: config.env_config.train_tasks_sampler == "adaptive",
-        "env_config.train_tasks_sampler=adaptive goes by what became of a task",
+        lambda config: config.env_config.train_tasks_sampler in ("adaptive", "frontier"),
+        "env_config.train_tasks_sampler goes by what became of a task",
     ),
     Idle(
         tuple(
@@ -63,6 +57,7 @@ IDLE = (
                 "replay_iterations",
                 "replay_capacity",
                 "val_split_ratio",
+                "filter_same_screenshot",
             )
         ),
         lambda config: not config.objective_config.imitates,
@@ -128,6 +123,7 @@ IDLE = (
         ),
         "nothing is simulated",
     ),
+    *IDLE_OF_OBJECTIVE,
 )
 
 

@@ -11,6 +11,7 @@ _TIMES_GROUP = "counts episodes: prompts times the group's size"
 _STEPS_OF_OPTIMIZER = "samples of an optimizer step: this times `per_device_train_batch_size` and the ranks"
 _BY_FILE = "in the DeepSpeed file that is named there"
 _CAPS = "for each difficulty"
+_TRUNCATED = "with `loss_type=truncated`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,17 @@ _VERL = "AgentFly, VAGEN"
 NAMES = (
     Name(_VERL, "algorithm.adv_estimator", "objective_config.adv_estimator"),
     Name(_VERL, "algorithm.kl_ctrl.kl_coef", "objective_config.kl_reward_coef"),
+    Name(_VERL, "algorithm.kl_penalty", "objective_config.kl_reward_type"),
+    Name(_VERL, "algorithm.filter_groups.enable", "objective_config.dynamic_sampling", "`refill`, `drop` or `off`"),
+    Name(_VERL, "algorithm.rollout_correction.rollout_is", "objective_config.importance_weight_level", _TRUNCATED),
+    Name(_VERL, "algorithm.rollout_correction.rollout_is_threshold", "objective_config.importance_weight_cap", _TRUNCATED),
+    Name(_VERL, "algorithm.rollout_correction.rollout_rs", "objective_config.rejection_level", "and `rejection_kind`"),
+    Name(
+        _VERL,
+        "algorithm.rollout_correction.rollout_rs_threshold",
+        "objective_config.rejection_high",
+        "and `rejection_low`; of `k1` they bound the inverse ratio",
+    ),
     Name("VAGEN", "algorithm.high_level_gamma", "objective_config.high_level_gamma"),
     Name(_VERL, "data.train_files", "env_config.train_tasks", "task files are JSON lines"),
     Name(_VERL, "data.val_files", "env_config.test_tasks", "task files are JSON lines"),
@@ -67,6 +79,9 @@ NAMES = (
         _STEPS_OF_OPTIMIZER,
     ),
     Name(_VERL, "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", "algorithm_config.per_device_train_batch_size"),
+    Name(_VERL, "actor_rollout_ref.actor.policy_loss.loss_mode", "objective_config.loss_type", "`vanilla` is `clipped`"),
+    Name(_VERL, "reward_model.overlong_buffer.len", "objective_config.overlong_buffer_len", "0: off"),
+    Name(_VERL, "reward_model.overlong_buffer.penalty_factor", "objective_config.overlong_penalty_factor"),
     Name(_VERL, "actor_rollout_ref.actor.use_kl_loss", "objective_config.kl_loss_coef", "0: off"),
     Name(_VERL, "actor_rollout_ref.actor.kl_loss_coef", "objective_config.kl_loss_coef"),
     Name(_VERL, "actor_rollout_ref.actor.kl_loss_type", "objective_config.kl_loss_type"),
@@ -86,6 +101,7 @@ NAMES = (
     Name(_VERL, "actor_rollout_ref.rollout.name", "policy_config.engine"),
     Name(_VERL, "actor_rollout_ref.rollout.gpu_memory_utilization", "policy_config.gpu_memory_utilization"),
     Name("VAGEN", "actor_rollout_ref.rollout.temperature", "policy_config.temperature"),
+    Name("VAGEN", "actor_rollout_ref.rollout.val_kwargs.temperature", "policy_config.eval_temperature"),
     Name("VAGEN", "actor_rollout_ref.rollout.top_p", "policy_config.top_p"),
     Name("VAGEN", "actor_rollout_ref.rollout.n", "objective_config.group_size"),
     Name("VAGEN", "critic.optim.lr", "objective_config.critic.learning_rate"),
@@ -117,12 +133,17 @@ NAMES = (
     Name("RLinf", "runner.enable_dynamic_batch_size", "algorithm_config.max_tokens_per_micro_batch", "0: off"),
     Name("RLinf", "algorithm.group_size", "objective_config.group_size"),
     Name("RLinf", "algorithm.adv_type", "objective_config.adv_estimator"),
-    Name("RLinf", "algorithm.normalize_advantages", "objective_config.norm_adv_by_std_in_grpo"),
+    Name(
+        "RLinf",
+        "algorithm.normalize_advantages",
+        "objective_config.normalize_advantages",
+        "of estimators that do not whiten anyway",
+    ),
     Name("RLinf", "algorithm.loss_type", "objective_config.loss_type", "`ppo` is `clipped`"),
     Name("RLinf", "algorithm.loss_agg_func", "objective_config.loss_agg_mode"),
-    Name("RLinf", "algorithm.kl_beta", "objective_config.kl_reward_coef"),
-    Name("RLinf", "algorithm.kl_penalty_type", "objective_config.kl_reward_type"),
-    Name("RLinf", "algorithm.kl_penalty", "objective_config.kl_reward_type"),
+    Name("RLinf", "algorithm.kl_beta", "objective_config.kl_loss_coef"),
+    Name("RLinf", "algorithm.kl_penalty_type", "objective_config.kl_loss_type"),
+    Name("RLinf", "algorithm.reinpp_kl_beta", "objective_config.kl_reward_coef"),
     Name("RLinf", "algorithm.ratio_clip_eps", "objective_config.clip_ratio_low", "and `clip_ratio_high`"),
     Name("RLinf", "algorithm.clip_ratio_c", "objective_config.clip_ratio_c", "0 for null"),
     Name("RLinf", "algorithm.early_stop_imp_ratio", "objective_config.early_stop_imp_ratio", "by sequence"),

@@ -13,7 +13,7 @@ from schemas.messages import RecordRef, StepRequest
 from schemas.simulation_config import SimulationConfig
 from trainer.items import Item
 from trainer.ports import StepResult
-from trainer.samples import LeftOut, Patches, Sample
+from trainer.samples import LeftOut, Patches, Sample, token_versions
 from trainer.truncation import Truncation
 
 _STEP_SIZE = 64
@@ -97,5 +97,5 @@ class SimulatedBuilder:
             logprobs=np.array(step.logprobs, dtype=np.float32),
             temperature=step.temperature,
             screenshots=tuple(screenshots),
-            versions=frozenset(span.version for span in step.versions),
+            versions=token_versions(step),
         )

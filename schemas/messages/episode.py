@@ -26,6 +26,8 @@ class Outcome(enum.Enum):
     DONE = "done"
     """The environment itself declared the episode over."""
     STEP_LIMIT = "step_limit"
+    UNREADABLE = "unreadable"
+    """The policy gave `Task.max_unparsed` answers in a row that could not be parsed."""
     TIMED_OUT = "timed_out"
     BLOCKED = "blocked"
     CANCELLED = "cancelled"
@@ -33,8 +35,8 @@ class Outcome(enum.Enum):
 
     @property
     def finished(self) -> bool:
-        """Whether the policy played to an end that a judge can score."""
-        return self in (Outcome.ANSWERED, Outcome.DONE, Outcome.STEP_LIMIT)
+        """Whether the policy played to an end that can be scored."""
+        return self in (Outcome.ANSWERED, Outcome.DONE, Outcome.STEP_LIMIT, Outcome.UNREADABLE)
 
 
 class FinalState(Struct, frozen=True):
@@ -74,17 +76,27 @@ class Trajectory(Message, frozen=True, tag="trajectory/1"):
     """Of tasks with checks, unless there was no page any more."""
     worker: Worker = WorkerId("")
     num_unparsed: StepCount = 0
+    num_unparsed_last: StepCount = 0
+    """Of these, those behind the last one that could be parsed."""
     versions: tuple[Version, ...] = ()
     """Oldest policy version of each step."""
     timings: Timings = Timings()
     ended_at: Moment = 0.0
     """Unix seconds."""
+    environment_step_rewards: tuple[Real, ...] = ()
+    """What the environment's reward rose by at each step; empty when it did so at the last step alone."""
+    environment_success: bool | None = None
+    """Whether the environment took the task for solved; None: it did with a reward of 1."""
 
     def contradiction(self) -> str:
         if not self.num_steps <= self.num_observations <= self.num_steps + 1:
             return f"num_steps {self.num_steps} with num_observations {self.num_observations}"
         if self.num_steps > self.task.max_steps:
             return f"num_steps {self.num_steps} where the task allows {self.task.max_steps}"
+        if self.num_unparsed_last > self.num_unparsed:
+            return f"num_unparsed {self.num_unparsed} with num_unparsed_last {self.num_unparsed_last}"
+        if len(self.environment_step_rewards) > self.num_steps:
+            return f"num_steps {self.num_steps} with {len(self.environment_step_rewards)} environment_step_rewards"
         if self.num_unparsed > self.num_steps or len(self.versions) > self.num_steps:
             return f"num_steps {self.num_steps} with num_unparsed {self.num_unparsed} and {len(self.versions)} versions"
         return ""

@@ -5,7 +5,7 @@ import msgspec
 from schemas.ids import GroupId, PolicyVersion, TaskId
 from schemas.messages.structs import Message, Struct
 from schemas.messages.task import Task
-from schemas.ranges import Count, Episode, Real, Version, Whole
+from schemas.ranges import Count, Episode, Real, Share, Version, Whole
 
 
 class FedEpisode(Struct, frozen=True, array_like=True):
@@ -110,6 +110,7 @@ class GroupResult(Struct, frozen=True, array_like=True):
     """Of everything that was scored."""
     num_judged: Count
     num_scored: Count
+    num_solved: Count = 0
 
 
 class TaskResults(Message, frozen=True, tag="results/1"):
@@ -122,4 +123,6 @@ class TaskResults(Message, frozen=True, tag="results/1"):
     solved: tuple[TaskId, ...] = ()
     failures: dict[TaskId, Count] = msgspec.field(default_factory=dict)
     """Attempts that failed, of tasks that were never solved."""
+    pass_rates: dict[TaskId, Share] = msgspec.field(default_factory=dict)
+    """Share of an attempt's episodes that succeeded; each attempt counts half of all before it."""
     open: tuple[GroupResult, ...] = ()

@@ -81,6 +81,8 @@ class Task(Message, frozen=True, tag="task/1"):
     reference_answer: str | None = None
     checks: tuple[Check, ...] = ()
     """Programmatic conditions, all of which a success meets; empty: the environment or a judge scores."""
+    max_unparsed: Count = 0
+    """Answers in a row that cannot be parsed and end the episode; 0: none do."""
     greedy: bool = False
     """Decode with temperature 0: a baseline that is not trained on."""
     demonstrate: bool = False

@@ -6,7 +6,7 @@ import msgspec
 
 from schemas.ids import RunName
 from schemas.messages.structs import Message, Struct
-from schemas.ranges import Count, Moment, Sha256, Version, Worker
+from schemas.ranges import Count, Moment, Real, Sha256, Version, Worker
 
 
 class FileHash(Struct, frozen=True):
@@ -31,7 +31,7 @@ class Checkpoint(Message, frozen=True, tag="checkpoint/1"):
     """Sequence on JUDGED up to which everything was consumed for this version."""
     num_trajectories: Count = 0
     """Training trajectories consumed so far; the feeder admits by it."""
-    metrics: dict[str, float] = msgspec.field(default_factory=dict)
+    metrics: dict[str, Real] = msgspec.field(default_factory=dict)
     base: Version | None = None
     """The version whose weights `files` are adapters of; None: `files` are complete."""
     root: str = ""

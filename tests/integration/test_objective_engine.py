@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from schemas.ids import EpisodeId
 from schemas.objective_config import Aggregation, ObjectiveConfig
 from tests.integration.test_trainer_engine import step_request
 from tests.support.agents import tiny_models
@@ -18,11 +19,10 @@ from trainer.engine.settings import EngineSettings
 from trainer.engine.training_engine import open_engine
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.items import Item, targets_of
-from trainer.losses import Outputs, TokenLosses
-from trainer.model.batches import Batch
 from trainer.objective.aggregation import token_weights
 from trainer.objective.policy_objective import PolicyObjective
 from trainer.samples import Sample
+from trainer.token_losses import Outputs, TokenLosses, TokenTargets
 
 pytestmark = [
     pytest.mark.integration,
@@ -34,6 +34,9 @@ LOSSES: dict[str, Aggregation] = {
     "clipped": "seq-mean-token-mean",
     "decoupled": "seq-mean-token-sum-norm",
     "truncated": "token-mean",
+    "gspo": "seq-mean-token-mean",
+    "cispo": "traj-mean-seq-sum",
+    "dppo_tv": "traj-mean-token-mean",
 }
 STAGES = (1, 2, 3)
 World = tuple[list[Sample], list[np.ndarray]]
@@ -47,17 +50,25 @@ def configuration(loss: str) -> ObjectiveConfig:
     return ragged.objective(
         loss,
         loss_agg_mode=LOSSES[loss],
-        clip_ratio_c=1.5,
+        clip_ratio_c=1.05 if loss == "gspo" else 1.5,
+        clip_ratio_low=0.05 if loss == "gspo" else 0.2,
+        clip_ratio_high=0.05 if loss == "gspo" else 0.2,
         kl_loss_coef=0.2,
         entropy_coeff=0.05,
         early_stop_imp_ratio=1.1,
         behaviour_weight_cap=1.4,
-        importance_weight_cap=1.2,
+        importance_weight_cap=1.02 if loss == "truncated" else 1.2,
+        importance_weight_level="sequence-mean" if loss == "truncated" else "token",
+        proximal="interpolated" if loss == "decoupled" else "forward",
+        rejection_level="none" if loss == "behaviour_cloning" else "token",
+        rejection_low=0.8,
+        kl_loss_type="low_var_kl+",
+        settings={"tv_low": 1e-6, "tv_high": 1e-6} if loss == "dppo_tv" else {},
     )
 
 
 class EveryObjective:
-    """All objectives, so that one engine serves them all: a batch's values, which no policy loss reads, say which it is."""
+    """All objectives, so that one engine serves them all: the targets' values, which no policy loss reads, say which it is."""
 
     needs_entropy = True
 
@@ -65,8 +76,8 @@ class EveryObjective:
         del config
         self._objectives = [PolicyObjective(configuration(loss)) for loss in LOSSES]
 
-    def __call__(self, outputs: Outputs, batch: Batch) -> TokenLosses:
-        return self._objectives[int(batch.values[0])](outputs, batch)
+    def __call__(self, outputs: Outputs, targets: TokenTargets) -> TokenLosses:
+        return self._objectives[int(targets.values[0])](outputs, targets)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -96,11 +107,17 @@ def items(found: list[Sample], logprobs: list[np.ndarray], loss: str) -> list[It
     """Random targets around the model's own log-probabilities; some tokens are not trained on."""
     rng = np.random.default_rng(0)
     masks = [rng.random(sample.num_completion) < 0.8 for sample in found]
-    weights = token_weights([mask.astype(np.float64) for mask in masks], LOSSES[loss], scale_factor=5.0)
+    weights = token_weights(
+        [mask.astype(np.float64) for mask in masks],
+        LOSSES[loss],
+        scale_factor=5.0,
+        episodes=[EpisodeId(f"e{index % 3}") for index in range(len(found))],
+    )
     made = []
     for sample, share, own in zip(found, weights, logprobs, strict=True):
         given = {name: own + rng.normal(0.0, 0.3, len(own)) for name in ("behaviour", "proximal", "reference")}
         given["advantages"] = rng.normal(size=len(own))
+        given["staleness"] = rng.integers(0, 3, len(own)).astype(np.float64)
         given["values"] = np.full(len(own), list(LOSSES).index(loss))
         made.append(Item(sample, targets_of(sample, weights=share, **given)))
     return made
@@ -175,7 +192,8 @@ def test_what_is_configured_takes_part(alone: Steps, loss: str) -> None:
     if loss == "behaviour_cloning":
         return
     left_out = {"decoupled": "dropped_tokens", "weighted_cloning": "truncated_weights", "truncated": "truncated_weights"}
-    for name in ("stopped_tokens", "clipped_high", left_out.get(loss, "dual_clipped")):
+    clips = "clipped_low" if loss in ("cispo", "dppo_tv") else "dual_clipped"
+    for name in ("stopped_tokens", "rejected_tokens", "clipped_high", left_out.get(loss, clips)):
         assert 0 < found[name] < 0.8, name
 
 

@@ -24,7 +24,7 @@ def item(index: int, length: int) -> Item:
         logprobs=np.zeros(0, dtype=np.float32),
         temperature=1.0,
         screenshots=(),
-        versions=frozenset(),
+        versions=np.zeros(1, dtype=np.int32),
     )
     return Item(sample, targets_of(sample, weights=np.ones(1)))
 

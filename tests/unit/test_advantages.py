@@ -11,20 +11,23 @@ from hypothesis import strategies as st
 from schemas.errors import ConfigurationError
 from schemas.ids import GroupId
 from schemas.objective_config import ObjectiveConfig
-from tests.support.training import oracles, ragged
-from tests.support.training.oracles import Rows
+from tests.support.training import advantage_oracles as oracles
+from tests.support.training import ragged
+from tests.support.training.advantage_oracles import Rows
 from trainer.advantages import EpisodeAdvantages, EpisodeRewards, Steps
-from trainer.advantages.rewards import less_divergence, token_rewards
+from trainer.advantages.rewards import RewardRules, overlong_penalty, token_rewards
 from trainer.advantages.scaling import Scaled
 from trainer.advantages.whitening import whitened
 from trainer.estimators import configured_estimator
 from trainer.estimators.bi_level_gae import BiLevelGae
 from trainer.estimators.gae import Gae
+from trainer.estimators.gigpo import Gigpo
 from trainer.estimators.grpo import GroupRelative
 from trainer.estimators.reinforce_plus_plus import ReinforcePlusPlus
 from trainer.estimators.reinforce_plus_plus_baseline import ReinforcePlusPlusBaseline
 from trainer.estimators.remax import remax
 from trainer.estimators.rloo import leave_one_out
+from trainer.estimators.turn_gae import TurnGae
 
 DISCOUNTS = st.sampled_from([0.0, 0.5, 0.95, 1.0])
 many = settings(max_examples=60, deadline=None)
@@ -72,23 +75,42 @@ def test_remax(seed: int) -> None:
 
 
 @many
-@given(seeds, DISCOUNTS, DISCOUNTS)
-def test_gae(seed: int, gamma: float, lam: float) -> None:
+@given(seeds, DISCOUNTS, DISCOUNTS, st.booleans())
+def test_gae(seed: int, gamma: float, lam: float, bootstrap: bool) -> None:
     episodes = ragged.episodes(seed)
-    found = Gae(gamma, lam)(episodes)
-    expected, returns = oracles.gae(episodes, gamma=gamma, lam=lam)
+    found = Gae(gamma, lam, bootstrap_cut_off=bootstrap)(episodes)
+    expected, returns = oracles.gae(episodes, gamma=gamma, lam=lam, bootstrap=bootstrap)
     agree(advantages(found), expected)
     agree([one.returns for one in found], returns)
 
 
 @many
-@given(seeds, DISCOUNTS, DISCOUNTS, DISCOUNTS)
-def test_bi_level_gae(seed: int, gamma: float, lam: float, high: float) -> None:
+@given(seeds, DISCOUNTS, DISCOUNTS, DISCOUNTS, st.booleans())
+def test_bi_level_gae(seed: int, gamma: float, lam: float, high: float, bootstrap: bool) -> None:
     episodes = ragged.episodes(seed)
-    found = BiLevelGae(gamma, lam, high)(episodes)
-    expected, returns = oracles.bi_level_gae(episodes, gamma=gamma, lam=lam, high_level_gamma=high)
+    found = BiLevelGae(gamma, lam, high, bootstrap_cut_off=bootstrap)(episodes)
+    expected, returns = oracles.bi_level_gae(episodes, gamma=gamma, lam=lam, high_level_gamma=high, bootstrap=bootstrap)
     agree(advantages(found), expected)
     agree([one.returns for one in found], returns)
+
+
+@many
+@given(seeds, DISCOUNTS, DISCOUNTS, st.booleans())
+def test_turn_gae(seed: int, lam: float, high: float, bootstrap: bool) -> None:
+    episodes = ragged.episodes(seed)
+    found = TurnGae(high, lam, bootstrap_cut_off=bootstrap)(episodes)
+    expected, returns = oracles.turn_gae(episodes, lam=lam, high_level_gamma=high, bootstrap=bootstrap)
+    agree(advantages(found), expected)
+    assert [[step[0] for step in one.returns] for one in found] == [pytest.approx(row) for row in returns]
+    assert all(np.isnan(step[1:]).all() for one in found for step in one.returns), "the critic learns at the first token alone"
+
+
+@many
+@given(seeds, DISCOUNTS, st.booleans(), st.sampled_from([0.5, 1.0]))
+def test_gigpo(seed: int, gamma: float, by_std: bool, weight: float) -> None:
+    episodes = ragged.episodes(seed)
+    found = Gigpo(norm_adv_by_std_in_grpo=by_std, gamma=gamma, step_advantage_weight=weight)(episodes)
+    agree(advantages(found), oracles.gigpo(episodes, by_std=by_std, gamma=gamma, weight=weight))
 
 
 def episode(
@@ -153,8 +175,55 @@ def test_whitened_tokens_have_mean_zero_and_variance_one() -> None:
 @pytest.mark.parametrize(("normaliser", "divisor"), [("none", 1.0), ("per_trajectory", 5.0), ("constant", 10.0)])
 def test_the_length_divides_whatever_the_estimator_found(normaliser: str, divisor: float) -> None:
     episodes = [episode([1.0], num_steps=5), episode([0.0], [0.0], num_steps=5)]
-    scaled = Scaled(leave_one_out, length_normaliser=normaliser, negative_scale=0.5)  # type: ignore[arg-type]
-    assert numbers(scaled(episodes)) == [[[1 / divisor]], [[-0.5 / divisor], [-0.5 / divisor]]]
+    config = ragged.objective("clipped", length_normaliser=normaliser, negative_advantage_scale=0.5)
+    assert numbers(Scaled(leave_one_out, config)(episodes)) == [[[1 / divisor]], [[-0.5 / divisor], [-0.5 / divisor]]]
+
+
+def test_steps_that_saw_the_same_page_are_compared() -> None:
+    """Both begin on one page; the second step of each is alone with its page, and has the episode's advantage alone."""
+    good, bad = episode([0.0], [1.0], anchors=("start", "a")), episode([0.0], [0.0], anchors=("start", "b"))
+    found = numbers(Gigpo(norm_adv_by_std_in_grpo=False, gamma=0.5)([good, bad]))
+    assert found == [[[0.5 + 0.25], [0.5]], [[-0.5 - 0.25], [-0.5]]]
+
+
+def test_an_episode_that_was_cut_off_is_worth_what_the_critic_said_last() -> None:
+    """Values 0.5 and 0.75, no reward: without it the episode lost all that it promised, with it nothing."""
+    cut_off = episode([0.0], [0.0], values=([0.5], [0.75]), cut_off=True)
+    (plain,), (bootstrapped,) = Gae()([cut_off]), Gae(bootstrap_cut_off=True)([cut_off])
+    assert [step.tolist() for step in plain.returns] == [[0.0], [0.0]]
+    assert [step.tolist() for step in bootstrapped.returns] == [[0.75], [0.75]]
+
+
+@pytest.mark.parametrize(("successes", "factor"), [((0, 0, 0), 0.5), ((1, 0, 0), 1.0), ((1, 1, 0), 1.5), ((1, 1, 1), 0.25)])
+def test_groups_are_weighed_by_their_pass_rate(successes: tuple[int, ...], factor: float) -> None:
+    episodes = [episode([0.1 * at], success=bool(one)) for at, one in enumerate(successes)]
+    config = ragged.objective("clipped", pass_rate_weights=(0.5, 1.0, 1.5, 1.25, 0.25))
+    for (found,), (plain,) in zip(
+        numbers(Scaled(leave_one_out, config)(episodes)), numbers(leave_one_out(episodes)), strict=True
+    ):
+        assert found == pytest.approx([factor * plain[0]])
+
+
+def test_advantages_of_the_batch_are_normalised_before_they_are_divided() -> None:
+    config = ragged.objective("clipped", normalize_advantages=True, length_normaliser="constant", length_constant=2.0)
+    found = Scaled(leave_one_out, config)([episode([1.0]), episode([0.0, 0.0]), episode([0.5])])
+    tokens = np.concatenate([step for one in found for step in one.advantages])
+    assert (tokens.mean(), tokens.std()) == pytest.approx((0.0, 0.5), abs=1e-6)
+
+
+def test_rewards_are_scaled_then_clipped_and_none_is_lost() -> None:
+    rules = RewardRules(ragged.objective("clipped", reward_scale=2.0, reward_clip=1.5, use_multi_turn_reward=True))
+    assert [rules.adjusted(reward) for reward in (0.5, 1.0, -3.0)] == [1.0, 1.5, -1.5]
+    placed = rules.placed(1.0, [2, 1], trained=[0, 1], step_rewards=[0.25, 0.0])
+    assert [step.tolist() for step in placed] == [[0.0, 0.5], [1.0]], "what the clip took, the end bears"
+
+
+def test_answers_near_their_limit_cost() -> None:
+    """Of 10 tokens the last 4 cost: nothing for 6, half for 8, all for 10."""
+    assert [overlong_penalty(n, max_new_tokens=10, buffer_len=4, factor=0.5) for n in (3, 6, 8, 10)] == [0, 0, -0.25, -0.5]
+    rules = RewardRules(ragged.objective("clipped", overlong_buffer_len=4, overlong_penalty_factor=0.5), max_new_tokens=10)
+    placed = rules.placed(1.0, [8, 2], trained=[0, 1], step_rewards=())
+    assert [step.tolist()[-1] for step in placed] == [-0.25, 1.0]
 
 
 def test_the_greedy_episode_is_what_remax_compares_with() -> None:
@@ -239,5 +308,5 @@ def test_the_divergence_is_taken_off_every_tokens_reward() -> None:
     rewards = (np.zeros(2), np.array([1.0]))
     ours = (np.array([-1.0, -2.0], dtype=np.float32), np.array([-0.5], dtype=np.float32))
     theirs = (np.array([-2.0, -1.0], dtype=np.float32), np.array([-0.5], dtype=np.float32))
-    found = less_divergence(rewards, ours, theirs, kind="kl", coef=0.1)
+    found = RewardRules(ragged.objective("clipped", kl_reward_coef=0.1)).less_divergence(rewards, ours, theirs)
     assert [step.tolist() for step in found] == [pytest.approx([-0.1, 0.1]), [1.0]]

@@ -28,7 +28,7 @@ from tests.unit.test_feeder import feeder, specs
 from tests.unit.test_training_schedule import SPECS, schedule
 from trainer.feeding.attempts import HIGHEST_LEVEL
 from trainer.feeding.feeder_state import FeederState
-from trainer.feeding.samplers import Levels
+from trainer.feeding.samplers import History
 from trainer.feeding.samplers.uniform import UniformSampler
 from trainer.feeding.task_files import TaskSpec
 from trainer.samples import Sample
@@ -135,7 +135,7 @@ class OwnSampler:
     def __init__(self, drawn: tuple[TaskSpec, ...] | Exception) -> None:
         self._drawn = drawn
 
-    def round(self, index: int, levels: Levels) -> tuple[TaskSpec, ...]:
+    def round(self, index: int, history: History) -> tuple[TaskSpec, ...]:
         if isinstance(self._drawn, Exception):
             raise self._drawn
         return self._drawn
@@ -181,8 +181,8 @@ async def test_a_record_that_the_feeder_cannot_take_in_is_left_out_by_name(monke
             while fed._state.sequences.get(SUBJECTS.judged, 0) < 2:
                 await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()
-    levels = fed._state.attempts.levels(specs(2))
-    assert (levels[TaskId("t0")], levels[TaskId("t1")]) == (specs(1)[0].attempt_level, HIGHEST_LEVEL)
+    levels = fed._state.attempts.history(specs(2))
+    assert (levels[TaskId("t0")].level, levels[TaskId("t1")].level) == (specs(1)[0].attempt_level, HIGHEST_LEVEL)
     assert {line["item"] for line in logs if line["event"] == "unexpected_error"} == {f"{SUBJECTS.judged}/1"}
 
 

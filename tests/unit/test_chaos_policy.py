@@ -11,11 +11,12 @@ from ops.audit.feed import Feed
 from ops.audit.ledger import Ledger
 from ops.audit.promises import check
 from ops.audit.waits import Wait, Waiting
-from ops.drills.bounds import PATIENCE_S, bound_s, late
+from ops.drills.bounds import PATIENCE_S, RESTART_S, bound_s, late
 from ops.drills.faults import Durations, FaultKind, Injected, faults
 from ops.drills.own_run import Found, durations, role_of
 from ops.drills.report import Report
 from ops.drills.settings import DrillSettings
+from ops.drills.slowness import Slowness
 from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError
 
@@ -85,6 +86,19 @@ def test_only_a_fault_of_who_is_waited_for_explains_a_wait(what: Waiting, during
     found = late([wait(what, 12.0)], [during], leases_s=LEASES_S)
 
     assert (not found) == explained
+
+
+def test_what_processes_do_may_take_as_much_longer_as_the_machine_was_slower() -> None:
+    killed = fault("browser-1", 1000.0)
+    free, full = (bound_s(wait(Waiting.TAKEOVER, 9.0), [killed], lease_s=5.0, slowness=factor) for factor in (1.0, 4.0))
+    assert (free, full) == (5.0 + PATIENCE_S + RESTART_S, 5.0 + 4 * (PATIENCE_S + RESTART_S)), "a lease is one of the clock"
+    measured = Slowness()
+    assert (measured.highest, measured.between(0.0, 1.0)) == (1.0, 1.0)
+    measured.note(900.0, 1.0)
+    measured.note(1010.0, 4.0)
+    measured.note(1200.0, 1.0)
+    waits = [wait(Waiting.ANSWER, 9.0), Wait(what=Waiting.ANSWER, episode="later", began_s=1200.0, ended_s=1209.0)]
+    assert [found.wait.episode for found in late(waits, [], leases_s=LEASES_S, slowness=measured.between)] == ["later"]
 
 
 # settings -------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from judges.named.environment_v1 import EnvironmentJudge
 from judges.programmatic.checks import evaluate
 from schemas.errors import JudgeError
-from schemas.messages import Check, CheckKind, CheckMatch, FinalState, Outcome, Verdict
+from schemas.messages import Check, CheckKind, CheckMatch, FinalState, Outcome, RewardPart, Verdict
 from tests import builders
 
 ANSWER, URL, PAGE = CheckKind.ANSWER, CheckKind.URL, CheckKind.PAGE
@@ -147,6 +147,30 @@ async def test_all_checks_of_a_task_must_hold(
     )
     ruling = await EnvironmentJudge().judge(builders.judged_episode(trajectory))
     assert (ruling.verdict, ruling.reward, len(ruling.stages)) == (verdict, reward, 2)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("reward", "success", "steps", "verdict"),
+    [
+        (1.0, None, (), Verdict.SUCCESS),
+        (0.5, None, (), Verdict.FAILURE),
+        # A solved task whose way cost something, and a way that earned much and led nowhere.
+        (0.75, True, (-0.125, -0.125, 1.0), Verdict.SUCCESS),
+        (2.0, False, (1.0, 1.0, 0.0), Verdict.FAILURE),
+    ],
+)
+async def test_the_environment_says_what_was_solved_and_what_each_step_earned(
+    reward: float, success: bool | None, steps: tuple[float, ...], verdict: Verdict
+) -> None:
+    trajectory = msgspec.structs.replace(
+        builders.trajectory(builders.task(), reward=reward, num_steps=3),
+        environment_success=success,
+        environment_step_rewards=steps,
+    )
+    ruling = await EnvironmentJudge().judge(builders.judged_episode(trajectory))
+    assert (ruling.verdict, ruling.reward, ruling.step_rewards) == (verdict, reward, steps)
+    assert ruling.parts == (RewardPart("outcome", reward, steps),)
 
 
 @pytest.mark.anyio

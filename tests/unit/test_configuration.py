@@ -45,7 +45,7 @@ def test_an_objective_that_a_file_chose_can_be_chosen_again(tmp_path: Path) -> N
 
 
 def test_an_unknown_objective_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ConfigurationError, match="no objective 'gro': write one of cloning, grpo, ppo"):
+    with pytest.raises(ConfigurationError, match="no objective 'gro': write one of bi_level_gae, cloning, gigpo, grpo"):
         load_config("update_online", ["objective=gro"])
 
 
@@ -154,11 +154,11 @@ def test_a_number_out_of_range_is_answered_with_one_that_is_not(override: str, s
         ),
         (
             ["objective=grpo", "objective_config.gamma=0.9"],
-            "gamma is 0.9, .* write bi_level_gae, gae, reinforce_plus_plus or reinforce_plus_plus_baseline for adv_estimator",
+            "gamma is 0.9, .* write bi_level_gae, gae, gigpo, reinforce_plus_plus or reinforce_plus_plus_baseline for",
         ),
         (
             ["objective=reinforce_plus_plus", "objective_config.lam=0.9"],
-            "lam is 0.9, .* write bi_level_gae or gae for",
+            "lam is 0.9, .* write bi_level_gae, gae or turn_gae for",
         ),
         (["objective=ppo", "objective_config.reference_model=/m"], "reference_model is '/m', and nothing is measured from it"),
     ],

@@ -75,7 +75,7 @@ def test_an_empty_batch_has_no_success() -> None:
     assert plan_batch([], version=0, bound=0).metrics()["success"] == 0.0
 
 
-def sample(logprobs: list[float], versions: set[int]) -> Sample:
+def sample(logprobs: list[float], versions: list[int]) -> Sample:
     return Sample(
         ref=ref(1),
         tokens=np.arange(5, dtype=np.int32),
@@ -84,19 +84,19 @@ def sample(logprobs: list[float], versions: set[int]) -> Sample:
         logprobs=np.array(logprobs, dtype=np.float32),
         temperature=1.0,
         screenshots=(),
-        versions=frozenset(PolicyVersion(version) for version in versions),
+        versions=np.array(versions, dtype=np.int32),
     )
 
 
 def test_only_samples_of_exactly_this_version_are_compared() -> None:
-    assert comparable(sample([-1.0, -2.0], {3}), PolicyVersion(3))
-    assert not comparable(sample([-1.0, -2.0], {2, 3}), PolicyVersion(3))
-    assert not comparable(sample([], {3}), PolicyVersion(3))
+    assert comparable(sample([-1.0, -2.0], [3, 3]), PolicyVersion(3))
+    assert not comparable(sample([-1.0, -2.0], [2, 3]), PolicyVersion(3))
+    assert not comparable(sample([], [3, 3]), PolicyVersion(3))
 
 
 def test_the_mismatch_is_the_mean_over_tokens() -> None:
     ours = [np.array([-1.5, -2.0], dtype=np.float32), np.array([-1.0, -1.9], dtype=np.float32)]
-    assert mean_mismatch([sample([-1.0, -2.0], {0}), sample([-1.0, -2.0], {0})], ours) == pytest.approx(0.15)
+    assert mean_mismatch([sample([-1.0, -2.0], [0, 0]), sample([-1.0, -2.0], [0, 0])], ours) == pytest.approx(0.15)
 
 
 @pytest.mark.parametrize("mismatch", [0.051, math.nan, math.inf])

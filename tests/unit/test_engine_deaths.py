@@ -75,7 +75,7 @@ def name_of(request: GenerationRequest) -> str:
 
 def request(name: str) -> GenerationRequest:
     observation = builders.observation(builders.task(name), 0)
-    return GenerationRequest(messages=(), observation=observation, greedy=False, shortened=lambda _: None)
+    return GenerationRequest(messages=(), observation=observation, shortened=lambda _: None)
 
 
 async def lived(bus: MemoryBus, engine: MortalEngine, names: set[str], worker: str = "p1") -> dict[str, str]:

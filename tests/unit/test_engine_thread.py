@@ -50,7 +50,7 @@ class ScriptedCore:
         self._do("prepare")
         return tokens
 
-    def submit(self, request_id: str, prepared: object, *, greedy: bool) -> str:
+    def submit(self, request_id: str, prepared: object, *, temperature: float) -> str:
         self._do("submit")
         self.running.append(request_id)
         self.changed.release()
@@ -76,7 +76,7 @@ class ScriptedCore:
         self._do("load")
         return []
 
-    def generation(self, output: Any, *, greedy: bool) -> Generation:
+    def generation(self, output: Any, *, temperature: float) -> Generation:
         return Generation(text=output.request_id, finish_reason="stop")
 
     def close(self) -> None:

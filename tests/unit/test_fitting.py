@@ -11,7 +11,7 @@ from agents.context import Round, Windows
 from agents.engine import ChatMessage, GenerationRequest
 from agents.fitting import fitted, max_prompt
 from agents.tokens import PromptTokenizer
-from ops.quickstart.tiny_model import build_tiny_model
+from ops.quickstart.tiny_model import build_tiny_model, sentence_tokenizer
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import Config
 from schemas.context_config import ContextConfig
@@ -86,7 +86,7 @@ def test_prompt_and_answer_fit_into_model_and_training() -> None:
 
 
 def test_with_a_real_tokenizer_the_expanded_prompt_is_what_is_counted(tmp_path: Path) -> None:
-    build_tiny_model(tmp_path, ["Task: click the button\n", "Earlier steps:"], seed=1)
+    build_tiny_model(tmp_path, sentence_tokenizer(["Task: click the button\n", "Earlier steps:"]), seed=1)
     tokenizer, of = PromptTokenizer(tmp_path), windows(5)
     lengths = [len(tokenizer.expanded_prompt(of.without(num_dropped).messages)) for num_dropped in range(5)]
     assert lengths == sorted(lengths, reverse=True)

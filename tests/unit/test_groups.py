@@ -106,8 +106,8 @@ def groups_of(*rewards: tuple[float | None, ...], version: int = 0) -> list[Grou
 def test_dynamic_sampling_drops_groups_without_variance() -> None:
     complete = groups_of((1.0, 1.0), (1.0, 0.0), (None, 1.0), (None, None))
     off = intend(complete, GRPO, version=0, bound=1)
-    assert names(*off.groups) == [{"t0-m0", "t0-m1"}, {"t1-m0", "t1-m1"}, {"t2-m1"}]
-    assert (off.num_dropped, off.num_unusable) == (0, 1)
+    assert names(*off.groups) == [{"t0-m0", "t0-m1"}, {"t1-m0", "t1-m1"}]
+    assert (off.num_dropped, off.num_unusable) == (0, 2), "one of them had nothing to be compared with"
     drop = intend(complete, structs_replaced(dynamic_sampling="drop"), version=0, bound=1)
     assert names(*drop.groups) == [{"t1-m0", "t1-m1"}]
     assert (drop.num_dropped, drop.num_unusable) == (3, 0)
@@ -118,20 +118,28 @@ def structs_replaced(**changes: object) -> ObjectiveConfig:
 
 
 def test_a_stale_member_is_left_out_of_its_group() -> None:
-    complete = [Group((member(0, 0, 1.0, version=2), member(0, 1, 0.0, version=4)))]
+    complete = [Group((member(0, 0, 1.0, version=2), member(0, 1, 0.0, version=4), member(0, 2, 0.0, version=4)))]
     found = intend(complete, structs_replaced(dynamic_sampling="drop"), version=4, bound=1)
-    assert names(*found.groups) == [{"t0-m1"}], "what varies is decided by judgements alone, and the group stays"
+    assert names(*found.groups) == [{"t0-m1", "t0-m2"}], "what varies is decided by judgements alone, and the group stays"
     assert (found.num_stale, found.num_dropped) == (1, 0)
     assert intend(complete, GRPO, version=4, bound=None).num_stale == 0
     old = intend(complete, GRPO, version=9, bound=1)
-    assert (old.groups, old.num_stale, old.num_unusable) == ((), 2, 1)
+    assert (old.groups, old.num_stale, old.num_unusable) == ((), 3, 1)
+
+
+def test_a_group_of_which_one_is_left_has_nothing_to_compare_it_with() -> None:
+    complete = [Group((member(0, 0, 1.0, version=2), member(0, 1, 0.0, version=4)))]
+    found = intend(complete, GRPO, version=4, bound=1)
+    assert (found.groups, found.num_stale, found.num_unusable) == ((), 1, 1)
+    alone = ObjectiveConfig(adv_estimator="reinforce_plus_plus", loss_type="clipped", group_size=2)
+    assert names(*intend(complete, alone, version=4, bound=1).groups) == [{"t0-m1"}], "it compares with the whole batch"
 
 
 def test_a_member_that_a_discarded_version_played_is_left_out_of_its_group() -> None:
     memory = GuardMemory(discarded=((3, 4),))
-    complete = [Group((member(0, 0, 1.0, version=5), member(0, 1, 0.0, version=4)))]
+    complete = [Group((member(0, 0, 1.0, version=5), member(0, 1, 0.0, version=4), member(0, 2, 0.0, version=5)))]
     found = intend(complete, GRPO, version=5, bound=1, plays_for=memory.plays_for)
-    assert names(*found.groups) == [{"t0-m0"}]
+    assert names(*found.groups) == [{"t0-m0", "t0-m2"}]
     assert (found.num_collapsed, found.num_stale) == (1, 0)
 
 

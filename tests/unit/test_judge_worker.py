@@ -124,6 +124,7 @@ async def first_judgement(bus: MemoryBus) -> Judgement:
         (Outcome.DONE, 0.0, Verdict.FAILURE, 0.0),
         (Outcome.DONE, 0.4, Verdict.FAILURE, 0.4),
         (Outcome.STEP_LIMIT, 0.0, Verdict.FAILURE, 0.0),
+        (Outcome.UNREADABLE, 1.0, Verdict.FAILURE, 0.0),
         (Outcome.FAILED, None, Verdict.EXCLUDED, None),
         (Outcome.CANCELLED, 1.0, Verdict.EXCLUDED, None),
     ],
@@ -134,6 +135,15 @@ async def test_rulings(outcome: Outcome, reward: float | None, verdict: Verdict,
         await publish_trajectory(bus, SUBJECTS, trajectory(task(), outcome=outcome, reward=reward))
         judgement = await first_judgement(bus)
     assert (judgement.verdict, judgement.reward) == (verdict, judged_reward)
+
+
+async def test_an_unreadable_end_is_no_question_for_a_judge_and_may_cost() -> None:
+    bus, judge = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), FailingJudge(num_failures=99)
+    async with judging(bus, judge, config=JudgeConfig(shaping=ShapingConfig(unreadable=1.0))):
+        await publish_trajectory(bus, SUBJECTS, trajectory(task(), outcome=Outcome.UNREADABLE))
+        judgement = await first_judgement(bus)
+    assert (judgement.verdict, judgement.reward, judge.num_calls) == (Verdict.FAILURE, -1.0, 0)
+    assert [part.name for part in judgement.parts] == ["outcome", "unreadable"]
 
 
 async def test_a_judge_error_is_retried_then_succeeds() -> None:

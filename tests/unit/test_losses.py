@@ -1,5 +1,6 @@
 """Every loss with everything that is added to it: against plain loops, by its gradient, and however the step is split."""
 
+import doctest
 from collections.abc import Sequence
 from typing import get_args
 
@@ -9,16 +10,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import trainer.losses
 from schemas.extensions import LOSSES
-from schemas.objective_config import Aggregation, KlType, ObjectiveConfig
-from tests.support.training import oracles, ragged
-from tests.support.training.oracles import Sequence64
+from schemas.objective_config import Aggregation, KlType, ObjectiveConfig, RejectionLevel, WeightLevel
+from tests.support.training import loss_oracles, ragged
+from tests.support.training.loss_oracles import Sequence64
 from trainer.engine.dealing import deal
 from trainer.items import Item
-from trainer.losses import Outputs
 from trainer.objective.policy_objective import PolicyObjective
-from trainer.objective.value_loss import ValueLoss
 from trainer.ports import StepResult
+from trainer.token_losses import Outputs
+from trainer.token_losses.value_loss import ValueLoss
 from trainer.training_metrics import TrainingMetrics
 
 MODES: tuple[Aggregation, ...] = get_args(Aggregation)
@@ -32,7 +34,20 @@ EVERYTHING: dict[str, object] = {
     "behaviour_weight_cap": 2.0,
     "importance_weight_cap": 1.3,
     "loss_scale_factor": 5.0,
+    "importance_weight_level": "sequence-mean",
+    "proximal": "interpolated",
+    "rejection_level": "sequence-max",
+    "rejection_low": 0.3,
+    "rejection_high": 3.0,
+    "settings": {"tv_low": 0.05, "tv_high": 0.04, "tv_kl_coef": 0.1},
 }
+REJECTIONS: list[dict[str, object]] = [
+    {"rejection_level": level, "rejection_kind": kind, "rejection_high": high, "rejection_low": low}
+    for level in get_args(RejectionLevel)
+    for kind, low, high in (("k1", 0.5, 1.8), ("k1", 0.0, 2.5), ("k2", 0.0, 0.1), ("k3", 0.0, 0.15))
+]
+STOPS_GRADIENTS = ("cispo", "gspo")
+"""Losses with ratios that no gradient passes through: differences of their values know nothing of that."""
 
 
 def step(
@@ -44,11 +59,11 @@ def step(
     total, metrics = 0.0, dict[str, float]()
     gradients = [np.zeros(len(s.mask)) for s in sequences]
     for part in parts:
-        batch = ragged.batch([items[index] for index in part])
+        targets = ragged.targets([items[index] for index in part])
         mine = [sequences[index] for index in part]
         logprobs = torch.from_numpy(ragged.concatenated(mine, "logprobs")).requires_grad_()
-        token = objective(Outputs(logprobs, torch.from_numpy(ragged.concatenated(mine, "entropies"))), batch)
-        loss = (token.losses * batch.weights).sum()
+        token = objective(Outputs(logprobs, torch.from_numpy(ragged.concatenated(mine, "entropies"))), targets)
+        loss = (token.losses * targets.weights).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         total += loss.item()
         assert logprobs.grad is not None
@@ -56,8 +71,13 @@ def step(
         for index, found in zip(part, np.split(logprobs.grad.numpy(), ends), strict=True):
             gradients[index] += found
         for name, values in token.metrics.items():
-            metrics[name] = metrics.get(name, 0.0) + float((values * batch.trained).sum())
+            metrics[name] = metrics.get(name, 0.0) + float((values * targets.trained).sum())
     return total, np.concatenate(gradients), metrics
+
+
+def test_a_loss_can_be_called_alone() -> None:
+    found = doctest.testmod(trainer.losses)
+    assert (found.attempted > 4, found.failed) == (True, 0)
 
 
 def whole(sequences: Sequence[Sequence64]) -> list[list[int]]:
@@ -71,40 +91,50 @@ def whole(sequences: Sequence[Sequence64]) -> list[list[int]]:
     st.sampled_from(MODES),
     st.sampled_from(get_args(KlType)),
     st.sets(st.sampled_from(sorted(EVERYTHING))),
+    st.sampled_from(REJECTIONS),
+    st.sampled_from(get_args(WeightLevel)),
 )
-def test_every_objective_equals_plain_loops(seed: int, loss: str, mode: Aggregation, kind: KlType, keys: set[str]) -> None:
-    chosen = {key: EVERYTHING[key] for key in keys}
+def test_every_objective_equals_plain_loops(
+    seed: int,
+    loss: str,
+    mode: Aggregation,
+    kind: KlType,
+    keys: set[str],
+    rejection: dict[str, object],
+    level: WeightLevel,
+) -> None:
+    chosen = {key: EVERYTHING[key] for key in keys} | rejection | {"importance_weight_level": level}
     config = ragged.objective(loss, loss_agg_mode=mode, kl_loss_type=kind, **chosen)
     sequences = ragged.sequences(seed)
     found, _, _ = step(sequences, whole(sequences), config)
-    assert found == pytest.approx(oracles.step_loss(sequences, config), rel=1e-6, abs=1e-6)
+    assert found == pytest.approx(loss_oracles.step_loss(sequences, config), rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("loss", LOSSES.builtin)
 def test_gradients_are_the_slopes_of_plain_loops(loss: str, mode: Aggregation) -> None:
     """With everything on. The seeds' ratios stand clear of the bounds, where there is no slope."""
-    config = ragged.objective(loss, loss_agg_mode=mode, kl_loss_type="low_var_kl", **EVERYTHING)
+    config = ragged.objective(loss, loss_agg_mode=mode, kl_loss_type="abs+", **EVERYTHING)
     for seed in range(3):
         sequences = ragged.sequences(seed, num=5)
         _, gradient, _ = step(sequences, whole(sequences), config)
         at = ragged.concatenated(sequences, "logprobs")
-        slopes = oracles.slopes(lambda x, s=sequences: oracles.step_loss(ragged.with_logprobs(s, x), config), at)  # type: ignore[misc]
+        slopes = loss_oracles.slopes(lambda x, s=sequences: loss_oracles.step_loss(ragged.with_logprobs(s, x), config, s), at)  # type: ignore[misc]
         np.testing.assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-8)
         assert np.abs(gradient).max() > 0
 
 
-@pytest.mark.parametrize("loss", LOSSES.builtin)
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES.builtin if loss not in STOPS_GRADIENTS])
 def test_autograd_agrees_with_differences(loss: str) -> None:
-    config = ragged.objective(loss, **EVERYTHING)
+    config = ragged.objective(loss, **EVERYTHING | {"proximal": "forward"})
     sequences = ragged.sequences(1, num=4)
-    batch = ragged.batch(ragged.items(sequences))
+    targets = ragged.targets(ragged.items(sequences))
     entropies = torch.from_numpy(ragged.concatenated(sequences, "entropies")).requires_grad_()
     logprobs = torch.from_numpy(ragged.concatenated(sequences, "logprobs")).requires_grad_()
     objective = PolicyObjective(config)
 
     def total(logprobs: torch.Tensor, entropies: torch.Tensor) -> torch.Tensor:
-        return (objective(Outputs(logprobs, entropies), batch).losses * batch.weights).sum()
+        return (objective(Outputs(logprobs, entropies), targets).losses * targets.weights).sum()
 
     assert torch.autograd.gradcheck(total, (logprobs, entropies))
 
@@ -149,10 +179,60 @@ def tokens(config: ObjectiveConfig, **arrays: Sequence[float]) -> tuple[list[flo
     zeros = {name: np.zeros(length) for name in ("logprobs", "entropies", *ragged.TARGETS)}
     sequence = Sequence64(mask=np.ones(length), **zeros | given)
     logprobs = torch.from_numpy(sequence.logprobs).requires_grad_()
-    token = PolicyObjective(config)(Outputs(logprobs), ragged.batch(ragged.items([sequence])))
+    token = PolicyObjective(config)(Outputs(logprobs), ragged.targets(ragged.items([sequence])))
     token.losses.sum().backward()  # type: ignore[no-untyped-call]
     assert logprobs.grad is not None
     return token.losses.tolist(), logprobs.grad.tolist(), {name: found.tolist() for name, found in token.metrics.items()}
+
+
+def test_gspo_clips_whole_sequences() -> None:
+    """Ratios 1.5 and 1: their geometric mean, 1.22, is above 1.1: no token has a gradient, though one did not move."""
+    moved = {"logprobs": np.log([1.5, 1.0]).tolist()}
+    _, free, metrics = tokens(ragged.objective("gspo", clip_ratio_high=0.3), advantages=[1.0, 1.0], **moved)
+    assert metrics["clipped_high"] == [0, 0]
+    assert free == pytest.approx([-(1.5**0.5)] * 2)
+    _, clipped, metrics = tokens(ragged.objective("gspo", clip_ratio_high=0.1), advantages=[1.0, 1.0], **moved)
+    assert (clipped, metrics["clipped_high"]) == ([0.0, 0.0], [1, 1])
+
+
+def test_cispo_clips_the_weight_and_keeps_the_gradient() -> None:
+    _, gradient, metrics = tokens(ragged.objective("cispo"), advantages=[1.0, -1.0], logprobs=np.log([2.0, 0.5]).tolist())
+    assert gradient == pytest.approx([-1.2, 0.8])
+    assert (metrics["clipped_high"], metrics["clipped_low"]) == ([1, 0], [0, 1])
+
+
+def test_dppo_goes_by_the_difference_of_probabilities() -> None:
+    """A rare token may become five times as likely (0.01 to 0.05); a frequent one may not gain 0.3 (0.5 to 0.8)."""
+    config = ragged.objective("dppo_tv", settings={"tv_kl_coef": 0.0})
+    arrays = {"behaviour": np.log([0.01, 0.5]).tolist(), "logprobs": np.log([0.05, 0.8]).tolist()}
+    losses, gradient, metrics = tokens(config, advantages=[1.0, 1.0], **arrays)
+    assert losses == pytest.approx([-5.0, 0.0])
+    assert gradient == pytest.approx([-5.0, 0.0])
+    assert metrics["clipped_high"] == [0, 1]
+
+
+def test_a_sequence_that_the_sampler_saw_too_differently_contributes_nothing() -> None:
+    """Products of ratios 2 * 1.2 and 0.5 * 0.9, bounds 0.5 and 2: both sequences are out; by their means neither is."""
+    zeros = {name: np.zeros(2) for name in ("entropies", *ragged.TARGETS)}
+    both = [
+        Sequence64(mask=np.ones(2), logprobs=np.log(ratios), **zeros | {"advantages": np.ones(2)})
+        for ratios in ([2.0, 1.2], [0.5, 0.9])
+    ]
+    bounds = {"rejection_low": 0.5, "rejection_high": 2.0}
+    _, gradient, metrics = step(both, [[0, 1]], ragged.objective("clipped", rejection_level="sequence-sum", **bounds))
+    assert (gradient.tolist(), metrics["rejected_tokens"]) == ([0.0] * 4, 4)
+    _, gradient, metrics = step(both, [[0, 1]], ragged.objective("clipped", rejection_level="sequence-mean", **bounds))
+    assert (np.abs(gradient).max() > 0, metrics["rejected_tokens"]) == (True, 0)
+
+
+def test_a_fresh_token_is_its_own_anchor_and_an_old_one_lies_between() -> None:
+    """0 and 1 versions old, moved by ln 4: the ratio to the guessed anchor is 4, and 2."""
+    config = ragged.objective("truncated", proximal="interpolated", clip_ratio_high=9.0, importance_weight_cap=9.0)
+    moved = np.log([4.0, 4.0]).tolist()
+    losses, gradient, metrics = tokens(config, advantages=[1.0, 1.0], logprobs=moved, staleness=[0.0, 1.0])
+    assert losses == pytest.approx([-4.0, -2.0 * 2.0])
+    assert gradient == pytest.approx([-4.0, -4.0]), "no gradient passes through the anchor"
+    assert metrics["kl_proximal"] == pytest.approx([4 - 1 - np.log(4), 2 - 1 - np.log(2)])
 
 
 def test_at_the_old_policy_the_gradient_is_the_policy_gradient() -> None:
@@ -225,7 +305,7 @@ def test_figures_do_not_take_part_in_the_gradient() -> None:
         sequences = ragged.sequences(5, num=3)
         logprobs = torch.from_numpy(ragged.concatenated(sequences, "logprobs")).requires_grad_()
         outputs = Outputs(logprobs, torch.zeros_like(logprobs))
-        token = PolicyObjective(ragged.objective(loss, **EVERYTHING))(outputs, ragged.batch(ragged.items(sequences)))
+        token = PolicyObjective(ragged.objective(loss, **EVERYTHING))(outputs, ragged.targets(ragged.items(sequences)))
         assert not any(values.requires_grad for values in token.metrics.values())
         assert all(values.shape == logprobs.shape for values in token.metrics.values())
 
@@ -234,18 +314,18 @@ def test_figures_do_not_take_part_in_the_gradient() -> None:
 @given(st.integers(0, 2**32 - 1), st.sampled_from(MODES), st.sampled_from([0.0, 0.2]))
 def test_the_critics_loss_equals_plain_loops(seed: int, mode: Aggregation, clip: float) -> None:
     sequences = ragged.sequences(seed)
-    batch = ragged.batch(ragged.items(sequences, mode, 1.0))
-    critic = np.random.default_rng(seed).normal(size=len(batch.labels))
-    found = (ValueLoss(clip)(torch.from_numpy(critic), batch).losses * batch.weights).sum()
-    assert float(found) == pytest.approx(oracles.value_loss(sequences, critic, clip, mode), rel=1e-6, abs=1e-6)
+    targets = ragged.targets(ragged.items(sequences, mode, 1.0))
+    critic = np.random.default_rng(seed).normal(size=len(targets.returns))
+    found = (ValueLoss(clip)(torch.from_numpy(critic), targets).losses * targets.weights).sum()
+    assert float(found) == pytest.approx(loss_oracles.value_loss(sequences, critic, clip, mode), rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("clip", [0.0, 0.2])
 def test_the_critics_gradient(clip: float) -> None:
     sequences = ragged.sequences(3, num=4)
-    batch = ragged.batch(ragged.items(sequences))
-    critic = torch.from_numpy(np.random.default_rng(3).normal(size=len(batch.labels))).requires_grad_()
-    assert torch.autograd.gradcheck(lambda values: ValueLoss(clip)(values, batch).losses, critic)
+    targets = ragged.targets(ragged.items(sequences))
+    critic = torch.from_numpy(np.random.default_rng(3).normal(size=len(targets.returns))).requires_grad_()
+    assert torch.autograd.gradcheck(lambda values: ValueLoss(clip)(values, targets).losses, critic)
 
 
 def test_the_effective_share_of_samples_is_told_by_the_ratios() -> None:

@@ -41,8 +41,8 @@ from tests.unit.test_feeding_and_training import Played
 from tests.unit.test_samplers import specs
 from trainer.estimators import configured_estimator
 from trainer.feeding.samplers import sampler_of
-from trainer.losses import Outputs
 from trainer.objective.policy_objective import PolicyObjective
+from trainer.token_losses import Outputs
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EXAMPLE = EXAMPLES / "own_objective.py"
@@ -78,11 +78,11 @@ def test_a_loss_has_settings_of_its_own(settings: list[str], factor: float) -> N
     config = load_config("default", [*MEDIAN, *settings])
     require_agreement(config)
     objective = PolicyObjective(config.objective_config)
-    batch = ragged.batch(ragged.items(ragged.sequences(1), "token-mean", 1.0))
-    logprobs = torch.full_like(batch.advantages, -0.5, requires_grad=True)
-    objective(Outputs(logprobs), batch).losses.sum().backward()  # type: ignore[no-untyped-call]
-    expected = torch.where(batch.advantages < 0, factor, 1.0) * -batch.advantages
-    assert (batch.advantages < 0).any()
+    targets = ragged.targets(ragged.items(ragged.sequences(1), "token-mean", 1.0))
+    logprobs = torch.full_like(targets.advantages, -0.5, requires_grad=True)
+    objective(Outputs(logprobs), targets).losses.sum().backward()  # type: ignore[no-untyped-call]
+    expected = torch.where(targets.advantages < 0, factor, 1.0) * -targets.advantages
+    assert (targets.advantages < 0).any()
     torch.testing.assert_close(logprobs.grad, expected)
 
 
@@ -111,7 +111,7 @@ def test_a_prompt_of_ones_own_is_asked_and_answered() -> None:
     assert system.startswith("You drive a web browser")
     assert '"computer_use"' in system
     click = Action(kind=ActionKind.CLICK, point=(10.0, 20.0))
-    response = render_action(click, thought="Click.", prompt_version=config.model_config.prompt_version)
+    response = render_action(click, thought="Click.", model=config.model_config)
     assert response.startswith("<tool_call>{")
     assert parse_response(response).action == click
 

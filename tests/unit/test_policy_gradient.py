@@ -1,18 +1,23 @@
 """What the learner of policy gradients hands to the engine, and cloning with weights and a validation split, by value."""
 
 import json
+import math
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import structlog
 from msgspec import structs
 
 from bus import chain
+from bus.codec import decode, encode
 from bus.memory import MemoryBus
+from ops.simulation.training import SimulatedTrainEngine
 from schemas.algorithm_config import AlgorithmConfig
-from schemas.messages import Judgement, StepRequest
+from schemas.messages import Checkpoint, Judgement, StepRequest
 from schemas.objective_config import CriticConfig, ObjectiveConfig
 from schemas.policy_config import PolicyConfig
 from tests.support.training.learning_world import CUT_OFF, Recorder, play_random, train
@@ -62,7 +67,7 @@ async def test_all_scored_episodes_are_learnt_from_unparsed_steps_too(tmp_path: 
     assert found["reward_mean"] == pytest.approx(0.2)
     assert found["reward_std"] == pytest.approx(0.4)
     assert found["steps_without_advantage"] > 0
-    assert found["fresh_samples"] == len(recorder.items)
+    assert found["fresh_samples"] - found["steps_without_advantage"] == len(recorder.items)
     assert found["trained_staleness_0"] == 5
     judged = [record.message for record in await bus.history(SUBJECTS.judged, SUBJECTS.everything("judged"))]
     num_steps = [one.trajectory.num_steps for one in judged if isinstance(one, Judgement)]
@@ -72,6 +77,22 @@ async def test_all_scored_episodes_are_learnt_from_unparsed_steps_too(tmp_path: 
     assert all(
         f"{phase}_s" in found for phase in ("wait", "fetch", "mismatch", "proximal", "reference", "values", "advantages")
     )
+
+
+async def test_a_metric_that_is_no_number_is_told_and_not_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The version is, and everybody can read it."""
+    bus, recorder = await played((1.0, 0.0)), Recorder()
+    real = SimulatedTrainEngine.train
+    monkeypatch.setattr(SimulatedTrainEngine, "train", lambda *given: replace(real(*given), loss=math.nan, grad_norm=1e39))
+    rloo = ObjectiveConfig(adv_estimator="rloo", loss_type="clipped", group_size=2)
+    with structlog.testing.capture_logs() as logs:
+        await train(bus, tmp_path, recorder, rloo, num_iterations=1, batch=2, algorithm=KEEPS_UNCHANGED)
+    records = await bus.history(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))
+    checkpoint = records[-1].message
+    assert isinstance(checkpoint, Checkpoint)
+    assert decode(encode(checkpoint)) == checkpoint
+    assert not {"loss", "grad_norm"} & checkpoint.metrics.keys()
+    assert [line["names"] for line in logs if line["event"] == "metrics_not_finite"] == [["grad_norm", "loss"]]
 
 
 async def test_the_last_turn_alone_is_trained_on_where_that_is_asked_for(tmp_path: Path) -> None:

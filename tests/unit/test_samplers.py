@@ -14,10 +14,11 @@ from schemas.ids import GroupId, TaskId
 from schemas.messages import Judgement, Verdict
 from tests import builders
 from tests.unit.test_curriculum import SPEC
-from trainer.feeding.attempts import Attempts
+from trainer.feeding.attempts import Attempts, TaskHistory
 from trainer.feeding.refill import Refill, Refilled
 from trainer.feeding.samplers import Sampler, sampler_of
 from trainer.feeding.samplers.adaptive import AdaptiveSampler, site_weights
+from trainer.feeding.samplers.frontier import FrontierSampler
 from trainer.feeding.samplers.ratio import allocation
 from trainer.feeding.samplers.uniform import UniformSampler
 from trainer.feeding.task_files import TaskSpec
@@ -109,13 +110,37 @@ def test_a_ratio_without_any_task_is_refused() -> None:
 def test_adaptive_prefers_new_tasks_to_failed_and_failed_to_solved_ones() -> None:
     tasks = specs([1] * 6)
     sampler = AdaptiveSampler(tasks, seed=3, per_round=1)
-    levels = {spec.task: level for level, spec in enumerate(tasks)}
+    levels = {spec.task: TaskHistory(level) for level, spec in enumerate(tasks)}
     first = Counter[str](sampler.round(index, levels)[0].task for index in range(3000))
     assert first["t0"] / 3000 == pytest.approx(100 / 111.111, abs=0.02)
     assert first["t1"] / 3000 == pytest.approx(10 / 111.111, abs=0.02)
     whole = AdaptiveSampler(tasks, seed=3, per_round=9).round(0, levels)
     assert sorted(spec.task for spec in whole) == sorted(levels), "too few tasks give all, each once"
     assert sampler.round(5, levels) == AdaptiveSampler(tasks, seed=3, per_round=1).round(5, levels)
+
+
+def test_the_frontier_is_where_a_group_is_solved_by_half() -> None:
+    """Weights 4 p (1 - p), 0.05 at least: 1 for the new one, 0.05, 0.75, 1 and 0.05."""
+    tasks = tuple(replace(spec, subdomain="") for spec in specs([1] * 5))
+    history = {spec.task: TaskHistory(0, rate) for spec, rate in zip(tasks, [None, 0.0, 0.25, 0.5, 1.0], strict=True)}
+    sampler = FrontierSampler(tasks, seed=3, per_round=1)
+    first = Counter[str](sampler.round(index, history)[0].task for index in range(3000))
+    assert [first[spec.task] / 3000 for spec in tasks] == pytest.approx(
+        [weight / 2.85 for weight in (1.0, 0.05, 0.75, 1.0, 0.05)], abs=0.03
+    )
+    assert sampler.adapts
+
+
+def test_a_task_is_judged_by_others_of_its_subdomain_too() -> None:
+    """p is 1, (0 + 0.25) / 2, (0.5 + 0.25) / 2, 0.25 for the new one of a kind that was solved 1 in 4 times, and 0.5."""
+    kinds = ["easy", "hard", "hard", "hard", "new"]
+    tasks = tuple(replace(spec, subdomain=kind) for spec, kind in zip(specs([1] * 5), kinds, strict=True))
+    rates = [1.0, 0.0, 0.5, None, None]
+    history = {spec.task: TaskHistory(0, rate) for spec, rate in zip(tasks, rates, strict=True)}
+    sampler = FrontierSampler(tasks, seed=3, per_round=1)
+    first = Counter[str](sampler.round(index, history)[0].task for index in range(4000))
+    weights = [0.05, 4 * 0.125 * 0.875, 4 * 0.375 * 0.625, 0.75, 1.0]
+    assert [first[spec.task] / 4000 for spec in tasks] == pytest.approx([each / sum(weights) for each in weights], abs=0.03)
 
 
 def test_sites_with_few_tasks_weigh_more() -> None:
@@ -151,10 +176,10 @@ def test_attempt_levels_count_failures_and_end_with_a_success() -> None:
     attempts = Attempts()
     results = [("t0", 0.0), ("t1", 0.0), ("t0", 0.0), ("t2", None), ("t0", 1.0), *[("t1", 0.0)] * 9]
     tasks = (*SEVEN[:3], replace(SEVEN[3], attempt_level=2), replace(SEVEN[4], attempt_level=7))
-    levels = [list(attempts.levels(tasks).values())]
+    levels = [[each.level for each in attempts.history(tasks).values()]]
     for seq, (name, reward) in enumerate(results, start=1):
         attempts.add(seq, judged(name, reward, group=f"g{seq}"))
-        levels.append(list(attempts.levels(tasks).values()))
+        levels.append([each.level for each in attempts.history(tasks).values()])
     assert [levels[seq] for seq in (0, 3, 4, 5, 14)] == [
         [0, 0, 0, 2, 5],
         [2, 1, 0, 2, 5],
@@ -170,8 +195,20 @@ def test_a_group_is_one_attempt_and_solved_when_all_of_it_succeeded() -> None:
     levels = []
     for seq, reward in enumerate([1.0, 1.0, 0.0, 0.0, None], start=1):
         attempts.add(seq, judged("t0", reward, group="g"))
-        levels.append(attempts.levels(SEVEN[:1])[TaskId("t0")])
+        levels.append(attempts.history(SEVEN[:1])[TaskId("t0")].level)
     assert levels == [5, 5, 1, 1, 1]
+
+
+def test_the_pass_rate_is_that_of_late() -> None:
+    """Attempts of 2 of 4, 4 of 4 (one without a verdict) and 0 of 4: 1/2, then 3/4, then 3/8."""
+    attempts, rates = Attempts(num_members=4), []
+    for number, rewards in enumerate([(1.0, 0.0, 0.0, 1.0), (1.0, None, 1.0, 1.0), (0.0,) * 4]):
+        for member, reward in enumerate(rewards):
+            seq = 4 * number + member + 1
+            rates.append(attempts.history(SEVEN[:1])[TaskId("t0")].pass_rate)
+            attempts.add(seq, judged("t0", reward, group=f"g{number}", seq=seq))
+    rates.append(attempts.history(SEVEN[:1])[TaskId("t0")].pass_rate)
+    assert rates[::4] == [None, 0.5, 0.75, 0.375]
 
 
 @pytest.mark.parametrize("written_after", range(9))
@@ -187,7 +224,7 @@ def test_attempts_are_the_same_whenever_their_memory_was_written_and_read(writte
                 restored.restore(part)
     for seq, judgement in every:
         restored.add(seq, judgement)
-    assert restored.levels(SEVEN) == ours.levels(SEVEN)
+    assert restored.history(SEVEN) == ours.history(SEVEN)
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,14 @@ def test_without_knowing_the_steps_the_end_bears_the_format() -> None:
     assert (ruling.parts[1].steps, ruling.step_rewards) == ((), ())
 
 
+@pytest.mark.parametrize(("last", "reward", "left"), [(0, 1.0, 1.0), (1, 1.0, 0.0), (2, -0.5, -0.5)])
+def test_a_last_turn_that_nobody_could_read_earns_nothing(last: int, reward: float, left: float) -> None:
+    trajectory = msgspec.structs.replace(played(num_unparsed=last), num_unparsed_last=last)
+    ruling = shaped(Ruling(verdict=Verdict.FAILURE, reward=reward), trajectory, ShapingConfig(last_turn=True))
+    assert ruling.reward == left
+    assert [part.name for part in ruling.parts] == [OUTCOME, *["last_turn"] * (left != reward)]
+
+
 def test_what_the_judge_gave_to_steps_stays_theirs() -> None:
     parts = (RewardPart("milestones", 0.5, (0.5,)), RewardPart(OUTCOME, 0.5))
     ruling = shaped(Ruling(verdict=Verdict.SUCCESS, reward=1.0, parts=parts), played(), ShapingConfig(length=0.8))

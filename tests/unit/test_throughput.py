@@ -46,7 +46,7 @@ def test_flops_are_those_of_the_matrix_products() -> None:
         logprobs=np.zeros(0, dtype=np.float32),
         temperature=1.0,
         screenshots=(Patches(np.zeros((8, 48), dtype=np.uint8), (1, 4, 2)),),
-        versions=frozenset(),
+        versions=np.zeros(3, dtype=np.int32),
     )
     text_layer = 8 * 8 + 2 * 8 * 4 + 8 * 8 + 3 * 8 * 16
     text = 2 * 3 * text_layer * 10 + 3 * 2 * 10 * 10 * 8

@@ -123,9 +123,9 @@ class TestAdaptive:
         first = ours.take(2, blocked=NONE)
         attempts.add(7, judgement(first[0], success=True))
         rest = ours.take(2, blocked=NONE)
-        assert [slot.spec for slot in first + rest] == list(self.SAMPLER.round(0, Attempts().levels(SPECS)))
+        assert [slot.spec for slot in first + rest] == list(self.SAMPLER.round(0, Attempts().history(SPECS)))
         second = ours.take(4, blocked=NONE)
-        assert [slot.spec for slot in second] == list(self.SAMPLER.round(1, attempts.levels(SPECS)))
+        assert [slot.spec for slot in second] == list(self.SAMPLER.round(1, attempts.history(SPECS)))
         assert [slot.results_seq for slot in first + rest + second] == [0] * 4 + [7] * 4
 
     def test_whoever_takes_over_plays_the_round_that_was_drawn(self) -> None:

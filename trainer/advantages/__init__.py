@@ -24,8 +24,14 @@ class EpisodeRewards:
     """Answered steps, those that are not trained on included."""
     values: Steps = ()
     """The critic's value before each token; empty without a critic."""
+    anchors: tuple[str, ...] = ()
+    """Of each step, what its page looked like: equal where the policy saw the same."""
     greedy: bool = False
     """A baseline of remax: sampled greedily, and not trained on."""
+    success: bool = False
+    """By its verdict, whatever its reward."""
+    cut_off: bool = False
+    """It did not end by itself: the step cap or the time-out ended it."""
 
     @property
     def score(self) -> float:
@@ -39,4 +45,4 @@ class EpisodeAdvantages:
 
     advantages: Steps
     returns: Steps = ()
-    """What the critic is trained towards; empty without a critic."""
+    """What the critic is trained towards; NaN at tokens that it does not learn from; empty without a critic."""

@@ -1,4 +1,4 @@
-"""A token's divergence from the reference as a number that rewards are reduced by; as a loss it is `trainer.objective.kl`."""
+"""A token's divergence from the reference, which rewards are reduced by; as a loss it is `trainer.token_losses.kl`."""
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ def divergence(difference: npt.NDArray[np.float64], kind: KlType) -> npt.NDArray
 
     kl (k1): d. abs: |d|. mse (k2): d^2 / 2. low_var_kl (k3): exp(-d) + d - 1, d held to 20 either way and the result to 10.
     """
-    match kind:
+    match kind.removesuffix("+"):
         case "kl":
             return difference
         case "abs":
@@ -21,3 +21,4 @@ def divergence(difference: npt.NDArray[np.float64], kind: KlType) -> npt.NDArray
         case "low_var_kl":
             held = np.clip(difference, -20.0, 20.0)
             return np.minimum(np.exp(-held) + held - 1.0, 10.0)
+    raise AssertionError(kind)

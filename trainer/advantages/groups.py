@@ -15,3 +15,12 @@ def scores_by_group(episodes: Sequence[EpisodeRewards]) -> dict[GroupId, np.ndar
     for episode in episodes:
         scores[episode.group].append(episode.score)
     return {group: np.array(found) for group, found in scores.items()}
+
+
+def pass_rates(episodes: Sequence[EpisodeRewards]) -> dict[GroupId, float]:
+    """Of each group, the share of its sampled episodes that succeeded."""
+    successes: defaultdict[GroupId, list[bool]] = defaultdict(list)
+    for episode in episodes:
+        if not episode.greedy:
+            successes[episode.group].append(episode.success)
+    return {group: sum(found) / len(found) for group, found in successes.items()}

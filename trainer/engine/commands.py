@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields
 import msgspec
 import numpy as np
 
-from schemas.ids import PolicyVersion
 from schemas.messages import RecordRef
 from trainer.engine.dealing import Share
 from trainer.items import NUM_TARGETS, Item, Targets
@@ -76,7 +75,7 @@ class _Sample(msgspec.Struct):
     logprobs: bytes
     temperature: float
     screenshots: list[_Screenshot]
-    versions: list[int]
+    versions: bytes
     targets: bytes
     """float32, (targets, completion)."""
 
@@ -143,7 +142,7 @@ def _pack(sample: Sample, targets: Targets) -> _Sample:
         logprobs=sample.logprobs.tobytes(),
         temperature=sample.temperature,
         screenshots=[_Screenshot(screenshot.raw.tobytes(), screenshot.grid) for screenshot in sample.screenshots],
-        versions=list(sample.versions),
+        versions=sample.versions.tobytes(),
         targets=np.stack([getattr(targets, field.name) for field in fields(targets)]).tobytes(),
     )
 
@@ -162,7 +161,7 @@ def _unpack(wire: _Sample) -> Sample:
         logprobs=np.frombuffer(wire.logprobs, dtype=np.float32),
         temperature=wire.temperature,
         screenshots=tuple(_screenshot(screenshot) for screenshot in wire.screenshots),
-        versions=frozenset(PolicyVersion(version) for version in wire.versions),
+        versions=np.frombuffer(wire.versions, dtype=np.int32),
     )
 
 

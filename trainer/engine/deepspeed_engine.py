@@ -20,13 +20,13 @@ from trainer.engine.dealing import Share
 from trainer.engine.engine_state import ModelState, read_state, restore_state, trained_parameters
 from trainer.engine.ranks import Ranks
 from trainer.items import Item
-from trainer.losses import TokenLosses
 from trainer.model.adapters import DropoutSeeds
 from trainer.model.batches import Batch
+from trainer.token_losses import TokenLosses, TokenTargets
 
 Collate = Callable[[Sequence[Item]], Batch]
-TokenLoss = Callable[[Any, Batch], TokenLosses]
-"""What the model says of a batch, and the batch -> the loss of each of its tokens."""
+TokenLoss = Callable[[Any, TokenTargets], TokenLosses]
+"""What the model says of a batch, and what its tokens are trained towards -> the loss of each of its tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +89,13 @@ class DeepSpeedEngine:
         for index, part in enumerate(share):
             batch = self._collate(part).to(self._ranks.device)
             self._engine.set_gradient_accumulation_boundary(index == len(share) - 1)
-            token = self._token_loss(self._engine(batch, **self._arguments), batch)
-            loss = (token.losses * batch.weights).sum()
+            token = self._token_loss(self._engine(batch, **self._arguments), batch.targets)
+            loss = (token.losses * batch.targets.weights).sum()
             # DeepSpeed averages gradients over ranks; the sum over ranks is meant.
             self._engine.backward(loss * self._ranks.size)
             total += float(loss.detach())
             for name, values in token.metrics.items():
-                sums[name] += float((values * batch.trained).sum())
+                sums[name] += float((values * batch.targets.trained).sum())
         self._engine.step()
         self.num_updates += 1
         norm = self._engine.get_global_grad_norm()

@@ -25,6 +25,6 @@ def idle_share(model: PreTrainedModel) -> Share:
         logprobs=np.zeros(1, dtype=np.float32),
         temperature=1.0,
         screenshots=(Patches(np.zeros((side * side, values), dtype=np.uint8), (1, side, side)),),
-        versions=frozenset(),
+        versions=np.zeros(1, dtype=np.int32),
     )
     return [[Item(sample, targets_of(sample)).idle]]

@@ -22,7 +22,7 @@ from trainer.model.logprobs import CompletionModel
 from trainer.model.model_folder import suppressed_tokens
 from trainer.model.pixel_scale import pixel_scale
 from trainer.objective.policy_objective import Objective, PolicyObjective
-from trainer.objective.value_loss import ValueLoss
+from trainer.token_losses.value_loss import ValueLoss
 
 
 class Models:

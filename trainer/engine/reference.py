@@ -10,12 +10,12 @@ from torch import nn
 from trainer.engine.deepspeed_config import DeepSpeedConfig
 from trainer.engine.deepspeed_engine import initialize
 from trainer.engine.ranks import Ranks
-from trainer.losses import Outputs
 from trainer.model.adapters import without_adapters
 from trainer.model.batches import Batch
 from trainer.model.loading import load_model
 from trainer.model.logprobs import CompletionModel
 from trainer.model.model_folder import suppressed_tokens
+from trainer.token_losses import Outputs
 from trainer.truncation import Truncation
 
 

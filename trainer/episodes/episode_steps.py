@@ -4,6 +4,7 @@ Invariant: what a sample holds is a function of the chain's records alone, so a 
 the same. What meets an error that nobody foresaw is left out and told; the others are built as if it was not there.
 """
 
+import hashlib
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -63,7 +64,7 @@ class StepRules:
     def of(cls, algorithm: AlgorithmConfig, objective: ObjectiveConfig) -> "StepRules":
         return cls(
             unparsed=not objective.imitates,
-            unchanged=not algorithm.filter_same_screenshot,
+            unchanged=not (algorithm.filter_same_screenshot and objective.imitates),
             unsampled=objective.imitates,
             earlier=not objective.train_on_last_turn,
         )
@@ -76,9 +77,17 @@ class EpisodeSteps:
     usable: list[RecordRef] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
     """Completion tokens of each usable one."""
+    anchors: list[str] = field(default_factory=list)
+    """Of each usable one, a digest of the page that it answered: address and screenshot."""
     left_out: Counter[LeftOut] = field(default_factory=Counter)
     num_tokens: int = 0
     """Sampled in all its steps."""
+
+
+def _anchor(seen: AnyMessage | None) -> str:
+    if not isinstance(seen, Observation):
+        return ""
+    return hashlib.sha256(seen.url.encode() + b"\0" + seen.screenshot.data).hexdigest()
 
 
 class StepStore:
@@ -143,6 +152,7 @@ class StepStore:
         built = await self._build(chosen, records)
         found.usable.extend(ref for ref in chosen if ref in built)
         found.lengths.extend(built[ref].num_completion for ref in found.usable)
+        found.anchors.extend(_anchor(records.get(observations[ref.step])) for ref in found.usable)
         found.left_out.update(LeftOut.FAILED if ref in self._failed else LeftOut.MISSING for ref in chosen if ref not in built)
         return found
 

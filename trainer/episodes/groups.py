@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from schemas.ids import EpisodeId, GroupId, PolicyVersion
-from schemas.messages import Judgement, RecordRef
+from schemas.ids import EpisodeId, GroupId, PolicyVersion, TaskId
+from schemas.messages import Judgement, Outcome, RecordRef
 from schemas.objective_config import ObjectiveConfig
 from trainer.episodes.consumption import staleness
+from trainer.estimators import traits_of
 from trainer.group_variance import lacks_variance
-from trainer.scores import score
+from trainer.scores import is_success, score
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -32,6 +33,12 @@ class Member(msgspec.Struct, frozen=True):
     """Oldest policy version of each step."""
     greedy: bool = False
     """A baseline that is not trained on."""
+    success: bool = False
+    cut_off: bool = False
+    """The step cap or the time-out ended it."""
+    task: TaskId = TaskId("")
+    replayed: bool = False
+    """An earlier success, which is never too old."""
 
     @classmethod
     def of(cls, judgement: Judgement) -> "Member":
@@ -46,6 +53,9 @@ class Member(msgspec.Struct, frozen=True):
             num_observations=played.num_observations,
             versions=played.versions,
             greedy=played.task.greedy,
+            success=is_success(judgement),
+            task=played.task.task,
+            cut_off=played.outcome in (Outcome.STEP_LIMIT, Outcome.TIMED_OUT),
         )
 
     @property
@@ -133,7 +143,8 @@ class Intended:
     num_collapsed: int
     """Members left out because a version that training returned from played in them."""
     num_unusable: int
-    """Groups without a scored and fresh member to train on, or without the baseline that they need."""
+    """Groups without enough scored and fresh members: one to train on, two where they are compared, a baseline where one is
+    needed."""
 
     @property
     def trained(self) -> list[Member]:
@@ -160,11 +171,10 @@ def intend(
             continue
         scored = [member for member in group.members if member.reward is not None]
         counted = [member for member in scored if plays_for(member)]
-        fresh = tuple(member for member in counted if bound is None or staleness(member, version) <= bound)
+        fresh = tuple(member for member in counted if bound is None or member.replayed or staleness(member, version) <= bound)
         num_collapsed += len(scored) - len(counted)
         num_stale += len(counted) - len(fresh)
-        baseline = objective.adv_estimator != "remax" or any(member.greedy for member in fresh)
-        if baseline and not all(member.greedy for member in fresh):
+        if traits_of(objective).can_use(member.greedy for member in fresh):
             kept.append(Group(fresh))
         else:
             num_unusable += 1

@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoImageProcessor, AutoModelForImageTextTo
 from schemas.errors import UnusableRecord
 from schemas.messages import RecordRef, StepRequest
 from trainer.model.model_folder import suppressed_tokens
-from trainer.samples import LeftOut, Patches, Sample
+from trainer.samples import LeftOut, Patches, Sample, token_versions
 
 
 class SampleBuilder:
@@ -84,7 +84,7 @@ class SampleBuilder:
             logprobs=np.array(step.logprobs, dtype=np.float32),
             temperature=step.temperature if step.temperature > 0 else 1.0,
             screenshots=tuple(screenshots),
-            versions=frozenset(span.version for span in step.versions),
+            versions=token_versions(step),
         )
 
 

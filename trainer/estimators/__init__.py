@@ -9,7 +9,7 @@ formula knows only episodes or steps, all tokens of a step have the same. Masks 
         return [EpisodeAdvantages(spread(episode.score - mean, episode.rewards)) for episode in episodes]
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -39,12 +39,31 @@ class EstimatorTraits:
     critic: bool = False
     """A value model is trained, and its values are in `EpisodeRewards.values`."""
 
+    by_token: bool = False
+    """It looks at what each token or step earned, not at the episode's score alone."""
+    whitens: bool = False
+    """Its advantages have mean 0 and variance 1 over the batch already."""
+
+    def can_use(self, greedy: Iterable[bool]) -> bool:
+        """Whether something can be learnt from a group of these members. `greedy`: whether each is a baseline."""
+        members = list(greedy)
+        num_sampled = members.count(False)
+        return num_sampled >= 1 + self.compares and (not self.greedy_baseline or num_sampled < len(members))
+
 
 def estimator(
-    name: str, *, compares: bool = False, greedy_baseline: bool = False, critic: bool = False
+    name: str,
+    *,
+    compares: bool = False,
+    greedy_baseline: bool = False,
+    critic: bool = False,
+    by_token: bool = False,
+    whitens: bool = False,
 ) -> Callable[[Made], Made]:
     """Declares an estimator: a function, or a class that is made with its settings and then called."""
-    traits = EstimatorTraits(compares=compares, greedy_baseline=greedy_baseline, critic=critic)
+    traits = EstimatorTraits(
+        compares=compares, greedy_baseline=greedy_baseline, critic=critic, by_token=by_token, whitens=whitens
+    )
     return lambda made: ESTIMATORS.declare(name, made, traits)
 
 
@@ -65,9 +84,4 @@ def num_members(config: ObjectiveConfig) -> int:
 def configured_estimator(config: ObjectiveConfig) -> Estimator:
     """With all its settings, and the factors that are put on whichever estimator's advantages."""
     plain: Estimator = configured(estimator_part(config).made, vars(config) | config.settings)
-    return Scaled(
-        plain,
-        length_normaliser=config.length_normaliser,
-        length_constant=config.length_constant,
-        negative_scale=config.negative_advantage_scale,
-    )
+    return Scaled(plain, config)

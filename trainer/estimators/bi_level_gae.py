@@ -15,10 +15,10 @@ import numpy as np
 from trainer.advantages import EpisodeAdvantages, EpisodeRewards, Steps
 from trainer.advantages.whitening import whitened
 from trainer.estimators import estimator
-from trainer.estimators.gae import lambda_advantages
+from trainer.estimators.gae import lambda_advantages, last_value
 
 
-@estimator("bi_level_gae", critic=True)
+@estimator("bi_level_gae", critic=True, by_token=True, whitens=True)
 @dataclass(frozen=True)
 class BiLevelGae:
     """A turn is a step of the episode. Advantages are whitened, returns are A + V before that."""
@@ -29,18 +29,22 @@ class BiLevelGae:
     """Of both levels."""
     high_level_gamma: float = 1.0
     """From turn to turn."""
+    bootstrap_cut_off: bool = False
+    """Behind the end of an episode that was cut off, V is what it was last; else 0."""
 
     def __call__(self, episodes: Sequence[EpisodeRewards]) -> list[EpisodeAdvantages]:
-        plain = [self._advantages(episode.rewards, episode.values) for episode in episodes]
+        plain = [self._advantages(episode) for episode in episodes]
         returns = [
             tuple(step + values for step, values in zip(steps, episode.values, strict=True))
             for steps, episode in zip(plain, episodes, strict=True)
         ]
         return [EpisodeAdvantages(*pair) for pair in zip(whitened(plain), returns, strict=True)]
 
-    def _advantages(self, rewards: Steps, values: Steps) -> Steps:
+    def _advantages(self, episode: EpisodeRewards) -> Steps:
+        rewards, values = episode.rewards, episode.values
         ends = [np.array([step[-1] for step in steps], dtype=np.float64) for steps in (rewards, values)]
-        turns = lambda_advantages(*ends, gamma=self.high_level_gamma, lam=self.lam)
+        behind = last_value(episode) if self.bootstrap_cut_off else 0.0
+        turns = lambda_advantages(*ends, gamma=self.high_level_gamma, lam=self.lam, behind=behind)
         return tuple(
             self._inside(earned, valued, float(turn)) for earned, valued, turn in zip(rewards, values, turns, strict=True)
         )

@@ -10,7 +10,7 @@ from trainer.advantages.whitening import whitened
 from trainer.estimators import estimator
 
 
-@estimator("reinforce_plus_plus")
+@estimator("reinforce_plus_plus", by_token=True, whitens=True)
 @dataclass(frozen=True)
 class ReinforcePlusPlus:
     """G_t = r_t + gamma G_{t+1} over all tokens of an episode, step after step; A is G, whitened."""

@@ -10,7 +10,7 @@ from trainer.estimators import estimator
 from trainer.estimators.reinforce_plus_plus import ReinforcePlusPlus
 
 
-@estimator("reinforce_plus_plus_baseline", compares=True)
+@estimator("reinforce_plus_plus_baseline", compares=True, by_token=True, whitens=True)
 @dataclass(frozen=True)
 class ReinforcePlusPlusBaseline(ReinforcePlusPlus):
     """A group of one keeps its own reward."""

@@ -8,7 +8,7 @@ from trainer.advantages.tokens import discounted_sums, joined, parted, spread
 from trainer.estimators import estimator
 
 
-@estimator("remax", greedy_baseline=True)
+@estimator("remax", greedy_baseline=True, by_token=True)
 def remax(episodes: Sequence[EpisodeRewards]) -> list[EpisodeAdvantages]:
     """A_t = r_t + r_{t+1} + ... - R(greedy), undiscounted; the mean where there are several greedy episodes.
 

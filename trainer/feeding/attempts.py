@@ -18,15 +18,28 @@ HIGHEST_LEVEL = 5
 NUM_PARTS = 64
 
 
+@dataclass(frozen=True, slots=True)
+class TaskHistory:
+    """What became of a task so far."""
+
+    level: int = 0
+    """Its file's `attempt_level` and the failed attempts since, at most 5; 5 when it was solved."""
+    pass_rate: float | None = None
+    """Share of an attempt's episodes that succeeded, of late: each attempt counts half of all before it. None: no attempt."""
+
+
 @dataclass
 class _Part:
     seq: int = 0
     changed: bool = False
     solved: set[TaskId] = field(default_factory=set)
     failures: Counter[TaskId] = field(default_factory=Counter)
+    pass_rates: dict[TaskId, float] = field(default_factory=dict)
     open: dict[GroupId, GroupResult] = field(default_factory=dict)
 
     def close(self, result: GroupResult) -> None:
+        share = result.num_solved / result.num_scored
+        self.pass_rates[result.task] = (self.pass_rates.get(result.task, share) + share) / 2
         if result.success:
             self.solved.add(result.task)
             self.failures.pop(result.task, None)
@@ -53,23 +66,34 @@ class Attempts:
         part.seq, part.changed = seq, True
         scored = score(judgement)
         before = part.open.pop(group, GroupResult(group, task, True, 0, 0))
-        success = before.success and (scored is None or scored.success)
-        result = GroupResult(group, task, success, before.num_judged + 1, before.num_scored + (scored is not None))
+        result = GroupResult(
+            group,
+            task,
+            success=before.success and (scored is None or scored.success),
+            num_judged=before.num_judged + 1,
+            num_scored=before.num_scored + (scored is not None),
+            num_solved=before.num_solved + (scored is not None and scored.success),
+        )
         if result.num_judged < self.num_members:
             part.open[group] = result
         elif result.num_scored:
             part.close(result)
 
-    def levels(self, specs: Iterable[TaskSpec]) -> dict[TaskId, int]:
-        """Of every task: its file's `attempt_level` and the failed attempts since, at most 5; 5 when it was solved."""
+    def history(self, specs: Iterable[TaskSpec]) -> dict[TaskId, TaskHistory]:
+        """Of every task. Levels know of attempts under way too."""
         under_way = [result for part in self._parts.values() for result in part.open.values() if result.num_scored]
         solved = {result.task for result in under_way if result.success}
         failures = Counter(result.task for result in under_way if not result.success)
+        rates: dict[TaskId, float] = {}
         for part in self._parts.values():
             solved |= part.solved
             failures += part.failures
+            rates |= part.pass_rates
         return {
-            spec.task: HIGHEST_LEVEL if spec.task in solved else min(HIGHEST_LEVEL, spec.attempt_level + failures[spec.task])
+            spec.task: TaskHistory(
+                HIGHEST_LEVEL if spec.task in solved else min(HIGHEST_LEVEL, spec.attempt_level + failures[spec.task]),
+                rates.get(spec.task),
+            )
             for spec in specs
         }
 
@@ -86,6 +110,7 @@ class Attempts:
             seq=results.seq,
             solved=set(results.solved),
             failures=Counter(results.failures),
+            pass_rates=dict(results.pass_rates),
             open={result.group: result for result in results.open},
         )
         self.last_seq = max(self.last_seq, results.seq)
@@ -101,5 +126,6 @@ def _memory(number: int, part: _Part) -> TaskResults:
         seq=part.seq,
         solved=tuple(sorted(part.solved)),
         failures=dict(sorted(part.failures.items())),
+        pass_rates=dict(sorted(part.pass_rates.items())),
         open=tuple(part.open.values()),
     )

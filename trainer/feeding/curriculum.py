@@ -70,6 +70,7 @@ def task_of(slot: Slot, *, run: RunName, split: Split, env: EnvConfig, version: 
         website=spec.website,
         max_steps=caps.cap(spec.difficulty),
         timeout_s=env.task_timeout_minutes * 60,
+        max_unparsed=env.max_unparsed,
         domain=spec.domain,
         subdomain=spec.subdomain,
         difficulty=spec.difficulty,

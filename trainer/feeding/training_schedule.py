@@ -17,7 +17,7 @@ from schemas.ids import GroupId, TaskId
 from schemas.messages import SchedulePlace, Split
 from trainer.feeding.attempts import Attempts
 from trainer.feeding.curriculum import Slot, group_of
-from trainer.feeding.samplers import Levels, Sampler
+from trainer.feeding.samplers import History, Sampler
 from trainer.feeding.task_files import TaskSpec
 
 _LOOK_AT_ONCE = 10_000
@@ -135,15 +135,15 @@ class TrainingSchedule:
 
     def _round(self, index: int) -> tuple[TaskSpec, ...]:
         if self._drawn.round != index:
-            levels: Levels = self._attempts.levels(self._specs) if self._sampler.adapts else {}
+            history: History = self._attempts.history(self._specs) if self._sampler.adapts else {}
             seq = self._attempts.last_seq if self._sampler.adapts else 0
-            self._drawn = _Drawn(index, self._draw(index, levels), seq)
+            self._drawn = _Drawn(index, self._draw(index, history), seq)
         return self._drawn.specs
 
-    def _draw(self, index: int, levels: Levels) -> tuple[TaskSpec, ...]:
+    def _draw(self, index: int, history: History) -> tuple[TaskSpec, ...]:
         """Raises `ConfigurationError` for a sampler that cannot do it: it would not do it at the next start either."""
         try:
-            drawn = tuple(self._sampler.round(index, levels))
+            drawn = tuple(self._sampler.round(index, history))
         except Exception as error:
             raise ConfigurationError(
                 f"{type(self._sampler).__name__}, the sampler of training tasks, could not draw round {index}: "

@@ -4,9 +4,8 @@ from schemas.algorithm_config import AlgorithmConfig
 from schemas.objective_config import ObjectiveConfig
 from trainer.learners import Learner
 from trainer.learners.cloning import Cloning
-from trainer.learners.parts import Parts
+from trainer.learners.parts import LearningRules, Parts
 from trainer.learners.policy_gradient import PolicyGradient
-from trainer.truncation import Truncation
 from trainer.versions.checkpoints import TrainerState
 
 
@@ -16,16 +15,9 @@ def choose_learner(
     *,
     algorithm: AlgorithmConfig,
     objective: ObjectiveConfig,
-    seed: int,
-    batch_size: int,
-    staleness_bound: int | None,
-    truncation: Truncation,
+    rules: LearningRules,
 ) -> Learner:
-    """In the state in which an earlier one stood. `batch_size`: judgements of an iteration."""
+    """In the state in which an earlier one stood."""
     if objective.imitates:
-        return Cloning(
-            parts, state, algorithm=algorithm, objective=objective, seed=seed, batch_size=batch_size, truncation=truncation
-        )
-    return PolicyGradient(
-        parts, state, objective=objective, batch_size=batch_size, staleness_bound=staleness_bound, truncation=truncation
-    )
+        return Cloning(parts, state, algorithm=algorithm, objective=objective, rules=rules)
+    return PolicyGradient(parts, state, objective=objective, rules=rules)

@@ -18,13 +18,12 @@ from trainer.episodes.replay import Replay
 from trainer.episodes.validation import is_held_out
 from trainer.imitation import cloning_items
 from trainer.items import Item, replaced
-from trainer.learners.parts import Parts
+from trainer.learners.parts import LearningRules, Parts
 from trainer.losses import needs_proximal
 from trainer.readings import AnchorReader, Anchors
 from trainer.samples import Sample
 from trainer.scores import is_success
 from trainer.training_metrics import PhaseClock
-from trainer.truncation import Truncation
 from trainer.updates import MakeItems
 from trainer.versions.checkpoints import TrainerState
 
@@ -43,16 +42,14 @@ class Cloning:
         *,
         algorithm: AlgorithmConfig,
         objective: ObjectiveConfig,
-        seed: int,
-        batch_size: int,
-        truncation: Truncation,
+        rules: LearningRules,
     ) -> None:
         self._parts = parts
-        self._seed = seed
-        self._batch_size = batch_size
+        self._seed = rules.seed
+        self._batch_size = rules.batch_size
         self._val_split_ratio = algorithm.val_split_ratio
         self._objective = objective
-        self._anchors = AnchorReader(parts.readings, parts.engine, truncation, proximal=True)
+        self._anchors = AnchorReader(parts.readings, parts.engine, rules.truncation, proximal=True)
         self._replay = Replay(algorithm, state.replay)
         self._validation = Replay(algorithm, state.validation)
 
@@ -86,7 +83,8 @@ class Cloning:
         refs = self._replay.draw(self._seed, version)
         if not refs:
             _log.warning("nothing_to_train_on", version=version)
-        metrics = await self._parts.updates.run(refs, await self._items(refs, clock), version)
+        items, vary = await self._items(refs, version, clock), self._parts.augmentation
+        metrics = await self._parts.updates.run(refs, items, version, vary=vary)
         clock.end("train")
         validated = await self._validate()
         clock.end("validation")
@@ -95,12 +93,12 @@ class Cloning:
     def remember(self, state: TrainerState) -> TrainerState:
         return msgspec.structs.replace(state, replay=self._replay.entries, validation=self._validation.entries)
 
-    async def _items(self, refs: Sequence[RecordRef], clock: PhaseClock) -> MakeItems:
+    async def _items(self, refs: Sequence[RecordRef], version: PolicyVersion, clock: PhaseClock) -> MakeItems:
         if not needs_proximal(self._objective):
-            return cloning_items
+            return lambda _, samples: cloning_items(samples)
         anchors = await self._anchors.of(refs)
         clock.end("proximal")
-        return partial(_weighted_items, anchors)
+        return partial(_weighted_items, anchors, version)
 
     async def _validate(self) -> dict[str, float]:
         refs = [entry.step for entry in self._validation.entries[-_VALIDATED:]]
@@ -113,7 +111,10 @@ class Cloning:
         }
 
 
-def _weighted_items(anchors: Anchors, samples: Sequence[Sample]) -> list[Item]:
+def _weighted_items(
+    anchors: Anchors, version: PolicyVersion, refs: Sequence[RecordRef], samples: Sequence[Sample]
+) -> list[Item]:
     """Every completion token counts the same, as far as its importance weight lets it."""
+    del refs
     items = cloning_items([sample for sample in samples if sample.ref in anchors.proximal])
-    return [Item(item.sample, replaced(item.targets, **anchors.targets(item.sample))) for item in items]
+    return [Item(item.sample, replaced(item.targets, **anchors.targets(item.sample, version))) for item in items]

@@ -6,6 +6,7 @@ killed learns from the same ones: members of groups that are not complete yet st
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -14,21 +15,22 @@ import structlog
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Judgement, RecordRef
 from schemas.objective_config import ObjectiveConfig
-from trainer.advantages.credit import Credit, Episode, credit, episodes_of
 from trainer.episodes.consumption import BatchPlan, staleness
 from trainer.episodes.episode_steps import EpisodeSteps
 from trainer.episodes.groups import Group, Groups, Intended, Member, Refilled, intend
 from trainer.episodes.intake import IsLast, Judged, sized
+from trainer.episodes.success_replay import SuccessReplay
 from trainer.estimators import num_members, traits_of
 from trainer.items import Item, targets_of
-from trainer.learners.parts import Parts
-from trainer.losses import needs_proximal
+from trainer.learners.parts import LearningRules, Parts
+from trainer.losses import loss_part, needs_proximal
 from trainer.objective.aggregation import token_weights
+from trainer.objective.credit import Credit, Episode, credit, episodes_of
+from trainer.objective.step_shares import StepShares
 from trainer.readings import AnchorReader, Anchors, ByStep
 from trainer.samples import Sample
 from trainer.scores import score
 from trainer.training_metrics import PhaseClock
-from trainer.truncation import Truncation
 from trainer.versions.checkpoints import TrainerState
 
 _log = structlog.get_logger()
@@ -37,23 +39,18 @@ _log = structlog.get_logger()
 class PolicyGradient:
     """A `Learner`."""
 
-    def __init__(
-        self,
-        parts: Parts,
-        state: TrainerState,
-        *,
-        objective: ObjectiveConfig,
-        batch_size: int,
-        staleness_bound: int | None,
-        truncation: Truncation,
-    ) -> None:
+    def __init__(self, parts: Parts, state: TrainerState, *, objective: ObjectiveConfig, rules: LearningRules) -> None:
         self._parts = parts
         self._objective, self._traits = objective, traits_of(objective)
-        self._batch_size = batch_size
-        self._bound = staleness_bound
+        self._rules = rules
         self._plays_for = state.guard.plays_for
-        self._anchors = AnchorReader(parts.readings, parts.engine, truncation, proximal=needs_proximal(objective))
+        self._every_token_pulls = bool(
+            objective.entropy_coeff or objective.kl_loss_coef or not loss_part(objective).traits.skips_zero_advantage
+        )
+        """Tokens whose advantage is 0 have a gradient too."""
+        self._anchors = AnchorReader(parts.readings, parts.engine, rules.truncation, proximal=needs_proximal(objective))
         self._groups = Groups(num_members(objective), state.carried)
+        self._successes = SuccessReplay(objective.success_replay, state.successes)
         self._complete: list[Group] = []
         self._steps: dict[EpisodeId, EpisodeSteps] = {}
         self._episodes: list[Episode] = []
@@ -62,8 +59,8 @@ class PolicyGradient:
         return score(judgement) is not None and not judgement.trajectory.task.greedy
 
     def begin(self) -> IsLast:
-        fixed = sized(self._batch_size)
-        refilled = Refilled(self._batch_size, self._objective) if self._objective.dynamic_sampling == "refill" else None
+        fixed = sized(self._rules.batch_size)
+        refilled = Refilled(self._rules.batch_size, self._objective) if self._objective.dynamic_sampling == "refill" else None
 
         def is_last(judgement: Judgement) -> bool:
             completed = self._groups.arrive(Member.of(judgement))
@@ -80,17 +77,20 @@ class PolicyGradient:
         if ends_pass:
             self._complete += self._groups.close()
         complete, self._complete = self._complete, []
-        intended = intend(complete, self._objective, version=version, bound=self._bound, plays_for=self._plays_for)
+        intended = intend(
+            self._successes.completed(complete),
+            self._objective,
+            version=version,
+            bound=self._rules.staleness_bound,
+            plays_for=self._plays_for,
+        )
         for item in batch:
             await item.ready.wait()
             self._steps[item.judgement.episode] = item.steps
         steps = {member.episode: await self._steps_of(member) for member in intended.trained}
         waiting = {member.episode for member in self._groups.carried}
         self._steps = {episode: found for episode, found in self._steps.items() if episode in waiting}
-        self._episodes = episodes_of(
-            intended.groups,
-            {episode: dict(zip(found.usable, found.lengths, strict=True)) for episode, found in steps.items()},
-        )
+        self._episodes = episodes_of(intended.groups, steps)
         metrics = _metrics(intended, self._episodes, steps, version)
         return metrics | {"groups": float(len(complete)), "groups_carried_members": float(len(waiting))}
 
@@ -109,36 +109,40 @@ class PolicyGradient:
         clock.end("values")
         needed = [anchors.proximal, reference] * (objective.kl_reward_coef > 0) + [values] * self._traits.critic
         episodes = [_still_there(episode, needed) for episode in self._episodes]
-        found = credit(episodes, objective, proximal=anchors.proximal, reference=reference, values=values)
+        found = credit(
+            episodes,
+            objective,
+            proximal=anchors.proximal,
+            reference=reference,
+            values=values,
+            max_new_tokens=self._rules.max_new_tokens,
+        )
         clock.end("advantages")
         critic = await self._train_critic(found, values, version)
         clock.end("critic")
-        chosen = self._to_train_on(found, version)
+        trained = [] if self._warms_up(version) else list(found.advantages)
+        idle = set[RecordRef]() if self._every_token_pulls else {*trained}.difference(found.instructive)
         if not objective.kl_reward_coef:
-            anchors = await self._anchors.of(chosen)
+            computed = [ref for ref in trained if ref not in idle]
+            anchors = await self._anchors.of(computed)
             clock.end("proximal")
-            reference = await readings.of(chosen, engine.reference_logprobs) if objective.needs_reference else {}
+            reference = await readings.of(computed, engine.reference_logprobs) if objective.needs_reference else {}
             clock.end("reference")
-        if not chosen and not self._warms_up(version):
+        if len(idle) == len(trained) and not self._warms_up(version):
             _log.warning("nothing_to_train_on", version=version, groups=len({episode.group for episode in self._episodes}))
+        shares = StepShares(episodes, objective, idle)
         metrics = await self._parts.updates.run(
-            chosen, lambda samples: self._items(samples, found, anchors, reference), version
+            trained,
+            lambda refs, samples: _items(samples, shares.of(refs), found, anchors, reference, version),
+            version,
+            idle=idle,
         )
         clock.end("train")
         self._episodes = []
-        return metrics.means() | critic | _credit_metrics(found, len(chosen))
+        return metrics.means() | critic | _credit_metrics(found, len(trained))
 
     def remember(self, state: TrainerState) -> TrainerState:
-        return msgspec.structs.replace(state, carried=self._groups.carried)
-
-    def _to_train_on(self, found: Credit, version: PolicyVersion) -> list[RecordRef]:
-        """Steps from which the policy has something to learn; none while only the critic learns."""
-        objective = self._objective
-        if self._warms_up(version):
-            return []
-        if objective.entropy_coeff or objective.kl_loss_coef:
-            return list(found.advantages)
-        return found.instructive
+        return msgspec.structs.replace(state, carried=self._groups.carried, successes=self._successes.kept)
 
     def _warms_up(self, version: PolicyVersion) -> bool:
         return self._traits.critic and version < self._objective.critic.warmup_iterations
@@ -147,43 +151,46 @@ class PolicyGradient:
         if not self._traits.critic:
             return {}
 
-        def items(samples: Sequence[Sample]) -> list[Item]:
-            weights = token_weights([np.ones(sample.num_completion) for sample in samples])
+        def items(_: Sequence[RecordRef], samples: Sequence[Sample]) -> list[Item]:
+            towards = [found.returns[sample.ref] for sample in samples]
+            weights = token_weights([~np.isnan(returns) for returns in towards])
             return [
-                Item(sample, targets_of(sample, weights=share, values=values[sample.ref], returns=found.returns[sample.ref]))
-                for sample, share in zip(samples, weights, strict=True)
+                Item(sample, targets_of(sample, weights=share, values=values[sample.ref], returns=np.nan_to_num(returns)))
+                for sample, share, returns in zip(samples, weights, towards, strict=True)
             ]
 
         metrics = await self._parts.updates.run(list(found.returns), items, version, self._parts.engine.train_critic)
         return {f"critic_{name}": value for name, value in metrics.means().items()}
 
-    def _items(self, samples: Sequence[Sample], found: Credit, anchors: Anchors, reference: ByStep) -> list[Item]:
-        """One optimizer step: the shares of the tokens come from all of it."""
-        objective = self._objective
-        weights = token_weights(
-            [np.ones(sample.num_completion) for sample in samples],
-            objective.loss_agg_mode,
-            scale_factor=objective.loss_scale_factor,
-        )
-        return [
-            Item(
+
+def _items(
+    samples: Sequence[Sample],
+    shares: ByStep,
+    found: Credit,
+    anchors: Anchors,
+    reference: ByStep,
+    version: PolicyVersion,
+) -> list[Item]:
+    """One optimizer step."""
+    return [
+        Item(
+            sample,
+            targets_of(
                 sample,
-                targets_of(
-                    sample,
-                    weights=share,
-                    advantages=found.advantages[sample.ref],
-                    **anchors.targets(sample),
-                    **({"reference": reference[sample.ref]} if reference else {}),
-                ),
-            )
-            for sample, share in zip(samples, weights, strict=True)
-        ]
+                weights=shares[sample.ref],
+                advantages=found.advantages[sample.ref],
+                **anchors.targets(sample, version),
+                **({"reference": reference[sample.ref]} if sample.ref in reference else {}),
+            ),
+        )
+        for sample in samples
+    ]
 
 
 def _still_there(episode: Episode, needed: Sequence[ByStep]) -> Episode:
     """Without the steps whose records have aged out since they were fetched."""
     kept = {ref: length for ref, length in episode.steps.items() if all(ref in arrays for arrays in needed)}
-    return Episode(episode.member, episode.group, kept)
+    return replace(episode, steps=kept)
 
 
 def _metrics(
@@ -201,6 +208,7 @@ def _metrics(
         "groups_unusable": float(intended.num_unusable),
         "members_stale": float(intended.num_stale),
         "members_collapsed": float(intended.num_collapsed),
+        "members_replayed": float(sum(member.replayed for member in intended.trained)),
         "episodes": float(len(intended.trained)),
         "reward_mean": float(np.mean(rewards)) if rewards else 0.0,
         "reward_std": float(np.std(rewards)) if rewards else 0.0,

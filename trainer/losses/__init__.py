@@ -1,59 +1,53 @@
 """Policy losses, one a file: every completion token's loss from its log-probability and its targets.
 
-Aggregation is the same for all and has happened before (`Batch.weights`): a loss file never divides by a number of tokens.
+Aggregation is the same for all and has happened before (`TokenTargets.weights`): a loss never divides by a number of tokens.
 
     @loss("reinforce")
-    def reinforce(logprobs: torch.Tensor, batch: Batch) -> TokenLosses:
-        return TokenLosses(-batch.advantages * logprobs)
+    def reinforce(logprobs: torch.Tensor, targets: TokenTargets) -> TokenLosses:
+        return TokenLosses(-targets.advantages * logprobs)
+
+A loss can be tried alone, on tensors that are written down:
+
+    >>> import torch
+    >>> from trainer.losses.decoupled import Decoupled
+    >>> targets = TokenTargets.of(
+    ...     torch.tensor([1.0, 1.0, -1.0]),
+    ...     behaviour=torch.tensor([-1.0, -2.0, -0.5]),
+    ...     proximal=torch.tensor([-1.0, -1.9, -0.5]),
+    ...     reference=torch.tensor([-1.0, -2.0, -0.5]),
+    ...     weights=torch.tensor([0.25, 0.25, 0.5]),
+    ...     sequences=torch.tensor([0, 0, 1]),
+    ... )
+    >>> logprobs = torch.tensor([-1.0, -1.5, -0.9], requires_grad=True)
+    >>> found = Decoupled(clip_ratio_high=0.28)(logprobs, targets)
+    >>> (found.losses * targets.weights).sum().backward()
+    >>> found.losses.detach(), logprobs.grad
+    (tensor([-1.0000, -1.4146,  0.8000]), tensor([-0.2500,  0.0000,  0.0000]))
 
 Feeder and trainer look at a loss before anything is computed: those of Millrace's own load without torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from schemas.extensions import LOSSES, Part
 from schemas.objective_config import ObjectiveConfig
 from schemas.part_settings import configured
+from trainer.token_losses import TokenLosses, TokenTargets
 
 if TYPE_CHECKING:
     import torch
 
-    from trainer.model.batches import Batch
-
 Made = TypeVar("Made", bound=Callable[..., object])
 
 
-@dataclass(frozen=True, eq=False)
-class Outputs:
-    """What the model says of a batch's N completion tokens. (DeepSpeed's hooks look into it by `vars`: no slots.)"""
-
-    logprobs: torch.Tensor
-    """float32, (N,)."""
-    entropies: torch.Tensor | None = None
-    """float32, (N,): of the whole distribution at each token; None when the objective did not ask for it."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TokenLosses:
-    """Of one micro-batch."""
-
-    losses: torch.Tensor
-    """float32, (N,)."""
-    metrics: Mapping[str, torch.Tensor] = field(default_factory=dict)
-    """Detached, (N,) each: reported as means over the step's trained tokens, all micro-batches and ranks. Their names
-    depend on the configuration alone."""
-    ratios: torch.Tensor | None = None
-    """Detached, (N,): of the policy to the one that the loss keeps it near; None for losses that know no ratio."""
-
-
 class Loss(Protocol):
-    """With its settings: logprobs float32 (N,) and the batch's targets -> losses (N,)."""
+    """With its settings: logprobs float32 (N,) and their targets -> losses (N,)."""
 
-    def __call__(self, logprobs: torch.Tensor, batch: Batch) -> TokenLosses: ...
+    def __call__(self, logprobs: torch.Tensor, targets: TokenTargets) -> TokenLosses: ...
 
 
 @dataclass(frozen=True)
@@ -65,12 +59,16 @@ class LossTraits:
     ratio: bool = False
     """It returns ratios, by which sequences can be stopped early."""
     proximal: bool = False
-    """`Batch.proximal`, the log-probabilities at the start of the update, is computed."""
+    """`TokenTargets.proximal`, the log-probabilities at the start of the update, is computed."""
+    skips_zero_advantage: bool = False
+    """Tokens whose advantage is 0 have no gradient, so that their forward pass can be saved."""
 
 
-def loss(name: str, *, imitates: bool = False, ratio: bool = False, proximal: bool = False) -> Callable[[Made], Made]:
+def loss(
+    name: str, *, imitates: bool = False, ratio: bool = False, proximal: bool = False, skips_zero_advantage: bool = False
+) -> Callable[[Made], Made]:
     """Declares a loss: a function, or a class that is made with its settings and then called."""
-    traits = LossTraits(imitates=imitates, ratio=ratio, proximal=proximal)
+    traits = LossTraits(imitates=imitates, ratio=ratio, proximal=proximal, skips_zero_advantage=skips_zero_advantage)
     return lambda made: LOSSES.declare(name, made, traits)
 
 
@@ -86,5 +84,5 @@ def configured_loss(config: ObjectiveConfig) -> Loss:
 
 
 def needs_proximal(config: ObjectiveConfig) -> bool:
-    """Whether the log-probabilities at the start of the update are used, besides the sampler's own."""
-    return loss_part(config).traits.proximal or config.kl_reward_coef > 0
+    """Whether the log-probabilities at the start of the update are to be computed, besides the sampler's own."""
+    return (loss_part(config).traits.proximal and config.proximal == "forward") or config.kl_reward_coef > 0

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainer.losses import TokenLosses, loss
+from trainer.losses import loss
+from trainer.token_losses import TokenLosses, TokenTargets
 
 if TYPE_CHECKING:
     import torch
 
-    from trainer.model.batches import Batch
-
 
 @loss("behaviour_cloning", imitates=True)
-def behaviour_cloning(logprobs: torch.Tensor, batch: Batch) -> TokenLosses:
+def behaviour_cloning(logprobs: torch.Tensor, targets: TokenTargets) -> TokenLosses:
     """Which samples count is decided before they get here."""
-    del batch
+    del targets
     return TokenLosses(-logprobs)

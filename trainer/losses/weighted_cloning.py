@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from trainer.losses import TokenLosses, loss
+from schemas.objective_config import WeightLevel
+from trainer.losses import loss
 from trainer.losses.truncated import Truncated
+from trainer.token_losses import TokenLosses, TokenTargets
 
 if TYPE_CHECKING:
     import torch
-
-    from trainer.model.batches import Batch
 
 
 @loss("weighted_cloning", imitates=True, ratio=True, proximal=True)
@@ -25,7 +25,12 @@ class WeightedCloning:
 
     clip_ratio_high: float = 0.2
     importance_weight_cap: float = 2.0
+    importance_weight_level: WeightLevel = "token"
 
-    def __call__(self, logprobs: torch.Tensor, batch: Batch) -> TokenLosses:
-        truncated = Truncated(clip_ratio_high=self.clip_ratio_high, importance_weight_cap=self.importance_weight_cap)
-        return truncated(logprobs, replace(batch, advantages=batch.advantages.new_ones(batch.advantages.shape)))
+    def __call__(self, logprobs: torch.Tensor, targets: TokenTargets) -> TokenLosses:
+        truncated = Truncated(
+            clip_ratio_high=self.clip_ratio_high,
+            importance_weight_cap=self.importance_weight_cap,
+            importance_weight_level=self.importance_weight_level,
+        )
+        return truncated(logprobs, replace(targets, advantages=targets.advantages.new_ones(targets.advantages.shape)))

@@ -1,8 +1,8 @@
 """Batches: a micro-batch's samples behind each other in one row, without padding."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -10,7 +10,9 @@ import torch
 from trainer.items import Item, Targets
 from trainer.model.packing import Packing
 from trainer.model.pixel_scale import PixelScale
+from trainer.token_losses import TokenTargets
 
+Moved = TypeVar("Moved", "Batch", TokenTargets)
 Grid = tuple[int, int, int]
 """A screenshot's frames, rows and columns, in patches."""
 
@@ -35,42 +37,23 @@ class Batch:
     """Of `raw`."""
     grids: torch.Tensor | None
     """int64, (screenshots, 3): `shapes`."""
-    sequences: torch.Tensor
-    """int64, (N,): the sample of each completion token, 0 to B - 1."""
     columns: torch.Tensor
     """int64, (N,): where the hidden state stands whose logits predict it: one before its own place."""
     labels: torch.Tensor
     """int64, (N,): the tokens themselves."""
     temperatures: torch.Tensor
     """float32, (N,)."""
-    weights: torch.Tensor
-    """float32, (N,), as all below: see `trainer.items.Targets`."""
-    advantages: torch.Tensor
-    behaviour: torch.Tensor
-    proximal: torch.Tensor
-    reference: torch.Tensor
-    values: torch.Tensor
-    returns: torch.Tensor
+    targets: TokenTargets
 
     @property
     def pixels(self) -> torch.Tensor | None:
         """float32, (patches, values), as the model's processor makes them."""
         return None if self.raw is None else self.scale.apply(self.raw)
 
-    @property
-    def trained(self) -> torch.Tensor:
-        """float32, (N,): 1 where a token is trained on."""
-        return (self.weights != 0).float()
-
     def to(self, device: torch.device) -> "Batch":
         if device.type == "cpu":
             return self
-        held = {field.name: getattr(self, field.name) for field in fields(self)}
-        moved: dict[str, Any] = {
-            name: value.pin_memory().to(device, non_blocking=True) if isinstance(value, torch.Tensor) else value
-            for name, value in held.items()
-        }
-        return Batch(**moved)
+        return replace(_moved(self, device), targets=_moved(self.targets, device))
 
 
 def collate(items: Sequence[Item], scale: PixelScale) -> Batch:
@@ -84,9 +67,10 @@ def collate(items: Sequence[Item], scale: PixelScale) -> Batch:
     screenshots = [screenshot for sample in samples for screenshot in sample.screenshots]
     shapes = tuple(screenshot.grid for screenshot in screenshots)
     joined = {
-        field.name: torch.from_numpy(np.concatenate([getattr(item.targets, field.name) for item in items]))
-        for field in fields(Targets)
+        each.name: torch.from_numpy(np.concatenate([getattr(item.targets, each.name) for item in items]))
+        for each in fields(Targets)
     }
+    sequences = torch.from_numpy(np.repeat(np.arange(len(samples)), counts))
     return Batch(
         packing=Packing(tuple(lengths)),
         tokens=torch.from_numpy(tokens.astype(np.int64))[None],
@@ -96,9 +80,14 @@ def collate(items: Sequence[Item], scale: PixelScale) -> Batch:
         raw=torch.from_numpy(np.concatenate([p.raw for p in screenshots])) if screenshots else None,
         scale=scale,
         grids=torch.tensor(shapes) if screenshots else None,
-        sequences=torch.from_numpy(np.repeat(np.arange(len(samples)), counts)),
         columns=torch.from_numpy(columns - 1),
         labels=torch.from_numpy(tokens[columns].astype(np.int64)),
         temperatures=torch.from_numpy(np.repeat(np.array([s.temperature for s in samples], dtype=np.float32), counts)),
-        **joined,
+        targets=TokenTargets(**joined, sequences=sequences),
     )
+
+
+def _moved(held: Moved, device: torch.device) -> Moved:
+    tensors = {each.name: value for each in fields(held) if isinstance(value := getattr(held, each.name), torch.Tensor)}
+    moved: dict[str, Any] = {name: value.pin_memory().to(device, non_blocking=True) for name, value in tensors.items()}
+    return replace(held, **moved)

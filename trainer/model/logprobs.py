@@ -10,10 +10,10 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from trainer.losses import Outputs
 from trainer.model.batches import Batch
 from trainer.model.chosen_logprobs import chosen_logprobs
 from trainer.model.model_inputs import model_inputs
+from trainer.token_losses import Outputs
 from trainer.truncation import Truncation
 
 _CHUNK = 4096

@@ -1,7 +1,8 @@
 """Checks that the keys of `objective_config` agree with the estimator and the loss that it names."""
 
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
 
 from schemas.errors import ConfigurationError
 from schemas.extensions import ESTIMATORS, LOSSES, Kind
@@ -14,14 +15,38 @@ from trainer.losses import loss_part
 _KEY = "objective_config."
 _OF_ADVANTAGES = (
     "dynamic_sampling",
-    "length_normaliser",
-    "use_multi_turn_reward",
     "kl_loss_coef",
     "kl_reward_coef",
+    "length_normaliser",
     "loss_agg_mode",
+    "overlong_buffer_len",
+    "pass_rate_weights",
+    "reward_clip",
+    "reward_scale",
 )
-"""Keys that switch on what is done with whichever estimator's advantages. Mere settings of that, as `critic` and
-`negative_advantage_scale` are, may stand there for when it is on."""
+"""Keys that switch on what is done with whichever estimator's advantages. Mere settings of that, as `length_constant` is, and
+what recipes say for whichever objective is chosen, as `critic`, may stand there: `ops.config.idle_keys` notes them."""
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Which parts a key has an effect with."""
+
+    kind: Kind
+    reads: Callable[[Any], bool]
+    """Of the part's traits."""
+
+
+_READERS = {
+    "normalize_advantages": _Reader(ESTIMATORS, lambda traits: not traits.whitens),
+    "use_multi_turn_reward": _Reader(ESTIMATORS, lambda traits: traits.by_token),
+    "success_replay": _Reader(ESTIMATORS, lambda traits: traits.compares),
+    "early_stop_imp_ratio": _Reader(LOSSES, lambda traits: traits.ratio),
+    "rejection_level": _Reader(LOSSES, lambda traits: traits.ratio),
+    "proximal": _Reader(LOSSES, lambda traits: traits.proximal),
+}
+"""Keys of what is done around an estimator or a loss, where that depends on its traits. What it reads itself are its
+parameters."""
 
 
 def require_agreement(config: ObjectiveConfig) -> None:
@@ -42,24 +67,31 @@ def require_agreement(config: ObjectiveConfig) -> None:
         f"{config.group_size}: write 2 or more (8 is usual)",
     )
     _require_known_settings(config)
-    for name, choice in _without_effect(config):
+    for name, kind in _without_effect(config):
+        key = kind.setting.removeprefix(_KEY)
         raise ConfigurationError(
-            f"{_KEY}{name} is {getattr(config, name)}, and has no effect where {choice}: leave it out{_instead(name)}"
+            f"{_KEY}{name} is {getattr(config, name)}, and has no effect where {key} is {getattr(config, key)}: leave it out"
+            f"{_instead(name)}"
         )
 
 
-def _without_effect(config: ObjectiveConfig) -> Iterator[tuple[str, str]]:
-    """Names of the keys that were changed in vain, each with the choice that knows nothing of it."""
+def _without_effect(config: ObjectiveConfig) -> Iterator[tuple[str, Kind]]:
+    """Names of the keys that were changed in vain, each with the kind of the part that knows nothing of it."""
     defaults = ObjectiveConfig()
     changed = {each.name for each in fields(config) if getattr(config, each.name) != getattr(defaults, each.name)}
-    by_estimator, by_loss = f"adv_estimator is {config.adv_estimator}", f"loss_type is {config.loss_type}"
     if config.imitates:
-        yield from ((name, by_estimator) for name in _OF_ADVANTAGES if name in changed)
-    if "early_stop_imp_ratio" in changed and not loss_part(config).traits.ratio:
-        yield "early_stop_imp_ratio", by_loss
-    for kind, chosen, choice in ((ESTIMATORS, config.adv_estimator, by_estimator), (LOSSES, config.loss_type, by_loss)):
-        known = {name for part in kind.builtin for name in _settings(kind, part)}
-        yield from ((name, choice) for name in sorted(known & changed - set(_settings(kind, chosen))))
+        yield from ((name, ESTIMATORS) for name in _OF_ADVANTAGES if name in changed)
+    chosen = {ESTIMATORS: config.adv_estimator, LOSSES: config.loss_type}
+    for name, reader in _READERS.items():
+        if name in changed and not _reads(reader, chosen[reader.kind]):
+            yield name, reader.kind
+    for kind, part in chosen.items():
+        known = {name for each in kind.builtin for name in _settings(kind, each)}
+        yield from ((name, kind) for name in sorted(known & changed - set(_settings(kind, part))))
+
+
+def _reads(reader: _Reader, part: str) -> bool:
+    return part not in reader.kind.also and reader.reads(reader.kind.find(part).traits)
 
 
 def _settings(kind: Kind, name: str) -> tuple[str, ...]:
@@ -70,12 +102,14 @@ def _instead(name: str) -> str:
     """Which choices know the key."""
     if name in _OF_ADVANTAGES:
         return ", or write an estimator for adv_estimator"
-    if name == "early_stop_imp_ratio":
-        found, key = [each for each in LOSSES.builtin if LOSSES.find(each).traits.ratio], "loss_type"
+    if (reader := _READERS.get(name)) is not None:
+        kind = reader.kind
+        found = [each for each in kind.builtin if _reads(reader, each)]
     else:
         kind = next(kind for kind in (ESTIMATORS, LOSSES) if any(name in _settings(kind, each) for each in kind.builtin))
-        found, key = [each for each in kind.builtin if name in _settings(kind, each)], kind.setting.removeprefix(_KEY)
-    return f", or write {', '.join(found[:-1])}{' or ' * (len(found) > 1)}{found[-1]} for {key}"
+        found = [each for each in kind.builtin if name in _settings(kind, each)]
+    choices = f"{', '.join(found[:-1])}{' or ' * (len(found) > 1)}{found[-1]}"
+    return f", or write {choices} for {kind.setting.removeprefix(_KEY)}"
 
 
 def _losses(*, imitates: bool) -> list[str]:

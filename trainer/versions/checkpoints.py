@@ -52,6 +52,8 @@ class TrainerState(msgspec.Struct, frozen=True, kw_only=True):
     """Cloning: what `val_loss` is measured on."""
     carried: tuple[Member, ...] = ()
     """Policy gradients: members of groups that are not complete yet."""
+    successes: tuple[Member, ...] = ()
+    """Policy gradients with success replay: what that gives."""
     guard: GuardMemory = GuardMemory()
 
 

@@ -73,4 +73,5 @@ class GoodVersion:
             guard=present.guard,
             # Groups follow the judgements: the feeder counts on theirs, and members that must not be trained on are left out.
             carried=present.carried,
+            successes=present.successes,
         )

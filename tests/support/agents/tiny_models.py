@@ -9,7 +9,7 @@ from transformers import Qwen3VLForConditionalGeneration
 
 from agents.prompts import system_prompt
 from agents.rendering import render_action
-from ops.quickstart.tiny_model import build_tiny_model
+from ops.quickstart.tiny_model import build_tiny_model, sentence_tokenizer
 from schemas.messages import Action, ActionKind, Screenshot
 
 
@@ -17,7 +17,7 @@ def build(folder: Path, *, seed: int, tied: bool = False) -> Path:
     """An untrained tiny Qwen3-VL; the tokenizer is the same for every seed. `tied`: input embeddings are output weights."""
     clicks = [Action(kind=ActionKind.CLICK, point=(x, y)) for x in range(0, 1000, 100) for y in range(0, 1000, 100)]
     answers = [render_action(click, thought="Click the button.") for click in clicks]
-    build_tiny_model(folder, [system_prompt("vanilla"), "Task: click the button\n", *answers], seed=seed)
+    build_tiny_model(folder, sentence_tokenizer([system_prompt("vanilla"), "Task: click the button\n", *answers]), seed=seed)
     if tied:
         _tie(folder)
     return folder

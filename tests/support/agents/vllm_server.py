@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ops.quickstart.tiny_model import TinyShape, build_tiny_model
+from ops.quickstart.tiny_model import TinyShape, build_tiny_model, sentence_tokenizer
 from tests.deadlines import HANGS_S
 
 MODEL = "tiny"
 KEY = "sesame"
 MAX_SCREENSHOTS = 8
-_SHAPE = TinyShape(max_vocabulary=2048)
+_SHAPE = TinyShape()
 _READY = "Application startup complete"
 _STOP_S = 20.0
 _ENVIRONMENT = {
@@ -54,7 +54,7 @@ def vllm_server(
         RuntimeError: the server did not start; with the end of its log.
     """
     model = folder / "model"
-    build_tiny_model(model, texts, seed=1, shape=shape)
+    build_tiny_model(model, sentence_tokenizer(texts, max_vocabulary=2048), seed=1, shape=shape)
     _allow_length(model, max_model_len)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

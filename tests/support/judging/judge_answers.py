@@ -121,6 +121,11 @@ class Case:
     def hangs(self) -> bool:
         return HANG in self.replies(Words("", ""))
 
+    @property
+    def endless(self) -> bool:
+        """The endpoint fails for as long as it is asked."""
+        return self.num_requests == 0
+
     def expected(self, asking: Asking) -> Expected:
         match self.becomes:
             case "good":

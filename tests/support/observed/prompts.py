@@ -94,7 +94,7 @@ def sampling(name: str) -> Callable[[Config], object]:
         with _PATCH.context() as patch:
             patch.setitem(sys.modules, "vllm", vllm)
             patch.setitem(sys.modules, "vllm.sampling_params", parameters)
-            told: Any = VllmCore(vllm_settings(config), cast(Any, tokenizer))._sampling(greedy=False)
+            told: Any = VllmCore(vllm_settings(config), cast(Any, tokenizer))._sampling(config.policy_config.temperature)
         return told[name]
 
     return told

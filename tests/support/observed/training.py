@@ -134,7 +134,9 @@ def optimizer_steps(config: Config) -> object:
         updates = Updates(
             engine, cast(Any, Store()), cast(Any, here), Status(Role.TRAINER, WorkerId("t")), num_epochs=epochs, seed=0
         )
-        await updates.run([ref(index) for index in range(10)], cast(Any, list), PolicyVersion(0), step)
+        await updates.run(
+            [ref(index) for index in range(10)], cast(Any, lambda _, samples: list(samples)), PolicyVersion(0), step
+        )
         return len(sizes)
 
     return anyio.run(trained)

@@ -75,7 +75,8 @@ class Recorder:
 
     @property
     def items(self) -> list[Item]:
-        return [item for _, items in sorted(self.steps.items()) for item in items]
+        """Those with a gradient."""
+        return [item for _, items in sorted(self.steps.items()) for item in items if item.targets.weights.any()]
 
 
 @dataclass

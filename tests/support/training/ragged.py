@@ -6,24 +6,25 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from schemas.ids import GroupId
+from schemas.ids import EpisodeId, GroupId
 from schemas.objective_config import Aggregation, ObjectiveConfig
-from tests.support.training.oracles import Sequence64
+from tests.support.training.loss_oracles import Sequence64
 from tests.support.training.trainer_world import ref
 from trainer.advantages import EpisodeRewards
 from trainer.items import Item, targets_of
-from trainer.model.batches import Batch, collate
+from trainer.model.batches import collate
 from trainer.model.pixel_scale import PixelScale
 from trainer.objective.aggregation import token_weights
 from trainer.samples import Sample
+from trainer.token_losses import TokenTargets
 
 _NO_SCREENSHOTS = PixelScale(torch.zeros(3), torch.ones(3), 2)
-TARGETS = ("advantages", "behaviour", "proximal", "reference", "values", "returns")
+TARGETS = ("advantages", "behaviour", "proximal", "reference", "values", "returns", "staleness")
 
 
 def episodes(seed: int) -> list[EpisodeRewards]:
     """Some groups of one to five episodes of up to four steps; some without a trained step, some greedy."""
-    rng = np.random.default_rng(seed)
+    rng, pages = np.random.default_rng(seed), np.random.default_rng((seed, 1))
     found = []
     for name in range(rng.integers(1, 5)):
         for _ in range(rng.integers(1, 6)):
@@ -37,6 +38,9 @@ def episodes(seed: int) -> list[EpisodeRewards]:
                     num_steps=len(lengths) + int(rng.integers(0, 3)),
                     values=tuple(rng.normal(size=length) for length in lengths),
                     greedy=bool(rng.random() < 0.2),
+                    anchors=tuple(f"p{page}" for page in pages.integers(0, 3, len(lengths))),
+                    success=bool(pages.random() < 0.5),
+                    cut_off=bool(pages.random() < 0.5),
                 )
             )
     return [found[index] for index in rng.permutation(len(found))]
@@ -44,7 +48,7 @@ def episodes(seed: int) -> list[EpisodeRewards]:
 
 def sequences(seed: int, *, num: int | None = None) -> list[Sequence64]:
     """Up to eight sequences of up to nine tokens, some of them not trained on. The numbers are float32's."""
-    rng = np.random.default_rng(seed)
+    rng, ages = np.random.default_rng(seed), np.random.default_rng((seed, 1))
 
     def one(length: int) -> Sequence64:
         mask = (rng.random(length) < 0.8) * float(rng.random() < 0.9)
@@ -60,17 +64,21 @@ def sequences(seed: int, *, num: int | None = None) -> list[Sequence64]:
             "reference": behaviour + rng.normal(0.0, 0.5, length),
             "values": rng.normal(size=length),
             "returns": rng.normal(size=length),
+            "staleness": ages.integers(0, 4, length),
         }
         return Sequence64(**{name: array.astype(np.float32).astype(np.float64) for name, array in drawn.items()})
 
-    return [one(int(length)) for length in rng.integers(1, 10, num or int(rng.integers(1, 9)))]
+    lengths = rng.integers(1, 10, num or int(rng.integers(1, 9)))
+    return [replace(one(int(length)), episode=f"e{index % 3}") for index, length in enumerate(lengths)]
 
 
 def items(found: Sequence[Sequence64], mode: Aggregation = "token-mean", scale_factor: float = 1024.0) -> list[Item]:
     """As a learner makes them, with prompts of unequal length and without screenshots."""
-    weights = token_weights([s.mask for s in found], mode, scale_factor=scale_factor)
+    weights = token_weights(
+        [s.mask for s in found], mode, scale_factor=scale_factor, episodes=[EpisodeId(s.episode) for s in found]
+    )
     return [
-        Item(_sample(index, len(s.mask)), targets_of(_sample(index, len(s.mask)), weights=share, **_targets(s)))
+        Item(text_sample(index, len(s.mask)), targets_of(text_sample(index, len(s.mask)), weights=share, **_targets(s)))
         for index, (s, share) in enumerate(zip(found, weights, strict=True))
     ]
 
@@ -79,7 +87,7 @@ def _targets(s: Sequence64) -> dict[str, np.ndarray]:
     return {name: getattr(s, name) for name in TARGETS}
 
 
-def _sample(index: int, num_completion: int) -> Sample:
+def text_sample(index: int, num_completion: int) -> Sample:
     length = 2 + index % 3 + num_completion
     return Sample(
         ref=ref(index),
@@ -89,14 +97,15 @@ def _sample(index: int, num_completion: int) -> Sample:
         logprobs=np.zeros(num_completion, dtype=np.float32),
         temperature=1.0,
         screenshots=(),
-        versions=frozenset(),
+        versions=np.zeros(num_completion, dtype=np.int32),
     )
 
 
-def batch(part: Sequence[Item]) -> Batch:
-    """One micro-batch, its targets as float64."""
+def targets(part: Sequence[Item]) -> TokenTargets:
+    """Those of one micro-batch, as float64."""
     whole = collate(part, _NO_SCREENSHOTS)
-    return replace(whole, **{name: getattr(whole, name).double() for name in (*TARGETS, "weights")})
+    doubled = {name: getattr(whole.targets, name).double() for name in (*TARGETS, "weights")}
+    return replace(whole.targets, **doubled)
 
 
 def concatenated(found: Sequence[Sequence64], name: str) -> np.ndarray:

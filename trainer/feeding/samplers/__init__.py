@@ -6,7 +6,7 @@ class InOrder:
     drawing: Drawing
     adapts = False
 
-    def round(self, index: int, levels: Levels) -> tuple[TaskSpec, ...]:
+    def round(self, index: int, history: History) -> tuple[TaskSpec, ...]:
         return self.drawing.specs
 """
 
@@ -19,10 +19,11 @@ import structlog
 from schemas.env_config import EnvConfig
 from schemas.extensions import SAMPLERS
 from schemas.ids import TaskId
+from trainer.feeding.attempts import TaskHistory
 from trainer.feeding.task_files import TaskSpec
 
-Levels = Mapping[TaskId, int]
-"""Attempt levels: 0 to 5 (`trainer.feeding.attempts`)."""
+History = Mapping[TaskId, TaskHistory]
+"""Of every task that can be drawn."""
 _log = structlog.get_logger()
 
 
@@ -31,10 +32,10 @@ class Sampler(Protocol):
 
     @property
     def adapts(self) -> bool:
-        """Whether a round depends on results; else the levels are not looked at."""
+        """Whether a round depends on results; else `history` is empty."""
         ...
 
-    def round(self, index: int, levels: Levels) -> tuple[TaskSpec, ...]:
+    def round(self, index: int, history: History) -> tuple[TaskSpec, ...]:
         """The tasks of a round in the order in which they are admitted: each once, at least one."""
         ...
 

@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from bus.blocklist import site_of
-from trainer.feeding.samplers import Drawing, Levels, Sampler, sampler, warn_when_short
+from trainer.feeding.samplers import Drawing, History, Sampler, sampler, warn_when_short
 from trainer.feeding.task_files import TaskSpec
+from trainer.feeding.weighted_draw import weighted_draw
 
 LEVEL_WEIGHTS = (100.0, 10.0, 1.0, 0.1, 0.01, 0.001)
 _SITE_WEIGHTS = (0.1, 10.0)
@@ -25,11 +26,9 @@ class AdaptiveSampler:
     per_round: int
     adapts = True
 
-    def round(self, index: int, levels: Levels) -> tuple[TaskSpec, ...]:
-        weights = self._site_weights * np.array([LEVEL_WEIGHTS[levels[spec.task]] for spec in self.specs])
-        # The smallest of exponential draws divided by weights: a weighted draw without replacement, in its order.
-        arrivals = np.random.default_rng((self.seed, index)).exponential(size=len(self.specs)) / weights
-        return tuple(self.specs[position] for position in np.argsort(arrivals, kind="stable")[: self.per_round])
+    def round(self, index: int, history: History) -> tuple[TaskSpec, ...]:
+        weights = self._site_weights * np.array([LEVEL_WEIGHTS[history[spec.task].level] for spec in self.specs])
+        return weighted_draw(self.specs, weights, self.per_round, seed=(self.seed, index))
 
     @cached_property
     def _site_weights(self) -> np.ndarray:

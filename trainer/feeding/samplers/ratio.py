@@ -9,7 +9,7 @@ import structlog
 
 from schemas.env_config import DifficultyShare
 from schemas.errors import ConfigurationError
-from trainer.feeding.samplers import Drawing, Levels, Sampler, sampler, warn_when_short
+from trainer.feeding.samplers import Drawing, History, Sampler, sampler, warn_when_short
 from trainer.feeding.task_files import TaskSpec
 
 _log = structlog.get_logger()
@@ -49,7 +49,7 @@ class RatioSampler:
                 "ranges that env_config.train_tasks has, or a larger env_config.train_tasks_rollout_size"
             )
 
-    def round(self, index: int, levels: Levels) -> tuple[TaskSpec, ...]:
+    def round(self, index: int, history: History) -> tuple[TaskSpec, ...]:
         # Seeds of unequal lengths may be alike (short ones are padded with zeros): all have three numbers.
         chosen = [
             spec for number, each in enumerate(self.classes, start=1) if each.size for spec in self._drawn(number, each, index)

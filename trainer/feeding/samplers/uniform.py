@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainer.feeding.samplers import Drawing, Levels, Sampler, sampler, warn_when_short
+from trainer.feeding.samplers import Drawing, History, Sampler, sampler, warn_when_short
 from trainer.feeding.task_files import TaskSpec
 
 
@@ -21,7 +21,7 @@ class UniformSampler:
     per_round: int | None = None
     adapts = False
 
-    def round(self, index: int, levels: Levels) -> tuple[TaskSpec, ...]:
+    def round(self, index: int, history: History) -> tuple[TaskSpec, ...]:
         order = np.random.default_rng((self.seed, index)).permutation(len(self.specs))
         return tuple(self.specs[position] for position in order[: self.per_round])
 

@@ -1,4 +1,4 @@
-"""Importance ratios of single tokens."""
+"""Importance ratios."""
 
 from __future__ import annotations
 
@@ -14,4 +14,9 @@ _BOUND = 20.0
 
 def importance_ratio(logprobs: torch.Tensor, under: torch.Tensor) -> torch.Tensor:
     """exp(logprobs - under), (N,), with the difference held to 20 nats either way."""
-    return (logprobs - under).clamp(-_BOUND, _BOUND).exp()
+    return ratio_of(logprobs - under)
+
+
+def ratio_of(differences: torch.Tensor) -> torch.Tensor:
+    """exp(differences), held to 20 nats either way; beyond that without a gradient."""
+    return differences.clamp(-_BOUND, _BOUND).exp()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trainer.losses import TokenLosses
+from trainer.token_losses import TokenLosses
 
 if TYPE_CHECKING:
     import torch

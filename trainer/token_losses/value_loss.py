@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from trainer.losses import TokenLosses
-from trainer.model.batches import Batch
+from trainer.token_losses import TokenLosses, TokenTargets
 
 
 @dataclass(frozen=True)
@@ -15,13 +14,13 @@ class ValueLoss:
     value_clip: float = 0.2
     """0: off."""
 
-    def __call__(self, values: torch.Tensor, batch: Batch) -> TokenLosses:
+    def __call__(self, values: torch.Tensor, targets: TokenTargets) -> TokenLosses:
         """`values`: (N,), of the critic before each completion token."""
-        errors = (values - batch.returns).square()
+        errors = (values - targets.returns).square()
         metrics = {"value": values.detach(), "value_error": errors.detach()}
         if self.value_clip:
-            moved = (values - batch.values).clamp(-self.value_clip, self.value_clip)
-            held = (batch.values + moved - batch.returns).square()
+            moved = (values - targets.values).clamp(-self.value_clip, self.value_clip)
+            held = (targets.values + moved - targets.returns).square()
             metrics["value_clipped"] = (held > errors).to(values.dtype)
             errors = torch.maximum(errors, held)
         return TokenLosses(0.5 * errors, metrics)

@@ -1,0 +1,101 @@
+"""What becomes of a sample each time that it is imitated."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ops.config.agreement import require_agreement
+from ops.config.loading import load_config
+from schemas.algorithm_config import AlgorithmConfig
+from schemas.errors import ConfigurationError
+from schemas.feeder_config import FeederConfig
+from schemas.ids import EpisodeId
+from schemas.messages import RecordRef
+from schemas.objective_config import ObjectiveConfig
+from tests.support.training.learning_world import Recorder
+from tests.unit.test_feeding_and_training import Played
+from trainer.augmentations import opened_augmentation, varied
+from trainer.samples import Patches, Sample
+
+GREY = Path(__file__).parents[2] / "examples" / "own_augmentation.py"
+NOISY = """
+from dataclasses import replace
+from trainer.augmentations import augmentation
+
+@augmentation("noisy")
+def noisy(model):
+    return lambda sample, rng: replace(sample, tokens=rng.integers(100, 10**6, len(sample.tokens)))
+"""
+
+
+def _sample() -> Sample:
+    raw = np.random.default_rng(0).integers(0, 256, (6, 3 * 4), dtype=np.uint8)
+    return Sample(
+        ref=RecordRef(episode=EpisodeId("e"), attempt=1, kind="act", step=0),
+        tokens=np.arange(5, dtype=np.int32),
+        num_prompt=3,
+        positions=np.zeros((3, 5), dtype=np.int32),
+        logprobs=np.zeros(0, dtype=np.float32),
+        temperature=1.0,
+        screenshots=(Patches(raw, (1, 2, 3)),),
+        versions=np.full(2, -1, dtype=np.int32),
+    )
+
+
+@pytest.mark.anyio
+async def test_every_epoch_sees_another_sample_and_a_trainer_that_died_the_same_ones(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(NOISY)
+    recorder = Recorder(kills={1, 2, 4})
+    await Played().run(
+        tmp_path / "run",
+        ObjectiveConfig(),
+        FeederConfig(num_iterations=3, max_staleness=1, max_concurrent=8),
+        recorder=recorder,
+        algorithm=AlgorithmConfig(num_train_epochs=2, augmentation=f"{tmp_path}/mine.py:noisy"),
+    )
+    assert not recorder.kills, "it died, and the engine has compared what came again"
+    seen = [item.sample.tokens.tobytes() for item in recorder.items]
+    assert len(seen) == len(set(seen)) > 6
+    assert all(item.sample.tokens.min() >= 100 for item in recorder.items)
+
+
+@pytest.mark.parametrize("name", ["brightness", f"{GREY}:grey"])
+def test_screenshots_become_others_of_the_same_form_for_a_seed(name: str, tmp_path: Path) -> None:
+    vary, sample = opened_augmentation(name, tmp_path), _sample()
+    assert vary is not None
+    before = sample.screenshots[0].raw.copy()
+    first, again = (varied([sample] * 20, vary, seed=(1, 2)) for _ in range(2))
+    found = [each.screenshots[0].raw for each in first]
+    assert [each.tobytes() for each in found] == [each.screenshots[0].raw.tobytes() for each in again]
+    assert {(each.dtype, each.shape) for each in found} == {(before.dtype, before.shape)}
+    assert len({each.tobytes() for each in found}) > 1
+    assert all(each.tokens is sample.tokens for each in first)
+    assert (sample.screenshots[0].raw == before).all()
+
+
+def test_grey_has_no_colour(tmp_path: Path) -> None:
+    vary = opened_augmentation(f"{GREY}:grey", tmp_path)
+    assert vary is not None
+    changed = [each.screenshots[0].raw for each in varied([_sample()] * 40, vary, seed=(0,))]
+    grey = next(each for each in changed if (each != _sample().screenshots[0].raw).any()).reshape(6, 3, 4)
+    assert (grey == grey[:, :1]).all()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (["objective=grpo"], "augmentation is brightness, and objective_config.loss_type decoupled weighs tokens"),
+        (["objective_config.loss_type=weighted_cloning"], "write none, or imitate by behaviour_cloning"),
+    ],
+)
+def test_it_goes_with_imitation_alone(overrides: list[str], sentence: str) -> None:
+    require_agreement(load_config("webgym", ["algorithm_config.augmentation=brightness"]))
+    with pytest.raises(ConfigurationError, match=sentence):
+        require_agreement(load_config("quickstart", ["algorithm_config.augmentation=brightness", *overrides]))
+
+
+def test_none_is_none_and_another_name_is_told_what_there_is(tmp_path: Path) -> None:
+    assert opened_augmentation("none", tmp_path) is None
+    with pytest.raises(ConfigurationError, match="one of none, brightness"):
+        load_config("webgym", ["algorithm_config.augmentation=brightnes", "algorithm_config.num_train_epochs=1"])

@@ -1,0 +1,50 @@
+"""Success replay: a group of which nobody succeeded is given an earlier success of its task (ARPO). Pure.
+
+What it gives is a function of the judgements in their order, and stands in checkpoints.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+
+from msgspec import structs
+
+from schemas.ids import TaskId
+from trainer.episodes.groups import Group, Member
+
+
+class SuccessReplay:
+    """The newest successful episode of each of the latest `size` tasks that were solved."""
+
+    def __init__(self, size: int, kept: Iterable[Member] = ()) -> None:
+        """`size` 0: nothing is kept, and groups stay as they are. `kept`: what another object called so."""
+        self._size = size
+        self._by_task: OrderedDict[TaskId, Member] = OrderedDict()
+        for member in kept:
+            self._keep(member)
+
+    @property
+    def kept(self) -> tuple[Member, ...]:
+        """The longest kept first."""
+        return tuple(self._by_task.values())
+
+    def completed(self, groups: Sequence[Group]) -> list[Group]:
+        """The groups, those without a success with the one of their task behind their members. Then theirs are kept."""
+        found = [self._with_success(group) for group in groups]
+        for group in groups:
+            for member in group.members:
+                if member.success and not member.greedy:
+                    self._keep(member)
+        return found
+
+    def _with_success(self, group: Group) -> Group:
+        sampled = [member for member in group.members if not member.greedy]
+        earlier = self._by_task.get(group.members[0].task)
+        if earlier is None or any(member.success for member in sampled):
+            return group
+        return Group((*group.members, structs.replace(earlier, replayed=True)))
+
+    def _keep(self, member: Member) -> None:
+        self._by_task[member.task] = member
+        self._by_task.move_to_end(member.task)
+        while len(self._by_task) > self._size:
+            self._by_task.popitem(last=False)
