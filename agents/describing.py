@@ -1,12 +1,62 @@
-"""Actions in words, for steps that came without a sentence of their own."""
+"""Actions in words: a phrase for steps that came without a sentence of their own, the sentence that a demonstration says."""
 
-from schemas.messages import Action, ActionKind
+import json
+from collections.abc import Sequence
+
+from agents.plain_text import plain, short
+from schemas.messages import Action, ActionKind, Element
+
+_MAX_LABEL = 60
+_CHECKED = " (checked)"
+_VERBS = {
+    ActionKind.CLICK: "Click",
+    ActionKind.DOUBLE_CLICK: "Double-click",
+    ActionKind.RIGHT_CLICK: "Right-click",
+    ActionKind.HOVER: "Point at",
+    ActionKind.DRAG: "Drag",
+}
 
 
 def describe(action: Action) -> str:
     """One short phrase."""
     words = (action.kind.value.replace("_", " "), *_words(action))
     return " ".join(word for word in words if word)
+
+
+def sentence(action: Action, elements: Sequence[Element]) -> str:
+    """One sentence that names the elements it acts on by what stands on them, as a person would.
+
+    >>> okay = Element(id=3, tag="button", text="Okay", box=(0, 0, 40, 20))
+    >>> sentence(Action(kind=ActionKind.CLICK, element=3), [okay])
+    'Click "Okay".'
+    """
+    target, end = _named(action.element, elements), _named(action.end_element, elements)
+    if not target:
+        said = describe(action)
+        return f"{said[0].upper()}{said[1:]}."
+    match action.kind:
+        case ActionKind.TYPE:
+            return f"Type {_quoted(action.text)} into {target}."
+        case ActionKind.SELECT:
+            return f"Select {_quoted(action.text)} in {target}."
+        case ActionKind.SCROLL:
+            return f"Scroll {action.direction} in {target}."
+        case kind:
+            verb = _VERBS.get(kind, kind.value.replace("_", " ").capitalize())
+            return f"{verb} {target}{f' to {end}' if end else ''}."
+
+
+def _named(number: int | None, elements: Sequence[Element]) -> str:
+    """An element's text in quotation marks; `the` and its tag where it has none; empty: no element is meant."""
+    found = next((element for element in elements if element.id == number), None)
+    if found is None:
+        return ""
+    label = plain(short(found.text.removesuffix(_CHECKED), _MAX_LABEL))
+    return _quoted(label) if label else f"the {plain(short(found.tag, _MAX_LABEL))}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _words(action: Action) -> tuple[str, ...]:

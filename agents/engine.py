@@ -34,8 +34,8 @@ class GenerationRequest:
     messages: tuple[ChatMessage, ...]
     observation: Observation
     """What is answered; only a scripted oracle looks at it, a model sees `messages` alone."""
-    greedy: bool = False
-    """Decode with temperature 0."""
+    temperature: float = 1.0
+    """Of sampling; 0: always the likeliest token."""
     num_dropped: int = 0
     """Rounds that `messages` leaves out."""
     shortened: Shortened = _nothing_to_leave_out

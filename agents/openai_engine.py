@@ -69,24 +69,21 @@ class OpenAIEngine(Weightless):
             raise PolicyError(f"{where} gave no answer: {error}") from error
 
     async def _complete(self, request: GenerationRequest) -> Generation:
-        temperature = 0.0 if request.greedy else self._policy.temperature
         arguments: dict[str, Any] = {
             "model": self._policy.base_model,
             "messages": [_wire(message) for message in request.messages],
-            "temperature": temperature,
+            "temperature": request.temperature,
             "top_p": self._policy.top_p,
             "max_tokens": self._policy.max_new_tokens,
         }
         if self._gives_logprobs:
             try:
-                return _generation(
-                    await self._client.chat.completions.create(**arguments, logprobs=True), request, temperature
-                )
+                return _generation(await self._client.chat.completions.create(**arguments, logprobs=True), request)
             except openai.BadRequestError as error:
                 # Either logprobs are refused here, or the request is bad anyway: the next lines tell.
                 if _is_too_long(error):
                     raise
-        answer = _generation(await self._client.chat.completions.create(**arguments), request, temperature)
+        answer = _generation(await self._client.chat.completions.create(**arguments), request)
         self._gives_logprobs = False
         return answer
 
@@ -106,7 +103,7 @@ def _shorter(request: GenerationRequest, where: str, error: openai.BadRequestErr
     return shorter
 
 
-def _generation(answer: Any, request: GenerationRequest, temperature: float) -> Generation:
+def _generation(answer: Any, request: GenerationRequest) -> Generation:
     if not answer.choices:
         raise PolicyError("the endpoint's answer holds no choice")
     choice = answer.choices[0]
@@ -115,7 +112,7 @@ def _generation(answer: Any, request: GenerationRequest, temperature: float) -> 
         text=choice.message.content or "",
         finish_reason=choice.finish_reason or "",
         logprobs=tuple(token.logprob for token in tokens or ()),
-        temperature=temperature,
+        temperature=request.temperature,
         num_dropped=request.num_dropped,
         usage=_usage(answer.usage),
     )

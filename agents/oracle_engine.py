@@ -7,15 +7,17 @@ import msgspec
 
 from agents.action_space import ActionSpace
 from agents.demonstration import demonstrated_action
-from agents.describing import describe
+from agents.describing import sentence
 from agents.engine import Generation, GenerationRequest, Weightless
 from agents.fitting import fitted
 from agents.rendering import render_action
 from agents.tokens import PromptTokenizer
 from schemas.errors import PolicyError
 from schemas.messages import Action, Observation
+from schemas.model_config import ModelConfig
 
 _STANDARD = ActionSpace()
+_INSTRUCT = ModelConfig()
 
 
 class OracleEngine(Weightless):
@@ -26,7 +28,7 @@ class OracleEngine(Weightless):
         self,
         folder: Path,
         *,
-        prompt_version: str = "vanilla",
+        model: ModelConfig = _INSTRUCT,
         thought: str = "Click the button.",
         grid: int = 10,
         space: ActionSpace = _STANDARD,
@@ -39,7 +41,7 @@ class OracleEngine(Weightless):
             grid: that such clicks are rounded to; every other step is said to a whole number of the 0-1000 scale.
         """
         self._tokenizer = PromptTokenizer(folder)
-        self._prompt_version = prompt_version
+        self._model = model
         self._thought = thought
         self._grid = grid
         self._space = space
@@ -58,18 +60,18 @@ class OracleEngine(Weightless):
         )
 
     def _response(self, observation: Observation) -> str:
-        action, version = demonstrated_action(observation, self._space.mode), self._prompt_version
+        action, model = demonstrated_action(observation, self._space.mode), self._model
         if observation.oracle_action is None:
-            return render_action(action, thought=self._thought, prompt_version=version, grid=self._grid, space=self._space)
+            return render_action(action, thought=self._thought, model=model, grid=self._grid, space=self._space)
         try:
-            return render_action(action, thought=_said(action), prompt_version=version, space=self._space)
+            return render_action(action, thought=_said(action, observation), model=model, space=self._space)
         except ValueError as error:
             raise PolicyError(f"the oracle of {observation.url} cannot be followed: {error}") from error
 
 
-def _said(action: Action) -> str:
-    said = describe(msgspec.structs.replace(action, point=_whole(action.point), end_point=_whole(action.end_point)))
-    return f"{said[0].upper()}{said[1:]}."
+def _said(action: Action, observation: Observation) -> str:
+    whole = msgspec.structs.replace(action, point=_whole(action.point), end_point=_whole(action.end_point))
+    return sentence(whole, observation.elements)
 
 
 def _whole(point: tuple[float, float] | None) -> tuple[float, float] | None:

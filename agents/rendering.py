@@ -5,8 +5,10 @@ import json
 from agents.action_space import ActionSpace
 from agents.prompts import prompt_of
 from schemas.messages import Action, ActionKind
+from schemas.model_config import ModelConfig
 
 _STANDARD = ActionSpace()
+_INSTRUCT = ModelConfig()
 _Value = str | float | bool | list[int] | list[str]
 
 
@@ -14,7 +16,7 @@ def render_action(
     action: Action,
     *,
     thought: str,
-    prompt_version: str = "vanilla",
+    model: ModelConfig = _INSTRUCT,
     grid: int = 1,
     space: ActionSpace = _STANDARD,
 ) -> str:
@@ -23,7 +25,7 @@ def render_action(
     Args:
         action: its points are rounded to the nearest multiple of `grid`.
         thought: the sentence after `Action:`, on one line.
-        prompt_version: decides the form of the answer.
+        model: decides the form of the answer; one that thinks has the sentence as its thought.
         grid: on the 0-1000 scale; 1 keeps whole numbers.
         space: decides the tool and its words.
 
@@ -42,7 +44,8 @@ def render_action(
         raise ValueError(f"{known.name} of the {space.actions} actions takes no {' and '.join(left_over)}")
     arguments: dict[str, _Value] = {"action": known.name, **said}
     call = json.dumps({"name": space.tool.name, "arguments": arguments}, ensure_ascii=False)
-    return prompt_of(prompt_version).response(thought, call)
+    response = prompt_of(model.prompt_version).response(thought, call)
+    return f"<think>\n{thought}\n</think>\n\n{response}" if model.model_type == "qwen3-think" else response
 
 
 def _target(action: Action, space: ActionSpace, grid: int) -> dict[str, _Value]:

@@ -79,7 +79,7 @@ class VllmCore:
     tokenizer: PromptTokenizer
     _llm: "LLMEngine" = field(init=False)
     _adapters: VllmAdapters = field(init=False)
-    _params: "Mapping[bool, SamplingParams]" = field(init=False)
+    _params: "dict[float, SamplingParams]" = field(init=False)
     _refusals: tuple[type[Exception], ...] = field(init=False)
 
     def boot(self) -> None:
@@ -126,7 +126,7 @@ class VllmCore:
         self._llm.set_weight_version(str(self.settings.version))
         self._adapters = VllmAdapters(self._llm)
         self._refusals = (ValueError, OSError, VLLMClientError)
-        self._params = {greedy: self._sampling(greedy=greedy) for greedy in (False, True)}
+        self._params = {}
 
     @property
     def max_prompt(self) -> int:
@@ -134,15 +134,15 @@ class VllmCore:
         settings = self.settings
         return max_prompt(settings.policy, min(settings.cutoff_len, _max_model_len(settings)))
 
-    def _sampling(self, *, greedy: bool) -> "SamplingParams":
+    def _sampling(self, temperature: float) -> "SamplingParams":
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
         policy = self.settings.policy
         chosen: dict[str, Any] = {"temperature": 0.0}
-        if not greedy and policy.temperature > 0:
+        if temperature > 0:
             chosen = {
-                "temperature": policy.temperature,
+                "temperature": temperature,
                 "top_p": policy.top_p,
                 "top_k": max(policy.top_k, 0),
                 "min_p": policy.min_p,
@@ -174,15 +174,17 @@ class VllmCore:
         except self._refusals as error:
             raise PolicyError(f"vLLM refuses a prompt of {len(tokens)} tokens: {error}") from error
 
-    def submit(self, request_id: str, prepared: Any, *, greedy: bool) -> str:
+    def submit(self, request_id: str, prepared: Any, *, temperature: float) -> str:
         """Queues a prepared prompt; returns the id to abort it by.
 
         Raises:
             PolicyError: the engine refuses the prompt.
         """
+        if temperature not in self._params:
+            self._params[temperature] = self._sampling(temperature)
         try:
             internal: str = self._llm.add_request(
-                request_id, prepared, self._params[greedy], lora_request=self._adapters.newest
+                request_id, prepared, self._params[temperature], lora_request=self._adapters.newest
             )
         except self._refusals as error:
             raise PolicyError(f"vLLM refuses the request: {error}") from error
@@ -242,7 +244,7 @@ class VllmCore:
         self._llm.engine_core.engine_core.collective_rpc("reload_weights", kwargs={"weights_path": str(folder)})
         config.model, config.model_weights, config.revision = before
 
-    def generation(self, output: "RequestOutput", *, greedy: bool) -> Generation:
+    def generation(self, output: "RequestOutput", *, temperature: float) -> Generation:
         completion = output.outputs[0]
         tokens = tuple(completion.token_ids)
         return Generation(
@@ -252,7 +254,7 @@ class VllmCore:
             completion_tokens=tokens,
             logprobs=tuple(completion.logprobs.logprobs),
             versions=adapter_spans(output) or _spans(completion),
-            temperature=0.0 if greedy else self.settings.policy.temperature,
+            temperature=temperature,
         )
 
     def close(self) -> None:

@@ -54,7 +54,7 @@ class _Pending(Generic[T]):
 class _Submit:
     request_id: str
     prepared: Any
-    greedy: bool
+    temperature: float
     pending: _Pending[Generation]
 
 
@@ -126,7 +126,7 @@ class VllmEngine:
                 prepared = await anyio.to_thread.run_sync(
                     self._core.prepare, tokens, request.screenshots, limiter=self._preparing
                 )
-                self._ask(_Submit(request_id, prepared, request.greedy, pending))
+                self._ask(_Submit(request_id, prepared, request.temperature, pending))
                 return replace(await pending.result(), num_dropped=request.num_dropped)
         except TimeoutError as error:
             raise PolicyError(f"vLLM gave no answer within policy_config.vllm_timeout ({self._timeout_s:g} s)") from error
@@ -232,7 +232,7 @@ class _Loop:
 
     def _submit(self, command: _Submit) -> None:
         try:
-            internal = self._core.submit(command.request_id, command.prepared, greedy=command.greedy)
+            internal = self._core.submit(command.request_id, command.prepared, temperature=command.temperature)
         except PolicyError as refusal:
             self._deliver([(command.pending, None, refusal)])
             return
@@ -251,7 +251,7 @@ class _Loop:
             if found is None:
                 continue
             submit = found[0]
-            generation = self._core.generation(output, greedy=submit.greedy)
+            generation = self._core.generation(output, temperature=submit.temperature)
             if generation.finish_reason in ("stop", "length"):
                 settled.append((submit.pending, generation, None))
             else:

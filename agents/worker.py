@@ -42,7 +42,7 @@ from bus.topology import step_queue
 from schemas.config import Config
 from schemas.errors import BusError, ChainConflict, MessageCorrupt
 from schemas.ids import PolicyVersion
-from schemas.messages import AnyMessage, Observation, Split, StepHeld, StepRequest, StepWake
+from schemas.messages import AnyMessage, Observation, Split, StepHeld, StepRequest, StepWake, Task
 from schemas.text import valid
 
 _BACKLOG_PER_SLOT = 2
@@ -91,6 +91,7 @@ class PolicyWorker:
         }
         # Sources that wait for a message each keep a slot; the engine is full with max_num_seqs all the same.
         self._slots = SlotScheduler(policy_config.max_num_seqs + len(Source) - 1)
+        self._policy = policy_config
         self._max_running = policy_config.max_num_seqs
         self._max_backlog = _BACKLOG_PER_SLOT * policy_config.max_num_seqs
         self._histories = Histories(
@@ -217,6 +218,9 @@ class PolicyWorker:
             _log.error("step_refused", worker=self._worker, episode=wake.episode, step=wake.step, reason=reason)
         return True
 
+    def _temperature_of(self, task: Task) -> float:
+        return 0.0 if task.greedy else self._policy.temperature_of(evaluation=task.split is Split.EVAL)
+
     async def _answer(self, wake: StepWake) -> None:
         taken_at = time.monotonic()
         waiting = await chain.open_observation(self._bus, self._subjects, wake)
@@ -228,7 +232,7 @@ class PolicyWorker:
         request = GenerationRequest(
             messages=windows.without(0).messages,
             observation=observation,
-            greedy=history.task.greedy,
+            temperature=self._temperature_of(history.task),
             shortened=windows.shortened,
         )
         begun_at = time.monotonic()

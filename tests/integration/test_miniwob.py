@@ -124,8 +124,14 @@ async def test_task_lines_hold_what_the_pages_ask_for(browser: PlaywrightBrowser
     assert [line["task_id"] for line in lines] == list(range(100, 106))
     assert [line["website"] for line in lines[2:4]] == ["miniwob:enter-text?seed=7", "miniwob:use-spinner?seed=5"]
     assert [line["difficulty"] for line in lines[2:4]] == [1, 4]
-    assert lines[0]["task_name"] == environment(await opened(browser, "enter-text", "seed=5")).utterance
     assert len({line["task_name"] for line in lines}) == 6
+
+
+async def test_what_pages_ask_for_one_problem_after_the_other_is_what_each_asks_for_alone(browser: PlaywrightBrowser) -> None:
+    pages = ("enter-text", "choose-date", "click-checkboxes", "email-inbox", "form-sequence-2", "social-media", "flight.AA")
+    for line in await miniwob_tasks(browser, SUITE, pages, (11, 4)):
+        page, _, query = str(line["website"]).removeprefix("miniwob:").partition("?")
+        assert line["task_name"] == environment(await opened(browser, page, query)).utterance
 
 
 # through the bus ------------------------------------------------------------------------------------------------------

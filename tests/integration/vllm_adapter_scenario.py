@@ -26,7 +26,7 @@ NUM_EACH = 3
 
 async def tell(story: Story, adapters: list[Path]) -> None:
     engine = story.engine
-    await story.say("base", 0, greedy=True)
+    await story.say("base", 0, temperature=0.0)
     async with anyio.create_task_group() as group:
         for version, folder in enumerate(adapters, start=1):
             await send(group, story, version - 1)
@@ -34,7 +34,7 @@ async def tell(story: Story, adapters: list[Path]) -> None:
             await engine.load(folder, PolicyVersion(version))
             story.facts[f"loaded {version}"] = sorted(engine._core._llm.list_loras())
         await send(group, story, len(adapters))
-    await story.say("newest", 0, greedy=True)
+    await story.say("newest", 0, temperature=0.0)
     story.facts["version"] = engine.version
 
 
@@ -43,8 +43,8 @@ async def send(group: TaskGroup, story: Story, version: int) -> None:
     core, taken, left = story.engine._core, anyio.Event(), [NUM_EACH]
     submit = core.submit
 
-    def counted(request_id: str, prepared: Any, *, greedy: bool) -> str:
-        internal = submit(request_id, prepared, greedy=greedy)
+    def counted(request_id: str, prepared: Any, *, temperature: float) -> str:
+        internal = submit(request_id, prepared, temperature=temperature)
         left[0] -= 1
         if left[0] == 0:
             story.engine._loop.call_soon_threadsafe(taken.set)

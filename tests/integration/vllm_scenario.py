@@ -29,10 +29,12 @@ NUM_IN_FLIGHT = 12
 POLICY = PolicyConfig(max_new_tokens=24, temperature=0.7, top_p=1.0, top_k=50, max_num_seqs=8, max_model_len=1024)
 
 
-def request(*screenshots: int, greedy: bool = False, text: str = "Task: click the button\n") -> GenerationRequest:
+def request(
+    *screenshots: int, temperature: float = POLICY.temperature, text: str = "Task: click the button\n"
+) -> GenerationRequest:
     users = (ChatMessage("user", (text, tiny_models.screenshot(seed))) for seed in screenshots)
     messages = (ChatMessage("system", (system_prompt("vanilla"),)), *users)
-    return GenerationRequest(messages=messages, observation=builders.observation(builders.task()), greedy=greedy)
+    return GenerationRequest(messages=messages, observation=builders.observation(builders.task()), temperature=temperature)
 
 
 class Story:
@@ -42,20 +44,20 @@ class Story:
         self.generations: dict[str, dict[str, object]] = {}
         self.facts: dict[str, object] = {}
 
-    async def say(self, name: str, *screenshots: int, greedy: bool = False) -> Generation:
-        generation = await self.engine.generate(request(*screenshots, greedy=greedy))
+    async def say(self, name: str, *screenshots: int, temperature: float = POLICY.temperature) -> Generation:
+        generation = await self.engine.generate(request(*screenshots, temperature=temperature))
         self.generations[name] = msgspec.to_builtins(generation) | {"screenshots": screenshots}
         return generation
 
     async def tell(self) -> None:
         await self.say("before", 0)
         for name in ("greedy 1", "greedy 2"):
-            await self.say(name, 0, greedy=True)
+            await self.say(name, 0, temperature=0.0)
         await self.say("five screenshots", 0, 1, 2, 3, 4)
         await self.refuse_and_cancel()
         await self.reload_in_flight()
         await self.say("after", 0)
-        await self.say("greedy after", 0, greedy=True)
+        await self.say("greedy after", 0, temperature=0.0)
         self.facts["version"] = self.engine.version
         self.facts["listening"] = [c.laddr.ip for c in psutil.Process().net_connections() if c.status == psutil.CONN_LISTEN]
         self.facts["children"] = len(psutil.Process().children(recursive=True))

@@ -44,6 +44,13 @@
     return `Book a flight with these details. ${wanted.join("; ")}.`;
   };
 
+  // What the page would ask for under each of some seeds; it is of no other use afterwards.
+  window.millraceUtterances = (seeds) => seeds.map((each) => {
+    Math.seedrandom(String(each));
+    core.startEpisodeReal();
+    return utterance();
+  });
+
   window.millrace = () => ({
     done: WOB_DONE_GLOBAL,
     reward: Number(WOB_RAW_REWARD_GLOBAL) || 0,

@@ -15,6 +15,8 @@ _SCRIPTS = (
     "begin.js",
     *(f"oracles/{name}.js" for name in ("steps", "pointing", "forms", "widgets", "messages", "dragging")),
 )
+_KEPT = {"cache-control": "max-age=86400"}
+"""What pages share is asked for once in a browser context."""
 _EXTRA_TYPES = {".woff": "font/woff", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 
 
@@ -41,7 +43,7 @@ class MiniWobSite:
         if file.suffix == ".html":
             return SiteResponse(body.replace(_CORE, _CORE + self._begin, 1), content_type=HTML)
         guessed = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-        return SiteResponse(body, content_type=_EXTRA_TYPES.get(file.suffix, guessed))
+        return SiteResponse(body, content_type=_EXTRA_TYPES.get(file.suffix, guessed), headers=_KEPT)
 
 
 def installed_files() -> dict[str, Path]:

@@ -1,6 +1,6 @@
 """Lines of a task file for MiniWoB++ pages; every instruction is what the page itself asks for under its seed."""
 
-import math
+import json
 from collections.abc import Mapping, Sequence
 
 import anyio
@@ -11,6 +11,8 @@ from schemas.errors import PageFailed
 
 _SLOTS = 4
 """Pages that are read at a time."""
+_ASKED_AT_ONCE = 20
+"""Problems whose instructions are one text: what a page says is bounded."""
 _FLIGHT, _LONG, _SHORT = 7, 4, 1
 """Difficulties: the step caps of a run (`env_config`) go by them."""
 _LONG_PAGES = frozenset(
@@ -56,27 +58,30 @@ async def miniwob_tasks(
         UnknownWebsite: the package is not installed, or has no such page.
         BrowserError: a page could not be read.
     """
-    wanted = [(page, seed) for page in pages for seed in seeds]
-    utterances: dict[tuple[str, int], str] = {}
-    share = math.ceil(len(wanted) / _SLOTS) or 1
+    utterances: dict[str, Sequence[str]] = {}
+    waiting = iter(pages)
 
-    async def read(part: Sequence[tuple[str, int]]) -> None:
-        for page, seed in part:
-            utterances[page, seed] = await _utterance(browser, suite, page, seed)
+    async def read() -> None:
+        for page in waiting:
+            utterances[page] = await _utterances(browser, suite, page, seeds)
 
     async with anyio.create_task_group() as group:
-        for start in range(0, len(wanted), share):
-            group.start_soon(read, wanted[start : start + share])
-    return [_line(first_id + index, page, seed, utterances[page, seed]) for index, (page, seed) in enumerate(wanted)]
+        for _ in range(_SLOTS):
+            group.start_soon(read)
+    wanted = [(page, seed, said) for page in pages for seed, said in zip(seeds, utterances[page], strict=True)]
+    return [_line(first_id + index, page, seed, said) for index, (page, seed, said) in enumerate(wanted)]
 
 
-async def _utterance(browser: Browser, suite: MiniWobSuite, page: str, seed: int) -> str:
-    async with browser.session(suite.resolve(page, f"seed={seed}")) as session:
+async def _utterances(browser: Browser, suite: MiniWobSuite, page: str, seeds: Sequence[int]) -> Sequence[str]:
+    """The page draws one problem after the other in one tab."""
+    parts = [seeds[first : first + _ASKED_AT_ONCE] for first in range(0, len(seeds), _ASKED_AT_ONCE)]
+    async with browser.session(suite.resolve(page, "")) as session:
         await session.open()
-        environment = (await session.state()).environment
-    if environment is None or not environment.utterance:
-        raise PageFailed(f"miniwob:{page}?seed={seed} did not begin")
-    return environment.utterance
+        told = await session.page_values([f"JSON.stringify(millraceUtterances({list(part)}))" for part in parts])
+    said: list[str] = [utterance for part in told for utterance in json.loads(part or "[]")]
+    if len(said) != len(seeds) or not all(said):
+        raise PageFailed(f"miniwob:{page} did not tell what it asks for under seeds {seeds[0]} to {seeds[-1]}")
+    return said
 
 
 def _line(task_id: int, page: str, seed: int, utterance: str) -> Mapping[str, object]:

@@ -1,0 +1,90 @@
+"""Demonstrations that say the same of other words and other numbers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.action_space import ActionSpace
+from ops.quickstart.marks_phrases import WORDS, marks_phrases
+from ops.quickstart.renaming import Renaming
+from ops.quickstart.tiny_model import SPECIAL_TOKENS
+from ops.quickstart.word_tokenizer import word_tokenizer
+from schemas.context_config import ContextConfig
+from schemas.ids import EpisodeId
+from schemas.messages import RecordRef
+from schemas.model_config import ModelConfig
+from trainer.samples import Sample
+
+_MARKS = ActionSpace.of(ContextConfig(interaction_mode="set_of_marks", actions="extended"))
+_TOKENIZER = word_tokenizer([], words=WORDS, phrases=marks_phrases(_MARKS, ModelConfig()), special_tokens=SPECIAL_TOKENS)
+_PAGE = 'Elements:\n[1] button "picture"\n[2] button "menu zq"\n[3] button "date"\n<|vision_start|><|vision_end|><|im_end|>\n'
+_ANSWER = (
+    'Action: Click "menu zq".\n<tool_call>\n{"name": "web_interaction", "arguments": {"action": "click", "element_id": 2}}\n'
+    "</tool_call><|im_end|>"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    _TOKENIZER.save(str(tmp_path / "tokenizer.json"))
+    return tmp_path
+
+
+def _sample(task: str) -> Sample:
+    prompt = _TOKENIZER.encode(f"<|im_start|>user\nTask: {task}\n{_PAGE}<|im_start|>assistant\n", add_special_tokens=False).ids
+    answer = _TOKENIZER.encode(_ANSWER, add_special_tokens=False).ids
+    tokens = np.array([*prompt, *answer], dtype=np.int32)
+    return Sample(
+        ref=RecordRef(episode=EpisodeId("e"), attempt=1, kind="act", step=0),
+        tokens=tokens,
+        num_prompt=len(prompt),
+        positions=np.zeros((3, len(tokens)), dtype=np.int32),
+        logprobs=np.zeros(0, dtype=np.float32),
+        temperature=1.0,
+        screenshots=(),
+        versions=np.full(len(answer), -1, dtype=np.int32),
+    )
+
+
+def _texts(folder: Path, task: str, number: int = 60) -> list[str]:
+    renaming, sample, rng = Renaming(folder), _sample(task), np.random.default_rng(1)
+    return [_TOKENIZER.decode(renaming(sample, rng).tokens.tolist(), skip_special_tokens=False) for _ in range(number)]
+
+
+def test_what_task_page_and_answer_share_becomes_the_same_other_words_everywhere(folder: Path) -> None:
+    said = set()
+    for text in _texts(folder, "click menu zq"):
+        task = text.partition("Task: click ")[2].partition("\n")[0]
+        assert text.count(f'"{task}"') == 2, "once on the page and once in the answer"
+        assert '"picture"' in text, "the task does not name it"
+        assert '"date"' in text
+        said.add(task)
+    assert "menu zq" in said
+    assert len(said) > 20
+
+
+def test_elements_get_other_numbers_in_the_same_order(folder: Path) -> None:
+    seen = set()
+    for text in _texts(folder, "click menu zq"):
+        numbers = [int(line.partition("]")[0][1:]) for line in text.splitlines() if line.startswith("[")]
+        assert numbers == sorted(set(numbers))
+        assert f'"element_id": {numbers[1]}}}' in text, "the answer means the same element"
+        seen.add(tuple(numbers))
+    assert (1, 2, 3) in seen
+    assert len(seen) > 20
+
+
+def test_where_order_counts_numbers_stay(folder: Path) -> None:
+    for text in _texts(folder, "click the 2nd button"):
+        assert [line[:4] for line in text.splitlines() if line.startswith("[")] == ["[1] ", "[2] ", "[3] "]
+        assert '"element_id": 2}' in text
+
+
+def test_the_sample_itself_is_left_as_it_is(folder: Path) -> None:
+    renaming, sample, rng = Renaming(folder), _sample("click menu zq"), np.random.default_rng(1)
+    before = sample.tokens.copy()
+    for _ in range(20):
+        varied = renaming(sample, rng)
+        assert len(varied.tokens) == len(before)
+    assert (sample.tokens == before).all()
