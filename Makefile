@@ -9,7 +9,7 @@ run: setup
 	@exec .venv/bin/millrace quickstart $(ARGS)
 
 check: lint
-	@exec $(PYTEST) -n 2 -q tests/unit tests/property $(ARGS)
+	@exec $(PYTEST) -n 2 -q tests/unit tests/property tests/numeric $(ARGS)
 
 test: setup
 	@exec $(PYTEST) -n 4 $(ARGS)

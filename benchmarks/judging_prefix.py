@@ -27,7 +27,7 @@ from tests.support.judging.scripted_judging import RUBRIC
 _NUM_TRAJECTORIES: Final = 4
 _MAX_TOKENS: Final = 8
 """Of an answer, which nobody reads."""
-_SHAPE: Final = TinyShape(max_vocabulary=2048, max_screenshot_pixels=300_000)
+_SHAPE: Final = TinyShape(max_screenshot_pixels=300_000)
 _WIDTH, _HEIGHT = 640, 448
 _BLOCK_TOKENS: Final = 32
 _KEY_VARIABLE: Final = "BENCHMARK_KEY"

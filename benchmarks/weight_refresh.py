@@ -29,7 +29,7 @@ from bus.ports import Bus
 from bus.server import nats_server
 from bus.subjects import Subjects
 from bus.topology import shared_queues, streams
-from ops.quickstart.tiny_model import build_tiny_model
+from ops.quickstart.tiny_model import build_tiny_model, sentence_tokenizer
 from ops.run.logs import quiet_logs
 from schemas.bus_config import BusConfig
 from schemas.ids import PolicyVersion, RunName
@@ -137,7 +137,7 @@ def _tiny(root: Path) -> tuple[Path, Path, Path]:
     texts = ["Click the button.", "Task: click\n"]
     folders = tuple(root / f"tiny-{seed}" for seed in range(3))
     for seed, folder in enumerate(folders):
-        build_tiny_model(folder, texts, seed=seed)
+        build_tiny_model(folder, sentence_tokenizer(texts), seed=seed)
     return folders[0], folders[1], folders[2]
 
 

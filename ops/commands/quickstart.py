@@ -5,6 +5,7 @@ import argparse
 from ops.commands.arguments import add_overrides, add_run_dir, seed
 from ops.commands.execution import interruptible
 from ops.config.recipes import objective_names
+from ops.quickstart.recipe import FAMILIES
 
 EXAMPLE = "millrace quickstart --run-dir runs/second --seed 1"
 
@@ -16,9 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--family",
-        choices=("click_button", "find_button"),
+        choices=tuple(FAMILIES),
+        metavar="NAME",
         default="click_button",
-        help="pages (default: %(default)s)",
+        help=f"pages: {', '.join(FAMILIES)} (default: %(default)s)",
     )
     parser.add_argument(
         "--objective",

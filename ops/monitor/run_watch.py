@@ -33,7 +33,7 @@ class Evaluation:
 
     num_judged: int = 0
     num_scored: int = 0
-    """Those with a verdict."""
+    """Those with a verdict, without pages that success is not about."""
     num_successes: int = 0
     at_episode: int = 0
     """Training episodes judged before its first result."""
@@ -49,6 +49,8 @@ class Evaluation:
 class RunState:
     """Folded from one rubric's judgements, CHECKPOINTS and HEARTBEATS; pure."""
 
+    unseen_pages: frozenset[str] = frozenset()
+    """Subdomains of evaluation tasks that are played, but are no part of its success."""
     num_episodes: int = 0
     num_steps: int = 0
     num_unparsed: int = 0
@@ -93,6 +95,8 @@ class RunState:
             version = trajectory.task.policy_version
             evaluation = self.evaluations.setdefault(version, Evaluation(at_episode=self.num_episodes, began_at=now))
             evaluation.num_judged += 1
+            if trajectory.task.subdomain in self.unseen_pages:
+                return
             evaluation.num_scored += scored is not None
             evaluation.num_successes += scored is not None and scored.success
             return
@@ -154,8 +158,8 @@ class RunState:
 class RunWatch:
     """Keeps a `RunState` current; `run` it beside whoever looks at it."""
 
-    def __init__(self, bus: Bus, subjects: Subjects, config: BusConfig) -> None:
-        self.state = RunState()
+    def __init__(self, bus: Bus, subjects: Subjects, config: BusConfig, *, unseen_pages: frozenset[str] = frozenset()) -> None:
+        self.state = RunState(unseen_pages=unseen_pages)
         self.queue_depth: int | None = None
         self._bus = bus
         self._subjects = subjects

@@ -8,8 +8,6 @@ from ops.monitor.view import Curve, Metrics, Progress, RoleRow, View
 from ops.processes.local_roles import Statuses
 
 PHASES = ("prepare", "demonstrations", "warm start", "learning", "results")
-BAR = 0.80
-"""Held-out success that the quickstart is built to reach."""
 _LEARNING = PHASES.index("learning")
 
 
@@ -17,7 +15,15 @@ class QuickstartDisplay:
     """The flow writes `phase`, `statuses` and `watch`; the terminal asks for `view`."""
 
     def __init__(
-        self, *, title: str, num_demonstrations: int, num_train: int, warm_target: float, max_staleness: int | None
+        self,
+        *,
+        title: str,
+        num_demonstrations: int,
+        num_train: int,
+        num_evaluation: int,
+        warm_target: float,
+        bar: float,
+        max_staleness: int | None,
     ) -> None:
         self.phase = 0
         self.statuses = Statuses()
@@ -25,7 +31,10 @@ class QuickstartDisplay:
         self._title = title
         self._num_demonstrations = num_demonstrations
         self._num_train = num_train
+        self._num_evaluation = num_evaluation
+        """Episodes of one evaluation round."""
         self._warm_target = warm_target
+        self._bar = bar
         self._max_staleness = max_staleness
         self._began = time.monotonic()
 
@@ -46,7 +55,7 @@ class QuickstartDisplay:
     def _curve(self) -> Curve:
         if self.watch is None or self.phase < _LEARNING:
             return Curve()
-        return self.watch.state.curve(bar=BAR, num_expected=self._num_train)
+        return self.watch.state.curve(bar=self._bar, num_expected=self._num_train)
 
     def _metrics(self, now: float) -> Metrics:
         if self.watch is None or self.phase < _LEARNING:
@@ -57,6 +66,8 @@ class QuickstartDisplay:
         return role_rows(self.statuses.by_name, self.watch.state.heartbeats if self.watch else {})
 
     def _progress(self) -> tuple[Progress, ...]:
+        if self.phase == 0:
+            return (Progress(label="tasks and model", done=0, total=1),)
         if self.watch is None:
             return ()
         state = self.watch.state
@@ -66,14 +77,29 @@ class QuickstartDisplay:
             case ("warm start",):
                 return (self._warm_progress(),)
             case ("learning" | "results",):
-                return (Progress(label="training episodes", done=state.num_episodes, total=self._num_train),)
+                training = Progress(label="training episodes", done=state.num_episodes, total=self._num_train)
+                return (training, *self._evaluations())
             case _:
                 return ()
 
     def _warm_progress(self) -> Progress:
         beats = self.watch.state.heartbeats.values() if self.watch else ()
         metrics = next((beat.metrics for beat in beats if beat.worker == "warm-start"), {})
-        note = f"{metrics.get('updates', 0):.0f} updates, loss {metrics.get('loss', 0):.3f}"
+        note = f"% of kept-out demonstrations, {metrics.get('updates', 0):.0f} updates, loss {metrics.get('loss', 0):.3f}"
         return Progress(
-            label="success so far, %", done=100 * metrics.get("success", 0.0), total=100 * self._warm_target, note=note
+            label="success so far", done=100 * metrics.get("success", 0.0), total=100 * self._warm_target, note=note
+        )
+
+    def _evaluations(self) -> tuple[Progress, ...]:
+        """Rounds that are not over."""
+        rounds = self.watch.state.evaluations.items() if self.watch else ()
+        return tuple(
+            Progress(
+                label=f"evaluating version {version}",
+                done=round_.num_judged,
+                total=self._num_evaluation,
+                note=f"success {round_.success:.2f}",
+            )
+            for version, round_ in rounds
+            if round_.num_judged < self._num_evaluation
         )

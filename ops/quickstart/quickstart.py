@@ -11,6 +11,7 @@ finished one is set aside, and a new one begins.
 """
 
 import dataclasses
+import shutil
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -27,21 +28,32 @@ from ops.monitor.dashboard import dashboard
 from ops.monitor.run_watch import RunWatch
 from ops.processes.local_roles import LocalRoles, local_roles
 from ops.processes.supervisor import RoleSpec
-from ops.quickstart.display import BAR, PHASES, QuickstartDisplay
+from ops.quickstart.display import PHASES, QuickstartDisplay
+from ops.quickstart.page_results import page_results, page_table
 from ops.quickstart.plots import plot_curve
-from ops.quickstart.recipe import NUM_DEMONSTRATIONS, NUM_HELD_OUT, WARM_START_LEARNING_RATE, WarmStart
-from ops.quickstart.results import Lesson, Result, Timing, count_shared_pages, result, solved_episode_strip
+from ops.quickstart.recipe import FAMILIES, Family
+from ops.quickstart.results import (
+    Lesson,
+    Result,
+    Timing,
+    count_shared_pages,
+    judgements_of,
+    result,
+    solved_episode_strip,
+)
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
 from ops.run.logs import role_logs
 from schemas.config import Config
 from schemas.ids import PolicyVersion, RunName
-from schemas.messages import Role
+from schemas.messages import Role, Split
 from schemas.objective_config import ObjectiveConfig
 
 _CATCH_UP_S = 30.0
 _PLAYING_ROLES = (Role.FEEDER, Role.BROWSER, Role.POLICY, Role.JUDGE)
 _LOOP_ROLES = (*_PLAYING_ROLES, Role.TRAINER)
+_OF_CRITIC = dict.fromkeys(("ppo", "bi_level_gae"), ("objective_config.critic.learning_rate=1.0e-3",))
+"""By objective: a critic as tiny as the policy learns as fast."""
 
 
 async def main(
@@ -50,13 +62,15 @@ async def main(
     """Returns 0 when the run has ended, whatever was learnt; the figures say how well."""
     folder = RunFolder(run_dir)
     _set_aside_finished(folder)
+    pages = FAMILIES[family]
     config = load_config(
-        "quickstart" if objective == "cloning" else "quickstart_policy_gradient",
+        pages.recipe if objective == "cloning" else pages.gradient_recipe,
         [
             f"objective={objective}",
             f"feeder_config.seed={seed}",
             f"trainer_config.seed={seed}",
             f"feeder_config.mode={mode}",
+            *_OF_CRITIC.get(objective, ()),
             *overrides,
         ],
     )
@@ -72,6 +86,8 @@ async def main(
         async with dashboard(quickstart.display.view, console):
             outcome = await quickstart.run()
     console.print(outcome.table())
+    if len(outcome.pages) > 1:
+        console.print(page_table(outcome.pages))
     console.print(farewell(folder, outcome), soft_wrap=True, highlight=False)
     return 0
 
@@ -88,14 +104,17 @@ class Quickstart:
     def __init__(self, folder: RunFolder, config: Config, lesson: Lesson) -> None:
         self._folder = folder
         self._lesson = lesson
+        self._family = FAMILIES[lesson.family]
         self._num_train = config.feeder_config.num_iterations * config.env_config.train_tasks_rollout_size
-        self._demo_config = _demonstrations_config(config, folder.model)
+        self._demo_config = _demonstrations_config(config, self._family, folder.model)
         self.config = _with_guest(_with_model(config, folder.path / "warm" / "model"), self._demo_config.bus_config.run)
         self.display = QuickstartDisplay(
             title=f"Millrace quickstart  seed {lesson.seed}  {lesson.mode}",
-            num_demonstrations=NUM_DEMONSTRATIONS,
+            num_demonstrations=self._family.num_demonstrations,
             num_train=self._num_train,
-            warm_target=WarmStart().target_success,
+            num_evaluation=self._num_evaluation,
+            warm_target=self._family.warm_start.target_success,
+            bar=self._family.bar,
             max_staleness=config.feeder_config.staleness_bound,
         )
         self._began = time.monotonic()
@@ -144,7 +163,8 @@ class Quickstart:
         if self._warm_model.exists():
             return
         async with self._watching(self._demo_config):
-            await self._run_once(roles, "warm-start", "ops.quickstart.warm_start", "--config", str(self._demo_file))
+            arguments = ("--config", str(self._demo_file), "--family", self._lesson.family)
+            await self._run_once(roles, "warm-start", "ops.quickstart.warm_start", *arguments)
 
     async def _learn(self, roles: LocalRoles, setup_seconds: float) -> Result:
         self.display.phase = 3
@@ -160,11 +180,8 @@ class Quickstart:
     async def _results_complete(self, watch: RunWatch) -> None:
         """The watch reads the same streams as the feeder, and may be a moment behind it."""
         last = PolicyVersion(self.config.feeder_config.num_iterations)
-        env = self.config.env_config
-        size = min(env.test_tasks_rollout_size, NUM_HELD_OUT) if env.test_tasks_rollout_size >= 0 else NUM_HELD_OUT
-        num_episodes = size * env.test_tasks_repeat_times
         with anyio.fail_after(_CATCH_UP_S):
-            await watch.wait_until(lambda state: state.num_evaluated(last) >= num_episodes)
+            await watch.wait_until(lambda state: state.num_evaluated(last) >= self._num_evaluation)
 
     async def _conclude(
         self, roles: LocalRoles, watch: RunWatch, began_at: float, setup_seconds: float, loop_seconds: float
@@ -172,17 +189,21 @@ class Quickstart:
         await roles.stop(*_LOOP_ROLES)
         subjects, rubric = subjects_of(self.config), self.config.bus_config.trained_rubric
         async with join(self._folder, self.config, role=Role.MONITOR.value, name="results") as bus:
+            last = PolicyVersion(self.config.feeder_config.num_iterations)
             outcome = result(
                 watch.state,
                 (await audit(bus, self.config)).findings,
                 self._lesson,
                 Timing(setup_s=setup_seconds, loop_s=loop_seconds, began_at=began_at),
-                last_version=PolicyVersion(self.config.feeder_config.num_iterations),
+                last_version=last,
                 num_restarts=sum(status.num_restarts for status in roles.statuses.by_name.values()),
                 num_shared_pages=await count_shared_pages(bus, subjects, rubric),
+                pages=page_results(
+                    await judgements_of(bus, subjects, rubric, Split.EVAL), last=last, unseen_pages=self._family.unseen_pages
+                ),
             )
             strip = await solved_episode_strip(bus, subjects, rubric)
-        curve = watch.state.curve(bar=BAR, num_expected=self._num_train)
+        curve = watch.state.curve(bar=self._family.bar, num_expected=self._num_train)
         plot_curve(
             curve,
             self._folder.path / "curve.png",
@@ -193,6 +214,13 @@ class Quickstart:
         outcome.write(self._folder.result)
         self.display.phase = len(PHASES)
         return outcome
+
+    @property
+    def _num_evaluation(self) -> int:
+        """Episodes of one evaluation round."""
+        env, num_tasks = self.config.env_config, self._family.num_held_out + self._family.num_unseen
+        size = min(env.test_tasks_rollout_size, num_tasks) if env.test_tasks_rollout_size >= 0 else num_tasks
+        return size * env.test_tasks_repeat_times
 
     @property
     def _warm_model(self) -> Path:
@@ -209,14 +237,16 @@ class Quickstart:
             join(self._folder, config, role=Role.MONITOR.value, name="quickstart") as bus,
             anyio.create_task_group() as group,
         ):
-            watch = self.display.watch = RunWatch(bus, subjects, config.bus_config)
+            watch = self.display.watch = RunWatch(
+                bus, subjects, config.bus_config, unseen_pages=frozenset(self._family.unseen_pages)
+            )
             group.start_soon(watch.run)
             yield watch
             group.cancel_scope.cancel()
 
 
 def farewell(folder: RunFolder, outcome: Result) -> str:
-    path = folder.path
+    path, millrace = folder.path, _said_command()
     return (
         f"held-out success {outcome.warm_start_success:.2f} (warm-started on demonstrations) -> "
         f"{outcome.final_success:.2f} (learnt from reward)\n"
@@ -224,8 +254,20 @@ def farewell(folder: RunFolder, outcome: Result) -> str:
         f"curve     {path / 'curve.png'}\n"
         f"episode   {path / 'episode.png'}\n"
         f"model     {folder.checkpoints}\n"
-        f"streams   {folder.server}   count them again: millrace audit --run-dir {path}"
+        f"streams   {folder.server}   count them again: {millrace} audit --run-dir {path}\n"
+        "try next\n"
+        f"  {millrace} view {path}             every episode, step by step, in your browser\n"
+        f"  {millrace} report {path}           where it fails, and what that costs\n"
+        f"  {millrace} replay {path} --train   another policy from the same episodes, without a browser"
     )
+
+
+def _said_command() -> str:
+    """What a person types to start `millrace` here."""
+    if shutil.which("millrace"):
+        return "millrace"
+    beside = Path(sys.executable).with_name("millrace")
+    return str(beside.relative_to(Path.cwd()) if beside.is_relative_to(Path.cwd()) else beside)
 
 
 def _with_model(config: Config, model: Path) -> Config:
@@ -236,7 +278,7 @@ def _with_guest(config: Config, run: RunName) -> Config:
     return dataclasses.replace(config, bus_config=dataclasses.replace(config.bus_config, guest_runs=(run,)))
 
 
-def _demonstrations_config(config: Config, model: Path) -> Config:
+def _demonstrations_config(config: Config, family: Family, model: Path) -> Config:
     """The same loop without training, answered by the oracle, as a run of its own on the same server."""
     config = _with_model(config, model)
     return dataclasses.replace(
@@ -244,7 +286,7 @@ def _demonstrations_config(config: Config, model: Path) -> Config:
         policy_config=dataclasses.replace(config.policy_config, engine="oracle"),
         bus_config=dataclasses.replace(config.bus_config, run=RunName(f"{config.bus_config.run}-demonstrations")),
         env_config=dataclasses.replace(
-            config.env_config, train_tasks="tasks/demonstrations.jsonl", train_tasks_rollout_size=NUM_DEMONSTRATIONS
+            config.env_config, train_tasks="tasks/demonstrations.jsonl", train_tasks_rollout_size=family.num_demonstrations
         ),
         feeder_config=dataclasses.replace(
             config.feeder_config,
@@ -254,6 +296,6 @@ def _demonstrations_config(config: Config, model: Path) -> Config:
             evaluate_first=False,
             evaluate_last=False,
         ),
-        algorithm_config=dataclasses.replace(config.algorithm_config, learning_rate=WARM_START_LEARNING_RATE),
+        algorithm_config=dataclasses.replace(config.algorithm_config, learning_rate=family.warm_start.learning_rate),
         objective_config=ObjectiveConfig(),
     )

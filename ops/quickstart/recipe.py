@@ -1,24 +1,145 @@
-"""The quickstart's constants besides its configuration file; loads without torch."""
+"""What the quickstart teaches: its families of pages, each with its material and its warm start; loads without torch."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final, Literal
 
-NUM_DEMONSTRATIONS = 700
-NUM_HELD_OUT = 100
 THOUGHT = "Click the button."
-"""The sentence that every demonstration says."""
+"""The sentence that every demonstration of a button says."""
 GRID = 10
 """Demonstrated coordinates are multiples of this, so that the last digit is soon learnt."""
-WARM_START_LEARNING_RATE = 2e-3
 
 
 @dataclass(frozen=True, kw_only=True)
 class WarmStart:
     """When to look, and when to stop."""
 
-    target_success: float = 0.26
-    """On the kept-out demonstrations, one sampled answer each."""
-    num_kept_out: int = 200
-    updates_between: int = 3
+    target_success: float
+    """Mean over pages: share of the demonstrated episodes kept out whose every step is answered rightly."""
+    num_kept_out: int
+    """Episodes."""
+    updates_between: int
     """Optimizer steps between two looks."""
-    max_updates: int = 240
-    """Then it goes on with what there is: pages with distractors take more than this model learns from few demonstrations."""
+    max_updates: int
+    """Then it goes on with what there is."""
+    learning_rate: float
+    varied: bool = False
+    """Words and numbers of a demonstration become others every time that it is seen."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """Pages of one kind."""
+
+    name: str
+    recipe: str
+    """Configuration for filtered cloning."""
+    gradient_recipe: str
+    """Configuration for every other objective."""
+    num_demonstrations: int
+    num_train: int = 0
+    """Different training tasks; 0: one for every episode."""
+    num_held_out: int
+    """Episodes of an evaluation round on the pages that are learnt."""
+    suite: Literal["", "miniwob", "frozen_lake", "sokoban"] = ""
+    """Whose pages they are; empty: the quickstart's own."""
+    pages: tuple[str, ...] = ()
+    """Of the suite; of grids, their sizes."""
+    parameters: str = ""
+    """Of every website, where it is one of grids."""
+    signs: tuple[str, ...] = ()
+    """Of a map in letters: each is read as a token of its own."""
+    unseen_pages: tuple[str, ...] = ()
+    """Further pages, which no phase but the evaluation plays."""
+    num_unseen: int = 0
+    """Their episodes of an evaluation round."""
+    bar: float = 0.80
+    """Held-out success that the quickstart is built to reach."""
+    warm_start: WarmStart
+
+
+_BUTTONS = WarmStart(target_success=0.26, num_kept_out=200, updates_between=3, max_updates=240, learning_rate=2e-3)
+_GRIDS = WarmStart(target_success=0.33, num_kept_out=60, updates_between=20, max_updates=200, learning_rate=2.5e-3)
+_PAGES = (
+    "choose-date-easy",
+    "choose-list",
+    "click-button",
+    "click-button-sequence",
+    "click-checkboxes",
+    "click-collapsible-nodelay",
+    "click-dialog",
+    "click-dialog-2",
+    "click-link",
+    "click-option",
+    "click-tab",
+    "click-tab-2-easy",
+    "click-test",
+    "click-test-2",
+    "enter-password",
+    "enter-text",
+    "enter-text-dynamic",
+    "focus-text-2",
+    "form-sequence-2",
+    "login-user",
+)
+_UNSEEN = ("click-checkboxes-transfer", "click-collapsible-2-nodelay", "click-test-transfer", "focus-text", "login-user-popup")
+
+FAMILIES: Final[Mapping[str, Family]] = {
+    family.name: family
+    for family in (
+        Family(
+            name="miniwob",
+            recipe="quickstart_miniwob",
+            gradient_recipe="quickstart_miniwob_policy_gradient",
+            num_demonstrations=440,
+            num_train=800,
+            num_held_out=200,
+            suite="miniwob",
+            pages=_PAGES,
+            unseen_pages=_UNSEEN,
+            num_unseen=25,
+            warm_start=WarmStart(
+                target_success=0.50, num_kept_out=80, updates_between=10, max_updates=200, learning_rate=2.5e-3, varied=True
+            ),
+        ),
+        Family(
+            name="frozen_lake",
+            recipe="quickstart_grids",
+            gradient_recipe="quickstart_grids_policy_gradient",
+            num_demonstrations=200,
+            num_held_out=200,
+            suite="frozen_lake",
+            pages=("4x4",),
+            parameters="text=on&step_reward=-0.01",
+            signs=tuple("@_OG"),
+            unseen_pages=("5x5",),
+            num_unseen=50,
+            warm_start=_GRIDS,
+        ),
+        Family(
+            name="sokoban",
+            recipe="quickstart_grids",
+            gradient_recipe="quickstart_grids_policy_gradient",
+            num_demonstrations=200,
+            num_held_out=200,
+            suite="sokoban",
+            pages=("6x6",),
+            parameters="text=on&step_reward=-0.01&box_reward=0.1",
+            signs=tuple("@+$*.#_"),
+            unseen_pages=("7x7",),
+            num_unseen=50,
+            warm_start=_GRIDS,
+        ),
+        *(
+            Family(
+                name=name,
+                recipe="quickstart",
+                gradient_recipe="quickstart_policy_gradient",
+                num_demonstrations=700,
+                num_held_out=100,
+                warm_start=_BUTTONS,
+            )
+            for name in ("click_button", "find_button")
+        ),
+    )
+}

@@ -16,6 +16,7 @@ from bus.subjects import Subjects
 from ops.audit.promises import Findings
 from ops.monitor.run_watch import RunState
 from ops.quickstart.episode_strip import Frame, draw_strip
+from ops.quickstart.page_results import PageResult
 from schemas.ids import PolicyVersion
 from schemas.messages import Judgement, Observation, RecordRef, Split, StepRequest, Trajectory, Verdict
 
@@ -86,6 +87,8 @@ class Result:
     audit_holds: bool
     held_out: tuple["HeldOut", ...]
     """Every evaluation round."""
+    pages: tuple[PageResult, ...]
+    """Success by kind of page, first and last round."""
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
@@ -93,6 +96,8 @@ class Result:
     def table(self) -> Table:
         table = Table(title="Quickstart", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
         for name, value in vars(self).items():
+            if name == "pages":
+                continue
             table.add_row(name, Text(_shown(value), "bold"))
         return table
 
@@ -120,6 +125,7 @@ def result(
     last_version: PolicyVersion,
     num_restarts: int,
     num_shared_pages: int,
+    pages: tuple[PageResult, ...],
 ) -> Result:
     """Puts the figures together; all evaluation rounds must be over."""
     first, last = state.evaluations[PolicyVersion(0)], state.evaluations[last_version]
@@ -141,6 +147,7 @@ def result(
         num_duplicates=counts.num_duplicates,
         num_unscored=state.num_unscored,
         num_shared_pages=num_shared_pages,
+        pages=pages,
         num_restarts=num_restarts,
         episodes_by_worker={str(worker): count for worker, count in state.num_played_by.items()},
         audit_holds=counts.holds,

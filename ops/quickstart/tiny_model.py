@@ -12,7 +12,7 @@ every byte string can be encoded; every digit is one token.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,35 +70,49 @@ class TinyShape:
     feed_forward_size: int = 192
     """Inner width of every feed-forward layer."""
     num_heads: int = 2
-    """Attention heads; language heads have `head_dim` 32, one key-value head serves all."""
-    max_vocabulary: int = 4096
-    """Upper limit on the tokenizer's size; training stops earlier when every text is one token."""
+    """Attention heads; language heads have `head_dim` 32."""
+    num_key_value_heads: int = 1
+    """Of the language model."""
+    rope_theta: float = 10_000.0
+    """Base of the rotary frequencies."""
     max_screenshot_pixels: int = 14_000
     """Screenshots are shrunk below this; a 160 x 210 page becomes 96 x 128, that is 12 image tokens."""
     initializer_range: float = 0.08
     """Standard deviation of the random weights."""
 
 
-def build_tiny_model(folder: Path, texts: Sequence[str], *, seed: int, shape: TinyShape | None = None) -> None:
+def build_tiny_model(
+    folder: Path,
+    tokenizer: Tokenizer,
+    *,
+    seed: int,
+    shape: TinyShape | None = None,
+    write_weights: Callable[[Qwen3VLForConditionalGeneration], None] = lambda model: None,
+) -> None:
     """Writes an untrained tiny Qwen3-VL to `folder`.
 
     Args:
         folder: created if missing; files of an earlier model in it are overwritten.
-        texts: what the model will read and write (the rendered system prompt, task sentences, typical answers). The
-            tokenizer learns long tokens from them, so that a prompt of thousands of characters costs a few tokens.
-        seed: fixes the random weights; the tokenizer depends on `texts` alone.
+        tokenizer: has `SPECIAL_TOKENS`.
+        seed: fixes the random weights.
         shape: sizes, `TinyShape()` if left out.
+        write_weights: puts others in the place of random ones.
     """
     shape = shape or TinyShape()
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = _wrap_tokenizer(train_tokenizer(texts, max_vocabulary=shape.max_vocabulary))
-    model = _build_model(_model_config(shape, tokenizer), seed)
+    wrapped = _wrap_tokenizer(tokenizer)
+    model = _build_model(_model_config(shape, wrapped), seed)
+    write_weights(model)
     model.save_pretrained(folder)
-    _build_processor(shape, tokenizer).save_pretrained(folder)
+    _build_processor(shape, wrapped).save_pretrained(folder)
 
 
-def train_tokenizer(texts: Sequence[str], *, max_vocabulary: int) -> Tokenizer:
-    """Trains byte-level BPE without word splitting, so that whole sentences become single tokens; digits stay single."""
+def sentence_tokenizer(texts: Sequence[str], *, max_vocabulary: int = 4096) -> Tokenizer:
+    """Trains byte-level BPE without word splitting, so that whole sentences become single tokens; digits stay single.
+
+    A prompt of thousands of characters costs a few tokens then. Training stops before `max_vocabulary` where every text is one
+    token.
+    """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -158,13 +172,13 @@ def _model_config(shape: TinyShape, tokenizer: PreTrainedTokenizerFast) -> Qwen3
         "intermediate_size": shape.feed_forward_size,
         "num_hidden_layers": shape.num_layers,
         "num_attention_heads": shape.num_heads,
-        "num_key_value_heads": 1,
+        "num_key_value_heads": shape.num_key_value_heads,
         "head_dim": head_dim,
         "max_position_embeddings": 4096,
         "initializer_range": shape.initializer_range,
         "rope_parameters": {
             "rope_type": "default",
-            "rope_theta": 10_000.0,
+            "rope_theta": shape.rope_theta,
             "mrope_section": [6, 5, 5],
             "mrope_interleaved": True,
         },

@@ -51,7 +51,7 @@ async def _engine(run: RoleRun, sources: WeightSources) -> AbstractAsyncContextM
 
             return OracleEngine(
                 _base_model(run.config),
-                prompt_version=run.config.model_config.prompt_version,
+                model=run.config.model_config,
                 max_prompt=max_prompt(policy, run.config.algorithm_config.cutoff_len),
                 space=ActionSpace.of(run.config.context_config),
             )

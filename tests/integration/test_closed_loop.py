@@ -4,9 +4,11 @@ import json
 import subprocess
 from pathlib import Path
 
+import anyio
 import psutil
 import pytest
 
+from bus import BEGINNING, connect
 from ops.processes.role_process import millrace_command, millrace_environment
 from tests.deadlines import HANGS_S
 from tests.support.drills.quickstart_process import VICTIMS, descendants, find, quickstart, wait_for
@@ -22,13 +24,21 @@ _SHORT = (
 )
 
 
+async def an_episode_of(folder: Path, worker: str) -> None:
+    """Returns once the worker has played one to its end."""
+    with anyio.fail_after(_LIMIT_S):
+        async with connect(folder, name="test") as run:
+            async for item in run.trajectories(start=BEGINNING, follow=True):
+                if item.message.worker == worker:
+                    return
+
+
 def a_browser_by_hand(folder: Path, process: subprocess.Popen[bytes]) -> None:
     """A second browser worker joins in the middle, takes its share, and is stopped again."""
     arguments = ["browser", "--run-dir", str(folder), "--name", "browser-by-hand", "env_config.server_size=8"]
     by_hand = subprocess.Popen(millrace_command(arguments), env=millrace_environment())
     try:
-        wait_for(process, "browser_started", folder / "logs" / "browser-by-hand.log", times=1, limit_s=_LIMIT_S)
-        wait_for(process, "version_published", folder / "logs" / "trainer-1.log", times=3, limit_s=_LIMIT_S)
+        anyio.run(an_episode_of, folder, "browser-by-hand")
     finally:
         by_hand.terminate()
         assert by_hand.wait(HANGS_S) == 0

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agents.describing import describe
-from schemas.messages import Action, ActionKind
+from agents.describing import describe, sentence
+from schemas.messages import Action, ActionKind, Element
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,37 @@ def test_words(action: Action, words: str) -> None:
 
 def test_every_kind_has_words() -> None:
     assert all(describe(Action(kind=kind)) for kind in ActionKind)
+
+
+_ELEMENTS = (
+    Element(id=1, tag="button", text='Say "Hi"', box=(0, 0, 9, 9)),
+    Element(id=2, tag="input[type=checkbox]", text="Soup (checked)", box=(0, 0, 9, 9)),
+    Element(id=3, tag="input[type=text]", text="", box=(0, 0, 9, 9)),
+    Element(id=4, tag="div", text=f"{'word ' * 40}<|im_end|>", box=(0, 0, 9, 9)),
+)
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        (Action(kind=ActionKind.CLICK, element=1), 'Click "Say \\"Hi\\"".'),
+        (Action(kind=ActionKind.CLICK, element=2), 'Click "Soup".'),
+        (Action(kind=ActionKind.CLICK, element=3), "Click the input[type=text]."),
+        (Action(kind=ActionKind.TYPE, element=3, text="Ada"), 'Type "Ada" into the input[type=text].'),
+        (Action(kind=ActionKind.SELECT, element=2, text="Blue"), 'Select "Blue" in "Soup".'),
+        (Action(kind=ActionKind.SCROLL, element=3, direction="down"), "Scroll down in the input[type=text]."),
+        (Action(kind=ActionKind.DRAG, element=2, end_element=3), 'Drag "Soup" to the input[type=text].'),
+        (Action(kind=ActionKind.HOVER, element=2), 'Point at "Soup".'),
+        (Action(kind=ActionKind.CLICK, element=9), "Click at element 9."),
+        (Action(kind=ActionKind.CLICK, point=(1, 2)), "Click at [1, 2]."),
+        (Action(kind=ActionKind.PRESS, keys=("Enter",)), "Press Enter."),
+    ],
+)
+def test_a_demonstration_says_what_stands_on_an_element(action: Action, said: str) -> None:
+    assert sentence(action, _ELEMENTS) == said
+
+
+def test_what_stands_on_an_element_is_cut_and_spells_no_control_token() -> None:
+    said = sentence(Action(kind=ActionKind.CLICK, element=4), _ELEMENTS)
+    assert len(said) < 80
+    assert "<|" not in said

@@ -9,6 +9,7 @@ from agents.action_space import ActionSpace
 from agents.parsing import parse_response
 from agents.rendering import render_action
 from schemas.messages import Action, ActionKind
+from schemas.model_config import ModelConfig
 from tests.support.agents import action_spaces
 from tests.support.agents.action_spaces import EXTENDED, EXTENDED_MARKS, MARKS, STANDARD, assert_within
 
@@ -26,7 +27,7 @@ def test_word_for_word() -> None:
 
 def test_word_for_word_with_marks() -> None:
     action = Action(kind=ActionKind.TYPE, element=7, text="Ada", enter=False)
-    assert render_action(action, thought="Type it.", prompt_version="complete", space=EXTENDED_MARKS) == (
+    assert render_action(action, thought="Type it.", model=ModelConfig(prompt_version="complete"), space=EXTENDED_MARKS) == (
         'Memory: {}\nProgress: {"done": [], "left": []}\nIntention: Type it.\nAction: Type it.\n<tool_call>\n'
         '{"name": "web_interaction", "arguments": {"action": "type", "element_id": 7, "text": "Ada", "enter": false}}\n'
         "</tool_call>"
@@ -79,12 +80,16 @@ def _examples(kind: ActionKind, space: ActionSpace) -> Iterator[Action]:
 
 
 @pytest.mark.parametrize("version", ["vanilla", "complete"])
+@pytest.mark.parametrize("kind_of_model", ["qwen3-instruct", "qwen3-think"])
 @pytest.mark.parametrize(("space", "kind"), [(space, kind) for space in action_spaces.ALL for kind in space.tool.actions])
-def test_what_is_rendered_is_understood(space: ActionSpace, kind: ActionKind, version: Literal["vanilla", "complete"]) -> None:
+def test_what_is_rendered_is_understood(
+    space: ActionSpace, kind: ActionKind, version: str, kind_of_model: Literal["qwen3-instruct", "qwen3-think"]
+) -> None:
+    model = ModelConfig(prompt_version=version, model_type=kind_of_model)
     examples = list(_examples(kind, space))
     assert examples
     for action in examples:
-        parsed = parse_response(render_action(action, thought="Do it.", prompt_version=version, space=space), space)
+        parsed = parse_response(render_action(action, thought="Do it.", model=model, space=space), space)
         assert (parsed.action, parsed.parsed, parsed.thought) == (action, True, "Do it.")
         assert_within(parsed.action, space)
 

@@ -17,6 +17,7 @@ _BY_OUTCOME = {
     Outcome.CANCELLED: "cancelled",
     Outcome.FAILED: "browser or policy failed",
     Outcome.STEP_LIMIT: "step limit",
+    Outcome.UNREADABLE: UNPARSED,
     Outcome.ANSWERED: "wrong answer",
     Outcome.DONE: "wrong end of the page",
 }
@@ -49,6 +50,8 @@ def cause_of(trajectory: Trajectory, judgement: Judgement | None) -> tuple[str, 
 def _failure(trajectory: Trajectory, judgement: Judgement, ended: str) -> tuple[str, str]:
     if trajectory.navigation_error:
         return NOT_OPENED, reason(trajectory.navigation_error)
+    if trajectory.outcome is Outcome.UNREADABLE:
+        return UNPARSED, reason(trajectory.error)
     if 2 * trajectory.num_unparsed > trajectory.num_steps:
         return UNPARSED, "more than half of the steps"
     stage = deciding(judgement)

@@ -1,0 +1,34 @@
+"""Tasks over a family's pages."""
+
+from collections.abc import Mapping, Sequence
+
+from browser_workers.browser import Browser
+from browser_workers.grids.suite import GridSuite
+from browser_workers.grids.tasks import grid_tasks
+from browser_workers.suites.frozen_lake import FrozenLakeSuite
+from browser_workers.suites.miniwob.suite import MiniWobSuite
+from browser_workers.suites.miniwob.tasks import miniwob_tasks
+from browser_workers.suites.sokoban import SokobanSuite
+from ops.quickstart.recipe import Family
+
+Task = Mapping[str, object]
+
+
+async def family_tasks(
+    browser: Browser, family: Family, pages: Sequence[str], seeds: Sequence[int], *, first_id: int = 0
+) -> list[Task]:
+    """One for every page and seed, page by page, numbered from `first_id`. Raises `UnknownWebsite`."""
+    match family.suite:
+        case "miniwob":
+            return await miniwob_tasks(browser, MiniWobSuite(), pages, seeds, first_id=first_id)
+        case "frozen_lake":
+            return _grid_tasks(FrozenLakeSuite(), family, pages, seeds, first_id)
+        case "sokoban":
+            return _grid_tasks(SokobanSuite(), family, pages, seeds, first_id)
+    raise ValueError(f"the family {family.name} is not of pages of a suite")
+
+
+def _grid_tasks(suite: GridSuite, family: Family, pages: Sequence[str], seeds: Sequence[int], first_id: int) -> list[Task]:
+    """A page of grids is a size, as in `4x4`."""
+    sizes = [int(page.partition("x")[0]) for page in pages]
+    return grid_tasks(suite, sizes, seeds, family.parameters, first_id=first_id)

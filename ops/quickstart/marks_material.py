@@ -1,0 +1,100 @@
+"""Task files and model for pages of suites: read as lists of elements, acted on by their numbers."""
+
+from collections.abc import Mapping, Sequence
+
+import anyio
+import anyio.to_thread
+
+from agents.action_space import ActionSpace
+from browser_workers.browser import View
+from browser_workers.chromium.browser import PlaywrightBrowser
+from browser_workers.suites import Suite, open_suites, resolve
+from ops.quickstart.family_tasks import Task, family_tasks
+from ops.quickstart.marks_phrases import WORDS, line_end_tokens, line_number_tokens, marks_phrases, token_forms
+from ops.quickstart.page_seeds import PageSeeds
+from ops.quickstart.reading_weights import Words, write_reading_weights
+from ops.quickstart.recipe import Family
+from ops.quickstart.tiny_model import SPECIAL_TOKENS, TinyShape, build_tiny_model
+from ops.quickstart.word_tokenizer import word_tokenizer
+from ops.run.folder import RunFolder
+from ops.run.task_files import write_tasks
+from schemas.config import Config
+
+SHAPE = TinyShape(
+    hidden_size=128,
+    num_layers=3,
+    vision_depth=1,
+    feed_forward_size=256,
+    num_heads=4,
+    num_key_value_heads=4,
+    rope_theta=1e6,
+    max_screenshot_pixels=4096,
+)
+"""The picture is a few tokens: what stands on the page is read from the list of elements."""
+_SLOTS = 4
+_SEEN_A_PAGE = 4
+"""Demonstrated pages of each kind whose elements the tokenizer takes words from."""
+
+
+async def marks_material(
+    browser: PlaywrightBrowser, config: Config, family: Family, seeds: PageSeeds, folder: RunFolder, seed: int
+) -> None:
+    """Writes tasks/*.jsonl and model/. Raises `UnknownWebsite` when the pages' package is not installed."""
+    num_pages = len(family.pages)
+    num_seen = family.num_demonstrations // num_pages
+    demonstrations = await family_tasks(browser, family, family.pages, seeds.demonstrations[:num_seen])
+    train = await family_tasks(browser, family, family.pages, seeds.train[: len(seeds.train) // num_pages])
+    held_out = await family_tasks(browser, family, family.pages, seeds.held_out[: family.num_held_out // num_pages])
+    unseen_seeds = seeds.held_out[: family.num_unseen // max(len(family.unseen_pages), 1)]
+    unseen = await family_tasks(browser, family, family.unseen_pages, unseen_seeds, first_id=len(held_out))
+    write_tasks(folder.tasks / "demonstrations.jsonl", _mixed(demonstrations, num_seen))
+    write_tasks(folder.tasks / "train.jsonl", train)
+    write_tasks(folder.tasks / "held_out.jsonl", [*held_out, *unseen])
+    views = await _views(browser, open_suites(), _mixed(demonstrations, num_seen)[: _SEEN_A_PAGE * num_pages])
+    texts = [str(task["task_name"]) for task in (*demonstrations, *train)]
+    texts += [" ".join((view.state.title, *(element.text for element in view.elements))) for view in views]
+    phrases = [
+        *marks_phrases(ActionSpace.of(config.context_config), config.model_config),
+        *sorted(set(map(_page_line, views))),
+    ]
+    if family.signs:
+        # A map is read cell by cell, and what is asked for is the same of every one.
+        phrases += [*family.signs, *sorted({str(task["task_name"]) for task in demonstrations})]
+    tokenizer = word_tokenizer(texts, words=WORDS, phrases=phrases, special_tokens=SPECIAL_TOKENS)
+    words = Words(forms=token_forms(tokenizer), numbers=line_number_tokens(tokenizer), ends=line_end_tokens(tokenizer))
+    await anyio.to_thread.run_sync(
+        lambda: build_tiny_model(
+            folder.model,
+            tokenizer,
+            seed=seed,
+            shape=SHAPE,
+            write_weights=lambda model: write_reading_weights(model, words, seed=seed),
+        )
+    )
+
+
+def _page_line(view: View) -> str:
+    """The line of a prompt that names the page, up to its seed."""
+    return f"Page: {view.state.title} ({view.state.url.partition('seed=')[0]}seed="
+
+
+def _mixed(tasks: Sequence[Task], num_each: int) -> list[Task]:
+    """One of every page, then the next of every page, so that any beginning holds all pages."""
+    return [task for first in range(num_each) for task in tasks[first::num_each]]
+
+
+async def _views(browser: PlaywrightBrowser, suites: Mapping[str, Suite], tasks: Sequence[Task]) -> list[View]:
+    """What the first observation of each task shows."""
+    views: dict[int, View] = {}
+    waiting = iter(enumerate(tasks))
+
+    async def look() -> None:
+        for index, task in waiting:
+            async with browser.session(resolve(str(task["website"]), suites)) as session:
+                await session.open()
+                views[index] = await session.view()
+
+    async with anyio.create_task_group() as group:
+        for _ in range(_SLOTS):
+            group.start_soon(look)
+    return [views[index] for index in range(len(tasks))]

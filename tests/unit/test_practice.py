@@ -1,0 +1,57 @@
+"""A warm start practises what is answered badly, and knows how well that is."""
+
+import math
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ops.quickstart import examination
+from ops.quickstart.examination import Demonstration, Examiner
+from ops.quickstart.practice import Practice
+from schemas.config import Config
+from tests.support.training.ragged import text_sample
+
+
+def shown(page: str, num_steps: int = 1) -> Demonstration:
+    return Demonstration(page, (text_sample(0, 2),) * num_steps, (None,) * num_steps)
+
+
+def drawn(practice: Practice, *, num_steps: int = 400) -> Counter[int]:
+    return Counter(index for chosen in islice(practice.order(4), num_steps) for index in chosen.tolist())
+
+
+def test_all_demonstrations_come_alike_until_the_first_look() -> None:
+    counts = drawn(Practice([shown(page) for page in "abcdefgh"], seed=0))
+    assert min(counts.values()) > 150
+    assert max(counts.values()) < 250
+
+
+def test_what_is_answered_badly_comes_more_often_and_what_is_answered_well_is_not_forgotten() -> None:
+    practice = Practice([shown(page) for page in "abcdefgh"], seed=0)
+    practice.look({"a": 0.0, "b": 0.5, **dict.fromkeys("cdefgh", 1.0)})
+    counts = drawn(practice)
+    assert counts[0] > counts[1] > 2 * max(counts[index] for index in range(2, 8))
+    assert min(counts.values()) > 0
+
+
+def test_no_demonstration_comes_twice_in_a_step_and_one_seed_gives_one_order() -> None:
+    steps = [list(islice(Practice([shown(page) for page in "abcde"], seed=3).order(4), 50)) for _ in range(2)]
+    assert all(len(set(chosen.tolist())) == 4 for chosen in steps[0])
+    assert np.array_equal(steps[0], steps[1])
+    assert len(next(Practice([shown("a")], seed=0).order(4))) == 1, "fewer than a step takes"
+
+
+def test_the_expected_success_is_the_probability_of_every_step_of_an_episode(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pixel_scale", "suppressed_tokens", "PromptTokenizer"):
+        monkeypatch.setattr(examination, name, lambda _: None)
+    examiner = Examiner(Path(), [shown("a", 2), shown("b"), shown("b")], Config())
+    answers = [[0.5, 0.5], [0.5, 1.0], [1.0, 1.0], [0.1, 1.0]]
+    engine = SimpleNamespace(completion_logprobs=lambda _: [np.log(np.array(answer, np.float32)) for answer in answers])
+    success = examiner.success(engine)  # type: ignore[arg-type]
+    assert success.keys() == {"a", "b"}
+    assert math.isclose(success["a"], 0.125, rel_tol=1e-5)
+    assert math.isclose(success["b"], (1.0 + 0.1) / 2, rel_tol=1e-5)

@@ -1,0 +1,63 @@
+"""What the quickstart's terminal tells in each phase."""
+
+import pytest
+
+from bus.memory import MemoryBus
+from bus.subjects import Subjects
+from ops.monitor.run_watch import Evaluation, RunWatch
+from ops.monitor.view import Progress
+from ops.quickstart.display import PHASES, QuickstartDisplay
+from schemas.bus_config import BusConfig
+from schemas.ids import PolicyVersion, RunName, WorkerId
+from schemas.messages import Heartbeat, Role
+
+RUN = RunName("shown")
+
+
+@pytest.fixture
+def display() -> QuickstartDisplay:
+    shown = QuickstartDisplay(
+        title="quickstart",
+        num_demonstrations=40,
+        num_train=800,
+        num_evaluation=225,
+        warm_target=0.5,
+        bar=0.8,
+        max_staleness=1,
+    )
+    shown.watch = RunWatch(MemoryBus(Subjects(RUN)), Subjects(RUN), BusConfig(run=RUN))
+    return shown
+
+
+def told(display: QuickstartDisplay, phase: str) -> list[Progress]:
+    display.phase = PHASES.index(phase)
+    return list(display.view().progress)
+
+
+def test_every_phase_shows_how_far_it_is(display: QuickstartDisplay) -> None:
+    assert [progress.label for phase in PHASES for progress in told(display, phase)] == [
+        "tasks and model",
+        "demonstrations",
+        "success so far",
+        "training episodes",
+        "training episodes",
+    ]
+
+
+def test_the_warm_start_is_measured_by_what_it_is_to_reach(display: QuickstartDisplay) -> None:
+    assert display.watch is not None
+    metrics = {"updates": 30.0, "loss": 0.5, "success": 0.25}
+    beat = Heartbeat(role=Role.TRAINER, at=0.0, worker=WorkerId("warm-start"), state="training", metrics=metrics)
+    display.watch.state.apply(beat, now=0.0)
+    (progress,) = told(display, "warm start")
+    assert (progress.done, progress.share) == (25.0, 0.5)
+    assert progress.note == "% of kept-out demonstrations, 30 updates, loss 0.500"
+
+
+def test_an_evaluation_round_is_shown_until_it_is_over(display: QuickstartDisplay) -> None:
+    assert display.watch is not None
+    evaluations = display.watch.state.evaluations
+    evaluations[PolicyVersion(0)] = Evaluation(num_judged=225, num_scored=200, num_successes=100)
+    evaluations[PolicyVersion(10)] = Evaluation(num_judged=45, num_scored=40, num_successes=30)
+    _, round_ = told(display, "learning")
+    assert (round_.label, round_.share, round_.note) == ("evaluating version 10", 0.2, "success 0.75")
