@@ -76,9 +76,11 @@ class Calls:
         return await self.call(method, protocol.send(method, params), timeout_s=timeout_s)
 
     async def open_session(self) -> CDPSession:
-        """The one that `send` uses."""
+        """The one that `send` uses. It can tell what the page's main thread has used from now on."""
         if self._protocol is None:
-            self._protocol = await self.call("a session", self.page.context.new_cdp_session(self.page))
+            protocol = await self.call("a session", self.page.context.new_cdp_session(self.page))
+            await self.call("Performance.enable", protocol.send("Performance.enable"))
+            self._protocol = protocol
         return self._protocol
 
     def forget_session(self) -> None:

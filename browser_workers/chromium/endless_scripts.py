@@ -1,12 +1,15 @@
 """Ends scripts that keep a page from answering, so that the rest of the page can be observed.
 
-Invariant: only a page that was asked, and did not answer although it was not about to be left, has its script ended.
+Invariant: only a page that was asked, and did not answer although it was not about to be left and its main thread did nothing
+but run, has its script ended. That it ran is seen by its processor time: on a machine that is full a page may well be waiting
+for its turn, and one that waits for an answer of its site's runs nothing either.
 """
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
+import msgspec
 
 from browser_workers.chromium.calls import Json, NoAnswer
 from browser_workers.chromium.page_events import PageEvents
@@ -17,7 +20,14 @@ from schemas.errors import BrowserError
 
 _SCRIPT_S = 10.0
 """Seconds that a script may keep its page waiting; half an operation's deadline where that is shorter."""
+_RUNNING = 0.1
+"""Share of the time it was waited for that a script runs at least, however many others want the processor."""
 _QUESTION: Json = {"expression": "0", "returnByValue": True}
+
+
+class _Metric(msgspec.Struct):
+    name: str
+    value: float
 
 
 class EndlessScripts:
@@ -51,13 +61,25 @@ class EndlessScripts:
             if patience.cancelled_caught:
                 # Its process is busy with a tab that is in nobody's way, or with one that is asked as well.
                 return
-            await tab.send("Runtime.evaluate", _QUESTION, timeout_s=self._after_s / 2)
-        except NoAnswer:
-            if tab.loading.navigation is None:
-                await self._end(tab)
+            before_s = await self._processor_s(tab)
+            await self._ask(tab, before_s)
         except BrowserError:
             # Whoever uses the tab is told.
             return
+
+    async def _ask(self, tab: Tab, before_s: float) -> None:
+        wait_s = self._after_s / 2
+        try:
+            await tab.send("Runtime.evaluate", _QUESTION, timeout_s=wait_s)
+        except NoAnswer:
+            if tab.loading.navigation is None and await self._processor_s(tab) - before_s >= _RUNNING * wait_s:
+                await self._end(tab)
+
+    async def _processor_s(self, tab: Tab) -> float:
+        """What the page's main thread has used until now. Chromium interrupts a script to say it."""
+        answer = await tab.send("Performance.getMetrics", timeout_s=self._after_s)
+        metrics = msgspec.convert(answer["metrics"], list[_Metric])
+        return next((metric.value for metric in metrics if metric.name == "ThreadTime"), 0.0)
 
     async def _end(self, tab: Tab) -> None:
         self._page_events.note(f"the page's script did not return within {self._after_s:g} s and was ended")

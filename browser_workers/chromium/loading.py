@@ -9,6 +9,7 @@ from collections.abc import Callable
 import anyio
 from playwright.async_api import Frame, Page, Request
 
+from browser_workers.chromium.events import listen
 from browser_workers.chromium.navigation_errors import ABORTED, unreachable
 
 _ENDLESS = frozenset({"eventsource", "websocket", "media", "ping", "prefetch", "preflight"})
@@ -37,8 +38,8 @@ class Loading:
         self._requests: set[Request] = set()
         self._ended = False
         self._changed = anyio.Event()
-        page.on("framenavigated", self._on_navigated)
-        page.on("load", lambda _: self.on_load())
+        listen(page, "framenavigated", self._on_navigated)
+        listen(page, "load", lambda _: self.on_load())
 
     # events -----------------------------------------------------------------------------------------------------------
 

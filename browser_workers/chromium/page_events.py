@@ -10,6 +10,8 @@ from anyio.abc import TaskGroup
 from playwright.async_api import BrowserContext, Dialog, Download, Page
 from playwright.async_api import Error as PlaywrightError
 
+from browser_workers.chromium.events import listen
+
 _MAX_NOTICES = 8
 _TEXT_LIMIT = 200
 MAX_DIALOGS = 16
@@ -27,12 +29,12 @@ class PageEvents:
         self._notices: dict[str, int] = {}
         """Sentences, and how often each was true."""
         self._num_dialogs = 0
-        context.on("dialog", self._on_dialog)
+        listen(context, "dialog", self._on_dialog)
 
     def watch(self, page: Page) -> None:
-        page.on("download", self._on_download)
+        listen(page, "download", self._on_download)
         # Whoever listens keeps Chromium from opening one; the page's side_effects say that it wanted to.
-        page.on("filechooser", lambda _: None)
+        listen(page, "filechooser", lambda _: None)
 
     def note(self, sentence: str) -> None:
         sentence = sentence[:_NOTICE_LIMIT]

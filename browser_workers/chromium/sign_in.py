@@ -11,6 +11,7 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
 from playwright.async_api import CDPSession, Page
 
+from browser_workers.chromium.events import listen
 from browser_workers.network.caller import SIGN_IN_HOST
 from browser_workers.network.gate import Gate
 
@@ -31,14 +32,16 @@ async def sign_in(page: Page, protocol: CDPSession, gate: Gate) -> None:
         sender.send_nowait((True, event))
 
     with sender, events:
-        protocol.on("Fetch.requestPaused", on_paused)
-        protocol.on("Fetch.authRequired", on_asked)
-        await protocol.send("Fetch.enable", {"handleAuthRequests": True, "patterns": _BOTH_STAGES})
-        await page.evaluate(_ASK, _ADDRESS)
-        await _answer(protocol, events, gate)
-        await protocol.send("Fetch.disable")
-        protocol.remove_listener("Fetch.requestPaused", on_paused)
-        protocol.remove_listener("Fetch.authRequired", on_asked)
+        endings = listen(protocol, "Fetch.requestPaused", on_paused), listen(protocol, "Fetch.authRequired", on_asked)
+        try:
+            await protocol.send("Fetch.enable", {"handleAuthRequests": True, "patterns": _BOTH_STAGES})
+            await page.evaluate(_ASK, _ADDRESS)
+            await _answer(protocol, events, gate)
+            await protocol.send("Fetch.disable")
+        finally:
+            # One that is given up is still answered.
+            for end in endings:
+                end()
 
 
 async def _answer(protocol: CDPSession, events: MemoryObjectReceiveStream[tuple[bool, dict[str, Any]]], gate: Gate) -> None:

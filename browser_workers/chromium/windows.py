@@ -14,6 +14,7 @@ from playwright.async_api import BrowserContext, Page, Request
 from playwright.async_api import Error as PlaywrightError
 
 from browser_workers.browser import Opening, PageState
+from browser_workers.chromium.events import listen
 from browser_workers.chromium.page_events import PageEvents
 from browser_workers.chromium.process.launch import Chromium
 from browser_workers.chromium.settings import TabSettings
@@ -63,10 +64,10 @@ class Windows:
         self._failure: BrowserError = PageFailed("the page is gone")
         self._is_over = False
         self._context = context
-        context.on("page", self._on_page)
-        context.on("request", self._on_request)
-        context.on("requestfinished", self._on_request_over)
-        context.on("requestfailed", self._on_request_over)
+        listen(context, "page", self._on_page, self._on_failed)
+        listen(context, "request", self._on_request, self._on_failed)
+        listen(context, "requestfinished", self._on_request_over, self._on_failed)
+        listen(context, "requestfailed", self._on_request_over, self._on_failed)
 
     def begin(self, opening: Opening) -> None:
         """The next episode's opening holds for every tab from now on."""
@@ -180,8 +181,8 @@ class Windows:
             return
         is_asked_for = self._opening_own or not self.num_opened
         tab = Tab(page, self._settings, self._opening, self._running.why_gone, loading=not is_asked_for)
-        page.on("close", lambda _: self._on_closed(tab, "the page closed itself"))
-        page.on("crash", lambda _: self._on_crashed(tab))
+        listen(page, "close", lambda _: self._on_closed(tab, "the page closed itself"), self._on_failed)
+        listen(page, "crash", lambda _: self._on_crashed(tab), self._on_failed)
         self._page_events.watch(page)
         self.tabs.append(tab)
         self._recent.append(tab)
@@ -227,6 +228,10 @@ class Windows:
         self._note_change()
         if (tab := self._tab_of(request)) is not None:
             tab.loading.on_request_over(request)
+
+    def _on_failed(self, reason: str) -> None:
+        """What is known of the tabs may be wrong."""
+        self.lose(PageFailed(reason))
 
     def _note_change(self) -> None:
         self._changed.set()

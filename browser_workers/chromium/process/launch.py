@@ -20,6 +20,7 @@ import structlog
 from playwright.async_api import Browser, CDPSession
 from playwright.async_api import Error as PlaywrightError
 
+from browser_workers.chromium.events import listen
 from browser_workers.chromium.process.driver import Driver
 from browser_workers.chromium.process.executable import sandboxed
 from browser_workers.chromium.process.processes import Part, ProcessTree
@@ -232,11 +233,11 @@ async def _started(start: Callable[[], Awaitable[Browser]]) -> Browser:
 async def watched(driver: Driver, browser: Browser) -> Chromium:
     """A browser that the driver has just got hold of."""
     running = Chromium(browser, await browser.new_browser_cdp_session(), driver.processes())
-    browser.on("disconnected", lambda _: running.lose(_BROWSER_ENDED))
-    running.protocol.on("Target.targetCrashed", lambda _: running.note_crash())
+    listen(browser, "disconnected", lambda _: running.lose(_BROWSER_ENDED), running.lose)
+    listen(running.protocol, "Target.targetCrashed", lambda _: running.note_crash(), running.lose)
     await running.protocol.send("Target.setDiscoverTargets", {"discover": True, "filter": [{"type": "page"}]})
     # Playwright has no public event for the end of its own driver. The error behind it is known then.
-    browser._impl_obj._connection.on("close", lambda: running.lose(_DRIVER_ENDED))
+    listen(browser._impl_obj._connection, "close", lambda _: running.lose(_DRIVER_ENDED), running.lose)
     return running
 
 

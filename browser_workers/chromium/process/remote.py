@@ -15,6 +15,7 @@ import structlog
 from playwright.async_api import Browser, Dialog, Playwright
 from playwright.async_api import Error as PlaywrightError
 
+from browser_workers.chromium.events import listen
 from browser_workers.chromium.process.driver import Driver
 from browser_workers.chromium.process.launch import Chromium, end, first_line, watched
 from browser_workers.chromium.sign_in import sign_in
@@ -96,7 +97,7 @@ async def _attempt(playwright: Playwright, config: BrowserConfig) -> Browser:
     browser = await playwright.chromium.connect_over_cdp(address, headers=headers, no_defaults=True, timeout=_ATTEMPT_S * 1000)
     for context in browser.contexts:
         # Without a listener the driver would answer other people's dialogs.
-        context.on("dialog", _leave_alone)
+        listen(context, "dialog", _leave_alone)
     return browser
 
 
