@@ -1,8 +1,8 @@
 """Ends scripts that keep a page from answering, so that the rest of the page can be observed.
 
-Invariant: only a page that was asked, and did not answer although it was not about to be left and its main thread did nothing
-but run, has its script ended. That it ran is seen by its processor time: on a machine that is full a page may well be waiting
-for its turn, and one that waits for an answer of its site's runs nothing either.
+Invariant: only a page that was asked, and did not answer although it was not about to be left and its main thread ran, has its
+script ended. That it ran is seen by its processor time: on a machine that is full a page may well be waiting for its turn, and
+one that waits for an answer of its site's runs nothing either.
 """
 
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import anyio
 import msgspec
 
-from browser_workers.chromium.calls import Json, NoAnswer
+from browser_workers.chromium.calls import Json
 from browser_workers.chromium.page_events import PageEvents
 from browser_workers.chromium.tab import Tab
 from browser_workers.chromium.windows import Windows
@@ -21,7 +21,8 @@ from schemas.errors import BrowserError
 _SCRIPT_S = 10.0
 """Seconds that a script may keep its page waiting; half an operation's deadline where that is shorter."""
 _RUNNING = 0.1
-"""Share of the time it was waited for that a script runs at least, however many others want the processor."""
+"""Share of the time that it may keep its page waiting which a script must have run. One that gets less of a full machine is
+waited for until it has had that much."""
 _QUESTION: Json = {"expression": "0", "returnByValue": True}
 
 
@@ -61,19 +62,23 @@ class EndlessScripts:
             if patience.cancelled_caught:
                 # Its process is busy with a tab that is in nobody's way, or with one that is asked as well.
                 return
-            before_s = await self._processor_s(tab)
-            await self._ask(tab, before_s)
+            await self._ask(tab)
         except BrowserError:
             # Whoever uses the tab is told.
             return
 
-    async def _ask(self, tab: Tab, before_s: float) -> None:
+    async def _ask(self, tab: Tab) -> None:
         wait_s = self._after_s / 2
-        try:
-            await tab.send("Runtime.evaluate", _QUESTION, timeout_s=wait_s)
-        except NoAnswer:
-            if tab.loading.navigation is None and await self._processor_s(tab) - before_s >= _RUNNING * wait_s:
-                await self._end(tab)
+        before_s = await self._processor_s(tab)
+
+        async def end_when_it_ran() -> None:
+            await anyio.sleep(wait_s)
+            while tab.loading.navigation is not None or await self._processor_s(tab) - before_s < _RUNNING * wait_s:
+                await anyio.sleep(wait_s / 10)
+            await self._end(tab)
+
+        async with background(end_when_it_ran):
+            await tab.send("Runtime.evaluate", _QUESTION, timeout_s=2 * self._after_s)
 
     async def _processor_s(self, tab: Tab) -> float:
         """What the page's main thread has used until now. Chromium interrupts a script to say it."""
