@@ -73,9 +73,12 @@ class EndlessScripts:
 
         async def end_when_it_ran() -> None:
             await anyio.sleep(wait_s)
-            while tab.loading.navigation is not None or await self._processor_s(tab) - before_s < _RUNNING * wait_s:
+            while True:
+                ran_s = await self._processor_s(tab) - before_s
+                if ran_s >= _RUNNING * wait_s and tab.loading.navigation is None:
+                    await self._end(tab)
+                    return
                 await anyio.sleep(wait_s / 10)
-            await self._end(tab)
 
         async with background(end_when_it_ran):
             await tab.send("Runtime.evaluate", _QUESTION, timeout_s=2 * self._after_s)
