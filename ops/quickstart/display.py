@@ -85,10 +85,12 @@ class QuickstartDisplay:
     def _warm_progress(self) -> Progress:
         beats = self.watch.state.heartbeats.values() if self.watch else ()
         metrics = next((beat.metrics for beat in beats if beat.worker == "warm-start"), {})
-        note = f"% of kept-out demonstrations, {metrics.get('updates', 0):.0f} updates, loss {metrics.get('loss', 0):.3f}"
-        return Progress(
-            label="success so far", done=100 * metrics.get("success", 0.0), total=100 * self._warm_target, note=note
+        success = metrics.get("success", 0.0)
+        note = (
+            f"{100 * success:.0f} % of kept-out demonstrations succeed, {100 * self._warm_target:.0f} % are wanted; "
+            f"{metrics.get('updates', 0):.0f} updates, loss {metrics.get('loss', 0):.3f}"
         )
+        return Progress(label="until learning begins", done=100 * success, total=100 * self._warm_target, note=note)
 
     def _evaluations(self) -> tuple[Progress, ...]:
         """Rounds that are not over."""
