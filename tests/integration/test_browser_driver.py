@@ -40,6 +40,29 @@ def test_a_start_that_is_given_up_leaves_no_process_to_nobody(patience_s: float)
     asyncio.run(given_up())
 
 
+def test_a_start_that_is_given_up_while_the_driver_is_silent_leaves_no_error_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """asyncio tells of such an error at any later moment, to whoever is at work then."""
+    monkeypatch.setattr(driver, "_CLOSING_S", 0.0)
+    before, told = set(children()), list[str]()
+
+    async def stops_it() -> None:
+        while not (started := set(children()) - before):  # noqa: ASYNC110 - nothing announces it
+            await asyncio.sleep(0)
+        for process in started:
+            process.suspend()
+
+    async def given_up() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(str(context)))
+        stopping = asyncio.create_task(stops_it())
+        with suppress(BrowserLost):
+            await start(1.0)
+        await stopping
+        gc.collect()
+
+    asyncio.run(given_up())
+    assert told == []
+
+
 @pytest.mark.parametrize("hangs", [False, True])
 def test_a_driver_that_does_not_end_by_itself_is_known_to_have_ended(monkeypatch: pytest.MonkeyPatch, hangs: bool) -> None:
     """Killed is not over: until its end is known, its pipes are open, and a loop that closes before then leaves them so."""

@@ -5,7 +5,9 @@ is given up nor an end that takes too long leaves its process, its pipes or the 
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -16,6 +18,8 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Playwright
 
 from browser_workers.chromium.process.processes import ProcessTree
+
+T = TypeVar("T")
 
 _log = structlog.get_logger()
 _CLOSING_S = 2.0
@@ -33,6 +37,8 @@ class Driver:
     async def start(self) -> Playwright:
         self._client = client = PlaywrightClient()
         client._transport.on_error_future.add_done_callback(_retrieve)
+        # Of a start that is given up, Playwright leaves this to fail when the driver ends, unread.
+        client._connection.initialize_playwright = _read(client._connection.initialize_playwright)  # type: ignore[method-assign]
         return Playwright(await asyncio.shield(client._playwright))
 
     def processes(self) -> ProcessTree | None:
@@ -71,6 +77,17 @@ class Driver:
             await client.stop()
         if patience.cancelled_caught:
             _log.warning("browser_killed")
+
+
+def _read(call: Callable[[], Awaitable[T]]) -> Callable[[], Coroutine[Any, Any, T]]:
+    """The same; what it raises counts as read, whoever has gone away meanwhile."""
+
+    async def read() -> T:
+        if (task := asyncio.current_task()) is not None:
+            task.add_done_callback(_retrieve)
+        return await call()
+
+    return read
 
 
 def _retrieve(future: "asyncio.Future[object]") -> None:
