@@ -119,6 +119,7 @@ class VllmCore:
             # Known classes are otherwise inspected in a child process that imports vLLM once more.
             if architecture in ModelRegistry.models:
                 ModelRegistry.register_model(architecture, ModelRegistry.models[architecture].load_model_cls())
+        _hand_over_whole_prompts()
         arguments = EngineArgs(**_arguments(self.settings, on_cpu=on_cpu))
         self._llm = LLMEngine.from_engine_args(arguments)
         for name in _NOISY:  # behind the start, which resets levels
@@ -267,6 +268,17 @@ def _spans(completion: Any) -> tuple[VersionSpan, ...]:
         VersionSpan(start=span.start, end=span.end, version=PolicyVersion(int(span.version)))
         for span in completion.weight_versions or ()
     )
+
+
+def _hand_over_whole_prompts() -> None:
+    """vLLM 0.32 hands a request over without the screenshots that its prefix cache covers, and never hands them over later: a
+    request that is begun anew, for new weights or for want of memory, would end the engine."""
+    from vllm.v1.core.sched import output
+
+    def whole(features: Any, *_: object, **__: object) -> Any:
+        return features
+
+    output.strip_covered_mm_data = whole
 
 
 def _repack_heads(model: Any) -> None:

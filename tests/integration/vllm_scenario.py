@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -29,9 +30,11 @@ NUM_IN_FLIGHT = 12
 POLICY = PolicyConfig(max_new_tokens=24, temperature=0.7, top_p=1.0, top_k=50, max_num_seqs=8, max_model_len=1024)
 
 
-def request(
-    *screenshots: int, temperature: float = POLICY.temperature, text: str = "Task: click the button\n"
-) -> GenerationRequest:
+_TEXT, _LONG_TEXT = "Task: click the button\n", "0" * 150
+"""The second is longer than a block of the prefix cache."""
+
+
+def request(*screenshots: int, temperature: float = POLICY.temperature, text: str = _TEXT) -> GenerationRequest:
     users = (ChatMessage("user", (text, tiny_models.screenshot(seed))) for seed in screenshots)
     messages = (ChatMessage("system", (system_prompt("vanilla"),)), *users)
     return GenerationRequest(messages=messages, observation=builders.observation(builders.task()), temperature=temperature)
@@ -44,8 +47,10 @@ class Story:
         self.generations: dict[str, dict[str, object]] = {}
         self.facts: dict[str, object] = {}
 
-    async def say(self, name: str, *screenshots: int, temperature: float = POLICY.temperature) -> Generation:
-        generation = await self.engine.generate(request(*screenshots, temperature=temperature))
+    async def say(
+        self, name: str, *screenshots: int, temperature: float = POLICY.temperature, text: str = _TEXT
+    ) -> Generation:
+        generation = await self.engine.generate(request(*screenshots, temperature=temperature, text=text))
         self.generations[name] = msgspec.to_builtins(generation) | {"screenshots": screenshots}
         return generation
 
@@ -80,9 +85,11 @@ class Story:
             group.cancel_scope.cancel()
 
     async def reload_in_flight(self) -> None:
+        await self.say("earlier step", 0, 1, text=_LONG_TEXT)
         async with anyio.create_task_group() as group:
             for index in range(NUM_IN_FLIGHT):
-                group.start_soon(self.say, f"in flight {index}", 100 + index)
+                # The first screenshot is in the prefix cache, as those of earlier steps are.
+                group.start_soon(partial(self.say, text=_LONG_TEXT), f"in flight {index}", 0, 1, 100 + index)
             await stepped(self.engine, 10)
             # Weights are held for as long as they are read, and gone afterwards.
             with tempfile.TemporaryDirectory() as held:
