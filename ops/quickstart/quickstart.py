@@ -31,7 +31,7 @@ from ops.processes.supervisor import RoleSpec
 from ops.quickstart.display import PHASES, QuickstartDisplay
 from ops.quickstart.page_results import page_results, page_table
 from ops.quickstart.plots import plot_curve
-from ops.quickstart.recipe import FAMILIES, Family
+from ops.quickstart.recipe import FAMILIES, Family, WarmStart
 from ops.quickstart.results import (
     Lesson,
     Result,
@@ -44,6 +44,7 @@ from ops.quickstart.results import (
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
 from ops.run.logs import role_logs
+from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import Config
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Role, Split
@@ -296,6 +297,16 @@ def _demonstrations_config(config: Config, family: Family, model: Path) -> Confi
             evaluate_first=False,
             evaluate_last=False,
         ),
-        algorithm_config=dataclasses.replace(config.algorithm_config, learning_rate=family.warm_start.learning_rate),
+        algorithm_config=_warm_start_algorithm(config.algorithm_config, family.warm_start),
         objective_config=ObjectiveConfig(),
+    )
+
+
+def _warm_start_algorithm(algorithm: AlgorithmConfig, settings: WarmStart) -> AlgorithmConfig:
+    """A rate that falls while learning from reward falls here too, to nothing at the last update that there may be."""
+    falls = algorithm.lr_scheduler_steps > 0
+    return dataclasses.replace(
+        algorithm,
+        learning_rate=settings.learning_rate,
+        lr_scheduler_steps=settings.max_updates if falls else 0,
     )

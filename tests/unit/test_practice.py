@@ -24,15 +24,17 @@ def drawn(practice: Practice, *, num_steps: int = 400) -> Counter[int]:
     return Counter(index for chosen in islice(practice.order(4), num_steps) for index in chosen.tolist())
 
 
-def test_all_demonstrations_come_alike_until_the_first_look() -> None:
+def test_until_the_first_look_demonstrations_of_as_many_steps_come_alike_and_longer_ones_more_often() -> None:
     counts = drawn(Practice([shown(page) for page in "abcdefgh"], seed=0))
     assert min(counts.values()) > 150
     assert max(counts.values()) < 250
+    counts = drawn(Practice([*(shown(page) for page in "abcdefgh"), shown("i", 3)], seed=0))
+    assert min(counts[index] for index in (8, 9, 10)) > 2 * max(counts[index] for index in range(8))
 
 
 def test_what_is_answered_badly_comes_more_often_and_what_is_answered_well_is_not_forgotten() -> None:
     practice = Practice([shown(page) for page in "abcdefgh"], seed=0)
-    practice.look({"a": 0.0, "b": 0.5, **dict.fromkeys("cdefgh", 1.0)})
+    practice.look({"a": 0.0, "b": 0.2, "c": 0.7, **dict.fromkeys("defgh", 1.0)})
     counts = drawn(practice)
     assert counts[0] > counts[1] > 2 * max(counts[index] for index in range(2, 8))
     assert min(counts.values()) > 0
