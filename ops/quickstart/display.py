@@ -86,10 +86,8 @@ class QuickstartDisplay:
         beats = self.watch.state.heartbeats.values() if self.watch else ()
         metrics = next((beat.metrics for beat in beats if beat.worker == "warm-start"), {})
         success = metrics.get("success", 0.0)
-        note = (
-            f"{100 * success:.0f} % of kept-out demonstrations succeed, {100 * self._warm_target:.0f} % are wanted; "
-            f"{metrics.get('updates', 0):.0f} updates, loss {metrics.get('loss', 0):.3f}"
-        )
+        updates, loss = metrics.get("updates", 0), metrics.get("loss", 0)
+        note = f"{100 * success:.0f} % succeed, {updates:.0f} updates, loss {loss:.3f}"
         return Progress(label="until learning begins", done=100 * success, total=100 * self._warm_target, note=note)
 
     def _evaluations(self) -> tuple[Progress, ...]:
