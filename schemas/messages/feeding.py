@@ -125,4 +125,6 @@ class TaskResults(Message, frozen=True, tag="results/1"):
     """Attempts that failed, of tasks that were never solved."""
     pass_rates: dict[TaskId, Share] = msgspec.field(default_factory=dict)
     """Share of an attempt's episodes that succeeded; each attempt counts half of all before it."""
+    attempted: dict[TaskId, Count] = msgspec.field(default_factory=dict)
+    """On JUDGED: where a task's latest attempt ended."""
     open: tuple[GroupResult, ...] = ()

@@ -119,28 +119,44 @@ def test_adaptive_prefers_new_tasks_to_failed_and_failed_to_solved_ones() -> Non
     assert sampler.round(5, levels) == AdaptiveSampler(tasks, seed=3, per_round=1).round(5, levels)
 
 
+def shares(tasks: tuple[TaskSpec, ...], history: dict[TaskId, TaskHistory]) -> list[float]:
+    """Of the first draws of many rounds."""
+    sampler = FrontierSampler(tasks, seed=3, per_round=1)
+    assert sampler.adapts
+    first = Counter[str](sampler.round(index, history)[0].task for index in range(4000))
+    return [first[spec.task] / 4000 for spec in tasks]
+
+
+def by_weight(rates: list[float]) -> object:
+    weights = [4 * rate * (1 - rate) for rate in rates]
+    return pytest.approx([weight / sum(weights) for weight in weights], abs=0.03)
+
+
 def test_the_frontier_is_where_a_group_is_solved_by_half() -> None:
-    """Weights 4 p (1 - p), 0.05 at least: 1 for the new one, 0.05, 0.75, 1 and 0.05."""
+    """Each is a kind of its own, that counts as a quarter of a task with 0.5 beside it: 0.1, 0.3, 0.5 and 0.9."""
     tasks = tuple(replace(spec, subdomain="") for spec in specs([1] * 5))
     history = {spec.task: TaskHistory(0, rate) for spec, rate in zip(tasks, [None, 0.0, 0.25, 0.5, 1.0], strict=True)}
-    sampler = FrontierSampler(tasks, seed=3, per_round=1)
-    first = Counter[str](sampler.round(index, history)[0].task for index in range(3000))
-    assert [first[spec.task] / 3000 for spec in tasks] == pytest.approx(
-        [weight / 2.85 for weight in (1.0, 0.05, 0.75, 1.0, 0.05)], abs=0.03
-    )
-    assert sampler.adapts
+    assert shares(tasks, history) == by_weight([0.5, (0.1 + 0.0) / 2, (0.3 + 0.25) / 2, 0.5, (0.9 + 1.0) / 2])
 
 
 def test_a_task_is_judged_by_others_of_its_subdomain_too() -> None:
-    """p is 1, (0 + 0.25) / 2, (0.5 + 0.25) / 2, 0.25 for the new one of a kind that was solved 1 in 4 times, and 0.5."""
+    """The hard kind: (0 + 0.5 + 0.125) / 2.25."""
     kinds = ["easy", "hard", "hard", "hard", "new"]
     tasks = tuple(replace(spec, subdomain=kind) for spec, kind in zip(specs([1] * 5), kinds, strict=True))
     rates = [1.0, 0.0, 0.5, None, None]
     history = {spec.task: TaskHistory(0, rate) for spec, rate in zip(tasks, rates, strict=True)}
-    sampler = FrontierSampler(tasks, seed=3, per_round=1)
-    first = Counter[str](sampler.round(index, history)[0].task for index in range(4000))
-    weights = [0.05, 4 * 0.125 * 0.875, 4 * 0.375 * 0.625, 0.75, 1.0]
-    assert [first[spec.task] / 4000 for spec in tasks] == pytest.approx([each / sum(weights) for each in weights], abs=0.03)
+    hard = 0.625 / 2.25
+    assert shares(tasks, history) == by_weight([(0.9 + 1.0) / 2, hard / 2, (hard + 0.5) / 2, hard, 0.5])
+
+
+def test_what_was_tried_long_ago_is_believed_less() -> None:
+    """Three failures of one kind, 0, 1 and 2 rounds ago, weigh 1, 1/2 and 1/4; one of another kind, 9 rounds ago, next to
+    nothing."""
+    kinds = ["hard", "hard", "hard", "forgotten"]
+    tasks = tuple(replace(spec, subdomain=kind) for spec, kind in zip(specs([1] * 4), kinds, strict=True))
+    history = {spec.task: TaskHistory(0, 0.0, age) for spec, age in zip(tasks, [0, 1, 2, 9], strict=True)}
+    hard, forgotten = 0.125 / 2.0, 0.125 / (0.25 + 2**-9)
+    assert shares(tasks, history) == by_weight([hard / 2, hard / 1.5, hard / 1.25, forgotten / (1 + 2**-9)])
 
 
 def test_sites_with_few_tasks_weigh_more() -> None:
@@ -209,6 +225,13 @@ def test_the_pass_rate_is_that_of_late() -> None:
             attempts.add(seq, judged("t0", reward, group=f"g{number}", seq=seq))
     rates.append(attempts.history(SEVEN[:1])[TaskId("t0")].pass_rate)
     assert rates[::4] == [None, 0.5, 0.75, 0.375]
+
+
+def test_the_age_is_how_many_tasks_were_tried_since() -> None:
+    attempts, tasks = Attempts(num_members=2), SEVEN[:4]
+    for seq, name in enumerate(["t0", "t0", "t1", "t1", "t2", "t2", "t0", "t0", "t3"], start=1):
+        attempts.add(seq, judged(name, 1.0, group=f"g{(seq - 1) // 2}"))
+    assert [attempts.history(tasks)[spec.task].age for spec in tasks] == [0, 2, 1, 0], "t3's attempt has not ended"
 
 
 @pytest.mark.parametrize("written_after", range(9))

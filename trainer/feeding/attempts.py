@@ -26,6 +26,8 @@ class TaskHistory:
     """Its file's `attempt_level` and the failed attempts since, at most 5; 5 when it was solved."""
     pass_rate: float | None = None
     """Share of an attempt's episodes that succeeded, of late: each attempt counts half of all before it. None: no attempt."""
+    age: int = 0
+    """Tasks whose latest attempt ended later than this one's."""
 
 
 @dataclass
@@ -35,11 +37,13 @@ class _Part:
     solved: set[TaskId] = field(default_factory=set)
     failures: Counter[TaskId] = field(default_factory=Counter)
     pass_rates: dict[TaskId, float] = field(default_factory=dict)
+    attempted: dict[TaskId, int] = field(default_factory=dict)
     open: dict[GroupId, GroupResult] = field(default_factory=dict)
 
     def close(self, result: GroupResult) -> None:
         share = result.num_solved / result.num_scored
         self.pass_rates[result.task] = (self.pass_rates.get(result.task, share) + share) / 2
+        self.attempted[result.task] = self.seq
         if result.success:
             self.solved.add(result.task)
             self.failures.pop(result.task, None)
@@ -85,14 +89,18 @@ class Attempts:
         solved = {result.task for result in under_way if result.success}
         failures = Counter(result.task for result in under_way if not result.success)
         rates: dict[TaskId, float] = {}
+        attempted: dict[TaskId, int] = {}
         for part in self._parts.values():
             solved |= part.solved
             failures += part.failures
             rates |= part.pass_rates
+            attempted |= part.attempted
+        ages = {task: age for age, task in enumerate(sorted(attempted, key=attempted.__getitem__, reverse=True))}
         return {
             spec.task: TaskHistory(
                 HIGHEST_LEVEL if spec.task in solved else min(HIGHEST_LEVEL, spec.attempt_level + failures[spec.task]),
                 rates.get(spec.task),
+                ages.get(spec.task, 0),
             )
             for spec in specs
         }
@@ -111,6 +119,7 @@ class Attempts:
             solved=set(results.solved),
             failures=Counter(results.failures),
             pass_rates=dict(results.pass_rates),
+            attempted=dict(results.attempted),
             open={result.group: result for result in results.open},
         )
         self.last_seq = max(self.last_seq, results.seq)
@@ -127,5 +136,6 @@ def _memory(number: int, part: _Part) -> TaskResults:
         solved=tuple(sorted(part.solved)),
         failures=dict(sorted(part.failures.items())),
         pass_rates=dict(sorted(part.pass_rates.items())),
+        attempted=dict(sorted(part.attempted.items())),
         open=tuple(part.open.values()),
     )

@@ -1,8 +1,8 @@
 """The frontier: tasks that about half of a group's episodes solve, from which the comparison of its episodes learns most."""
 
 from collections import defaultdict
+from collections.abc import Hashable
 from dataclasses import dataclass
-from statistics import fmean
 
 import numpy as np
 
@@ -10,7 +10,8 @@ from trainer.feeding.samplers import Drawing, History, Sampler, sampler, warn_wh
 from trainer.feeding.task_files import TaskSpec
 from trainer.feeding.weighted_draw import weighted_draw
 
-_UNKNOWN = 0.5
+_UNKNOWN, _DOUBT = 0.5, 0.25
+"""What every kind of tasks is taken to be solved by before it was tried, and how many tasks that counts like."""
 _LEAST = 0.05
 """A task that is always or never solved is seen again now and then: the policy changes."""
 
@@ -18,8 +19,12 @@ _LEAST = 0.05
 @dataclass(frozen=True)
 class FrontierSampler:
     """A round is `per_round` tasks drawn without replacement (all, when there are fewer), each with the weight 4 p (1 - p), at
-    least 0.05. p is half the task's pass rate of late and half the mean of its subdomain's tasks; one of them alone where the
-    other is not known, 0.5 where neither is."""
+    least 0.05.
+
+    p is the mean of what is known of the task's kind, weight 1, and of its own pass rate, weight f. Of a kind (the tasks of a
+    subdomain) that is the mean of its tasks' pass rates, each with its weight f, and of 0.5 with the weight 0.25. f halves
+    with every round of tasks that were tried since: what was true of a younger policy is believed less, and looked at again.
+    """
 
     specs: tuple[TaskSpec, ...]
     seed: int
@@ -33,14 +38,15 @@ class FrontierSampler:
 
     def _rates(self, history: History) -> np.ndarray:
         """float64, of every task."""
-        own = {spec.task: rate for spec in self.specs if (rate := history[spec.task].pass_rate) is not None}
-        kinds: dict[tuple[str, str], list[float]] = defaultdict(list)
-        for spec in self.specs:
-            if spec.task in own and spec.subdomain:
-                kinds[spec.domain, spec.subdomain].append(own[spec.task])
-        means = {kind: fmean(rates) for kind, rates in kinds.items()}
-        known = [(own.get(spec.task), means.get((spec.domain, spec.subdomain))) for spec in self.specs]
-        return np.array([fmean([rate for rate in both if rate is not None] or [_UNKNOWN]) for both in known])
+        known = [history[spec.task] for spec in self.specs]
+        own = np.array([0.0 if task.pass_rate is None else task.pass_rate for task in known])
+        belief = np.array([0.0 if task.pass_rate is None else 0.5 ** (task.age / self.per_round) for task in known])
+        numbers: dict[Hashable, int] = defaultdict(lambda: len(numbers))
+        kinds = np.array([numbers[(spec.domain, spec.subdomain) if spec.subdomain else spec.task] for spec in self.specs])
+        solved = _DOUBT * _UNKNOWN + np.bincount(kinds, belief * own)
+        tried = _DOUBT + np.bincount(kinds, belief)
+        rates: np.ndarray = ((solved / tried)[kinds] + belief * own) / (1.0 + belief)
+        return rates
 
 
 @sampler("frontier")
