@@ -16,6 +16,9 @@ class AlgorithmConfig:
     """A sample of iteration i is drawn with weight (i + 1) ** power."""
     replay_iterations: int = 4
     """Latest iterations that samples are drawn from."""
+    replay_balance: float = 0.0
+    """0: steps are drawn as they are stored; 1: as many of every subdomain, however often it was solved; between them the
+    weight of a step is further multiplied by (steps of its subdomain that are stored) ** -balance."""
     replay_capacity: int = 0
     """Steps that are kept to be drawn from; the oldest go first. 0: no limit."""
     val_split_ratio: float = 0.0
@@ -74,6 +77,10 @@ class AlgorithmConfig:
             require(getattr(self, name) >= 0, f"algorithm_config.{name} is {getattr(self, name)}: write 0 or more")
         require(
             0 <= self.adam_beta2 < 1, f"algorithm_config.adam_beta2 is {self.adam_beta2}: write 0 to below 1 (0.999 is usual)"
+        )
+        require(
+            0 <= self.replay_balance <= 1,
+            f"algorithm_config.replay_balance is {self.replay_balance}: write 0 (as they come) to 1 (subdomains alike)",
         )
         require(
             self.replay_capacity >= 0,

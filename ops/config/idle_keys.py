@@ -55,6 +55,7 @@ IDLE = (
                 "positive_samples_to_train",
                 "recency_bias_power",
                 "replay_iterations",
+                "replay_balance",
                 "replay_capacity",
                 "val_split_ratio",
                 "filter_same_screenshot",

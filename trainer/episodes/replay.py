@@ -1,8 +1,10 @@
-"""The replay buffer of filtered behaviour cloning: steps of the last iterations' successful episodes, newer ones likelier.
+"""The replay buffer of filtered behaviour cloning: steps of the last iterations' successful episodes, newer ones likelier,
+and those of seldom solved subdomains where that is asked for.
 
 Holds references only, so that it fits into a checkpoint. What is drawn is a function of (seed, iteration) and the content.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
@@ -18,6 +20,8 @@ class ReplayEntry(msgspec.Struct, frozen=True, array_like=True):
     iteration: int
     step: RecordRef
     """The answer; it names its screenshots."""
+    subdomain: str = ""
+    """Of its task."""
 
 
 class Replay:
@@ -31,22 +35,23 @@ class Replay:
     def entries(self) -> tuple[ReplayEntry, ...]:
         return tuple(self._entries)
 
-    def add(self, iteration: int, steps: Iterable[RecordRef]) -> None:
-        """Takes an iteration's steps in and forgets what is older than the last `replay_iterations`, and the oldest beyond
-        `replay_capacity`.
+    def add(self, iteration: int, steps: Iterable[tuple[RecordRef, str]]) -> None:
+        """Takes an iteration's steps in, each with the subdomain of its task, and forgets what is older than the last
+        `replay_iterations`, and the oldest beyond `replay_capacity`.
 
         A step that comes again, in a further pass over stored episodes, counts as new and never twice.
         """
         fresh = list(steps)
-        again = frozenset(fresh)
+        again = frozenset(step for step, _ in fresh)
         oldest = iteration - self._config.replay_iterations + 1
         self._entries = [entry for entry in self._entries if entry.iteration >= oldest and entry.step not in again]
-        self._entries.extend(ReplayEntry(iteration, step) for step in fresh)
+        self._entries.extend(ReplayEntry(iteration, step, subdomain) for step, subdomain in fresh)
         if self._config.replay_capacity:
             self._entries = self._entries[-self._config.replay_capacity :]
 
     def draw(self, seed: int, iteration: int) -> list[RecordRef]:
-        """Draws without replacement, an entry of iteration i with weight (i + 1) ** recency_bias_power; all when few.
+        """Draws without replacement, an entry of iteration i, whose subdomain has n, with the weight
+        (i + 1) ** recency_bias_power * n ** -replay_balance; all when few.
 
         Sampled by the largest of log(u) / weight (Efraimidis and Spirakis), which is drawing one after another.
         """
@@ -55,7 +60,9 @@ class Replay:
             return [entry.step for entry in self._entries]
         generator = np.random.default_rng((seed, iteration))
         iterations = np.array([entry.iteration for entry in self._entries], dtype=np.float64)
-        weights = (iterations + 1.0) ** self._config.recency_bias_power
+        stored = Counter(entry.subdomain for entry in self._entries)
+        alike = np.array([stored[entry.subdomain] for entry in self._entries], dtype=np.float64)
+        weights = (iterations + 1.0) ** self._config.recency_bias_power * alike**-self._config.replay_balance
         keys = np.log(generator.random(len(self._entries))) / weights
         chosen = np.sort(np.argsort(keys)[-size:])
         return [self._entries[index].step for index in chosen]

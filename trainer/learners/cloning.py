@@ -65,13 +65,14 @@ class Cloning:
         """Adds the fresh successful episodes' steps to the replay buffer, or to the validation split."""
         successful = {judgement.episode for judgement in plan.successes}
         left_out: Counter[str] = Counter()
-        usable: list[RecordRef] = []
-        validation: list[RecordRef] = []
+        usable: list[tuple[RecordRef, str]] = []
+        validation: list[tuple[RecordRef, str]] = []
         for item in batch:
             await item.ready.wait()
             if item.judgement.episode in successful:
-                held_out = is_held_out(item.judgement.trajectory.task.task, self._val_split_ratio)
-                (validation if held_out else usable).extend(item.steps.usable)
+                task = item.judgement.trajectory.task
+                taken = validation if is_held_out(task.task, self._val_split_ratio) else usable
+                taken.extend((step, task.subdomain) for step in item.steps.usable)
                 left_out.update({reason.value: count for reason, count in item.steps.left_out.items()})
         self._replay.add(version, usable)
         self._validation.add(version, validation)
