@@ -5,6 +5,7 @@ Invariant: an expression is tried again when the document changes under it, so t
 
 import secrets
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from importlib import resources
 from itertools import count
 
@@ -14,6 +15,7 @@ import msgspec
 from browser_workers.chromium.calls import CallRefused, Calls, Json, NoAnswer
 from browser_workers.chromium.frames import frame_tree, world_in
 from browser_workers.chromium.loading import Loading
+from browser_workers.chromium.standstill import standstill
 from schemas.errors import PageFailed
 
 LOAD_CAP_S = 30.0
@@ -21,7 +23,7 @@ _TRIES = 4
 _TEXT_LIMIT = 400
 _PAGE_LIMIT = 20_000
 _CHANGE_CAP_S = 3.0
-"""How long documents that take each other's place are waited for, in all; so long they are tried again, too."""
+"""How long documents that take each other's place are waited for, in all, and tried again; then the last one has to stay."""
 Attempt = Callable[[float], Awaitable[object]]
 """Takes its deadline in seconds."""
 _WORLD = "millrace"
@@ -80,10 +82,21 @@ class Evaluation:
                 if num_tried >= _TRIES and num_replaced < num_tried - 1:
                     raise PageFailed(f"the page cannot be read: {error}") from error
                 if num_tried >= _TRIES and anyio.current_time() >= until:
-                    raise PageFailed(f"the page replaced its document whenever it was read, {num_tried} times") from error
+                    return await self._standing(attempt)
                 with anyio.move_on_after(until - anyio.current_time()):
                     await self._loading.idle()
         raise AssertionError("the tries never end")
+
+    async def _standing(self, attempt: Attempt) -> object:
+        """Of a document that has to stay until it was read; the first one may already be leaving for the second."""
+        async with standstill(self._calls):
+            for _ in range(_TRIES - 1):
+                with suppress(CallRefused):
+                    return await self._answered(attempt)
+            try:
+                return await self._answered(attempt)
+            except CallRefused as error:
+                raise PageFailed(f"the page cannot be read, not even while its document has to stay: {error}") from error
 
     async def _answered(self, attempt: Attempt) -> object:
         """What comes of it; no document answers while another site is waited for, so that such a wait is given up first."""

@@ -15,6 +15,7 @@ import pytest
 
 from browser_workers.browser import Opening, View
 from browser_workers.chromium.browser import PlaywrightBrowser
+from browser_workers.chromium.calls import Calls, Json
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.site import Site, SiteRequest, SiteResponse
 from schemas.env_config import EnvConfig
@@ -32,7 +33,7 @@ EPISODE_S = 10 * OPERATION_S
 """What opening, two actions and a view may take, on a machine that is busy as well."""
 ENDED = rf"the page's script did not return within {OPERATION_S / 2:g} s and was ended( \(\d+ times\))?"
 UNANSWERED = r"did not return within|was leaving for elsewhere whenever it was asked|no screenshot could be taken"
-REPLACED = r"replaced its document whenever it was read|" + UNANSWERED
+REPLACED = r"not even while its document has to stay|" + UNANSWERED
 TEXT = "<p style='height:90vh'>text"
 
 Case = Callable[[PlaywrightBrowser], Awaitable[None]]
@@ -191,6 +192,35 @@ async def test_pages_that_replace_themselves_are_observed(browser: PlaywrightBro
                 opening_of(on_opening("setTimeout(() => { location = `/?${Math.random()}` }, 50)"))
             ),
             "reloads every 50 ms": observed(opening_of(on_opening("setTimeout(() => location.reload(), 50)"))),
+        },
+    )
+
+
+async def test_pages_that_replace_themselves_faster_than_they_are_asked_are_observed(
+    browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine so full that a question takes longer to reach a document than the document lasts."""
+    send = Calls.send
+
+    async def late(calls: Calls, method: str, params: Json | None = None, **named: float) -> Json:
+        await anyio.sleep(0.15)
+        return await send(calls, method, params, **named)
+
+    monkeypatch.setattr(Calls, "send", late)
+    monkeypatch.setattr("browser_workers.chromium.tab.LOAD_CAP_S", 1.0)
+    framed = (
+        "<iframe srcdoc='text'></iframe><script>setInterval(() => document.querySelector('iframe').src = `/?${Math.random()}`"
+    )
+    await side_by_side(
+        browser,
+        {
+            "navigates every 50 ms": observed(
+                opening_of(on_opening("setTimeout(() => { location = `/?${Math.random()}` }, 50)"))
+            ),
+            "reloads every 50 ms": observed(opening_of(on_opening("setInterval(() => location.reload(), 50)"))),
+            "reloads and has a frame that navigates": observed(
+                opening_of(page(f"{framed}, 50); setTimeout(() => location.reload(), 50)</script>{TEXT}"))
+            ),
         },
     )
 
