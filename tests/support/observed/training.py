@@ -57,15 +57,15 @@ def trackers(config: Config) -> object:
 
 def steps_drawn(config: Config) -> object:
     replay = Replay(config.algorithm_config)
-    replay.add(0, [ref(step) for step in range(3000)])
+    replay.add(0, [(ref(step), "") for step in range(3000)])
     return len(replay.draw(0, 0))
 
 
 def newer_share(config: Config) -> object:
     """How often the newer of two steps is drawn, to a tenth: versions 0 and 2."""
     replay = Replay(replace(config.algorithm_config, positive_samples_to_train=1))
-    replay.add(0, [ref(0)])
-    replay.add(2, [ref(2)])
+    replay.add(0, [(ref(0), "")])
+    replay.add(2, [(ref(2), "")])
     return round(sum(replay.draw(seed, 2) == [ref(2)] for seed in range(1500)) / 1500, 1)
 
 
