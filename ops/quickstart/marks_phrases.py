@@ -25,8 +25,9 @@ _WORDS = (
     "or p page password picture radio scrolled select selected shows span state tab text textarea the to type "
     "unchecked was were with"
 )
-WORDS = tuple(_WORDS.split(" "))
-"""Of elements, and of what a browser says that an action did."""
+_ORDINALS = "1st 2nd 3rd 4th 5th 6th 7th 8th 9th"
+WORDS = (*_WORDS.split(" "), *_ORDINALS.split(" "))
+"""Of elements, of what a browser says that an action did, and of places in an order."""
 _PROMPT = (
     *("system\n", "user\n", "assistant\n", "Task: ", "Earlier steps:\n", "Elements:\n", "Elements: none\n"),
     *(' "', '"\n', ' (checked)"\n'),

@@ -6,6 +6,7 @@ Invariant: a sample means the same as before. Words are renamed wherever they st
 numbered anew.
 """
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from trainer.samples import Sample
 
 _RENAMED, _RENUMBERED = 0.75, 0.5
 """Shares of samples."""
-_ORDINALS = ("st", "nd", "rd", "th")
+_ORDINAL = re.compile("Ġ?[0-9]+(st|nd|rd|th)")
 
 
 @augmentation("renamed_words")
@@ -29,9 +30,9 @@ class Renaming:
     def __init__(self, folder: Path) -> None:
         tokenizer: Tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         vocabulary = tokenizer.get_vocab()
-        words = sorted(word for word in vocabulary if word.isascii() and word.isalpha() and len(word) > 1)
-        spaced = [word for word in words if f"Ġ{word}" in vocabulary]
-        pairs = [word for word in words if f"Ġ{word}" not in vocabulary]
+        plain = sorted(word for word in vocabulary if word.isascii() and word.isalnum() and len(word) > 1)
+        spaced = [word for word in plain if word.isalpha() and f"Ġ{word}" in vocabulary]
+        pairs = [word for word in plain if not word.isdigit() and f"Ġ{word}" not in vocabulary]
         # What takes another's place has as many forms: with and without a space before it, or one.
         self._kinds = (
             np.array([[vocabulary[word], vocabulary[f"Ġ{word}"]] for word in spaced]),
@@ -40,7 +41,7 @@ class Renaming:
         self._lines = np.array([vocabulary[line_number(number)] for number in range(1, NUM_LINES)])
         self._said = np.array([vocabulary[str(number)] for number in range(1, NUM_LINES)])
         self._asks_number = [token for text, token in vocabulary.items() if text.endswith('"element_id": ')]
-        self._ordinals = [vocabulary[text] for text in _ORDINALS if text in vocabulary]
+        self._ordinals = [token for text, token in vocabulary.items() if _ORDINAL.fullmatch(text)]
         self._task, self._elements = vocabulary["Task: "], vocabulary["Elements:\n"]
         self._ends = [vocabulary[END_OF_TURN], vocabulary[VISION_TOKENS[0]], self._elements]
 

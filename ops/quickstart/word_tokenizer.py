@@ -1,8 +1,8 @@
 """Builds a tokenizer of whole words: what a task says and what stands on a page become the same tokens, so that one can be
 found by the other.
 
-Invariants: every string can be encoded, in pairs of letters or byte by byte where it has no word; decoding what was encoded
-gives the string.
+Invariants: every string can be encoded, in pairs of letters and digits or byte by byte where it has no word; decoding what was
+encoded gives the string; a string without a word is the same tokens wherever it stands.
 """
 
 import re
@@ -15,8 +15,9 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 
 NUM_NUMBERS = 130
 """Whole numbers from 0 on that are one token."""
-_PARTS = r" ?[A-Za-z]+| ?[0-9]+|[^A-Za-z0-9]"
-_WORD = re.compile("[A-Za-z]+")
+_SIGN = "[A-Za-z0-9]"
+"""What words, and strings that have none, consist of."""
+_WORD = re.compile(f"{_SIGN}+")
 
 
 def word_tokenizer(
@@ -29,17 +30,19 @@ def word_tokenizer(
         words: that are there in any case.
         phrases: strings that are one token each wherever they occur; where one is the beginning of another, the longer wins.
         special_tokens: control tokens, in the order of their ids.
-        min_texts: rarer words are read in pairs of letters, as any other string is.
+        min_texts: rarer words are read two signs at a time, as any other string is.
     """
-    words = [*words, *frequent_words(texts, min_texts), *map(str, range(NUM_NUMBERS))]
-    pairs = list(product(string.ascii_letters, string.ascii_letters))
+    words = list(dict.fromkeys([*words, *frequent_words(texts, min_texts), *map(str, range(NUM_NUMBERS))]))
+    signs = string.ascii_letters + string.digits
+    pairs = list(map("".join, product(signs, signs)))
     spaced = (form for word in words for form in (word, f"Ġ{word}"))
-    entries = [*special_tokens, *sorted(pre_tokenizers.ByteLevel.alphabet()), *map("".join, pairs), *spaced]
+    entries = [*special_tokens, *sorted(pre_tokenizers.ByteLevel.alphabet()), *pairs, *spaced]
     vocabulary = {entry: index for index, entry in enumerate(dict.fromkeys(entries))}
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=pairs, ignore_merges=True))
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
+    whole = f" ?(?<!{_SIGN})(?:{'|'.join(map(re.escape, words))})(?!{_SIGN})"
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(_PARTS), "isolated"),
+            pre_tokenizers.Split(Regex(f"{whole}|{_SIGN}{{1,2}}|[^A-Za-z0-9]"), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )

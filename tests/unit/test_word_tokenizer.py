@@ -22,13 +22,19 @@ def test_a_word_of_two_texts_is_one_token_with_and_without_a_space() -> None:
     assert _tokens("Okay Okay link") == ["Okay", "ĠOkay", "Ġlink"]
 
 
-def test_a_rarer_word_is_read_in_pairs_of_letters_wherever_it_stands() -> None:
-    assert _tokens("rare") == ["r", "ar", "e"]
-    assert _tokens(" rare") == ["Ġ", "r", "ar", "e"]
+def test_a_rarer_word_is_read_two_signs_at_a_time_wherever_it_stands() -> None:
+    assert _tokens("rare") == ["ra", "re"]
+    assert _tokens(" rarer") == ["Ġ", "ra", "re", "r"]
+    assert _tokens(' "a7b9Z"') == [' "', "a7", "b9", "Z", '"']
+
+
+def test_a_word_inside_another_string_is_none() -> None:
+    assert _tokens("Okays linked") == ["Ok", "ay", "s", "Ġ", "li", "nk", "ed"]
+    assert _tokens("aOkay Okay_link") == ["aO", "ka", "y", "ĠOkay", "_", "link"]
 
 
 def test_numbers_are_one_token_up_to_129() -> None:
-    assert _tokens("7 129 130") == ["7", "Ġ129", "Ġ", "1", "3", "0"]
+    assert _tokens("7 129 130") == ["7", "Ġ129", "Ġ", "13", "0"]
 
 
 def test_phrases_are_one_token_and_the_longer_wins() -> None:
