@@ -11,7 +11,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import chain, repeat
 from pathlib import Path
@@ -66,6 +66,31 @@ class WeightCache:
             return True
         path.unlink()
         return False
+
+    def place(self, file: FileHash) -> Path | None:
+        """Where a file is that differences may be applied to; it is not read."""
+        path = self._file(file)
+        return path if path.is_file() and path.stat().st_size == file.num_bytes else None
+
+    def make(self, file: FileHash, *, base: Path, differences: Sequence[FileHash]) -> None:
+        """Makes a file out of another by differences that are here; without any, it is a copy.
+
+        Raises:
+            CheckpointCorrupt: what comes out is another file.
+            PolicyError: it cannot be written.
+        """
+        from bus.weight_differences import apply_differences
+
+        path = self._file(file)
+        making = path.with_name(f"{path.name}.making")
+        try:
+            with disk_errors_named(self._root):
+                apply_differences(base, [self._file(difference) for difference in differences], making)
+            if file_digest(making) != file.sha256:
+                raise CheckpointCorrupt(f"{file.path} was made of {base} and is not what was announced")
+            making.replace(path)
+        finally:
+            making.unlink(missing_ok=True)
 
     def partial(self, file: FileHash) -> PartialFile:
         return PartialFile.resume(self._file(file), file)

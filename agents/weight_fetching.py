@@ -1,4 +1,5 @@
-"""Fetches a version's files over the bus into the cache: only what is not there yet, each piece and each file verified."""
+"""Fetches a version's files over the bus into the cache: only what is not there yet, or has changed since the version that is,
+each piece and each file verified."""
 
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from bus.ports import Bus
 from bus.side_by_side import side_by_side
 from bus.subjects import Subjects
 from bus.weight_chunks import Stretch, get, missing, stored, verified
+from bus.weight_routes import Catalogue, Route, is_stored_on, shortest_route
 from schemas.errors import CheckpointCorrupt, MessageCorrupt, WeightsUnavailable
 from schemas.messages import Checkpoint, FileHash, WeightChunk
 
@@ -33,6 +35,12 @@ class WeightFetcher:
         self._subjects = subjects
         self._cache = cache
         self._timeout_s = timeout_s
+        self._lineage = Lineage()
+        self._beside: dict[str, Path] = {}
+
+    def lies_beside(self, folder: Path, checkpoint: Checkpoint) -> None:
+        """A folder outside the cache holds a version's files, and was compared with it."""
+        self._beside.update((file.sha256, folder / file.path) for file in checkpoint.policy_files)
 
     async def fetch(self, checkpoint: Checkpoint) -> Path:
         """The version's folder on this machine.
@@ -52,7 +60,7 @@ class WeightFetcher:
             progress = _Progress(checkpoint)
             for file in {file.sha256: file for file in checkpoint.policy_files}.values():
                 if not await anyio.to_thread.run_sync(self._cache.has, file):
-                    await self._fetch_file(file, checkpoint, progress)
+                    await self._obtain(file, checkpoint, progress)
             folder = await anyio.to_thread.run_sync(self._cache.assemble, checkpoint)
             await anyio.to_thread.run_sync(partial(self._cache.prune, base=checkpoint.base))
             progress.ended()
@@ -67,6 +75,47 @@ class WeightFetcher:
         except CheckpointCorrupt as error:
             _log.warning("cached_weights_refused", version=checkpoint.version, reason=str(error))
             return None
+
+    async def _obtain(self, file: FileHash, checkpoint: Checkpoint, progress: "_Progress") -> None:
+        route = await self._route(file)
+        if not route.is_here:
+            await self._fetch_file(route.begin, checkpoint, progress)
+            if route.begin == file:
+                return
+        differences = [difference.file for difference in route.differences]
+        for difference in differences:
+            if not await anyio.to_thread.run_sync(self._cache.has, difference):
+                await self._fetch_file(difference, checkpoint, progress)
+        base = self._place(route.begin)
+        if base is None:
+            raise CheckpointCorrupt(f"{route.begin.path}, which {file.path} is made of, is not here any more")
+        try:
+            await anyio.to_thread.run_sync(partial(self._cache.make, file, base=base, differences=differences))
+        except CheckpointCorrupt:
+            await anyio.to_thread.run_sync(self._doubt, [route.begin, *differences])
+            raise
+
+    async def _route(self, file: FileHash) -> Route:
+        """Where nothing that leads to it is whole on the bus, the file itself, which is waited for."""
+        known = (await catch_up(self._lineage, self._bus, self._subjects)).known
+        catalogue = Catalogue.of(known[version] for version in sorted(known))
+        found = await shortest_route(
+            file,
+            catalogue,
+            is_here=lambda wanted: self._place(wanted) is not None,
+            is_stored=is_stored_on(self._bus, self._subjects),
+        )
+        return found or Route(file.num_bytes, file, False, ())
+
+    def _place(self, file: FileHash) -> Path | None:
+        beside = self._beside.get(file.sha256)
+        return self._cache.place(file) or (beside if beside is not None and beside.is_file() else None)
+
+    def _doubt(self, files: list[FileHash]) -> None:
+        """What is damaged is fetched the next time."""
+        for file in files:
+            self._beside.pop(file.sha256, None)
+            self._cache.has(file)
 
     async def _fetch_file(self, file: FileHash, checkpoint: Checkpoint, progress: "_Progress") -> None:
         arriving = await anyio.to_thread.run_sync(self._cache.partial, file)
@@ -101,7 +150,7 @@ class WeightFetcher:
 
     async def _check_wanted(self, file: FileHash, checkpoint: Checkpoint, *, waited_s: float) -> None:
         """Raises `WeightsUnavailable` when waiting longer for a piece is of no use."""
-        newest = (await catch_up(Lineage(), self._bus, self._subjects)).newest
+        newest = (await catch_up(self._lineage, self._bus, self._subjects)).newest
         if newest is not None and newest.version > checkpoint.version:
             raise WeightsUnavailable(f"version {checkpoint.version} left the bus: {newest.version} is newer")
         if waited_s >= self._timeout_s:

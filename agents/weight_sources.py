@@ -42,7 +42,9 @@ class WeightSources:
             if announced == self.base and not self._over_bus:
                 return self.base  # one disk, by the run's own word: no need to read the whole model
             try:
-                return await anyio.to_thread.run_sync(verify_folder, self.base, checkpoint)
+                verified = await anyio.to_thread.run_sync(verify_folder, self.base, checkpoint)
+                self._fetcher.lies_beside(verified, checkpoint)
+                return verified
             except CheckpointCorrupt as error:
                 _log.warning("base_is_not_version_0", folder=str(self.base), reason=str(error))
         try:

@@ -87,7 +87,7 @@ class Publishing:
             metrics=_finite(metrics, state.version),
             base=PolicyVersion(0) if holds_adapters(folder) else None,
         )
-        await self._announcements.announce(checkpoint)
+        checkpoint = await self._announcements.announce(checkpoint)
         self._status.metrics.update(version=state.version, success=metrics["success"], trajectories=state.num_trajectories)
         await self._tracking.trained(state.version, metrics, judgements)
         _log.info("version_published", version=state.version, **{key: round(value, 4) for key, value in metrics.items()})

@@ -36,7 +36,7 @@ from schemas.messages.step import (
 )
 from schemas.messages.structs import Message, RecordRef, Struct
 from schemas.messages.task import Check, CheckKind, CheckMatch, Fact, Split, Task
-from schemas.messages.version import Checkpoint, FileHash, ServedVersion, ServingState, WeightChunk
+from schemas.messages.version import Checkpoint, FileHash, ServedVersion, ServingState, WeightChunk, WeightDifference
 from schemas.messages.worker import Heartbeat, Role
 
 __all__ = [
@@ -96,6 +96,7 @@ __all__ = [
     "Verdict",
     "VersionSpan",
     "WeightChunk",
+    "WeightDifference",
 ]
 
 AnyMessage = (

@@ -16,6 +16,17 @@ class FileHash(Struct, frozen=True):
     num_bytes: Count
 
 
+class WeightDifference(Struct, frozen=True):
+    """Makes a file of a version out of one of an earlier version: `bus.weight_differences`."""
+
+    sha256: Sha256
+    """Of the file that comes out."""
+    base_sha256: Sha256
+    """Of the file that it is applied to."""
+    file: FileHash
+    """What is stored on the bus; it lies in no folder."""
+
+
 class Checkpoint(Message, frozen=True, tag="checkpoint/1"):
     """A set of weights that policies may load."""
 
@@ -36,6 +47,8 @@ class Checkpoint(Message, frozen=True, tag="checkpoint/1"):
     """The version whose weights `files` are adapters of; None: `files` are complete."""
     root: str = ""
     """Of version 0: the `file://` folder in which the folders of all later versions will stand."""
+    differences: tuple[WeightDifference, ...] = ()
+    """By which policies may make some of `files`. A file that one leads to need not be stored on the bus itself."""
 
     def contradiction(self) -> str:
         for name, other in (("parent", self.parent), ("base", self.base)):

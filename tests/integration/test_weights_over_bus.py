@@ -7,7 +7,7 @@ import json
 import shutil
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,8 +100,8 @@ class Browsers:
 class OverTheBusAlone(WeightPublisher):
     """Once a version is sent, and before it is announced, its folder is gone."""
 
-    async def send(self, folder: Path, checkpoint: Checkpoint) -> None:
-        await super().send(folder, checkpoint)
+    async def send(self, folder: Path, checkpoint: Checkpoint, announced: Sequence[Checkpoint] = ()) -> None:
+        await super().send(folder, checkpoint, announced)
         shutil.rmtree(folder)
 
 

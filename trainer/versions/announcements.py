@@ -97,12 +97,13 @@ class Announcements:
         await self.announce(first)
         return first
 
-    async def announce(self, checkpoint: Checkpoint) -> None:
-        """Returns once the server has stored it, and removed what has become too old from the bus.
+    async def announce(self, checkpoint: Checkpoint) -> Checkpoint:
+        """Returns what was announced, once the server has stored it, and removed what has become too old from the bus.
 
         Raises:
             TrainerError: another trainer announced this version.
         """
+        checkpoint = await self._with_differences(checkpoint)
         await self._send(checkpoint)
         try:
             await self._append(checkpoint)
@@ -115,10 +116,11 @@ class Announcements:
             kept = [checkpoint, *await self._before(checkpoint.version)]
             bases = await self._bases(kept)
             if {base.version for base in bases} == {each.base for each in kept if each.base is not None}:
-                await self._publisher.keep([*kept, *bases])
+                await self._publisher.keep([*kept, *bases], [*await self.all(), checkpoint])
             else:
                 # A replica that lags does not show it: whose files it has is not known, so none are removed.
                 _log.warning("weights_not_removed", version=checkpoint.version, reason="its base is not to be seen")
+        return checkpoint
 
     async def _append(self, checkpoint: Checkpoint) -> None:
         """Behind what is no version of the run, where that stands under its name. Raises `ChainConflict` behind a version."""
@@ -151,9 +153,21 @@ class Announcements:
         """As the leader knows it: what is not in it is announced again, and its weights are removed."""
         return await until_available(partial(confirmed, self._known, self._bus, self._subjects))
 
+    async def _with_differences(self, checkpoint: Checkpoint) -> Checkpoint:
+        if self._publisher is None or checkpoint.differences:
+            return checkpoint
+        earlier = await self._earlier(checkpoint.version)
+        folder = folder_of(checkpoint.uri)
+        return await self._publisher.with_differences(folder, checkpoint, earlier) if earlier else checkpoint
+
     async def _send(self, checkpoint: Checkpoint) -> None:
         if self._publisher is not None:
-            await self._publisher.send(folder_of(checkpoint.uri), checkpoint)
+            earlier = await self._earlier(checkpoint.version)
+            await self._publisher.send(folder_of(checkpoint.uri), checkpoint, earlier)
+
+    async def _earlier(self, version: PolicyVersion) -> list[Checkpoint]:
+        """The versions before one, oldest first."""
+        return [each for each in await self.all() if each.version < version]
 
     async def _before(self, version: PolicyVersion) -> list[Checkpoint]:
         """The other versions that are kept on the bus."""
