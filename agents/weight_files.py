@@ -1,6 +1,7 @@
 """Files of weights on this machine: where they were announced to be, and whether they are what was announced."""
 
 import hashlib
+import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,15 +47,14 @@ def _has_size(path: Path, num_bytes: int) -> bool:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """The file of that name; raises `CheckpointCorrupt` where the name leads out of the folder, or no file can have it."""
-    path = folder / name
+    """The file of that name, behind the link that a cache may have in its place; raises `CheckpointCorrupt` where the name
+    leads out of the folder, or no file can have it."""
+    if not Path(os.path.normpath(folder / name)).is_relative_to(os.path.normpath(folder)):
+        raise CheckpointCorrupt(f"{name} lies outside {folder}")
     try:
-        is_inside = path.resolve().is_relative_to(folder.resolve())
+        return (folder / name).resolve()
     except (OSError, RuntimeError, ValueError) as error:
         raise CheckpointCorrupt(f"{name!r} names no file: {error}") from error
-    if not is_inside:
-        raise CheckpointCorrupt(f"{name} lies outside {folder}")
-    return path
 
 
 def file_digest(path: Path) -> str:

@@ -12,7 +12,8 @@ class PolicyConfig:
     """`openai`: any OpenAI-compatible endpoint; `oracle`: the page's own scripted oracle, for demonstrations; `simulated`: no
     model at all, see `simulation_config`."""
     base_model: str = ""
-    """Folder of the model that version 0 stands for."""
+    """The model that version 0 stands for: a folder, or a name of the Hugging Face Hub, as in `Qwen/Qwen3-VL-2B-Instruct` or
+    `Qwen/Qwen3-VL-2B-Instruct@main`; of `openai`, the endpoint's name for it."""
     checkpoint_path: str = ""
     """Folder to load instead of `base_model` at the start."""
     max_new_tokens: int = 3072

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ops.config.loading import load_config
+from ops.run.base_models import model_here
 from ops.run.folder import RunFolder
 from schemas.bus_config import BusConfig
 from schemas.config import Config
@@ -58,7 +59,7 @@ def offline_config(
     known = _num_stored(folder, config.bus_config)
     version = config.trainer_config.stored_version
     if version == _UNKNOWN:
-        version = stored_version(Path(config.policy_config.base_model), checkpoints)
+        version = stored_version(model_here(config.policy_config.base_model), checkpoints)
     return dataclasses.replace(
         config,
         feeder_config=dataclasses.replace(config.feeder_config, num_stored=known),
@@ -124,9 +125,9 @@ def num_iterations(num_stored: int, batch: int, num_passes: int) -> int:
     return num_passes * -(-num_stored // batch)
 
 
-def stored_version(model: Path, checkpoints: Sequence[Checkpoint]) -> int:
+def stored_version(model: Path | None, checkpoints: Sequence[Checkpoint]) -> int:
     """The newest announced version whose weights are those of `model`, by their hashes; -1: none."""
-    weights = {_digest(file) for file in model.glob("*.safetensors")}
+    weights = {_digest(file) for file in model.glob("*.safetensors")} if model is not None else set()
     same = [
         checkpoint.version
         for checkpoint in checkpoints

@@ -5,30 +5,32 @@ import zlib
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+import anyio.to_thread
+
 from agents.engine import Engine
 from agents.serving import away_outside
 from agents.weight_sources import WeightSources
 from agents.worker import PolicyWorker
+from ops.run.base_models import model_folder, model_here
 from ops.run.joining import RoleRun
 from schemas.config import Config
-from schemas.errors import ConfigurationError
 from schemas.ids import PolicyVersion
 
 
 async def answer(run: RoleRun) -> None:
     config = run.config
     run.context.status.state = "loading"
-    sources = _weight_sources(run)
+    sources = await _weight_sources(run)
     async with away_outside(run.context.bus, run.context.subjects, run.context.worker), await _engine(run, sources) as engine:
         worker = PolicyWorker(run.context, config, engine=engine, sources=sources)
         await worker.run()
 
 
-def _weight_sources(run: RoleRun) -> WeightSources:
+async def _weight_sources(run: RoleRun) -> WeightSources:
     bus, policy, base = run.config.bus_config, run.config.policy_config, None
-    is_here = bus.weights == "path" or _is_model(policy.base_model)
-    if policy.engine == "vllm" and not policy.checkpoint_path and is_here:
-        base = _base_model(run.config)
+    if policy.engine == "vllm" and not policy.checkpoint_path:
+        # One that is not here comes over the bus, where that is how weights come.
+        base = model_here(policy.base_model) if bus.weights == "bus" else await _base_model(run.config)
     return WeightSources(run.context.bus, run.context.subjects, bus, cache=run.folder.weights, base=base)
 
 
@@ -50,7 +52,7 @@ async def _engine(run: RoleRun, sources: WeightSources) -> AbstractAsyncContextM
             from agents.oracle_engine import OracleEngine
 
             return OracleEngine(
-                _base_model(run.config),
+                await _base_model(run.config),
                 model=run.config.model_config,
                 max_prompt=max_prompt(policy, run.config.algorithm_config.cutoff_len),
                 space=ActionSpace.of(run.config.context_config),
@@ -75,15 +77,5 @@ async def _engine(run: RoleRun, sources: WeightSources) -> AbstractAsyncContextM
             return VllmEngine(settings)
 
 
-def _base_model(config: Config) -> Path:
-    folder = Path(config.policy_config.base_model)
-    if not _is_model(config.policy_config.base_model):
-        raise ConfigurationError(
-            f"policy_config.base_model is {config.policy_config.base_model!r}: write the path of a model folder "
-            "(config.json, safetensors, tokenizer and processor files); nothing is downloaded"
-        )
-    return folder
-
-
-def _is_model(folder: str) -> bool:
-    return folder != "" and (Path(folder) / "config.json").is_file()
+async def _base_model(config: Config) -> Path:
+    return await anyio.to_thread.run_sync(model_folder, config.policy_config.base_model, abandon_on_cancel=True)

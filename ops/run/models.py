@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ops.run.base_models import model_folder
 from ops.run.folder import RunFolder
 from schemas.errors import ConfigurationError
 from trainer.model.adapter_folder import holds_adapters
@@ -17,7 +18,7 @@ def checkpoint_folder(run: RunFolder, checkpoint: str) -> Path:
     if not checkpoint.isdigit():
         folder = Path(checkpoint).resolve()
     elif int(checkpoint) == 0:
-        folder = Path(base).resolve()
+        folder = model_folder(base)
     else:
         folder = next(run.checkpoints.glob(f"v{int(checkpoint):06d}-*"), run.checkpoints / f"v{int(checkpoint):06d}")
     if not is_model(folder):

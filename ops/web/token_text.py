@@ -8,6 +8,8 @@ from typing import Any
 
 import structlog
 
+from ops.run.base_models import model_here
+
 _log = structlog.get_logger()
 _UNFINISHED = "\ufffd"
 
@@ -43,8 +45,10 @@ class TokenTexts:
 
 def token_texts(model: str) -> TokenTexts:
     """By `tokenizer.json` in a model's folder. One that is missing or cannot be read leaves tokens as numbers."""
-    path = Path(model) / "tokenizer.json"
-    if not model or not path.is_file() or find_spec("tokenizers") is None:
+    if not model or find_spec("tokenizers") is None:
+        return TokenTexts()
+    folder = Path(model) if Path(model).is_dir() else model_here(model)
+    if folder is None or not (path := folder / "tokenizer.json").is_file():
         return TokenTexts()
     from tokenizers import Tokenizer
 

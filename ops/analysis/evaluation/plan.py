@@ -14,7 +14,9 @@ from ops.analysis.evaluation.settings import fingerprint, settings_of
 from ops.archive.durable import write_whole
 from ops.config.loading import load_config
 from ops.console.output_folder import make_output
+from ops.run.base_models import model_folder
 from ops.run.folder import RunFolder
+from ops.run.hub import HubName
 from ops.run.models import checkpoint_folder, is_model, whole_model
 from ops.run.tasks import tasks_of
 from schemas.config import Config
@@ -170,11 +172,7 @@ def _folder_model(config: Config, request: Request, run: RunFolder | None) -> tu
         folder = checkpoint_folder(run, request.model)
         served = whole_model(run, folder)
     else:
-        folder = served = Path(request.model).resolve()
-        if not is_model(folder):
-            raise ConfigurationError(
-                f"{folder} is not the folder of a model: write one, or a version and its run with --run-dir"
-            )
+        folder = served = _model_alone(request.model)
     name = folder.name if run is not None and folder.parent == run.checkpoints else f"{folder.parent.name}-{folder.name}"
     files = [file for file in hash_files(served) if not file.path.startswith("trainer/")]
     digest = hashlib.sha256(msgspec.json.encode([(file.path, file.sha256) for file in files])).hexdigest()
@@ -185,6 +183,18 @@ def _folder_model(config: Config, request: Request, run: RunFolder | None) -> tu
         policy_config=replace(policy, engine=engine, base_model=str(served), checkpoint_path=""),
         trainer_config=replace(trainer, lora=replace(trainer.lora, rank=0)),
     )
+
+
+def _model_alone(named: str) -> Path:
+    """Of no run: a folder of a whole model or of adapters, or a name of the hub."""
+    folder = Path(named).resolve()
+    if is_model(folder):
+        return folder
+    if Path(named).exists() or HubName.of(named) is None:
+        raise ConfigurationError(
+            f"{folder} is not the folder of a model: write one, a name of the hub, or a version and its run with --run-dir"
+        )
+    return model_folder(named)
 
 
 def _as_own_run(config: Config, folder: RunFolder, named: str) -> Config:
