@@ -59,20 +59,27 @@ def joined_run(options: argparse.Namespace) -> "tuple[RunFolder, Config]":
     import structlog
 
     from ops.config.loading import loaded
+
+    folder, config = planned_run(options)
+    if not folder.config.exists():
+        folder.create(config)
+        if notes := loaded(options.config, options.overrides).notes:
+            keys, look = " ".join(note.key for note in notes), f"millrace config {options.config}"
+            structlog.get_logger().warning("keys_without_effect", keys=keys, see=look)
+    return folder, config
+
+
+def planned_run(options: argparse.Namespace) -> "tuple[RunFolder, Config]":
+    """The same, and nothing is written."""
+    from ops.config.loading import load_config
     from ops.run.folder import RunFolder
 
     if options.config is None:
         folder = RunFolder((options.run_dir or RUN_DIR).resolve())
         return folder, folder.load(options.overrides)
-    found = loaded(options.config, options.overrides)
-    folder = RunFolder((options.run_dir or Path(found.config.save_path)).resolve())
-    config = replace(found.config, save_path=str(folder.path))
-    if not folder.config.exists():
-        folder.create(config)
-        if found.notes:
-            keys, look = " ".join(note.key for note in found.notes), f"millrace config {options.config}"
-            structlog.get_logger().warning("keys_without_effect", keys=keys, see=look)
-    return folder, config
+    config = load_config(options.config, options.overrides)
+    folder = RunFolder((options.run_dir or Path(config.save_path)).resolve())
+    return folder, replace(config, save_path=str(folder.path))
 
 
 def worker_name(options: argparse.Namespace) -> str:

@@ -127,9 +127,8 @@ def _script(file: NodeFile, share: Share, num_gpus: int) -> str:
     A trainer is one job under one name; the others are named by their pods.
     """
     config = f"{_GIVEN}/{file.config}" if file.recipe_file else file.config
-    given = replace(file, ca_file="/given/ca/ca.pem")
-    arguments = list(role_arguments(given, share, "POD"))
-    arguments[arguments.index("--config") + 1] = config
+    bus = replace(file, ca_file="/given/ca/ca.pem").bus
+    arguments = role_arguments(share, ("--run-dir", file.folder, "--config", config, *bus), "POD")
     words = " ".join('"$POD"' if word == "POD" else shlex.quote(word) for word in arguments)
     command = "millrace"
     if share.role is Role.TRAINER and num_gpus > 1:

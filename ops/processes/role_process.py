@@ -1,5 +1,6 @@
 """One role as a process: its command, its environment, the file that takes its output, and how it ended, in words."""
 
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,23 @@ _PACKAGES = Path(__file__).resolve().parents[2]
 def millrace_command(arguments: Sequence[str]) -> tuple[str, ...]:
     """The argument vector of `millrace <arguments>` for this interpreter, whatever the working directory holds."""
     return (sys.executable, "-P", "-m", "ops.cli", *arguments)
+
+
+def typed(argv: Sequence[str]) -> tuple[str, ...]:
+    """An argument vector that holds `millrace_command`'s, as a person types that."""
+    command = millrace_command(())
+    for begin in range(len(argv)):
+        if tuple(argv[begin : begin + len(command)]) == command:
+            return ("millrace", *argv[begin + len(command) :])
+    return tuple(argv)
+
+
+def said_command() -> str:
+    """What a person types to start `millrace` here."""
+    if shutil.which("millrace"):
+        return "millrace"
+    beside = Path(sys.executable).with_name("millrace")
+    return str(beside.relative_to(Path.cwd()) if beside.is_relative_to(Path.cwd()) else beside)
 
 
 def millrace_environment() -> dict[str, str]:

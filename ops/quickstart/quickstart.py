@@ -11,7 +11,6 @@ finished one is set aside, and a new one begins.
 """
 
 import dataclasses
-import shutil
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -27,6 +26,7 @@ from ops.console.terminal import Console
 from ops.monitor.dashboard import dashboard
 from ops.monitor.run_watch import RunWatch
 from ops.processes.local_roles import LocalRoles, local_roles
+from ops.processes.role_process import said_command
 from ops.processes.supervisor import RoleSpec
 from ops.quickstart.display import PHASES, QuickstartDisplay
 from ops.quickstart.page_results import page_results, page_table
@@ -247,7 +247,7 @@ class Quickstart:
 
 
 def farewell(folder: RunFolder, outcome: Result) -> str:
-    path, millrace = folder.path, _said_command()
+    path, millrace = folder.path, said_command()
     return (
         f"held-out success {outcome.warm_start_success:.2f} (warm-started on demonstrations) -> "
         f"{outcome.final_success:.2f} (learnt from reward)\n"
@@ -261,14 +261,6 @@ def farewell(folder: RunFolder, outcome: Result) -> str:
         f"  {millrace} report {path}           where it fails, and what that costs\n"
         f"  {millrace} replay {path} --train   another policy from the same episodes, without a browser"
     )
-
-
-def _said_command() -> str:
-    """What a person types to start `millrace` here."""
-    if shutil.which("millrace"):
-        return "millrace"
-    beside = Path(sys.executable).with_name("millrace")
-    return str(beside.relative_to(Path.cwd()) if beside.is_relative_to(Path.cwd()) else beside)
 
 
 def _with_model(config: Config, model: Path) -> Config:

@@ -52,6 +52,7 @@ _REJUDGE = "test_rejudge.py::test_the_rubric_judge_asks_by_its_new_name_pauses_a
 _LETTERS = "test_dead_letters.py::test_the_command"
 _LAUNCH = "test_launching.py::test_a_node_is_given_its_own_keys_only_started_once_and_stopped_over_ssh"
 _DRILL = "test_drill.py::test_a_run_on_one_server_keeps_its_promises_under_every_kind_of_fault"
+_RUN = "test_run_here.py::test_a_run_in_one_command_and_on_from_a_kill"
 _STREAMS = "test_cluster.py::test_the_command_creates_streams_changes_them_and_leaves_them_alone"
 _ELSEWHERE = {
     "eval --api": _EVAL,
@@ -72,6 +73,7 @@ _ELSEWHERE = {
     "export-model": "test_model_export.py",
     "launch": _LAUNCH,
     "report runs/mine/archive --rubric rubric_v1": "test_report.py",
+    "run update_online": _RUN,
     "streams --run-dir runs/mine bus_config.episodes_max_gb=200": _STREAMS,
     "watch calls": "test_watch.py",
     "watch trajectories --from 2h --outcome failed": "test_watch.py",

@@ -118,8 +118,8 @@ def test_manifests_hold_no_secret_and_what_each_role_needs(
     assert limits == [{}, {"nvidia.com/gpu": 2}, {"nvidia.com/gpu": 2}]
     (container,) = browser["template"]["spec"]["containers"]
     (*_, script) = container["command"]
-    assert "exec millrace browser --run-dir" in script
-    assert '--config /given/recipe/own.yaml --name "$POD"' in script
+    assert 'exec millrace browser --name "$POD" --run-dir ' in script
+    assert " --config /given/recipe/own.yaml " in script
     assert script.endswith("env_config.server_size=9")
     assert subprocess.run(["sh", "-n", "-c", script], check=False, timeout=HANGS_S).returncode == 0
     given = browser["template"]["spec"]["volumes"][0]["secret"]

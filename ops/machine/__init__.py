@@ -1,0 +1,1 @@
+"""`millrace run`: every role of a run on this machine, under one supervisor and on one screen."""

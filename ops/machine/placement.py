@@ -1,0 +1,87 @@
+"""Decides what a machine runs of a run's roles, and which GPUs each process sees. Pure, but for counting GPUs."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ops.launch.node_file import Share
+from ops.launch.processes import share_specs
+from ops.processes.supervisor import RoleSpec
+from schemas.config import Config
+from schemas.errors import ConfigurationError
+from schemas.messages import Role
+
+_GPUS = Path("/proc/driver/nvidia/gpus")
+_TRAINING_SHARE = 4
+"""One GPU in so many trains where nobody says which (AsyncWebRL: 16 of 64): sampling takes most of an iteration."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What a person asked for."""
+
+    num_browsers: int = 1
+    """Processes; each has `env_config.server_size` sessions."""
+    num_judges: int = 1
+    num_policies: int | None = None
+    """None: one, or one a GPU."""
+    policy_gpus: tuple[str, ...] = ()
+    """What each policy process sees, as `0` or `0,1`; empty: by `num_policies`, or what the trainer leaves."""
+    trainer_gpus: tuple[str, ...] = ()
+    """One for each rank; empty: a share of what there is."""
+    archives: bool = False
+
+
+def visible_gpus() -> tuple[str, ...]:
+    """Those that CUDA would show here."""
+    said = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if said is not None:
+        return tuple(filter(None, (gpu.strip() for gpu in said.split(","))))
+    return tuple(str(number) for number, _ in enumerate(_GPUS.glob("*")))
+
+
+def shares_of(config: Config, wanted: Wanted, gpus: Sequence[str]) -> tuple[Share, ...]:
+    """In the order in which they are started; without the server.
+
+    Raises:
+        ConfigurationError: a policy process would have no GPU left.
+    """
+    mode = config.feeder_config.mode
+    trains = mode not in ("eval", "rollout")
+    shares: list[Share] = []
+    trainer_gpus, policy_gpus = _divided(wanted, gpus if config.policy_config.engine == "vllm" else (), trains)
+    if mode != "offline":
+        shares.append(Share(role=Role.FEEDER))
+        shares.append(Share(role=Role.BROWSER, count=wanted.num_browsers))
+        shares.append(Share(role=Role.POLICY, count=len(policy_gpus) or wanted.num_policies or 1, gpus=policy_gpus))
+        shares.append(Share(role=Role.JUDGE, count=wanted.num_judges))
+    if wanted.archives:
+        shares.append(Share(role=Role.ARCHIVER))
+    if trains:
+        shares.append(Share(role=Role.TRAINER, count=len(trainer_gpus) or 1, gpus=trainer_gpus))
+    return tuple(shares)
+
+
+def _divided(wanted: Wanted, gpus: Sequence[str], trains: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The trainer's, one a rank, and the policies', one entry a process. One GPU alone is shared."""
+    trainer = wanted.trainer_gpus if trains else ()
+    if trains and not trainer and gpus:
+        free = [gpu for gpu in gpus if gpu not in ",".join(wanted.policy_gpus).split(",")] or list(gpus)
+        trainer = tuple(free[: max(1, len(free) // _TRAINING_SHARE)])
+    if wanted.policy_gpus or not gpus:
+        return trainer, wanted.policy_gpus
+    rest = [gpu for gpu in gpus if gpu not in trainer] or list(gpus)
+    count = wanted.num_policies or len(rest)
+    if count > len(rest):
+        raise ConfigurationError(
+            f"{count} policies want a GPU each, and {len(rest)} are left of {len(gpus)}: ask for fewer with --policies, or "
+            "say who sees which with --policy-gpus and --trainer-gpus"
+        )
+    return trainer, tuple(rest[:count])
+
+
+def specs_of(shares: Sequence[Share], arguments: Sequence[str]) -> Iterator[RoleSpec]:
+    """The processes; they are named `<role>-1` and so on. `arguments`: that say which run it is."""
+    for share in shares:
+        yield from share_specs(share, prefix="", arguments=arguments)

@@ -1,0 +1,65 @@
+"""`millrace run`: a run of simulated browsers from nothing to its end in one command, and on from where it was killed."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from ops.processes.role_process import millrace_command, millrace_environment
+from ops.simulation.material import ensure_task_file
+from tests.deadlines import HANGS_S
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
+_NUM_ITERATIONS, _BATCH = 4, 20
+
+
+def arguments(folder: Path) -> list[str]:
+    settings = {
+        "env_config.train_tasks": ensure_task_file(folder.parent / "train.jsonl", num_tasks=40),
+        "env_config.test_tasks": ensure_task_file(folder.parent / "test.jsonl", num_tasks=5),
+        "env_config.train_tasks_rollout_size": _BATCH,
+        "env_config.server_size": 8,
+        "feeder_config.num_iterations": _NUM_ITERATIONS,
+        "feeder_config.evaluate_last": "true",
+        "feeder_config.lease_s": 2,
+        "simulation_config.mean_steps": 2,
+        **{f"bus_config.{queue}_ack_wait_s": 2 for queue in ("task", "step", "judge")},
+    }
+    return ["run", "simulation", "--run-dir", str(folder), *(f"{key}={value}" for key, value in settings.items())]
+
+
+async def ended(*given: str) -> str:
+    """What it printed."""
+    with anyio.fail_after(HANGS_S):
+        done = await anyio.run_process(millrace_command(given), env=millrace_environment(), check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr).decode()
+    return done.stdout.decode()
+
+
+async def test_a_run_in_one_command_and_on_from_a_kill(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    command = millrace_command([*arguments(folder), "--browsers", "2", "--archive"])
+    log = folder / "logs" / "trainer-1.log"
+    with (tmp_path / "first.out").open("wb") as output, anyio.fail_after(HANGS_S):
+        process = await anyio.open_process(command, env=millrace_environment(), stdout=output, stderr=output)
+        try:
+            while not (log.exists() and "version_published" in log.read_text()):
+                assert process.returncode is None, (tmp_path / "first.out").read_text()
+                await anyio.sleep(0.1)
+        finally:
+            process.kill()
+            await process.wait()
+    said = await ended("run", "--run-dir", str(folder))
+    assert f"done: {folder}" in said
+    assert f"{_NUM_ITERATIONS * _BATCH} of {_NUM_ITERATIONS * _BATCH}" in said or "training episodes 100 %" in said
+    assert "every admitted task has one trajectory and one judgement" in await ended("audit", str(folder))
+    assert (folder / "logs" / "browser-2.log").exists()
+
+
+async def test_a_model_that_cannot_be_had_is_said_before_there_is_a_run(tmp_path: Path) -> None:
+    given = [*arguments(tmp_path / "run"), "policy_config.engine=vllm", f"policy_config.base_model={tmp_path}"]
+    with anyio.fail_after(HANGS_S):
+        done = await anyio.run_process(millrace_command(given), env=millrace_environment(), check=False)
+    assert done.returncode == 78
+    assert f"policy_config.base_model is '{tmp_path}': write the path of a model folder" in done.stderr.decode()
+    assert not (tmp_path / "run").exists()
