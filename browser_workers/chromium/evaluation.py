@@ -79,10 +79,10 @@ class Evaluation:
                 return await self._answered(attempt)
             except CallRefused as error:
                 num_replaced = self._loading.num_documents - num_documents
+                if num_replaced and anyio.current_time() >= until:
+                    return await self._standing(attempt)
                 if num_tried >= _TRIES and num_replaced < num_tried - 1:
                     raise PageFailed(f"the page cannot be read: {error}") from error
-                if num_tried >= _TRIES and anyio.current_time() >= until:
-                    return await self._standing(attempt)
                 with anyio.move_on_after(until - anyio.current_time()):
                     await self._loading.idle()
         raise AssertionError("the tries never end")
@@ -101,17 +101,22 @@ class Evaluation:
     async def _answered(self, attempt: Attempt) -> object:
         """What comes of it; no document answers while another site is waited for, so that such a wait is given up first."""
         for _ in range(_TRIES):
-            navigation, whole_s = self._loading.navigation, self._calls.timeout_s
+            navigation, whole_s, num_documents = self._loading.navigation, self._calls.timeout_s, self._loading.num_documents
             cap_s = whole_s if navigation is None else min(LOAD_CAP_S, whole_s)
             try:
                 return await attempt(cap_s)
             except CallRefused:
                 self._context_id = None
                 raise
-            except NoAnswer:
-                if (navigation := self._loading.navigation) is None:
+            except NoAnswer as error:
+                if (navigation := self._loading.navigation) is not None:
+                    await self._give_up(navigation.url, cap_s)
+                elif self._loading.num_documents != num_documents:
+                    # Passed on from document to document, each of which left before it heard the question.
+                    self._context_id = None
+                    raise CallRefused("its document left before it answered") from error
+                else:
                     raise
-                await self._give_up(navigation.url, cap_s)
         raise NoAnswer(f"the page was leaving for elsewhere whenever it was asked, {_TRIES} times")
 
     async def _in_own_world(self, call: str, timeout_s: float) -> object:

@@ -15,7 +15,7 @@ import pytest
 
 from browser_workers.browser import Opening, View
 from browser_workers.chromium.browser import PlaywrightBrowser
-from browser_workers.chromium.calls import Calls, Json
+from browser_workers.chromium.calls import Calls, Json, NoAnswer
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.site import Site, SiteRequest, SiteResponse
 from schemas.env_config import EnvConfig
@@ -223,6 +223,32 @@ async def test_pages_that_replace_themselves_faster_than_they_are_asked_are_obse
             ),
         },
     )
+
+
+async def test_a_question_that_is_passed_on_from_document_to_document_is_answered(
+    browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine so full that each document has left before it hears it: until one has to stay."""
+    send, has_to_stay = Calls.send, False
+
+    async def unheard(calls: Calls, method: str, params: Json | None = None, **named: float) -> Json:
+        nonlocal has_to_stay
+        if method == "Runtime.evaluate" and not has_to_stay:
+            await anyio.sleep(0.5)
+            raise NoAnswer("Runtime.evaluate did not return within 10 s")
+        has_to_stay = {"Fetch.enable": True, "Fetch.disable": False}.get(method, has_to_stay)
+        return await send(calls, method, params, **named)
+
+    async def a_look() -> None:
+        async with browser.session(opening_of(on_opening("setTimeout(() => location.reload(), 50)"))) as session:
+            monkeypatch.setattr("browser_workers.chromium.tab.LOAD_CAP_S", 1.0)
+            monkeypatch.setattr(Calls, "send", unheard)
+            await session.open()
+            assert (await session.view()).state.title == "page"
+
+    with anyio.fail_after(EPISODE_S):
+        await a_look()
+    monkeypatch.undo()
 
 
 class Trap(Site):
