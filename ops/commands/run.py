@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from schemas.config import Config
 
 EXAMPLE = """\
-millrace run update_online --run-dir runs/mine policy_config.base_model=models/mine env_config.train_tasks=tasks.jsonl
+millrace run update_online --run-dir runs/mine \\
+    policy_config.base_model=models/mine env_config.train_tasks=tasks.jsonl
 millrace run --run-dir runs/mine
-millrace run mine.yaml --policy-gpus 0,1,2,3,4,5 --trainer-gpus 6,7 --dry-run"""
+millrace run mine.yaml --policy-gpus 0,1,2,3 --trainer-gpus 4,5 --dry-run"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -75,7 +75,7 @@ WITHOUT_EFFECT = {
         "write archive_config.episodes_per_part for the files that the archiver writes",
     ),
     "policy_config.huggingface_token_env_var": WithoutEffect(
-        ("HF_TOKEN",), "the hub's client reads its token from HF_TOKEN alone", "put the token into HF_TOKEN"
+        ("HF_TOKEN",), "the hub's client reads its token from HF_TOKEN alone", "leave it out, and put the token into HF_TOKEN"
     ),
     "algorithm_config.model_output_name": WithoutEffect(
         ("model.pt",), "checkpoints are named by their version, and policies are told", "leave it out, or write save_path"

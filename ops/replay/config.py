@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ops.config.loading import load_config
-from ops.run.base_models import model_here
+from ops.run.base_models import folder_here
 from ops.run.folder import RunFolder
 from schemas.bus_config import BusConfig
 from schemas.config import Config
@@ -59,7 +59,7 @@ def offline_config(
     known = _num_stored(folder, config.bus_config)
     version = config.trainer_config.stored_version
     if version == _UNKNOWN:
-        version = stored_version(model_here(config.policy_config.base_model), checkpoints)
+        version = stored_version(folder_here(config.policy_config.base_model), checkpoints)
     return dataclasses.replace(
         config,
         feeder_config=dataclasses.replace(config.feeder_config, num_stored=known),

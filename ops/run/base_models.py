@@ -32,6 +32,11 @@ def model_here(named: str) -> Path | None:
     return cached(name)
 
 
+def folder_here(named: str) -> Path | None:
+    """The same, or a folder of that name that holds a part of a model."""
+    return Path(named) if named and Path(named).is_dir() else model_here(named)
+
+
 def pinned(named: str) -> str:
     """The same model under a name that never means another: of the hub with its commit, fetched if need be.
 

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import structlog
 
-from ops.run.base_models import model_here
+from ops.run.base_models import folder_here
 
 _log = structlog.get_logger()
 _UNFINISHED = "\ufffd"
@@ -47,7 +46,7 @@ def token_texts(model: str) -> TokenTexts:
     """By `tokenizer.json` in a model's folder. One that is missing or cannot be read leaves tokens as numbers."""
     if not model or find_spec("tokenizers") is None:
         return TokenTexts()
-    folder = Path(model) if Path(model).is_dir() else model_here(model)
+    folder = folder_here(model)
     if folder is None or not (path := folder / "tokenizer.json").is_file():
         return TokenTexts()
     from tokenizers import Tokenizer

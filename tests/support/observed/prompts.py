@@ -67,7 +67,7 @@ def vllm_settings(config: Config) -> VllmSettings:
             config,
             WorkerContext(cast(Any, None), SUBJECTS, Status(Role.POLICY, WorkerId("p"))),
         )
-        return await policy._engine(run, policy._weight_sources(run))
+        return await policy._engine(run, await policy._weight_sources(run))
 
     with _PATCH.context() as patch:
         patch.setattr("agents.vllm_engine.VllmEngine", lambda settings: settings)
