@@ -31,7 +31,7 @@ OPERATION_S = 10.0
 PAGE_MIB = 300
 EPISODE_S = 10 * OPERATION_S
 """What opening, two actions and a view may take, on a machine that is busy as well."""
-ENDED = rf"the page's script did not return within {OPERATION_S / 2:g} s and was ended( \(\d+ times\))?"
+ENDED = r"the page's script did not return within 10 s and was ended( \(\d+ times\))?"
 UNANSWERED = r"did not return within|was leaving for elsewhere whenever it was asked|no screenshot could be taken"
 REPLACED = r"not even while its document has to stay|" + UNANSWERED
 TEXT = "<p style='height:90vh'>text"
@@ -263,15 +263,24 @@ class Trap(Site):
         return SiteResponse(body, after_s=0.005)
 
 
-async def test_endless_scripts_are_ended(browser: PlaywrightBrowser) -> None:
+async def test_endless_scripts_are_ended() -> None:
+    """When they have run for long enough, however long that takes on a busy machine."""
+    async with a_patient_browser() as browser:
+        await side_by_side(
+            browser,
+            {
+                "never returns from a click": observed(opening_of(on_click("for (;;) {}")), said=ENDED),
+                "never returns while it loads": observed(opening_of(on_opening("for (;;) {}")), said=ENDED),
+            },
+            seconds=HANGS_S,
+        )
+
+
+async def test_a_script_that_is_endless_again_and_again_keeps_nobody(browser: PlaywrightBrowser) -> None:
     again = on_click("setInterval(() => { for (;;) {} }, 0)")
     await side_by_side(
         browser,
-        {
-            "never returns from a click": observed(opening_of(on_click("for (;;) {}")), said=ENDED),
-            "never returns while it loads": observed(opening_of(on_opening("for (;;) {}")), said=ENDED),
-            "never returns again and again": observed_or_fails(opening_of(again), title="page", reason=UNANSWERED),
-        },
+        {"never returns again and again": observed_or_fails(opening_of(again), title="page", reason=UNANSWERED)},
     )
 
 
