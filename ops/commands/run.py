@@ -66,12 +66,13 @@ async def _model_found(config: "Config") -> list[str]:
     """What makes every role of this run begin with one model, fetched before there is a run."""
     from anyio.to_thread import run_sync
 
+    from ops.launch.node_file import quoted
     from ops.run.base_models import pinned
 
     if config.policy_config.engine != "vllm":
         return []
     model = await run_sync(pinned, config.policy_config.base_model)
-    return [f"policy_config.base_model={model!r}"]
+    return [f"policy_config.base_model={quoted(model)}"]
 
 
 def _settle(options: argparse.Namespace) -> None:

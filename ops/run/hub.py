@@ -46,10 +46,10 @@ class HubName:
 
 
 def cached(name: HubName) -> Path | None:
-    """The model's folder, where all of it is on this machine. The folder's name is the commit."""
+    """The model's folder, where all of it is on this machine, and can be read. The folder's name is the commit."""
     try:
         from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import LocalEntryNotFoundError
+        from huggingface_hub.errors import HFValidationError
     except ImportError:
         return None
     try:
@@ -62,7 +62,7 @@ def cached(name: HubName) -> Path | None:
                 local_files_only=True,
             )
         )
-    except LocalEntryNotFoundError:
+    except (OSError, HFValidationError):
         return None
 
 
@@ -109,8 +109,10 @@ class _Failure:
 
 def _failure(name: HubName, error: Exception) -> _Failure | None:
     """None: nobody knows what it is."""
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
+    if isinstance(error, HFValidationError):
+        return _Failure(f"there is no folder {name} here, and no model can have that name: {_line(error)}")
     origin = error.__cause__ if isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None else error
     if isinstance(origin, HfHubHTTPError):
         return _refused(name, origin)

@@ -111,6 +111,11 @@ def test_a_token_is_heeded(tmp_path: Path) -> None:
         (f"{NAME}@v9", LoopbackHub(NAME, FILES), f"said: {NAME} has no revision 'v9' on http"),
         (NAME, LoopbackHub(NAME, FILES, gated=True), f"said: {NAME} is gated: ask for access at http"),
         (NAME, LoopbackHub(NAME, FILES, num_errors=99), f" does not serve {NAME} (Server error '503"),
+        (
+            "models/my--own",
+            LoopbackHub(NAME, FILES),
+            "said: there is no folder models/my--own here, and no model can have that",
+        ),
         ("models/../mine", LoopbackHub(NAME, FILES), "said: policy_config.base_model is 'models/../mine': write the path of"),
         ("", LoopbackHub(NAME, FILES), "said: policy_config.base_model is '': write the path of"),
     ],

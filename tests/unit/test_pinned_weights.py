@@ -10,6 +10,7 @@ from typing import Never
 import pytest
 
 from agents.pinned_weights import pinned
+from agents.weight_files import verify_folder
 from schemas.errors import CheckpointCorrupt
 from schemas.messages import Checkpoint
 from tests.support.bus.weight_world import checkpoint_of, read, served, version_files, write
@@ -40,6 +41,20 @@ async def test_a_folder_on_another_disk_is_copied(
     monkeypatch.setattr(os, "link", elsewhere)
     async with pinned(tmp_path / "v000001-abc", announced, tmp_path / "cache") as held:
         shutil.rmtree(tmp_path / "v000001-abc")
+        assert read(held) == served(FILES)
+
+
+async def test_a_folder_of_links_is_verified_and_held_as_what_they_lead_to(announced: Checkpoint, tmp_path: Path) -> None:
+    """As the hub's cache has them: relative ones, out of the folder."""
+    folder, stored = tmp_path / "snapshots" / "commit", tmp_path / "blobs"
+    stored.mkdir()
+    for name, data in served(FILES).items():
+        (stored / name).write_bytes(data)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(Path("../../blobs") / name)
+    assert verify_folder(folder, announced) == folder
+    async with pinned(folder, announced, tmp_path / "cache") as held:
+        shutil.rmtree(stored)
         assert read(held) == served(FILES)
 
 
