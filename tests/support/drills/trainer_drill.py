@@ -1,6 +1,7 @@
 """One training run on a real nats-server: judged episodes in a fixed order, and a real trainer process that may be killed.
 
 The judgements are held back until the trainer has published what they come after, so that there is a time in which it waits.
+Those of the last version are held back until every kill is done, so that no trainer is done before it was seen.
 """
 
 import os
@@ -93,6 +94,10 @@ class Drill:
     _log: Log | None = None
     _held: bool = False
     """Whether no further judgements are given, so that the trainer comes to wait."""
+    _num_to_come: int = 0
+    """Kills."""
+    _exhausted: bool = False
+    """Whether the trainer has nothing more to do before the next kill."""
     _before: frozenset[int] = frozenset()
     """Checkpoints that stood there when the process was started."""
 
@@ -102,6 +107,7 @@ class Drill:
         Raises:
             TimeoutError: they were not within `limit_s`.
         """
+        self._num_to_come = len(wanted)
         try:
             with anyio.fail_after(limit_s):
                 async with anyio.create_task_group() as group:
@@ -109,6 +115,7 @@ class Drill:
                     group.start_soon(self._judge)
                     for moment in wanted:
                         await self._kill(moment)
+                        self._num_to_come -= 1
                     await self._finish()
                     group.cancel_scope.cancel()
         finally:
@@ -133,13 +140,21 @@ class Drill:
                 continue
             if self._log is None or not self._log.waits:
                 since = time.monotonic()
-            if self.announced != last or time.monotonic() - since > _STANDSTILL_S:
+            stands_still = time.monotonic() - since > _STANDSTILL_S
+            if given >= self._num_to_give:
+                self._exhausted = stands_still
+            elif self.announced != last or stands_still:
                 last, since = self.announced, time.monotonic()
                 for index in range(given, min(given + BATCH, len(self.trajectories))):
                     await judge(self.bus, self.trajectories[index], _REWARDS[index % len(_REWARDS)])
                 given += BATCH
 
+    @property
+    def _num_to_give(self) -> int:
+        return (self._last - 1) * BATCH if self._num_to_come else len(self.trajectories)
+
     def _start(self) -> tuple[BaseProcess, Log]:
+        self._exhausted = False
         self._log = log = Log(self.folder.logs / f"{_NAME}.log")
         self._before = frozenset(folders(self.folder.checkpoints))
         self.num_starts += 1
@@ -160,7 +175,7 @@ class Drill:
             except ProcessLookupError as error:
                 raise self._ended(process) from error
             moment = await self._moment(process, log)
-            if moment.phase is wanted.phase or misses == MOST_MISSES or moment.newest_announced >= self._last - 1:
+            if moment.phase is wanted.phase or misses == MOST_MISSES or self._exhausted:
                 break
             misses += 1
             os.kill(pid, signal.SIGCONT)
@@ -197,7 +212,7 @@ class Drill:
             if not loaded and moment.phase is not Phase.LOADING:
                 loaded, self.loading_s = True, time.monotonic() - began
             soon = self._held or moment.num_published >= wanted.num_published or moment.newest_announced >= self._last - 2
-            if wanted.phase is Phase.LOADING or (soon and moment.phase is wanted.phase):
+            if wanted.phase is Phase.LOADING or (soon and moment.phase is wanted.phase) or self._exhausted:
                 break
             await anyio.sleep(_LOOK_S if soon and moment.phase in _BRIEFLY_BEFORE else _LOOK_RARELY_S)
         match wanted.phase:
