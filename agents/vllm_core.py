@@ -4,14 +4,14 @@ Invariant: weights change only between steps, and an adapter is its request's to
 policy version.
 
 The engine core runs in the process (no EngineCore child): one import of vLLM instead of three, no serialisation of
-screenshots, and a death of the engine is an exception here or the end of the process, never a silent hang.
+screenshots, and a death of the engine is an exception here or the end of the process, never a silent hang. A model in
+several parts (`policy_config.vllm_args`) has one child for each, which ends with this process.
 """
 
-import json
 import logging
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -22,24 +22,22 @@ from PIL import Image
 from agents.engine import Generation
 from agents.fitting import max_prompt
 from agents.tokens import PromptTokenizer
-from agents.vllm_adapters import VllmAdapters, adapter_arguments, adapter_spans, require_adapters
+from agents.vllm_adapters import VllmAdapters, adapter_spans, require_adapters
+from agents.vllm_arguments import VllmSettings, engine_config, model_config
 from schemas.errors import ConfigurationError, PolicyError
 from schemas.ids import PolicyVersion
-from schemas.lora_config import LoraConfig
 from schemas.messages import Screenshot, VersionSpan
-from schemas.policy_config import PolicyConfig
 
 if TYPE_CHECKING:
     from vllm import SamplingParams
     from vllm.outputs import RequestOutput
     from vllm.v1.engine.llm_engine import LLMEngine
 
-_CPU_KV_BYTES = (64 << 20, 4 << 30)
-"""Smallest and largest key-value cache on CPU."""
-_CPU_SCREENSHOT_CACHE_GB = 0.125
 _SUPPRESSED = -100.0
 _ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    # A model in several parts has a process for each; this one has threads, which no fork would survive.
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 2) // 2)),
     "VLLM_NO_USAGE_STATS": "1",
@@ -52,23 +50,6 @@ _ENVIRONMENT = {
 
 _NOISY = ("vllm.v1.worker.cpu_worker", "vllm.model_executor.model_loader.reload.layerwise")
 """The first says for every prompt on CPU that threads are left alone; the second calls layers without weights failures."""
-
-
-@dataclass(frozen=True, slots=True)
-class VllmSettings:
-    """Everything the engine is built from."""
-
-    folder: Path
-    version: PolicyVersion
-    policy: PolicyConfig
-    cutoff_len: int
-    """Tokens of prompt and completion that training takes."""
-    max_screenshots: int
-    """Screenshots in one prompt."""
-    seed: int
-    """Of the sampler; two workers of one run must not share it."""
-    lora: LoraConfig = LoraConfig()
-    """Which adapters later versions are; by default they are whole models."""
 
 
 @dataclass
@@ -86,7 +67,7 @@ class VllmCore:
         """Imports vLLM and loads the model: 10 to 20 s of CPU time on a small machine.
 
         Raises:
-            ConfigurationError: vLLM is not installed.
+            ConfigurationError: vLLM is not installed, or refuses what it is to be started with.
         """
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
@@ -97,7 +78,6 @@ class VllmCore:
 
     def _boot(self) -> None:
         try:
-            from vllm.engine.arg_utils import EngineArgs
             from vllm.exceptions import VLLMClientError
             from vllm.model_executor.models import ModelRegistry
             from vllm.v1.engine.llm_engine import LLMEngine
@@ -113,15 +93,15 @@ class VllmCore:
         if on_cpu:
             # A compiled sampler saves microseconds, costs seconds at the start, and needs a C++ compiler.
             dynamo.disable = True
+            os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # in the processes of a model in several parts
             # The environment variable alone comes too late for a torch that was imported earlier.
             torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-        for architecture in _model_config(self.settings.folder).get("architectures", []):
+        for architecture in model_config(self.settings.folder).get("architectures", []):
             # Known classes are otherwise inspected in a child process that imports vLLM once more.
             if architecture in ModelRegistry.models:
                 ModelRegistry.register_model(architecture, ModelRegistry.models[architecture].load_model_cls())
         _hand_over_whole_prompts()
-        arguments = EngineArgs(**_arguments(self.settings, on_cpu=on_cpu))
-        self._llm = LLMEngine.from_engine_args(arguments)
+        self._llm = LLMEngine.from_vllm_config(engine_config(self.settings, on_cpu=on_cpu), disable_log_stats=True)
         for name in _NOISY:  # behind the start, which resets levels
             logging.getLogger(name).setLevel(logging.ERROR)
         self._llm.set_weight_version(str(self.settings.version))
@@ -133,7 +113,7 @@ class VllmCore:
     def max_prompt(self) -> int:
         """Tokens that a prompt may have."""
         settings = self.settings
-        return max_prompt(settings.policy, min(settings.cutoff_len, _max_model_len(settings)))
+        return max_prompt(settings.policy, min(settings.cutoff_len, settings.max_model_len))
 
     def _sampling(self, temperature: float) -> "SamplingParams":
         from vllm import SamplingParams
@@ -289,54 +269,3 @@ def _repack_heads(model: Any) -> None:
     for layer in model.modules():
         if isinstance(layer, ParallelLMHead):
             layer.quant_method.process_weights_after_loading(layer)
-
-
-def _arguments(settings: VllmSettings, *, on_cpu: bool) -> dict[str, Any]:
-    policy, model = settings.policy, _model_config(settings.folder)
-    text = model.get("text_config", model)
-    max_model_len = _max_model_len(settings)
-    # vLLM would narrow a float32 model by itself, and its log-probabilities would no longer be the trainer's.
-    dtype = "float32" if policy.dtype == "auto" and _dtype(model) == "float32" else policy.dtype
-    common = {
-        "model": str(settings.folder),
-        "max_model_len": max_model_len,
-        "max_num_seqs": policy.max_num_seqs,
-        "dtype": dtype,
-        "seed": settings.seed,
-        "logprobs_mode": "processed_logprobs",
-        "limit_mm_per_prompt": {"image": settings.max_screenshots, "video": 0},
-        "disable_log_stats": True,
-        "use_tqdm_on_load": False,
-    } | adapter_arguments(settings.lora, on_cpu=on_cpu)
-    if not on_cpu:
-        return common | {"gpu_memory_utilization": policy.gpu_memory_utilization}
-    return common | {
-        "enforce_eager": True,
-        "skip_mm_profiling": True,
-        "mm_processor_cache_gb": _CPU_SCREENSHOT_CACHE_GB,
-        "kv_cache_memory_bytes": _cpu_kv_bytes(text, max_model_len * policy.max_num_seqs),
-    }
-
-
-def _max_model_len(settings: VllmSettings) -> int:
-    model, most = _model_config(settings.folder), settings.policy.max_model_len
-    longest: int = min(most, model.get("text_config", model).get("max_position_embeddings", most))
-    return longest
-
-
-def _cpu_kv_bytes(text: Mapping[str, Any], num_tokens: int) -> int:
-    """Enough for `num_tokens` tokens in float32, within bounds."""
-    heads = text["num_key_value_heads"]
-    head_dim = text.get("head_dim") or text["hidden_size"] // text["num_attention_heads"]
-    wanted: int = 2 * 4 * text["num_hidden_layers"] * heads * head_dim * num_tokens
-    return min(max(wanted, _CPU_KV_BYTES[0]), _CPU_KV_BYTES[1])
-
-
-def _model_config(folder: Path) -> dict[str, Any]:
-    config: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    return config
-
-
-def _dtype(model: Mapping[str, Any]) -> str:
-    text = model.get("text_config", {})
-    return str(model.get("dtype") or model.get("torch_dtype") or text.get("dtype") or text.get("torch_dtype") or "")

@@ -17,7 +17,8 @@ import structlog
 from agents.engine import Generation, GenerationRequest
 from agents.fitting import fitted
 from agents.tokens import PromptTokenizer
-from agents.vllm_core import VllmCore, VllmSettings
+from agents.vllm_arguments import VllmSettings
+from agents.vllm_core import VllmCore
 from schemas.errors import EngineFailed, MillraceError, PolicyError
 from schemas.ids import PolicyVersion
 

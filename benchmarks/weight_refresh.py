@@ -19,7 +19,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from agents.vllm_core import VllmSettings
+from agents.vllm_arguments import VllmSettings
 from agents.vllm_engine import VllmEngine
 from agents.weight_sources import WeightSources
 from agents.weights import AnnouncedWeights

@@ -1,9 +1,34 @@
 """Configures the engine that answers observations, and how it samples. WebGym's keys and defaults."""
 
-from dataclasses import dataclass
-from typing import Literal
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from schemas.requirement import require
+
+_PARTS = ("tensor_parallel_size", "pipeline_parallel_size")
+_NO_ENGINE_ARGUMENTS: Mapping[str, str] = {
+    "model": "write policy_config.base_model",
+    "revision": "write it behind the name in policy_config.base_model, as in NAME@REVISION",
+    "tokenizer": "it is the model's own",
+    "dtype": "write policy_config.dtype",
+    "max_model_len": "write policy_config.max_model_len",
+    "max_num_seqs": "write policy_config.max_num_seqs",
+    "gpu_memory_utilization": "write policy_config.gpu_memory_utilization",
+    "limit_mm_per_prompt": "write context_config.num_rounds",
+    "enable_lora": "write trainer_config.lora.rank",
+    "max_lora_rank": "write trainer_config.lora.rank",
+    "max_loras": "the adapters of two versions are held",
+    "max_cpu_loras": "the adapters of two versions are held",
+    "seed": "every worker samples by its own, which feeder_config.seed decides",
+    "logprobs_mode": "training needs the log-probabilities of the distribution that was sampled from",
+    "disable_log_stats": "the worker's metrics are on the bus",
+    "data_parallel_size": "start more policy workers, each has the whole model",
+    "nnodes": "a policy worker is on one machine",
+    "distributed_executor_backend": "a policy worker starts its own processes",
+}
+"""What is set for a reason, and what to do instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +40,8 @@ class PolicyConfig:
     """The model that version 0 stands for: a folder, or a name of the Hugging Face Hub, as in `Qwen/Qwen3-VL-2B-Instruct` or
     `Qwen/Qwen3-VL-2B-Instruct@main`; of `openai`, the endpoint's name for it."""
     checkpoint_path: str = ""
-    """Folder to load instead of `base_model` at the start."""
+    """The model that version 0 stands for instead of `base_model`, for trainer and policies alike: a checkpoint or an exported
+    model of another run, or any other that `base_model` could name."""
     max_new_tokens: int = 3072
     """Tokens of one answer at most."""
     temperature: float = 1.0
@@ -37,6 +63,9 @@ class PolicyConfig:
     """Number format of the engine's weights; `auto`: the model's own."""
     gpu_memory_utilization: float = 0.9
     """Share of the GPU's memory that the engine takes."""
+    vllm_args: dict[str, Any] = field(default_factory=dict)
+    """Further arguments of vLLM's engine (its EngineArgs), by their names there, as in `{tensor_parallel_size: 2}` for a model
+    on two GPUs."""
     base_url: str = ""
     """Of the OpenAI-compatible endpoint."""
     api_key_env_var: str = "OPENAI_API_KEY"
@@ -57,6 +86,25 @@ class PolicyConfig:
         )
         require(0 < self.top_p <= 1, f"policy_config.top_p is {self.top_p}: write a number above 0 and at most 1")
         require(self.max_num_seqs > 0, f"policy_config.max_num_seqs is {self.max_num_seqs}: write a number above 0")
+
+        for name, instead in _NO_ENGINE_ARGUMENTS.items():
+            require(name not in self.vllm_args, f"policy_config.vllm_args.{name} cannot be set: {instead}")
+        for name in _PARTS:
+            size = self.vllm_args.get(name, 1)
+            require(
+                isinstance(size, int) and not isinstance(size, bool) and size > 0,
+                f"policy_config.vllm_args.{name} is {size!r}: write a whole number above 0",
+            )
+
+    @property
+    def starting_model(self) -> str:
+        """What version 0 stands for."""
+        return self.checkpoint_path or self.base_model
+
+    @property
+    def num_parts(self) -> int:
+        """Of the model in one worker, each on a GPU of its own."""
+        return math.prod(self.vllm_args.get(name, 1) for name in _PARTS)
 
     def temperature_of(self, *, evaluation: bool) -> float:
         """That of the episodes of one split."""

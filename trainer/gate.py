@@ -11,7 +11,7 @@ from schemas.ids import PolicyVersion
 from schemas.messages import RecordRef
 from schemas.trainer_config import TrainerConfig
 from trainer.episodes.consumption import BatchPlan
-from trainer.mismatch import check_mismatch, comparable, mean_mismatch
+from trainer.mismatch import check_mismatch, comparable, measured_mismatch
 from trainer.samples import Sample
 from trainer.scores import is_success
 
@@ -44,9 +44,14 @@ class MismatchGate:
         if not samples:
             _log.info("mismatch_not_measured", version=version)
             return {}
-        mismatch = mean_mismatch(samples, await logprobs(samples))
-        check_mismatch(mismatch, bound=self._bound, version=version, num_samples=len(samples))
-        return {"mismatch": mismatch, "mismatch_samples": float(len(samples))}
+        mismatch = measured_mismatch(samples, await logprobs(samples))
+        check_mismatch(mismatch.mean, bound=self._bound, version=version, num_samples=len(samples))
+        return {
+            "mismatch": mismatch.mean,
+            "mismatch_k3": mismatch.k3,
+            "mismatch_far": mismatch.far_share,
+            "mismatch_samples": float(len(samples)),
+        }
 
     def _sampled_as(self, version: PolicyVersion) -> PolicyVersion | None:
         """The version that the samplers of the present weights called themselves."""

@@ -4,7 +4,9 @@ They are computed by two programs from what should be the same weights, tokens a
 means that they are not the same, and that every figure of the run is in doubt.
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,16 +14,34 @@ from schemas.errors import MismatchExceeded
 from schemas.ids import PolicyVersion
 from trainer.samples import Sample
 
+_FAR = math.log(2)
+
 
 def comparable(sample: Sample, version: PolicyVersion) -> bool:
     """Whether every token of a sample was sampled by exactly this version, with its log-probability kept."""
     return bool((sample.versions == version).all()) and len(sample.logprobs) == sample.num_completion
 
 
-def mean_mismatch(samples: Sequence[Sample], trained: Sequence[np.ndarray]) -> float:
-    """Mean absolute difference over all completion tokens, in nats."""
-    differences = [np.abs(sample.logprobs - ours) for sample, ours in zip(samples, trained, strict=True)]
-    return float(np.concatenate(differences).mean())
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """Over all completion tokens of some samples; a ratio is the trainer's probability by the sampler's."""
+
+    mean: float
+    """Absolute difference of the log-probabilities, nats."""
+    k3: float
+    """KL divergence of the sampler's distribution from the trainer's, nats, as the mean of ratio - 1 - log ratio (Schulman
+    2020, "Approximating KL divergence"): small differences hardly count."""
+    far_share: float
+    """Of tokens whose ratio is above 2 or below 1/2."""
+
+
+def measured_mismatch(samples: Sequence[Sample], trained: Sequence[np.ndarray]) -> Mismatch:
+    """`trained`: the trainer's log-probabilities of each sample's completion tokens."""
+    pairs = zip(samples, trained, strict=True)
+    logs = np.concatenate([np.asarray(ours - sample.logprobs, np.float64) for sample, ours in pairs])
+    with np.errstate(over="ignore", invalid="ignore"):
+        k3 = np.expm1(logs) - logs
+    return Mismatch(float(np.abs(logs).mean()), float(k3.mean()), float((np.abs(logs) > _FAR).mean()))
 
 
 def check_mismatch(mismatch: float, *, bound: float, version: PolicyVersion, num_samples: int) -> None:

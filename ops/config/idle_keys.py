@@ -80,6 +80,11 @@ IDLE = (
         "only policy_config.engine=openai asks an endpoint",
     ),
     Idle(
+        (_POLICY + "vllm_args",),
+        lambda config: config.policy_config.engine != "vllm",
+        "only policy_config.engine=vllm starts an engine",
+    ),
+    Idle(
         tuple(
             _POLICY + name
             for name in ("checkpoint_path", "top_k", "min_p", "max_model_len", "dtype", "gpu_memory_utilization")

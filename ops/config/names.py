@@ -11,6 +11,8 @@ _TIMES_GROUP = "counts episodes: prompts times the group's size"
 _STEPS_OF_OPTIMIZER = "samples of an optimizer step: this times `per_device_train_batch_size` and the ranks"
 _BY_FILE = "in the DeepSpeed file that is named there"
 _CAPS = "for each difficulty"
+_SAME_THERE = "by the same name there"
+_TENSOR_PARALLEL = "`tensor_parallel_size` there"
 _TRUNCATED = "with `loss_type=truncated`"
 
 
@@ -100,6 +102,9 @@ NAMES = (
     ),
     Name(_VERL, "actor_rollout_ref.rollout.name", "policy_config.engine"),
     Name(_VERL, "actor_rollout_ref.rollout.gpu_memory_utilization", "policy_config.gpu_memory_utilization"),
+    Name(_VERL, "actor_rollout_ref.rollout.tensor_model_parallel_size", "policy_config.vllm_args", _TENSOR_PARALLEL),
+    Name("VAGEN", "actor_rollout_ref.rollout.enable_chunked_prefill", "policy_config.vllm_args", _SAME_THERE),
+    Name("VAGEN", "actor_rollout_ref.rollout.enforce_eager", "policy_config.vllm_args", _SAME_THERE),
     Name("VAGEN", "actor_rollout_ref.rollout.temperature", "policy_config.temperature"),
     Name("VAGEN", "actor_rollout_ref.rollout.val_kwargs.temperature", "policy_config.eval_temperature"),
     Name("VAGEN", "actor_rollout_ref.rollout.top_p", "policy_config.top_p"),
@@ -160,6 +165,8 @@ NAMES = (
     Name("RLinf", "algorithm.length_params.max_length", "policy_config.max_model_len"),
     Name("RLinf", "rollout.backend", "policy_config.engine"),
     Name("RLinf", "rollout.gpu_memory_utilization", "policy_config.gpu_memory_utilization"),
+    Name("RLinf", "rollout.tensor_parallel_size", "policy_config.vllm_args", _SAME_THERE),
+    Name("RLinf", "rollout.enforce_eager", "policy_config.vllm_args", _SAME_THERE),
     Name("RLinf", "rollout.max_running_requests", "policy_config.max_num_seqs"),
     Name("RLinf", "rollout.model.model_path", "policy_config.base_model", "a folder, or a name of the hub"),
     Name("RLinf", "rollout.model.model_type", "model_config.model_type"),

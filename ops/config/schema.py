@@ -20,6 +20,7 @@ _WORDS = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
+    Any: "a value",
     str: "text (put quotes around digits, true, false and null)",
 }
 

@@ -50,7 +50,8 @@ def shares_of(config: Config, wanted: Wanted, gpus: Sequence[str]) -> tuple[Shar
     mode = config.feeder_config.mode
     trains = mode not in ("eval", "rollout")
     shares: list[Share] = []
-    trainer_gpus, policy_gpus = _divided(wanted, gpus if config.policy_config.engine == "vllm" else (), trains)
+    policy = config.policy_config
+    trainer_gpus, policy_gpus = _divided(wanted, gpus if policy.engine == "vllm" else (), trains, policy.num_parts)
     if mode != "offline":
         shares.append(Share(role=Role.FEEDER))
         shares.append(Share(role=Role.BROWSER, count=wanted.num_browsers))
@@ -63,22 +64,33 @@ def shares_of(config: Config, wanted: Wanted, gpus: Sequence[str]) -> tuple[Shar
     return tuple(shares)
 
 
-def _divided(wanted: Wanted, gpus: Sequence[str], trains: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _divided(wanted: Wanted, gpus: Sequence[str], trains: bool, num_parts: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The trainer's, one a rank, and the policies', one entry a process. One GPU alone is shared."""
+    for entry in wanted.policy_gpus:
+        if len(entry.split(",")) < num_parts:
+            raise ConfigurationError(
+                f"a policy process that sees {entry} has too few GPUs for the {num_parts} parts of "
+                "policy_config.vllm_args: join them with +, as in 0+1,2+3"
+            )
     trainer = wanted.trainer_gpus if trains else ()
     if trains and not trainer and gpus:
         free = [gpu for gpu in gpus if gpu not in ",".join(wanted.policy_gpus).split(",")] or list(gpus)
-        trainer = tuple(free[: max(1, len(free) // _TRAINING_SHARE)])
+        share = max(1, len(free) // _TRAINING_SHARE)
+        # What is too little for one more policy trains.
+        trainer = tuple(free[: share + (len(free) - share) % num_parts])
     if wanted.policy_gpus or not gpus:
         return trainer, wanted.policy_gpus
     rest = [gpu for gpu in gpus if gpu not in trainer] or list(gpus)
-    count = wanted.num_policies or len(rest)
-    if count > len(rest):
+    sets = [",".join(rest[at : at + num_parts]) for at in range(0, len(rest) - num_parts + 1, num_parts)]
+    count = wanted.num_policies or max(1, len(sets))
+    if count > len(sets):
+        each = "a GPU" if num_parts == 1 else f"{num_parts} GPUs"
+        said = f"{count} policies want {each} each" if count > 1 else f"a policy wants {each}"
         raise ConfigurationError(
-            f"{count} policies want a GPU each, and {len(rest)} are left of {len(gpus)}: ask for fewer with --policies, or "
+            f"{said}, and {len(rest)} are left of {len(gpus)}: ask for fewer with --policies, or "
             "say who sees which with --policy-gpus and --trainer-gpus"
         )
-    return trainer, tuple(rest[:count])
+    return trainer, tuple(sets[:count])
 
 
 def specs_of(shares: Sequence[Share], arguments: Sequence[str]) -> Iterator[RoleSpec]:

@@ -59,7 +59,7 @@ def offline_config(
     known = _num_stored(folder, config.bus_config)
     version = config.trainer_config.stored_version
     if version == _UNKNOWN:
-        version = stored_version(folder_here(config.policy_config.base_model), checkpoints)
+        version = stored_version(folder_here(config.policy_config.starting_model), checkpoints)
     return dataclasses.replace(
         config,
         feeder_config=dataclasses.replace(config.feeder_config, num_stored=known),

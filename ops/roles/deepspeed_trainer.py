@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from ops.roles.trainer import train_with
-from ops.run.base_models import model_folder
+from ops.run.base_models import starting_model
 from ops.run.joining import RoleRun
 from schemas.config import Config
 from trainer.engine.deepspeed_config import read_deepspeed_config
@@ -28,7 +28,7 @@ def engine_settings(config: Config) -> EngineSettings:
 async def train(run: RoleRun) -> None:
     """Runs until all versions are published."""
     config, settings = run.config, engine_settings(run.config)
-    base = await anyio.to_thread.run_sync(model_folder, config.policy_config.base_model, abandon_on_cancel=True)
+    base = await anyio.to_thread.run_sync(starting_model, config.policy_config, abandon_on_cancel=True)
 
     @contextmanager
     def open_(folder: Path, resume: bool) -> Iterator[TrainEngine]:

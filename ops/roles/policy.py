@@ -11,10 +11,9 @@ from agents.engine import Engine
 from agents.serving import away_outside
 from agents.weight_sources import WeightSources
 from agents.worker import PolicyWorker
-from ops.run.base_models import model_folder, model_here
+from ops.run.base_models import model_here, starting_model
 from ops.run.joining import RoleRun
 from schemas.config import Config
-from schemas.ids import PolicyVersion
 
 
 async def answer(run: RoleRun) -> None:
@@ -28,9 +27,9 @@ async def answer(run: RoleRun) -> None:
 
 async def _weight_sources(run: RoleRun) -> WeightSources:
     bus, policy, base = run.config.bus_config, run.config.policy_config, None
-    if policy.engine == "vllm" and not policy.checkpoint_path:
+    if policy.engine == "vllm":
         # One that is not here comes over the bus, where that is how weights come.
-        base = model_here(policy.base_model) if bus.weights == "bus" else await _base_model(run.config)
+        base = model_here(policy.starting_model) if bus.weights == "bus" else await _starting_model(run.config)
     return WeightSources(run.context.bus, run.context.subjects, bus, cache=run.folder.weights, base=base)
 
 
@@ -52,19 +51,17 @@ async def _engine(run: RoleRun, sources: WeightSources) -> AbstractAsyncContextM
             from agents.oracle_engine import OracleEngine
 
             return OracleEngine(
-                await _base_model(run.config),
+                await _starting_model(run.config),
                 model=run.config.model_config,
                 max_prompt=max_prompt(policy, run.config.algorithm_config.cutoff_len),
                 space=ActionSpace.of(run.config.context_config),
             )
         case "vllm":
             from agents.starting_weights import starting_weights
-            from agents.vllm_core import VllmSettings
+            from agents.vllm_arguments import VllmSettings
             from agents.vllm_engine import VllmEngine
 
-            folder, version = Path(policy.checkpoint_path), PolicyVersion(0)
-            if not policy.checkpoint_path:
-                folder, version = await starting_weights(run.context.bus, run.context.subjects, sources)
+            folder, version = await starting_weights(run.context.bus, run.context.subjects, sources)
             settings = VllmSettings(
                 folder=folder,
                 version=version,
@@ -77,5 +74,5 @@ async def _engine(run: RoleRun, sources: WeightSources) -> AbstractAsyncContextM
             return VllmEngine(settings)
 
 
-async def _base_model(config: Config) -> Path:
-    return await anyio.to_thread.run_sync(model_folder, config.policy_config.base_model, abandon_on_cancel=True)
+async def _starting_model(config: Config) -> Path:
+    return await anyio.to_thread.run_sync(starting_model, config.policy_config, abandon_on_cancel=True)

@@ -72,6 +72,19 @@ def fetched(name: HubName) -> Path:
     Raises:
         ConfigurationError: it cannot be had; says what to do.
     """
+    return _had(name, _FILES)
+
+
+def fetched_description(name: HubName, folder: Path) -> Path:
+    """The model's config.json alone, into a folder of ours: the cache would take a part for the whole.
+
+    Raises:
+        ConfigurationError: as `fetched`.
+    """
+    return _had(name, ["config.json"], folder)
+
+
+def _had(name: HubName, files: list[str], folder: Path | None = None) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
@@ -83,7 +96,7 @@ def fetched(name: HubName) -> Path:
     for pause_s in (*_PAUSES_S, None):
         try:
             found = snapshot_download(
-                name.repository, revision=name.revision, allow_patterns=_FILES, ignore_patterns=_NOT_OURS
+                name.repository, revision=name.revision, allow_patterns=files, ignore_patterns=_NOT_OURS, local_dir=folder
             )
         except Exception as error:
             failure = _failure(name, error)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ops.run.base_models import model_folder
+from ops.run.base_models import starting_model
 from ops.run.folder import RunFolder
 from schemas.errors import ConfigurationError
 from trainer.model.adapter_folder import holds_adapters
@@ -14,11 +14,11 @@ def checkpoint_folder(run: RunFolder, checkpoint: str) -> Path:
     Raises:
         ConfigurationError: there is none; names the versions that there are. Or there is no run.
     """
-    base = run.load().policy_config.base_model
+    policy = run.load().policy_config
     if not checkpoint.isdigit():
         folder = Path(checkpoint).resolve()
     elif int(checkpoint) == 0:
-        folder = model_folder(base)
+        folder = starting_model(policy)
     else:
         folder = next(run.checkpoints.glob(f"v{int(checkpoint):06d}-*"), run.checkpoints / f"v{int(checkpoint):06d}")
     if not is_model(folder):

@@ -25,7 +25,8 @@ async def serve_page(folder: RunFolder, config: Config, watch: MonitorWatch, ent
     # A connection of its own: a long read of finished episodes does not keep live ones waiting.
     async with join(folder, config, role=Role.MONITOR.value, name="viewer") as bus:
         shown = Shown(store=StreamStore(bus, subjects), config=config, kind="run")
-        viewer = Viewer(shown, EpisodeIndex(config.bus_config.trained_rubric), token_texts(config.policy_config.base_model))
+        token_text = token_texts(config.policy_config.starting_model)
+        viewer = Viewer(shown, EpisodeIndex(config.bus_config.trained_rubric), token_text)
         live = Live(watch, bus, subjects, config)
         app = application(
             [live.section, viewer.section], entrance.access, run=run, remark="", others=metrics_routes(watch, run)

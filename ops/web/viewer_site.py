@@ -14,7 +14,7 @@ async def serve_viewer(path: Path, entrance: Entrance) -> int:
     """Raises `ConfigurationError`: `path` holds neither a run nor an archive, or the port is taken."""
     async with open_store(path) as shown:
         bus = shown.config.bus_config
-        viewer = Viewer(shown, EpisodeIndex(bus.trained_rubric), token_texts(shown.config.policy_config.base_model))
+        viewer = Viewer(shown, EpisodeIndex(bus.trained_rubric), token_texts(shown.config.policy_config.starting_model))
         app = application([viewer.section], entrance.access, run=bus.run, remark=shown.kind)
         async with following(viewer):
             await entrance.keep(app, viewer.end)

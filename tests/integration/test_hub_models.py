@@ -29,12 +29,13 @@ import sys
 import ops.run.hub
 from ops.run.base_models import model_folder, model_here, pinned
 from schemas.errors import ConfigurationError
+from schemas.policy_config import PolicyConfig
 ops.run.hub._PAUSES_S = (0.01, 0.01)
 name = sys.argv[1]
 try:
     print("=", model_here(name) or "not here")
     print("=", model_folder(name))
-    print("=", pinned(name))
+    print("=", pinned(PolicyConfig(base_model=name)))
 except ConfigurationError as error:
     sys.exit(f"said: {error}")
 """

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from agents.vllm_core import VllmSettings
+from agents.vllm_arguments import VllmSettings
 from agents.vllm_engine import VllmEngine
 from schemas.errors import EngineFailed
 from schemas.ids import PolicyVersion

@@ -1,6 +1,6 @@
 """What happens to one real vLLM engine, told as JSON on standard output. Run as a child, since vLLM changes its process.
 
-Arguments: folder of model A (version 3), folder of model B (version 4).
+Arguments: folder of model A (version 3), folder of model B (version 4), vLLM's further arguments as JSON.
 """
 
 import json
@@ -17,7 +17,8 @@ import psutil
 
 from agents.engine import ChatMessage, Generation, GenerationRequest
 from agents.prompts import system_prompt
-from agents.vllm_core import VllmCore, VllmSettings
+from agents.vllm_arguments import VllmSettings
+from agents.vllm_core import VllmCore
 from agents.vllm_engine import VllmEngine
 from schemas.errors import PolicyError
 from schemas.ids import PolicyVersion
@@ -64,8 +65,10 @@ class Story:
         await self.say("after", 0)
         await self.say("greedy after", 0, temperature=0.0)
         self.facts["version"] = self.engine.version
-        self.facts["listening"] = [c.laddr.ip for c in psutil.Process().net_connections() if c.status == psutil.CONN_LISTEN]
-        self.facts["children"] = len(psutil.Process().children(recursive=True))
+        processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+        connections = [connection for each in processes for connection in each.net_connections()]
+        self.facts["listening"] = [c.laddr.ip for c in connections if c.status == psutil.CONN_LISTEN]
+        self.facts["children"] = len(processes) - 1
 
     async def refuse_and_cancel(self) -> None:
         try:
@@ -113,9 +116,10 @@ async def stepped(engine: VllmEngine, num_steps: int) -> None:
     core.step = step  # type: ignore[method-assign]
 
 
-async def main(folder_a: Path, folder_b: Path) -> dict[str, object]:
+async def main(folder_a: Path, folder_b: Path, vllm_args: dict[str, object]) -> dict[str, object]:
+    policy = replace(POLICY, vllm_args=vllm_args)
     settings = VllmSettings(
-        folder=folder_a, version=PolicyVersion(3), policy=POLICY, cutoff_len=1024, max_screenshots=5, seed=7
+        folder=folder_a, version=PolicyVersion(3), policy=policy, cutoff_len=1024, max_screenshots=5, seed=7
     )
     async with VllmEngine(settings) as engine:
         story = Story(engine, folder_b)
@@ -127,5 +131,5 @@ async def main(folder_a: Path, folder_b: Path) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    told = anyio.run(main, Path(sys.argv[1]), Path(sys.argv[2]))
+    told = anyio.run(main, Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3]))
     print("\n" + json.dumps(told))

@@ -12,7 +12,7 @@ from schemas.messages import Judgement, Outcome, Trajectory, Verdict
 from tests.builders import judgement
 from tests.support.training.trainer_world import ref, train_task
 from trainer.episodes.consumption import plan_batch, staleness
-from trainer.mismatch import check_mismatch, comparable, mean_mismatch
+from trainer.mismatch import check_mismatch, comparable, measured_mismatch
 from trainer.samples import Sample
 
 
@@ -96,7 +96,18 @@ def test_only_samples_of_exactly_this_version_are_compared() -> None:
 
 def test_the_mismatch_is_the_mean_over_tokens() -> None:
     ours = [np.array([-1.5, -2.0], dtype=np.float32), np.array([-1.0, -1.9], dtype=np.float32)]
-    assert mean_mismatch([sample([-1.0, -2.0], [0, 0]), sample([-1.0, -2.0], [0, 0])], ours) == pytest.approx(0.15)
+    assert measured_mismatch([sample([-1.0, -2.0], [0, 0])] * 2, ours).mean == pytest.approx(0.15)
+
+
+def test_rounding_hardly_counts_in_k3_and_tokens_far_off_are_told() -> None:
+    rounding = measured_mismatch([sample([-1.0, -2.0], [0, 0])], [np.array([-1.01, -1.99], dtype=np.float32)])
+    assert rounding.mean == pytest.approx(0.01, rel=1e-3)
+    assert rounding.k3 == pytest.approx(0.01**2 / 2, rel=0.01)
+    assert rounding.far_share == 0
+    wrong = measured_mismatch([sample([-1.0, -2.0], [0, 0])], [np.array([-1.0 - math.log(4), -2.0], dtype=np.float32)])
+    assert wrong.k3 == pytest.approx((1 / 4 - 1 + math.log(4)) / 2)
+    assert wrong.far_share == 0.5
+    assert math.isinf(measured_mismatch([sample([-1.0], [0])], [np.array([-math.inf], dtype=np.float32)]).mean)
 
 
 @pytest.mark.parametrize("mismatch", [0.051, math.nan, math.inf])

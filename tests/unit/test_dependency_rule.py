@@ -67,6 +67,7 @@ _FLOORS = (
     "monitor",
     "web",
     "machine",
+    "planning",
     "replay",
     "analysis",
     "drills",

@@ -12,7 +12,7 @@ import pytest
 
 from agents import vllm_engine
 from agents.engine import ChatMessage, Generation, GenerationRequest
-from agents.vllm_core import VllmSettings
+from agents.vllm_arguments import VllmSettings
 from agents.vllm_engine import VllmEngine
 from schemas.errors import EngineFailed, PolicyError
 from schemas.ids import PolicyVersion

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ops.cli import main
-from ops.commands.run import gpu_lists
+from ops.commands.share_arguments import gpu_lists
 from ops.config.loading import load_config
 from ops.launch.node_file import Share
 from ops.machine.placement import Wanted, shares_of, specs_of, visible_gpus
@@ -59,6 +59,37 @@ def test_gpus_are_divided(there: tuple[str, ...], wanted: Wanted, policy: tuple[
     found = shares_of(VLLM, wanted, there)
     assert gpus(found) == {role: those for role, those in (("policy", policy), ("trainer", trainer)) if those}
     assert counts(found)["policy"] == (len(policy) or 1)
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "policy", "trainer"),
+    [
+        (EIGHT, Wanted(), ("2,3", "4,5", "6,7"), ("0", "1")),
+        (EIGHT[:4], Wanted(), ("2,3",), ("0", "1")),
+        (EIGHT, Wanted(num_policies=1), ("2,3",), ("0", "1")),
+        (EIGHT, Wanted(policy_gpus=("0,1", "2,3")), ("0,1", "2,3"), ("4", "5")),
+        ((), Wanted(), (), ()),
+    ],
+)
+def test_a_model_in_two_parts_has_two_gpus_a_policy(
+    there: tuple[str, ...], wanted: Wanted, policy: tuple[str, ...], trainer: tuple[str, ...]
+) -> None:
+    found = shares_of(load_config("update_online", ["policy_config.vllm_args={tensor_parallel_size: 2}"]), wanted, there)
+    assert gpus(found) == {role: those for role, those in (("policy", policy), ("trainer", trainer)) if those}
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "said"),
+    [
+        (EIGHT, Wanted(num_policies=2), "2 policies want 4 GPUs each, and 4 are left of 8"),
+        (EIGHT[:2], Wanted(), "a policy wants 4 GPUs, and 2 are left of 2"),
+        (EIGHT, Wanted(policy_gpus=("0,1",)), "a policy process that sees 0,1 has too few GPUs for the 4 parts"),
+    ],
+)
+def test_too_few_gpus_for_a_models_parts_are_said(there: tuple[str, ...], wanted: Wanted, said: str) -> None:
+    parts = "policy_config.vllm_args={tensor_parallel_size: 2, pipeline_parallel_size: 2}"
+    with pytest.raises(ConfigurationError, match=said):
+        shares_of(load_config("update_online", [parts]), wanted, there)
 
 
 def test_who_does_not_train_samples_on_all_of_them_and_simulations_on_none() -> None:

@@ -15,7 +15,7 @@ from schemas.errors import ChainConflict, CheckpointCorrupt, MessageCorrupt, Tra
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
 from trainer.retrying import until_available
-from trainer.versions.checkpoints import folder_of, hash_files, require_no_versions, why_hollow
+from trainer.versions.checkpoints import folder_of, hash_model, require_no_versions, why_hollow
 from trainer.versions.weight_publishing import WeightPublisher
 
 _MOST_LEFT_OUT = 3
@@ -88,7 +88,7 @@ class Announcements:
             run=self._subjects.run,
             version=PolicyVersion(0),
             uri=base.as_uri(),
-            files=await anyio.to_thread.run_sync(hash_files, base),
+            files=await anyio.to_thread.run_sync(hash_model, base),
             parent=None,
             trainer_step=0,
             judged_seq=0,

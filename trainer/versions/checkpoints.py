@@ -107,12 +107,22 @@ def model_files(base: Path) -> list[Path]:
     return sorted(file for file in base.iterdir() if file.is_file() and not file.name.endswith(_WEIGHT_SUFFIXES))
 
 
+def hash_model(folder: Path) -> tuple[FileHash, ...]:
+    """What a policy loads of a model's folder: no state of a trainer, and no weights in other formats beside safetensors."""
+    files = [file for file in folder.iterdir() if file.is_file()]
+    weights = [file for file in files if file.name.endswith((".safetensors", ".safetensors.index.json"))]
+    return _hashed(folder, [*model_files(folder), *weights] if weights else files)
+
+
 def hash_files(folder: Path) -> tuple[FileHash, ...]:
     """Every file of a folder with its hash, by relative path."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return _hashed(folder, (path for path in folder.rglob("*") if path.is_file()))
+
+
+def _hashed(folder: Path, files: Iterable[Path]) -> tuple[FileHash, ...]:
     return tuple(
         FileHash(path=path.relative_to(folder).as_posix(), sha256=_digest(path), num_bytes=path.stat().st_size)
-        for path in files
+        for path in sorted(files)
     )
 
 

@@ -14,7 +14,8 @@ from agents.action_space import ActionSpace
 from agents.context import Round, build_window
 from agents.fitting import max_prompt
 from agents.prompts import system_prompt
-from agents.vllm_core import VllmCore, VllmSettings, _arguments
+from agents.vllm_arguments import VllmSettings, engine_arguments
+from agents.vllm_core import VllmCore
 from bus.context import WorkerContext
 from bus.presence import Status
 from bus.subjects import Subjects
@@ -80,7 +81,7 @@ def weights_loaded(config: Config) -> object:
 
 
 def engine_sequences(config: Config) -> object:
-    return _arguments(vllm_settings(config), on_cpu=False)["max_num_seqs"]
+    return engine_arguments(vllm_settings(config), on_cpu=False)["max_num_seqs"]
 
 
 def sampling(name: str) -> Callable[[Config], object]:

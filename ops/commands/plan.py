@@ -1,0 +1,68 @@
+"""Says what a run needs of this machine, or of another, before anything is started."""
+
+import argparse
+from pathlib import Path
+
+from ops.commands.arguments import add_overrides, count
+from ops.commands.execution import interruptible, planned_run
+from ops.commands.share_arguments import add_shares, settle_config, wanted
+
+EXAMPLE = """\
+millrace plan mine.yaml
+millrace plan update_online --gpu H100 --gpus 8 \\
+    policy_config.base_model=Qwen/Qwen3-VL-8B-Instruct
+millrace plan mine.yaml --gpu RTX4090:24 --gpus 1 --host-gib 64 --json"""
+_DOES_NOT_FIT = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("config", nargs="?", metavar="CONFIG", help="recipe or .yaml file; without it, that of the run's folder")
+    add("--run-dir", type=Path, metavar="DIR", help="folder of a run")
+    add("--gpu", metavar="NAME", help="kind of GPU, as in H100, or with its GiB, as in MINE:48 (default: this machine's)")
+    add("--gpus", type=count, metavar="N", help="how many (default: as many as are here, or 1)")
+    add("--host-gib", type=count, metavar="N", help="memory of the host (default: this machine's)")
+    add_shares(parser)
+    add("--json", action="store_true", help="JSON in place of tables; sizes in bytes")
+    add_overrides(parser)
+    parser.set_defaults(settle=settle_config)
+
+
+@interruptible
+async def run(options: argparse.Namespace) -> int:
+    import json
+
+    from anyio.to_thread import run_sync
+
+    from ops.console.terminal import Console
+    from ops.machine.placement import shares_of, visible_gpus
+    from ops.planning.display import figures, shown
+    from ops.planning.gpus import GIB, gpu_named, own_gpu, said_gpus
+    from ops.planning.model_size import model_size
+    from ops.planning.plan import Machine, plan
+    from ops.run.base_models import described
+    from schemas.errors import ConfigurationError
+
+    _, config = planned_run(options)
+    gpu = gpu_named(options.gpu) if options.gpu else own_gpu()
+    if gpu is None:
+        raise ConfigurationError(f"there is no GPU here: write the kind that there will be, as in --gpu H100 ({said_gpus()})")
+    here = visible_gpus()
+    gpus = tuple(map(str, range(options.gpus))) if options.gpus else here or ("0",)
+    host = options.host_gib * GIB if options.host_gib else 0.0 if options.gpu else _host_memory()
+    with described(config.policy_config) as folder:
+        size = await run_sync(model_size, folder)
+    made = plan(config, size, Machine(gpu=gpu, host_memory=host), shares_of(config, wanted(options), gpus))
+    console = Console(soft_wrap=True, highlight=False)
+    if options.json:
+        console.out(json.dumps(figures(made), indent=2), highlight=False)
+    else:
+        for part in shown(made):
+            console.print(part)
+    return _DOES_NOT_FIT if made.problems else 0
+
+
+def _host_memory() -> float:
+    import psutil
+
+    return float(psutil.virtual_memory().total)

@@ -1,0 +1,110 @@
+"""How large a model is: parameters counted in a model of its configuration that has no memory, and the sizes that count."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForImageTextToText
+
+from schemas.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class ModelSize:
+    num_parameters: int
+    largest_layer: int
+    """Parameters of the largest module that ZeRO-3 gathers at once: the largest one without parts, or one layer."""
+    num_layers: int
+    hidden: int
+    intermediate: int
+    query: int
+    """Heads times their width."""
+    key_value: int
+    """Key-value heads times their width."""
+    key_value_heads: int
+    vocabulary: int
+    dtype_bytes: int
+    """Of one parameter, as the model is stored."""
+    vision_layers: int = 0
+    vision_hidden: int = 0
+    pixels_a_patch: int = 0
+    """Side of a square patch."""
+    patches_a_token: int = 1
+    """A square number: so many are merged."""
+    linear: Mapping[str, int] = field(default_factory=dict)
+    """Inputs and outputs of all linear layers of one name, added up: an adapter has so many parameters a rank."""
+
+    def screenshot_tokens(self, width: int, height: int) -> int:
+        """Of one screenshot in a prompt, where it is not scaled."""
+        return self.patches(width, height) // self.patches_a_token
+
+    def patches(self, width: int, height: int) -> int:
+        if not self.pixels_a_patch:
+            return 0
+        merge = self.pixels_a_patch * math.isqrt(self.patches_a_token)
+        return round(width / merge) * round(height / merge) * self.patches_a_token
+
+
+def model_size(folder: Path) -> ModelSize:
+    """Reads config.json alone.
+
+    Raises:
+        ConfigurationError: transformers knows no model of this kind that sees.
+    """
+    try:
+        config = AutoConfig.from_pretrained(folder)
+        with torch.device("meta"):
+            model = AutoModelForImageTextToText.from_config(config)
+    except (ValueError, OSError, KeyError) as error:
+        raise ConfigurationError(f"{folder} is no model that transformers knows as one that sees: {error}") from error
+    return _measured(config, model)
+
+
+def _measured(config: Any, model: torch.nn.Module) -> ModelSize:
+    text, vision = config.get_text_config(), getattr(config, "vision_config", None)
+    width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    stored = config.dtype or text.dtype or torch.bfloat16
+    key_value_heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
+    return ModelSize(
+        num_parameters=sum(parameter.numel() for parameter in model.parameters()),
+        largest_layer=max(_together(model)),
+        num_layers=text.num_hidden_layers,
+        hidden=text.hidden_size,
+        intermediate=getattr(text, "intermediate_size", None) or 4 * text.hidden_size,
+        query=text.num_attention_heads * width,
+        key_value=key_value_heads * width,
+        key_value_heads=key_value_heads,
+        vocabulary=text.vocab_size,
+        dtype_bytes=stored.itemsize,
+        vision_layers=_first(vision, "depth", "num_hidden_layers"),
+        vision_hidden=_first(vision, "hidden_size", "embed_dim"),
+        pixels_a_patch=_first(vision, "patch_size"),
+        patches_a_token=_first(vision, "spatial_merge_size") ** 2 or 1,
+        linear=_linear(model),
+    )
+
+
+def _linear(model: torch.nn.Module) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.Linear):
+            found[name.rpartition(".")[2]] += module.in_features + module.out_features
+    return found
+
+
+def _together(model: torch.nn.Module) -> list[int]:
+    """Parameters of each layer, and of each module that is none and has no parts."""
+    sizes = [0]
+    for module in model.modules():
+        if isinstance(module, torch.nn.ModuleList):
+            sizes += [sum(parameter.numel() for parameter in layer.parameters()) for layer in module]
+        sizes.append(sum(parameter.numel() for parameter in module.parameters(recurse=False)))
+    return sizes
+
+
+def _first(config: Any, *names: str) -> int:
+    return next((int(getattr(config, name)) for name in names if isinstance(getattr(config, name, None), int)), 0)

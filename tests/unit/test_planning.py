@@ -1,0 +1,201 @@
+"""What a run is said to need: parameters of real shapes, memory by ZeRO's arithmetic, and settings with which it would fit."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ops.cli import main
+from ops.config.loading import load_config
+from ops.machine.placement import Wanted, shares_of
+from ops.planning.gpus import GIB, gpu_named
+from ops.planning.memory import Serving, Training, cached_tokens, rank_gpu, serving_gpu, version_disk
+from ops.planning.model_size import ModelSize, model_size
+from ops.planning.plan import Machine, Plan, plan
+from schemas.errors import ConfigurationError
+
+_VISION_SMALL = {"depth": 24, "hidden_size": 1024, "intermediate_size": 4096, "deepstack_visual_indexes": [5, 11, 17]}
+_VISION_LARGE = {"depth": 27, "hidden_size": 1152, "intermediate_size": 4304, "deepstack_visual_indexes": [8, 16, 24]}
+_TEXTS: Mapping[str, tuple[dict[str, object], dict[str, object]]] = {
+    "2B": (
+        {"hidden_size": 2048, "num_hidden_layers": 28, "num_attention_heads": 16, "intermediate_size": 6144},
+        _VISION_SMALL,
+    ),
+    "4B": (
+        {"hidden_size": 2560, "num_hidden_layers": 36, "num_attention_heads": 32, "intermediate_size": 9728},
+        _VISION_SMALL,
+    ),
+    "8B": (
+        {"hidden_size": 4096, "num_hidden_layers": 36, "num_attention_heads": 32, "intermediate_size": 12288},
+        _VISION_LARGE,
+    ),
+}
+"""Qwen3-VL's published shapes."""
+
+
+def described(folder: Path, name: str) -> Path:
+    """The folder of a model's config.json."""
+    text, vision = _TEXTS[name]
+    tied = name != "8B"
+    config = {
+        "model_type": "qwen3_vl",
+        "architectures": ["Qwen3VLForConditionalGeneration"],
+        "dtype": "bfloat16",
+        "tie_word_embeddings": tied,
+        "text_config": {
+            **text,
+            "model_type": "qwen3_vl_text",
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "vocab_size": 151936,
+            "tie_word_embeddings": tied,
+        },
+        "vision_config": {
+            **vision,
+            "model_type": "qwen3_vl",
+            "num_heads": 16,
+            "out_hidden_size": text["hidden_size"],
+            "patch_size": 16,
+            "spatial_merge_size": 2,
+        },
+    }
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sizes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModelSize]:
+    folder = tmp_path_factory.mktemp("models")
+    return {name: model_size(described(folder / name, name)) for name in _TEXTS}
+
+
+def planned(size: ModelSize, gpu: str, num_gpus: int, *overrides: str) -> Plan:
+    config = load_config("update_online", ["algorithm_config.deepspeed_config_filename=ds_config_h100_zero1.json", *overrides])
+    shares = shares_of(config, Wanted(), tuple(map(str, range(num_gpus))))
+    return plan(config, size, Machine(gpu=gpu_named(gpu)), shares)
+
+
+def training(size: ModelSize, *, stage: int, num_ranks: int) -> Training:
+    """States alone, in bf16."""
+    return Training(
+        size=size,
+        num_trained=size.num_parameters,
+        dtype_bytes=2,
+        stage=stage,
+        num_ranks=num_ranks,
+        tokens=0,
+        completion_tokens=0,
+        num_patches=0,
+        checkpoints_activations=True,
+    )
+
+
+@pytest.mark.parametrize(("name", "published"), [("2B", 2_127_532_032), ("4B", 4_437_815_808), ("8B", 8_767_123_696)])
+def test_parameters_are_those_of_the_published_files(sizes: dict[str, ModelSize], name: str, published: int) -> None:
+    assert sizes[name].num_parameters == pytest.approx(published, rel=0.001)
+
+
+def test_a_screenshot_has_the_tokens_that_the_processor_makes(sizes: dict[str, ModelSize]) -> None:
+    assert sizes["2B"].screenshot_tokens(1280, 768) == 40 * 24
+
+
+@pytest.mark.parametrize("num_ranks", [1, 4, 8])
+def test_states_are_what_deepspeed_estimates(sizes: dict[str, ModelSize], num_ranks: int) -> None:
+    """Its estimate of stage 3 has no gradients beside those that the optimizer steps with."""
+    from deepspeed.runtime.zero.stage3 import estimate_zero3_model_states_mem_needs
+    from deepspeed.runtime.zero.stage_1_and_2 import estimate_zero2_model_states_mem_needs
+
+    size = sizes["2B"]
+    parts = ("weights", "gradients", "optimizer")
+    two, three = (rank_gpu(training(size, stage=stage, num_ranks=num_ranks)).parts for stage in (2, 3))
+    _, whole = estimate_zero2_model_states_mem_needs(size.num_parameters, num_ranks, 1, False, 1.5)
+    assert sum(two[part] for part in parts) == pytest.approx(whole, rel=0.001)
+    _, divided, _ = estimate_zero3_model_states_mem_needs(
+        size.num_parameters, size.largest_layer, num_ranks, 1, False, False, False, 1.5
+    )
+    own_gradients = 2 * size.num_parameters / num_ranks
+    assert sum(three[part] for part in parts) == pytest.approx(divided + own_gradients, rel=0.001)
+
+
+def test_a_higher_stage_never_needs_more(sizes: dict[str, ModelSize]) -> None:
+    for num_ranks in (2, 8):
+        needs = [rank_gpu(training(sizes["8B"], stage=stage, num_ranks=num_ranks)).total for stage in (1, 2, 3)]
+        assert needs == sorted(needs, reverse=True)
+
+
+def test_adapters_have_gradients_and_optimizer_alone(sizes: dict[str, ModelSize]) -> None:
+    plain, adapters = (planned(sizes["8B"], "H200", 8, f"trainer_config.lora.rank={rank}").training for rank in (0, 16))
+    assert plain is not None
+    assert adapters is not None
+    assert adapters.num_trained < plain.num_trained / 100
+    assert rank_gpu(adapters).parts["weights"] == rank_gpu(plain).parts["weights"]
+    assert version_disk(adapters).total < version_disk(plain).total / 100
+
+
+def test_a_cache_of_a_divided_model_holds_more(sizes: dict[str, ModelSize]) -> None:
+    one, two = (
+        Serving(size=sizes["8B"], dtype_bytes=2, num_parts=parts, memory=72 * GIB, tokens_a_step=8192, key_value_bytes=2)
+        for parts in (1, 2)
+    )
+    assert serving_gpu(one).total == pytest.approx(72 * GIB)
+    assert cached_tokens(two) > 2 * cached_tokens(one)
+
+
+def test_what_fits_has_no_problems(sizes: dict[str, ModelSize]) -> None:
+    made = planned(
+        sizes["2B"], "H100", 8, "algorithm_config.per_device_train_batch_size=1", "policy_config.max_new_tokens=512"
+    )
+    assert made.problems == ()
+    assert made.num_sequences > 1
+
+
+def test_a_training_rank_that_does_not_fit_is_told_what_would(sizes: dict[str, ModelSize]) -> None:
+    made = planned(sizes["8B"], "H200", 8)
+    assert "a training rank needs" in made.problems[0].sentence
+    remedies = made.problems[0].remedies
+    assert remedies
+    for remedy in remedies:
+        assert not planned(sizes["8B"], "H200", 8, *remedy.split()).problems
+
+
+def test_one_gpu_for_both_is_divided(sizes: dict[str, ModelSize]) -> None:
+    small = ("algorithm_config.per_device_train_batch_size=1", "policy_config.max_new_tokens=512")
+    made = planned(sizes["2B"], "H100", 1, *small)
+    assert "share a GPU" in made.problems[0].sentence
+    (remedy,) = made.problems[0].remedies
+    assert remedy.startswith("policy_config.gpu_memory_utilization=0.")
+    assert not planned(sizes["2B"], "H100", 1, *small, remedy).problems
+
+
+def test_a_cache_without_room_for_one_answer_is_told_what_would_give_it(sizes: dict[str, ModelSize]) -> None:
+    made = planned(sizes["8B"], "MINE:24", 4, "feeder_config.mode=rollout", "policy_config.max_model_len=65536")
+    assert "a policy's cache has room for" in made.problems[0].sentence
+    assert "policy_config.vllm_args.tensor_parallel_size=2" in made.problems[0].remedies
+
+
+def test_a_host_too_small_is_said(sizes: dict[str, ModelSize]) -> None:
+    made = planned(sizes["8B"], "H200", 8)
+    small = plan(made.config, made.size, replace(made.machine, host_memory=64 * GIB), made.shares)
+    assert any(problem.sentence.startswith("the host needs") for problem in small.problems)
+
+
+def test_a_gpu_that_nobody_knows_is_said() -> None:
+    with pytest.raises(ConfigurationError, match="write its memory behind it, as in Foo:80"):
+        gpu_named("Foo")
+    assert gpu_named("Foo:48").memory == 48 * GIB
+    assert gpu_named("NVIDIA H100 80GB HBM3").memory == gpu_named("h100").memory
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = described(tmp_path / "model", "2B")
+    words = ["plan", "update_online", "--gpu", "H100", "--gpus", "8", f"policy_config.base_model={model}"]
+    assert main([*words, "algorithm_config.per_device_train_batch_size=1", "policy_config.max_new_tokens=512"]) == 0
+    said = capsys.readouterr().out
+    assert "2.13 billion parameters" in said
+    assert "it fits" in said
+    assert main([*words, "--json", "algorithm_config.per_device_train_batch_size=64"]) == 1
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["problems"][0]["would_fit"]
