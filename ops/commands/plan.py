@@ -39,7 +39,8 @@ async def run(options: argparse.Namespace) -> int:
     from ops.planning.display import figures, shown
     from ops.planning.gpus import GIB, gpu_named, own_gpu, said_gpus
     from ops.planning.model_size import model_size
-    from ops.planning.plan import Machine, plan
+    from ops.planning.plan import Machine, planned
+    from ops.planning.problems import problems
     from ops.run.base_models import described
     from schemas.errors import ConfigurationError
 
@@ -52,14 +53,15 @@ async def run(options: argparse.Namespace) -> int:
     host = options.host_gib * GIB if options.host_gib else 0.0 if options.gpu else _host_memory()
     with described(config.policy_config) as folder:
         size = await run_sync(model_size, folder)
-    made = plan(config, size, Machine(gpu=gpu, host_memory=host), shares_of(config, wanted(options), gpus))
+    made = planned(config, size, Machine(gpu=gpu, host_memory=host), shares_of(config, wanted(options), gpus))
+    found = tuple(problems(made))
     console = Console(soft_wrap=True, highlight=False)
     if options.json:
-        console.out(json.dumps(figures(made), indent=2), highlight=False)
+        console.out(json.dumps(figures(made, found), indent=2), highlight=False)
     else:
-        for part in shown(made):
+        for part in shown(made, found):
             console.print(part)
-    return _DOES_NOT_FIT if made.problems else 0
+    return _DOES_NOT_FIT if found else 0
 
 
 def _host_memory() -> float:

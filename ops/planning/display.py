@@ -1,6 +1,6 @@
 """Shows a plan: what each GPU holds, the host, the disk, and what does not fit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -8,13 +8,14 @@ from rich.text import Text
 
 from ops.planning.memory import Need, cached_tokens, rank_gpu, serving_gpu, version_disk
 from ops.planning.plan import Plan, gib
+from ops.planning.problems import Problem
 
 _DIFFERENCES = {"1e-6": 0.026, "5e-6": 0.081, "2e-5": 0.182}
 """Share of the bytes that policies fetch where versions travel as differences, by the learning rate: measured
 (benchmarks/results/weight_differences.json)."""
 
 
-def shown(made: Plan) -> Iterator[RenderableType]:
+def shown(made: Plan, problems: Sequence[Problem]) -> Iterator[RenderableType]:
     """What a terminal shows."""
     size, gpu = made.size, made.machine.gpu
     yield Text(f"{size.num_parameters / 1e9:.2f} billion parameters; each GPU is {gpu.name} with {gib(gpu.memory)}")
@@ -34,13 +35,13 @@ def shown(made: Plan) -> Iterator[RenderableType]:
     if made.training is not None:
         yield _table("the files of one version", version_disk(made.training), 0.0)
         yield Text(f"kept on disk: {gib(made.kept_on_disk)}; {_fetched(made)}")
-    for problem in made.problems:
+    for problem in problems:
         yield Text(f"does not fit: {problem.sentence}", style="bold red")
         for remedy in problem.remedies:
             yield Text(f"  would fit: {remedy}")
         if not problem.remedies:
             yield Text("  no single setting helps: more or larger GPUs, or a smaller model")
-    if not made.problems:
+    if not problems:
         yield Text("it fits", style="green")
 
 
@@ -63,7 +64,7 @@ def _table(title: str, need: Need, whole: float) -> Table:
     return table
 
 
-def figures(made: Plan) -> dict[str, object]:
+def figures(made: Plan, problems: Sequence[Problem]) -> dict[str, object]:
     """The same for programs; sizes in bytes."""
     found: dict[str, object] = {"num_parameters": made.size.num_parameters, "gpu_bytes": made.machine.gpu.memory}
     if made.training is not None:
@@ -73,5 +74,5 @@ def figures(made: Plan) -> dict[str, object]:
     if made.serving is not None:
         found["policy"] = serving_gpu(made.serving).parts
         found["cached_tokens"] = cached_tokens(made.serving)
-    problems = [{"problem": problem.sentence, "would_fit": problem.remedies} for problem in made.problems]
-    return {**found, "host": made.host.parts, "problems": problems}
+    said = [{"problem": problem.sentence, "would_fit": problem.remedies} for problem in problems]
+    return {**found, "host": made.host.parts, "problems": said}

@@ -1,12 +1,11 @@
-"""Decides what each process of a run needs on a machine, whether it fits, and with what other setting it would."""
+"""What each process of a run needs on a machine."""
 
-import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ops.launch.node_file import Share
 from ops.planning.gpus import Gpu
-from ops.planning.memory import Need, Serving, Training, cached_tokens, rank_gpu, rank_host, version_disk
+from ops.planning.memory import Need, Serving, Training, cached_tokens, rank_host, version_disk
 from ops.planning.model_size import ModelSize
 from ops.roles.deepspeed_trainer import engine_settings
 from schemas.config import Config
@@ -21,9 +20,6 @@ _POLICY_HOST_BYTES = 6 << 30
 _STEP_TOKENS = 8192
 """Of one step of vLLM's engine, as it chooses by itself."""
 _BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
-_ROOM = 0.97
-"""Of a GPU's memory; the rest is nobody's."""
-_LORA_RANK = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,13 +27,6 @@ class Machine:
     gpu: Gpu
     host_memory: float = 0.0
     """Bytes; 0: not known."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    sentence: str
-    remedies: tuple[str, ...] = ()
-    """Settings with each of which it would fit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +39,6 @@ class Plan:
     shares: tuple[Share, ...]
     training: Training | None
     serving: Serving | None
-    problems: tuple[Problem, ...] = ()
 
     @property
     def num_policies(self) -> int:
@@ -86,12 +74,11 @@ class Plan:
         return (self.config.trainer_config.keep_checkpoints + 1) * version_disk(self.training).total
 
 
-def plan(config: Config, size: ModelSize, machine: Machine, shares: Sequence[Share]) -> Plan:
+def planned(config: Config, size: ModelSize, machine: Machine, shares: Sequence[Share]) -> Plan:
     """Raises `ConfigurationError`: the DeepSpeed file cannot be used."""
     training = _training(config, size, shares) if _count(shares, Role.TRAINER) else None
     serving = _serving(config, size, machine) if _count(shares, Role.POLICY) else None
-    made = Plan(config=config, size=size, machine=machine, shares=tuple(shares), training=training, serving=serving)
-    return replace(made, problems=tuple(_problems(made)))
+    return Plan(config=config, size=size, machine=machine, shares=tuple(shares), training=training, serving=serving)
 
 
 def _count(shares: Sequence[Share], role: Role) -> int:
@@ -148,110 +135,6 @@ def _serving(config: Config, size: ModelSize, machine: Machine) -> Serving:
         tokens_a_step=int(policy.vllm_args.get("max_num_batched_tokens", _STEP_TOKENS)),
         key_value_bytes=1 if cache.startswith("fp8") else dtype_bytes,
     )
-
-
-def _problems(made: Plan) -> Iterator[Problem]:
-    gpu, policy = made.machine.gpu, made.config.policy_config
-    rank = rank_gpu(made.training).total if made.training is not None else 0.0
-    served = policy.gpu_memory_utilization * gpu.memory if made.serving is not None and made.shares_gpus else 0.0
-    if rank > _ROOM * gpu.memory:
-        sentence = f"a training rank needs {gib(rank)} of a GPU's {gib(gpu.memory)}"
-        yield Problem(sentence, _remedies(made, _training_changes(made), _rank_fits))
-    elif rank + served > _ROOM * gpu.memory:
-        sentence = f"a training rank ({gib(rank)}) and a policy ({gib(served)}) share a GPU of {gib(gpu.memory)}"
-        share = int((0.95 * gpu.memory - rank) / gpu.memory * 100) / 100
-        yield Problem(sentence, _remedies(made, _sharing_changes(made, share), _gpu_is_shared))
-    if made.serving is not None and made.num_sequences < 1:
-        sentence = (
-            f"a policy's cache has room for {cached_tokens(made.serving):,} tokens, and "
-            f"policy_config.max_model_len is {policy.max_model_len:,}"
-        )
-        yield Problem(sentence, _remedies(made, _serving_changes(made), lambda other: other.num_sequences >= 1))
-    if made.machine.host_memory and made.host.total > made.machine.host_memory:
-        yield Problem(f"the host needs {gib(made.host.total)} of {gib(made.machine.host_memory)}")
-
-
-_Change = tuple[str, Config]
-"""As overrides say it, and what it makes of the configuration."""
-
-
-def _remedies(made: Plan, changes: Sequence[_Change], fits: Callable[[Plan], bool]) -> tuple[str, ...]:
-    found = []
-    for said, config in changes:
-        other = replace(
-            made,
-            config=config,
-            training=_training(config, made.size, made.shares) if made.training is not None else None,
-            serving=_serving(config, made.size, made.machine) if made.serving is not None else None,
-        )
-        if fits(other):
-            found.append(said)
-    return tuple(found)
-
-
-def _rank_fits(made: Plan) -> bool:
-    assert made.training is not None
-    served = made.config.policy_config.gpu_memory_utilization * made.machine.gpu.memory if made.shares_gpus else 0.0
-    return rank_gpu(made.training).total + min(served, 0.3 * made.machine.gpu.memory) <= _ROOM * made.machine.gpu.memory
-
-
-def _gpu_is_shared(made: Plan) -> bool:
-    assert made.training is not None
-    served = made.config.policy_config.gpu_memory_utilization * made.machine.gpu.memory
-    whole = rank_gpu(made.training).total + served <= _ROOM * made.machine.gpu.memory
-    return whole and made.num_sequences >= 1
-
-
-def _training_changes(made: Plan) -> list[_Change]:
-    """One by one, then all that cost nothing but time together."""
-    config = made.config
-    algorithm, trainer = config.algorithm_config, config.trainer_config
-    file = algorithm.deepspeed_config_filename
-    changes: list[_Change] = []
-
-    def add(said: str, **groups: object) -> None:
-        changes.append((said, replace(config, **groups)))  # type: ignore[arg-type]
-
-    stages = [re.sub(r"zero\d", f"zero{stage}", file) for stage in (2, 3)]
-    for name in stages:
-        if name != file and re.search(r"zero\d", file):
-            key = f"algorithm_config.deepspeed_config_filename={name}"
-            add(key, algorithm_config=replace(algorithm, deepspeed_config_filename=name))
-    small = replace(algorithm, per_device_train_batch_size=1)
-    said = "algorithm_config.per_device_train_batch_size=1"
-    if algorithm.per_device_train_batch_size > 1:
-        add(said, algorithm_config=small)
-        for name in stages:
-            if name != file and re.search(r"zero\d", file):
-                key = f"{said} algorithm_config.deepspeed_config_filename={name}"
-                add(key, algorithm_config=replace(small, deepspeed_config_filename=name))
-    if not trainer.lora.active:
-        lora = replace(trainer, lora=replace(trainer.lora, rank=_LORA_RANK))
-        add(f"trainer_config.lora.rank={_LORA_RANK}", trainer_config=lora)
-        add(f"{said} trainer_config.lora.rank={_LORA_RANK}", trainer_config=lora, algorithm_config=small)
-    return changes
-
-
-def _sharing_changes(made: Plan, share: float) -> list[_Change]:
-    if share <= 0:
-        return []
-    policy = replace(made.config.policy_config, gpu_memory_utilization=share)
-    return [(f"policy_config.gpu_memory_utilization={share:g}", replace(made.config, policy_config=policy))]
-
-
-def _serving_changes(made: Plan) -> list[_Change]:
-    policy = made.config.policy_config
-    num_tokens = cached_tokens(made.serving) // 1024 * 1024 if made.serving is not None else 0
-    changes: list[_Change] = []
-    for parts in (2, 4, 8):
-        if parts > policy.num_parts:
-            args = {**policy.vllm_args, "tensor_parallel_size": parts}
-            said = f"policy_config.vllm_args.tensor_parallel_size={parts}"
-            changes.append((said, replace(made.config, policy_config=replace(policy, vllm_args=args))))
-    if num_tokens > policy.max_new_tokens:
-        said = f"policy_config.max_model_len={num_tokens}"
-        changes.append((said, replace(made.config, policy_config=replace(policy, max_model_len=num_tokens))))
-    return changes
 
 
 def gib(num_bytes: float) -> str:

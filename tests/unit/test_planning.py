@@ -13,7 +13,8 @@ from ops.machine.placement import Wanted, shares_of
 from ops.planning.gpus import GIB, gpu_named
 from ops.planning.memory import Serving, Training, cached_tokens, rank_gpu, serving_gpu, version_disk
 from ops.planning.model_size import ModelSize, model_size
-from ops.planning.plan import Machine, Plan, plan
+from ops.planning.plan import Machine, Plan, planned
+from ops.planning.problems import problems
 from schemas.errors import ConfigurationError
 
 _VISION_SMALL = {"depth": 24, "hidden_size": 1024, "intermediate_size": 4096, "deepstack_visual_indexes": [5, 11, 17]}
@@ -72,10 +73,10 @@ def sizes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModelSize]:
     return {name: model_size(described(folder / name, name)) for name in _TEXTS}
 
 
-def planned(size: ModelSize, gpu: str, num_gpus: int, *overrides: str) -> Plan:
+def plan(size: ModelSize, gpu: str, num_gpus: int, *overrides: str) -> Plan:
     config = load_config("update_online", ["algorithm_config.deepspeed_config_filename=ds_config_h100_zero1.json", *overrides])
     shares = shares_of(config, Wanted(), tuple(map(str, range(num_gpus))))
-    return plan(config, size, Machine(gpu=gpu_named(gpu)), shares)
+    return planned(config, size, Machine(gpu=gpu_named(gpu)), shares)
 
 
 def training(size: ModelSize, *, stage: int, num_ranks: int) -> Training:
@@ -127,7 +128,7 @@ def test_a_higher_stage_never_needs_more(sizes: dict[str, ModelSize]) -> None:
 
 
 def test_adapters_have_gradients_and_optimizer_alone(sizes: dict[str, ModelSize]) -> None:
-    plain, adapters = (planned(sizes["8B"], "H200", 8, f"trainer_config.lora.rank={rank}").training for rank in (0, 16))
+    plain, adapters = (plan(sizes["8B"], "H200", 8, f"trainer_config.lora.rank={rank}").training for rank in (0, 16))
     assert plain is not None
     assert adapters is not None
     assert adapters.num_trained < plain.num_trained / 100
@@ -145,41 +146,39 @@ def test_a_cache_of_a_divided_model_holds_more(sizes: dict[str, ModelSize]) -> N
 
 
 def test_what_fits_has_no_problems(sizes: dict[str, ModelSize]) -> None:
-    made = planned(
-        sizes["2B"], "H100", 8, "algorithm_config.per_device_train_batch_size=1", "policy_config.max_new_tokens=512"
-    )
-    assert made.problems == ()
+    made = plan(sizes["2B"], "H100", 8, "algorithm_config.per_device_train_batch_size=1", "policy_config.max_new_tokens=512")
+    assert not list(problems(made))
     assert made.num_sequences > 1
 
 
 def test_a_training_rank_that_does_not_fit_is_told_what_would(sizes: dict[str, ModelSize]) -> None:
-    made = planned(sizes["8B"], "H200", 8)
-    assert "a training rank needs" in made.problems[0].sentence
-    remedies = made.problems[0].remedies
+    made = plan(sizes["8B"], "H200", 8)
+    assert "a training rank needs" in next(problems(made)).sentence
+    remedies = next(problems(made)).remedies
     assert remedies
     for remedy in remedies:
-        assert not planned(sizes["8B"], "H200", 8, *remedy.split()).problems
+        assert not list(problems(plan(sizes["8B"], "H200", 8, *remedy.split())))
 
 
 def test_one_gpu_for_both_is_divided(sizes: dict[str, ModelSize]) -> None:
     small = ("algorithm_config.per_device_train_batch_size=1", "policy_config.max_new_tokens=512")
-    made = planned(sizes["2B"], "H100", 1, *small)
-    assert "share a GPU" in made.problems[0].sentence
-    (remedy,) = made.problems[0].remedies
+    made = plan(sizes["2B"], "H100", 1, *small)
+    assert "share a GPU" in next(problems(made)).sentence
+    (remedy,) = next(problems(made)).remedies
     assert remedy.startswith("policy_config.gpu_memory_utilization=0.")
-    assert not planned(sizes["2B"], "H100", 1, *small, remedy).problems
+    assert not list(problems(plan(sizes["2B"], "H100", 1, *small, remedy)))
 
 
 def test_a_cache_without_room_for_one_answer_is_told_what_would_give_it(sizes: dict[str, ModelSize]) -> None:
-    made = planned(sizes["8B"], "MINE:24", 4, "feeder_config.mode=rollout", "policy_config.max_model_len=65536")
-    assert "a policy's cache has room for" in made.problems[0].sentence
-    assert "policy_config.vllm_args.tensor_parallel_size=2" in made.problems[0].remedies
+    made = plan(sizes["8B"], "MINE:24", 4, "feeder_config.mode=rollout", "policy_config.max_model_len=65536")
+    assert "a policy's cache has room for" in next(problems(made)).sentence
+    assert "policy_config.vllm_args.tensor_parallel_size=2" in next(problems(made)).remedies
 
 
 def test_a_host_too_small_is_said(sizes: dict[str, ModelSize]) -> None:
-    made = planned(sizes["8B"], "H200", 8)
-    small = plan(made.config, made.size, replace(made.machine, host_memory=64 * GIB), made.shares)
-    assert any(problem.sentence.startswith("the host needs") for problem in small.problems)
+    made = plan(sizes["8B"], "H200", 8)
+    small = planned(made.config, made.size, replace(made.machine, host_memory=64 * GIB), made.shares)
+    assert any(problem.sentence.startswith("the host needs") for problem in problems(small))
 
 
 def test_a_gpu_that_nobody_knows_is_said() -> None:
