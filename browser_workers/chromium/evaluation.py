@@ -13,9 +13,9 @@ import anyio
 import msgspec
 
 from browser_workers.chromium.calls import CallRefused, Calls, Json, NoAnswer
-from browser_workers.chromium.frames import frame_tree, world_in
+from browser_workers.chromium.document_limit import DocumentLimit
+from browser_workers.chromium.frames import main_frame, world_in
 from browser_workers.chromium.loading import Loading
-from browser_workers.chromium.standstill import standstill
 from schemas.errors import PageFailed
 
 LOAD_CAP_S = 30.0
@@ -47,9 +47,12 @@ def guarded(expression: str) -> str:
 class Evaluation:
     """Of one page."""
 
-    def __init__(self, calls: Calls, loading: Loading, give_up: Callable[[str, float], Awaitable[None]]) -> None:
+    def __init__(
+        self, calls: Calls, loading: Loading, documents: DocumentLimit, give_up: Callable[[str, float], Awaitable[None]]
+    ) -> None:
         self._calls = calls
         self._loading = loading
+        self._documents = documents
         self._give_up = give_up
         """Ends a navigation that keeps every document from answering."""
         self._frame_id = ""
@@ -89,7 +92,7 @@ class Evaluation:
 
     async def _standing(self, attempt: Attempt) -> object:
         """Of a document that has to stay until it was read; the first one may already be leaving for the second."""
-        async with standstill(self._calls):
+        async with self._documents.closed():
             for _ in range(_TRIES - 1):
                 with suppress(CallRefused):
                     return await self._answered(attempt)
@@ -130,7 +133,7 @@ class Evaluation:
 
     async def _new_world(self) -> int:
         if not self._frame_id:
-            self._frame_id = (await frame_tree(self._calls.send)).frame.id
+            self._frame_id = await main_frame(self._calls.send)
         return await world_in(self._calls.send, self._frame_id, _WORLD)
 
     async def _evaluate(self, params: Json, timeout_s: float) -> object:

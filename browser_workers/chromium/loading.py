@@ -83,6 +83,12 @@ class Loading:
             self.num_changes += 1
             self._note_change()
 
+    def stay(self) -> None:
+        """Another document was asked for and will not come: the one that is there loads no further."""
+        if self.navigation is None:
+            self._loading = False
+            self._note_change()
+
     def end(self) -> None:
         """The page is gone: nobody waits any longer."""
         self._ended = True

@@ -1,6 +1,7 @@
 """Takes a page to an address or back, and says why when it did not get there."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import anyio
 import msgspec
@@ -18,6 +19,8 @@ class Navigation:
         self._calls = calls
         self._loading = loading
         self._why_blocked = why_blocked
+        self._is_history_own = True
+        """Whether no page in it is from before the first."""
 
     async def to(self, url: str) -> None:
         """Returns when the document begins to come, or when none will."""
@@ -54,9 +57,14 @@ class Navigation:
         await self._calls.send("Page.stopLoading")
 
     async def forget_history(self) -> None:
-        """The document that is there becomes the first."""
-        await self._calls.send("Page.resetNavigationHistory")
+        """The document that is there becomes the first. Where that cannot be had there is no way back."""
+        self._is_history_own = False
+        with suppress(CallRefused, NoAnswer):
+            await self._calls.send("Page.resetNavigationHistory")
+            self._is_history_own = True
 
     async def is_first(self) -> bool:
+        if not self._is_history_own:
+            return True
         answer = await self._calls.send("Page.getNavigationHistory")
         return msgspec.convert(answer["currentIndex"], int) == 0

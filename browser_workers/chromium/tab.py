@@ -7,11 +7,13 @@ deadline.
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from playwright.async_api import CDPSession, Page
+from anyio.abc import TaskGroup
+from playwright.async_api import CDPSession, Page, Request
 
 from browser_workers.browser import Opening, PageState
 from browser_workers.chromium.calls import Calls
 from browser_workers.chromium.capture import capture
+from browser_workers.chromium.document_limit import DocumentLimit
 from browser_workers.chromium.evaluation import LOAD_CAP_S, Evaluation
 from browser_workers.chromium.loading import Loading
 from browser_workers.chromium.navigation import Navigation
@@ -34,6 +36,9 @@ class Tab:
         settings: TabSettings,
         opening: Opening,
         why_gone: Callable[[str], Awaitable[BrowserError]],
+        group: TaskGroup,
+        note: Callable[[str], None],
+        give_up: Callable[[str], None],
         *,
         loading: bool,
     ) -> None:
@@ -44,7 +49,8 @@ class Tab:
         origin = opening.site.origin if opening.site is not None else ""
         self.loading = Loading(page, origin, settings.why_blocked, loading=loading)
         self.navigation = Navigation(self._calls, self.loading, settings.why_blocked)
-        self._evaluation = Evaluation(self._calls, self.loading, self.navigation.give_up)
+        self._documents = DocumentLimit(self._calls, group, note, give_up)
+        self._evaluation = Evaluation(self._calls, self.loading, self._documents, self.navigation.give_up)
         self.stability = PageStability(opening, self._calls, self.loading, self._evaluation)
 
     @property
@@ -64,6 +70,12 @@ class Tab:
         """Ends every call under way."""
         self._calls.fail(reason)
         self.loading.end()
+
+    def on_request(self, request: Request) -> None:
+        if self._documents.admits(request):
+            self.loading.on_request(request)
+        elif request.frame == self.page.main_frame:
+            self.loading.stay()
 
     async def prepare(self) -> CDPSession:
         """A session that is there before a document can stop one of its scripts; a later one waits for the script's end."""
@@ -96,6 +108,7 @@ class Tab:
     def begin_action(self) -> None:
         """What the page was no longer holds."""
         self.loading.navigation_error = ""
+        self._documents.begin_action()
         self.stability.disturb()
 
     async def navigate(self, url: str) -> None:

@@ -180,7 +180,16 @@ class Windows:
             self._refuse(page)
             return
         is_asked_for = self._opening_own or not self.num_opened
-        tab = Tab(page, self._settings, self._opening, self._running.why_gone, loading=not is_asked_for)
+        tab = Tab(
+            page,
+            self._settings,
+            self._opening,
+            self._running.why_gone,
+            self._group,
+            self._page_events.note,
+            self._on_failed,
+            loading=not is_asked_for,
+        )
         listen(page, "close", lambda _: self._on_closed(tab, "the page closed itself"), self._on_failed)
         listen(page, "crash", lambda _: self._on_crashed(tab), self._on_failed)
         self._page_events.watch(page)
@@ -219,7 +228,7 @@ class Windows:
     def _on_request(self, request: Request) -> None:
         tab = self._tab_of(request)
         if tab is not None:
-            tab.loading.on_request(request)
+            tab.on_request(request)
         elif request.is_navigation_request():
             self._coming.add(request)
 
@@ -230,7 +239,7 @@ class Windows:
             tab.loading.on_request_over(request)
 
     def _on_failed(self, reason: str) -> None:
-        """What is known of the tabs may be wrong."""
+        """What is known of the tabs may be wrong, or one of them holds everything up."""
         self.lose(PageFailed(reason))
 
     def _note_change(self) -> None:
