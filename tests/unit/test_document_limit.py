@@ -1,0 +1,171 @@
+"""How many documents a page gets, by what Chromium and Playwright say of each in whichever order."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, cast
+
+import anyio
+import pytest
+from playwright.async_api import Request
+
+from browser_workers.chromium import document_limit
+from browser_workers.chromium.calls import CallRefused, Calls
+from browser_workers.chromium.document_limit import MAX_ASKED, MAX_DOCUMENTS, DocumentLimit
+
+pytestmark = pytest.mark.anyio
+PAGE, FRAME = object(), object()
+
+
+@dataclass(frozen=True)
+class Asked:
+    url: str = "http://pages.test/"
+    frame: object = PAGE
+    redirected_from: object = None
+
+    def is_navigation_request(self) -> bool:
+        return True
+
+
+@dataclass
+class ScriptedCalls:
+    """Answers at once; also the page and the session that it speaks of."""
+
+    has_body: bool = True
+    refusals: list[str] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
+    main_frame: object = PAGE
+
+    @property
+    def page(self) -> "ScriptedCalls":
+        return self
+
+    async def open_session(self) -> "ScriptedCalls":
+        return self
+
+    def on(self, event: str, heard: Callable[[Any], None]) -> None:
+        self.paused = heard
+
+    def remove_listener(self, event: str, heard: Callable[[Any], None]) -> None: ...
+
+    async def call(self, what: str, awaitable: Any) -> Any:
+        return await awaitable
+
+    async def send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        if method in self.refusals:
+            self.refusals.remove(method)
+            raise CallRefused(method)
+        self.sent.append(f"{method} {params.get('errorReason') or params.get('expression') or ''}".strip())
+        return {"targetInfo": {"targetId": "main"}, "result": {"type": "boolean", "value": not self.has_body}}
+
+
+@dataclass
+class Played:
+    limit: DocumentLimit
+    calls: ScriptedCalls
+    notes: list[str]
+    given_up: list[str]
+    _numbers: Any = field(default_factory=count)
+
+    def asks(self, *, frame: object = PAGE, url: str = "", redirected_from: object = None) -> bool:
+        asked = Asked(url or f"http://pages.test/{next(self._numbers)}", frame, redirected_from)
+        return self.limit.admits(cast(Request, asked))
+
+    async def exhausts(self) -> None:
+        """As many documents as there may be, and the one that tells so."""
+        assert [self.asks() for _ in range(MAX_DOCUMENTS + 1)] == [True] * (MAX_DOCUMENTS + 1)
+        await anyio.wait_all_tasks_blocked()
+        assert "Fetch.enable" in self.calls.sent
+
+    async def comes(self, url: str = "http://pages.test/", *, frame: str = "main", **more: str) -> str:
+        """What Chromium is told of a document that waits to be let through."""
+        self.calls.sent.clear()
+        self.calls.paused({"requestId": "1", "frameId": frame, "request": {"url": url}, **more})
+        await anyio.wait_all_tasks_blocked()
+        return self.calls.sent[0].removeprefix("Fetch.")
+
+
+@asynccontextmanager
+async def playing(calls: ScriptedCalls | None = None) -> AsyncIterator[Played]:
+    calls = calls or ScriptedCalls()
+    notes, given_up = list[str](), list[str]()
+    async with anyio.create_task_group() as group:
+        limit = DocumentLimit(cast(Calls, calls), group, notes.append, given_up.append)
+        yield Played(limit, calls, notes, given_up)
+        group.cancel_scope.cancel()
+
+
+@pytest.fixture(autouse=True)
+def nothing_comes_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_limit, "DOCUMENT_EVERY_S", 1e9)
+    monkeypatch.setattr(document_limit, "_ASKED_EVERY_S", 1e9)
+
+
+async def test_a_page_that_had_its_documents_stays_at_the_last_until_the_next_action() -> None:
+    async with playing() as played:
+        await played.exhausts()
+        assert not played.asks()
+        assert await played.comes() == "failRequest Aborted"
+        assert played.notes == [
+            "the page put one document in the place of another more than 12 times by itself: "
+            "it gets one every 1e+09 s until the next action"
+        ]
+        played.limit.begin_action()
+        assert (played.asks(), await played.comes()) == (True, "continueRequest")
+
+
+async def test_frames_and_what_a_document_redirects_to_come_all_the_same() -> None:
+    async with playing() as played:
+        await played.exhausts()
+        assert played.asks(frame=FRAME)
+        assert await played.comes(frame="another") == "continueRequest"
+        assert played.asks(redirected_from=Asked())
+        assert await played.comes(redirectedRequestId="0") == "continueRequest"
+
+
+async def test_the_last_one_that_may_come_is_known_whichever_event_is_first() -> None:
+    async with playing() as played:
+        await played.exhausts()
+        played.limit.begin_action()
+        for _ in range(MAX_DOCUMENTS):
+            assert await played.comes("http://pages.test/again") == "continueRequest"
+        assert played.asks(url="http://pages.test/again")
+        assert not played.asks(url="http://pages.test/again")
+
+
+async def test_nothing_comes_while_the_page_has_to_stay() -> None:
+    async with playing() as played:
+        async with played.limit.closed():
+            assert not played.asks()
+            assert await played.comes() == "failRequest Aborted"
+        assert (played.notes, played.asks(), await played.comes()) == ([], True, "continueRequest")
+
+
+async def test_a_document_without_a_body_becomes_an_error() -> None:
+    async with playing(ScriptedCalls(has_body=False)) as played:
+        await played.exhausts()
+        await played.comes()
+        assert played.calls.sent[-1] == "Runtime.evaluate location.reload()"
+        assert (played.asks(), await played.comes()) == (True, "failRequest BlockedByClient")
+        assert await played.comes() == "failRequest Aborted"
+
+
+async def test_what_could_not_be_begun_is_begun_by_the_next_document() -> None:
+    async with playing(ScriptedCalls(refusals=["Fetch.enable"])) as played:
+        for _ in range(MAX_DOCUMENTS + 1):
+            played.asks()
+        await anyio.wait_all_tasks_blocked()
+        assert (played.calls.refusals, "Fetch.enable" in played.calls.sent) == ([], False)
+        assert played.asks()
+        await anyio.wait_all_tasks_blocked()
+        assert await played.comes() == "failRequest Aborted"
+
+
+async def test_a_page_that_asks_without_end_is_given_up() -> None:
+    async with playing() as played:
+        for _ in range(MAX_ASKED):
+            played.asks(frame=FRAME)
+        assert played.given_up == []
+        played.asks(frame=FRAME)
+        assert played.given_up == ["the page asks for documents without end: more than 500 since the last action"]
