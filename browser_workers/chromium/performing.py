@@ -71,6 +71,7 @@ class Performer:
     async def perform(self, action: Action) -> Performed:
         tab = await self._windows.active()
         self._acted_on, self._num_opened = tab, self._windows.num_opened
+        self._windows.begin_action()
         tab.begin_action()
         try:
             match action.kind:

@@ -49,8 +49,8 @@ class Tab:
         origin = opening.site.origin if opening.site is not None else ""
         self.loading = Loading(page, origin, settings.why_blocked, loading=loading)
         self.navigation = Navigation(self._calls, self.loading, settings.why_blocked)
-        self._documents = DocumentLimit(self._calls, group, note, give_up)
-        self._evaluation = Evaluation(self._calls, self.loading, self._documents, self.navigation.give_up)
+        self.documents = DocumentLimit(self._calls, group, note, give_up)
+        self._evaluation = Evaluation(self._calls, self.loading, self.documents, self.navigation.give_up)
         self.stability = PageStability(opening, self._calls, self.loading, self._evaluation)
 
     @property
@@ -72,7 +72,7 @@ class Tab:
         self.loading.end()
 
     def on_request(self, request: Request) -> None:
-        if self._documents.admits(request):
+        if self.documents.admits(request):
             self.loading.on_request(request)
         elif request.frame == self.page.main_frame:
             self.loading.stay()
@@ -108,7 +108,6 @@ class Tab:
     def begin_action(self) -> None:
         """What the page was no longer holds."""
         self.loading.navigation_error = ""
-        self._documents.begin_action()
         self.stability.disturb()
 
     async def navigate(self, url: str) -> None:

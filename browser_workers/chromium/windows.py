@@ -75,6 +75,12 @@ class Windows:
         for tab in self.tabs:
             tab.opening = opening
         self._num_refused = 0
+        self.begin_action()
+
+    def begin_action(self) -> None:
+        """What comes next follows another action, in whichever tab: one window may lead another on."""
+        for tab in self.tabs:
+            tab.documents.begin_action()
 
     def end(self) -> None:
         """The episode is over: whatever closes from now on is no failure."""
