@@ -1,6 +1,6 @@
 """Bounds how fast a page puts one document in the place of another.
 
-Invariants: behind an input a page gets a number of documents at once, and from then on one now and again, however fast it
+Invariants: behind an action a page gets a number of documents at once, and from then on one now and again, however fast it
 asks, so that what it shows stays for long enough to be read. A page that asks for more than the browser can refuse, for
 itself or for its frames, is given up before the browser has no time left for the others.
 """
@@ -20,11 +20,11 @@ from browser_workers.chromium.frames import main_frame
 from schemas.errors import BrowserError
 
 MAX_DOCUMENTS = 12
-"""Of the page itself behind one input: more than any chain of pages that lead on to each other."""
+"""Of the page itself behind one action: more than any chain of pages that lead on to each other."""
 DOCUMENT_EVERY_S = 5.0
 """A page that shows itself anew at intervals like this one is not held up."""
 MAX_ASKED = 500
-"""Documents of the page or of its frames that may be asked for behind one input."""
+"""Documents of the page or of its frames that may be asked for behind one action."""
 _ASKED_EVERY_S = 0.04
 _DOCUMENTS: Json = {"patterns": [{"resourceType": "Document"}]}
 
@@ -87,6 +87,8 @@ class DocumentLimit:
         """Address of the document that was let through last."""
 
     def begin_action(self) -> None:
+        """The page may have as many again, and where the policy leads it is never refused."""
+        self._leaves_nothing = False
         self._shown.fill()
         self._asked_for.fill()
 

@@ -151,6 +151,15 @@ async def test_a_document_without_a_body_becomes_an_error() -> None:
         assert await played.comes() == "failRequest Aborted"
 
 
+async def test_where_an_action_leads_is_not_refused_for_a_document_that_left_nothing() -> None:
+    async with playing(ScriptedCalls(has_body=False)) as played:
+        await played.exhausts()
+        await played.comes()
+        assert played.calls.sent[-1] == "Runtime.evaluate location.reload()"
+        played.limit.begin_action()
+        assert (played.asks(), await played.comes()) == (True, "continueRequest")
+
+
 async def test_what_could_not_be_begun_is_begun_by_the_next_document() -> None:
     async with playing(ScriptedCalls(refusals=["Fetch.enable"])) as played:
         for _ in range(MAX_DOCUMENTS + 1):
