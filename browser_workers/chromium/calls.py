@@ -33,15 +33,17 @@ class Calls:
         self.timeout_s = timeout_s
         self.failure = ""
         """Why no call can be answered any more."""
+        self._kind: type[BrowserError] | None = None
         self._why_gone = why_gone
         """Tells the end of a page from the end of its browser."""
         self._protocol: CDPSession | None = None
         self._under_way: set[anyio.CancelScope] = set()
         self._gone = anyio.Event()
 
-    def fail(self, reason: str) -> None:
-        """Ends every call under way."""
-        self.failure = self.failure or reason
+    def fail(self, reason: str, kind: type[BrowserError] | None = None) -> None:
+        """Ends every call under way. `kind`: what it is known to be; else the browser is asked."""
+        if not self.failure:
+            self.failure, self._kind = reason, kind
         self._gone.set()
         for scope in self._under_way:
             scope.cancel()
@@ -61,13 +63,15 @@ class Calls:
             # The event that says why comes behind the error.
             with anyio.move_on_after(DRIVER_S):
                 await self._gone.wait()
+            if self._kind:
+                raise self._kind(self.failure) from error
             raise await self._why_gone(self.failure or "the page is gone") from error
         except PlaywrightError as error:
             raise CallRefused(_first_line(error)) from error
         finally:
             self._under_way.discard(scope)
         if self.failure:
-            raise await self._why_gone(self.failure)
+            raise self._kind(self.failure) if self._kind else await self._why_gone(self.failure)
         raise NoAnswer(f"{what} did not return within {deadline_s:g} s")
 
     async def send(self, method: str, params: Json | None = None, *, timeout_s: float = 0.0) -> Json:

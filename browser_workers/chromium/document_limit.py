@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 import anyio
 import msgspec
 from anyio.abc import TaskGroup
-from playwright.async_api import CDPSession, Request
+from playwright.async_api import CDPSession, Frame, Request
 
 from browser_workers.chromium.calls import Calls, Json
 from browser_workers.chromium.events import listen
@@ -24,8 +24,12 @@ MAX_DOCUMENTS = 12
 DOCUMENT_EVERY_S = 5.0
 """A page that shows itself anew at intervals like this one is not held up."""
 MAX_ASKED = 500
-"""Documents of the page or of its frames that may be asked for behind one action."""
+"""Documents of the page itself that may be asked for behind one action, refused or not."""
 _ASKED_EVERY_S = 0.04
+MAX_IN_FRAMES, MAX_IN_ONE_FRAME = 120, 30
+"""The same of its frames, which are not refused. Each costs the browser, its driver and this process more than it costs the
+page, so that all of them are behind before the number is seen: it has to be small."""
+_IN_FRAMES_EVERY_S, _IN_ONE_FRAME_EVERY_S = 0.1, 1.0
 _DOCUMENTS: Json = {"patterns": [{"resourceType": "Document"}]}
 
 
@@ -76,6 +80,8 @@ class DocumentLimit:
         self._shown = _Allowance(MAX_DOCUMENTS, DOCUMENT_EVERY_S)
         """What may be shown by the page itself."""
         self._asked_for = _Allowance(MAX_ASKED, _ASKED_EVERY_S)
+        self._in_frames = _Allowance(MAX_IN_FRAMES, _IN_FRAMES_EVERY_S)
+        self._in_frame: dict[Frame, _Allowance] = {}
         self._main_frame = ""
         self._lock = anyio.Lock()
         self._asked = self._intercepts = False
@@ -91,15 +97,19 @@ class DocumentLimit:
         self._leaves_nothing = False
         self._shown.fill()
         self._asked_for.fill()
+        self._in_frames.fill()
+        self._in_frame.clear()
 
     def admits(self, request: Request) -> bool:
         """Whether a document that was asked for comes, as far as is known; called once for each request of the page."""
         if not request.is_navigation_request() or request.redirected_from is not None:
             return True
-        if not self._asked_for.take():
-            self._give_up(f"the page asks for documents without end: more than {MAX_ASKED} since the last action")
         if request.frame != self._calls.page.main_frame:
+            self._count(self._in_frames, MAX_IN_FRAMES, " in its frames")
+            in_frame = self._in_frame.setdefault(request.frame, _Allowance(MAX_IN_ONE_FRAME, _IN_ONE_FRAME_EVERY_S))
+            self._count(in_frame, MAX_IN_ONE_FRAME, " in one frame")
             return True
+        self._count(self._asked_for, MAX_ASKED)
         if self._intercepts:
             let_through, self._admitted = request.url == self._admitted, ""
             return let_through or self._leaves_nothing or (self._shown.is_left and not self._num_closed)
@@ -107,6 +117,10 @@ class DocumentLimit:
             self._asked = True
             self._group.start_soon(self._begin)
         return True
+
+    def _count(self, allowance: _Allowance, most: int, where: str = "") -> None:
+        if not allowance.take():
+            self._give_up(f"the page asks for documents without end: more than {most}{where} since the last action")
 
     @asynccontextmanager
     async def closed(self) -> AsyncIterator[None]:

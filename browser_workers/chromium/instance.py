@@ -13,8 +13,7 @@ from browser_workers.chromium.session import PlaywrightSession
 from schemas.errors import BrowserLost
 
 _log = structlog.get_logger()
-_PING_S = 10.0
-_PING_ANSWER_S = 20.0
+_PING_S = 2.0
 
 
 class Instance:
@@ -72,6 +71,7 @@ class Instance:
                 bound_mib=self._lifetime.max_memory_mib,
                 on_memory=self._note_memory,
             )
+            self.running.relieve = monitor.end_busiest
             self.group.start_soon(monitor.keep)
         await self.running.lost.wait()
         _log.warning("browser_lost", reason=self.running.why_lost, episodes=self._num_active)
@@ -87,4 +87,4 @@ class Instance:
         """A browser that hangs, or whose connection is silently gone, is lost as well."""
         while True:
             await anyio.sleep(_PING_S)
-            await self.running.why_gone("", patience_s=_PING_ANSWER_S)
+            await self.running.why_gone("")

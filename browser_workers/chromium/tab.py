@@ -66,9 +66,9 @@ class Tab:
         """Why nothing more can be had from this tab; empty while it lives."""
         return self._calls.failure
 
-    def fail(self, reason: str) -> None:
-        """Ends every call under way."""
-        self._calls.fail(reason)
+    def fail(self, reason: str, kind: type[BrowserError] | None = None) -> None:
+        """Ends every call under way, as `kind` where that is known."""
+        self._calls.fail(reason, kind)
         self.loading.end()
 
     def on_request(self, request: Request) -> None:

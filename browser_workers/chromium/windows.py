@@ -64,10 +64,10 @@ class Windows:
         self._failure: BrowserError = PageFailed("the page is gone")
         self._is_over = False
         self._context = context
-        listen(context, "page", self._on_page, self._on_failed)
-        listen(context, "request", self._on_request, self._on_failed)
-        listen(context, "requestfinished", self._on_request_over, self._on_failed)
-        listen(context, "requestfailed", self._on_request_over, self._on_failed)
+        listen(context, "page", self._on_page, self._give_up)
+        listen(context, "request", self._on_request, self._give_up)
+        listen(context, "requestfinished", self._on_request_over, self._give_up)
+        listen(context, "requestfailed", self._on_request_over, self._give_up)
 
     def begin(self, opening: Opening) -> None:
         """The next episode's opening holds for every tab from now on."""
@@ -165,7 +165,7 @@ class Windows:
         """Nothing more can be had from any tab."""
         self._fail(error)
         for tab in self.tabs:
-            tab.fail(str(error))
+            tab.fail(str(error), type(error))
 
     async def wait_failed(self) -> BrowserError:
         await self._failed.wait()
@@ -193,11 +193,11 @@ class Windows:
             self._running.why_gone,
             self._group,
             self._page_events.note,
-            self._on_failed,
+            self._give_up,
             loading=not is_asked_for,
         )
-        listen(page, "close", lambda _: self._on_closed(tab, "the page closed itself"), self._on_failed)
-        listen(page, "crash", lambda _: self._on_crashed(tab), self._on_failed)
+        listen(page, "close", lambda _: self._on_closed(tab, "the page closed itself"), self._give_up)
+        listen(page, "crash", lambda _: self._on_crashed(tab), self._give_up)
         self._page_events.watch(page)
         self.tabs.append(tab)
         self._recent.append(tab)
@@ -216,7 +216,7 @@ class Windows:
         self._page_events.note(f"the page opened more than {MAX_TABS} windows, which is the limit: the others were closed")
         self._num_refused += 1
         if self._num_refused > _MAX_REFUSED:
-            self.lose(PageFailed("the page opens windows without end"))
+            self._give_up("the page opens windows without end")
 
     def _on_closed(self, tab: Tab, reason: str) -> None:
         tab.fail(reason)
@@ -224,11 +224,11 @@ class Windows:
             self._forget(tab)
             if self.tabs:
                 self._page_events.note("a tab closed itself")
-        if not self.tabs and not self._is_over:
+        if not self.tabs and not self._is_over and not self._failed.is_set():
             self._group.start_soon(self._conclude, reason)
 
     def _on_crashed(self, tab: Tab) -> None:
-        tab.fail(self._running.why_crashed)
+        tab.fail(self._running.why_crashed())
         self._group.start_soon(self._conclude, tab.failure)
 
     def _on_request(self, request: Request) -> None:
@@ -244,9 +244,11 @@ class Windows:
         if (tab := self._tab_of(request)) is not None:
             tab.loading.on_request_over(request)
 
-    def _on_failed(self, reason: str) -> None:
-        """What is known of the tabs may be wrong, or one of them holds everything up."""
+    def _give_up(self, reason: str) -> None:
+        """What is known of the tabs may be wrong, or one of them holds everything up: it does so until it is closed."""
         self.lose(PageFailed(reason))
+        for tab in self.tabs:
+            self._group.start_soon(_close, tab.page)
 
     def _note_change(self) -> None:
         self._changed.set()

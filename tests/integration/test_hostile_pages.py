@@ -16,6 +16,7 @@ import pytest
 from browser_workers.browser import Opening, View
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.calls import Calls, Json, NoAnswer
+from browser_workers.chromium.process.process_monitor import BUSY_WINDOW_S
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.site import Site, SiteRequest, SiteResponse
 from schemas.env_config import EnvConfig
@@ -462,12 +463,30 @@ async def test_pages_that_arrive_again_and_again_are_kept_at_one(browser: Playwr
 
 async def test_a_storm_of_documents_is_ended(browser: PlaywrightBrowser) -> None:
     """Chromium has no time for anything else when it gets behind with them. Where the page gets no time either, it is seen."""
-    turning = "setInterval(() => document.querySelector('iframe').src = `/?${Math.random()}`, 1)"
-    storm = opening_of(f"<p>text<iframe></iframe><script>{turning}</script>")
-    await side_by_side(
-        browser,
-        {"turns its frame": observed_or_fails(storm, title="page", reason="asks for documents without end|" + UNANSWERED)},
-    )
+    turning = "document.querySelector('iframe').src = `/?${Math.random()}`"
+    leading = "frames[0].location = `/?${Math.random()}`"
+    adding = "document.body.append(Object.assign(document.createElement('iframe'), {src: `/?${Math.random()}`}))"
+    removing = "if (frames.length > 20) document.querySelector('iframe').remove()"
+    storms = {"turns its frame": turning, "leads its frame": leading, "makes frames": f"{{ {adding}; {removing} }}"}
+    for name, turn in storms.items():
+        storm = opening_of(f"<p>text<iframe></iframe><script>setInterval(() => {turn}, 1)</script>")
+        reason = "asks for documents without end|" + UNANSWERED
+        await side_by_side(browser, {name: observed_or_fails(storm, title="page", reason=reason)})
+
+
+async def test_a_page_that_keeps_the_browser_from_answering_is_ended_alone(browser: PlaywrightBrowser) -> None:
+    """Nobody can see which page does: the one that uses most of the machine is."""
+    spinning = "setInterval(() => { const began = performance.now(); while (performance.now() - began < 40); }, 1)"
+    async with browser.session(opening_of(TEXT)) as other:
+        await other.open()
+        async with browser.session(opening_of(f"<p>text<script>{spinning}</script>")) as session:
+            await session.open()
+            await anyio.sleep(BUSY_WINDOW_S)
+            assert browser._instance is not None
+            browser._instance.running.relieve()
+            with anyio.fail_after(HANGS_S):
+                assert str(await session.wait_failed()) == "the page kept the browser from answering and was ended"
+        assert (await other.view()).state.title == "page"
 
 
 async def crash(session: PlaywrightSession) -> None:

@@ -12,7 +12,7 @@ from playwright.async_api import Request
 
 from browser_workers.chromium import document_limit
 from browser_workers.chromium.calls import CallRefused, Calls
-from browser_workers.chromium.document_limit import MAX_ASKED, MAX_DOCUMENTS, DocumentLimit
+from browser_workers.chromium.document_limit import MAX_ASKED, MAX_DOCUMENTS, MAX_IN_FRAMES, MAX_IN_ONE_FRAME, DocumentLimit
 
 pytestmark = pytest.mark.anyio
 PAGE, FRAME = object(), object()
@@ -99,7 +99,8 @@ async def playing(calls: ScriptedCalls | None = None) -> AsyncIterator[Played]:
 @pytest.fixture(autouse=True)
 def nothing_comes_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document_limit, "DOCUMENT_EVERY_S", 1e9)
-    monkeypatch.setattr(document_limit, "_ASKED_EVERY_S", 1e9)
+    for name in ("_ASKED_EVERY_S", "_IN_FRAMES_EVERY_S", "_IN_ONE_FRAME_EVERY_S"):
+        monkeypatch.setattr(document_limit, name, 1e9)
 
 
 async def test_a_page_that_had_its_documents_stays_at_the_last_until_the_next_action() -> None:
@@ -171,10 +172,40 @@ async def test_what_could_not_be_begun_is_begun_by_the_next_document() -> None:
         assert await played.comes() == "failRequest Aborted"
 
 
-async def test_a_page_that_asks_without_end_is_given_up() -> None:
+async def test_a_page_that_asks_without_end_for_one_frame_is_given_up() -> None:
     async with playing() as played:
-        for _ in range(MAX_ASKED):
+        for _ in range(MAX_IN_ONE_FRAME):
             played.asks(frame=FRAME)
+        played.asks(frame=object())
         assert played.given_up == []
         played.asks(frame=FRAME)
+        (said,) = played.given_up
+        assert said == "the page asks for documents without end: more than 30 in one frame since the last action"
+
+
+async def test_a_page_that_asks_without_end_for_many_frames_is_given_up() -> None:
+    async with playing() as played:
+        for _ in range(MAX_IN_FRAMES):
+            played.asks(frame=object())
+        assert played.given_up == []
+        played.asks(frame=object())
+        (said,) = played.given_up
+        assert said == "the page asks for documents without end: more than 120 in its frames since the last action"
+
+
+async def test_a_page_that_asks_without_end_for_itself_is_given_up() -> None:
+    async with playing() as played:
+        for _ in range(MAX_ASKED):
+            played.asks()
+        assert played.given_up == []
+        played.asks()
         assert played.given_up == ["the page asks for documents without end: more than 500 since the last action"]
+
+
+async def test_an_action_lets_a_frame_turn_anew() -> None:
+    async with playing() as played:
+        for _ in range(3):
+            for _ in range(MAX_IN_ONE_FRAME):
+                played.asks(frame=FRAME)
+            played.limit.begin_action()
+        assert played.given_up == []

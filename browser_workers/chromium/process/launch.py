@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -31,13 +31,16 @@ from schemas.errors import BrowserError, BrowserLost, ConfigurationError, PageFa
 T = TypeVar("T")
 
 _log = structlog.get_logger()
-_ANSWER_S = 10.0
+_RELIEF_S, _ANSWER_S = 4.0, 15.0
+"""A browser that has not answered for so long is relieved of a page, and then has so long again."""
+_HELD_UP_S = 1.0
+"""A deadline that is seen so late was missed by this process, not by the browser."""
 _COMPLETE_S = 2.0
 _COMPLETE_LOOK_S = 0.02
 _HEAP_LIMIT = 2
 """Times the bound of a page's memory."""
-_CRASH_S = 2.0
-"""From the end of a page's process until its crash is told, at most."""
+_CRASH_S, _CRASHES_S = 10.0, 0.2
+"""From the end of a page's process until its crash is told, at most; from then until those of its other pages are."""
 _BROWSER_ENDED = "the browser ended while it was in use"
 _DRIVER_ENDED = "the browser's driver ended while it was in use"
 _MOST_STARTS = 3
@@ -73,6 +76,11 @@ _ARGUMENTS = (
     "InterestFeedContentSuggestions,DialMediaRouteProvider",
 )
 
+_NOT_WANTED = (
+    # With it, no frame is held up however fast it changes its address or state: for everybody else that is 200 times in 10 s.
+    "--disable-ipc-flooding-protection",
+)
+
 
 @dataclass(eq=False)
 class Chromium:
@@ -88,6 +96,9 @@ class Chromium:
     why_lost: str = ""
     reaches_gates: bool = True
     """Whether what listens on this process's loopback can be its proxy."""
+    relieve: Callable[[], None] = lambda: None
+    """Ends the page that most likely keeps the browser from answering, where there is one."""
+    _asking: anyio.Lock = field(default_factory=anyio.Lock)
     _calls: set[anyio.CancelScope] = field(default_factory=set)
     _until_crash: set[anyio.CancelScope] = field(default_factory=set)
     _num_crashes: int = 0
@@ -105,11 +116,14 @@ class Chromium:
         """A page's process is about to be ended, for `reason`."""
         self._expected_crash = time.monotonic() + _CRASH_S, reason
 
-    @property
     def why_crashed(self) -> str:
         """What to say of a page that crashed just now. (Which process a page is in cannot be had.)"""
         until, reason = self._expected_crash
-        return reason if time.monotonic() < until else "the page crashed"
+        now = time.monotonic()
+        if now >= until:
+            return "the page crashed"
+        self._expected_crash = min(until, now + _CRASHES_S), reason
+        return reason
 
     def note_crash(self) -> None:
         """Some page crashed. One that was not known yet has no other way to say so."""
@@ -129,18 +143,37 @@ class Chromium:
         except PlaywrightError as error:
             raise await self.why_gone(f"{what} could not be had: {first_line(error)}") from error
         if until_crash and self._num_crashes > num_crashes:
-            raise await self.why_gone(self.why_crashed)
+            raise await self.why_gone(self.why_crashed())
         raise await self.why_gone(f"{what} could not be had within {timeout_s:g} s")
 
-    async def why_gone(self, reason: str, *, patience_s: float = _ANSWER_S) -> BrowserError:
-        """Tells a page that ended, for `reason`, from a browser that did: by whether the browser answers."""
-        if not self.lost.is_set():
-            with anyio.move_on_after(patience_s) as patience, self._ending(patience), suppress(PlaywrightError):
-                await self.protocol.send("Browser.getVersion")
+    async def why_gone(self, reason: str) -> BrowserError:
+        """Tells a page that ended, for `reason`, from a browser that did: by whether the browser answers.
+
+        One that has too much to do for a single page is relieved of it before all others are lost as well.
+        """
+        async with self._asking:
+            if await self._answers(_RELIEF_S):
                 return PageFailed(reason)
-            unanswered = f"the browser did not answer within {patience_s:g} s"
-            self.lose(unanswered if patience.cancelled_caught else _BROWSER_ENDED)
+            if not self.lost.is_set():
+                self.relieve()
+            if await self._answers(_ANSWER_S):
+                return PageFailed(reason)
+            self.lose(f"the browser did not answer within {_RELIEF_S + _ANSWER_S:g} s")
         return BrowserLost(self.why_lost)
+
+    async def _answers(self, patience_s: float) -> bool:
+        for _ in range(2):
+            asked_at = time.monotonic()
+            with anyio.move_on_after(patience_s) as patience, self._ending(patience):
+                try:
+                    await self.protocol.send("Browser.getVersion")
+                except PlaywrightError:
+                    self.lose(_BROWSER_ENDED)
+            if self.lost.is_set() or not patience.cancelled_caught:
+                return not self.lost.is_set()
+            if time.monotonic() - asked_at < patience_s + _HELD_UP_S:
+                return False
+        return False
 
     @contextmanager
     def _ending(self, call: anyio.CancelScope, *, until_crash: bool = False) -> Iterator[None]:
@@ -207,6 +240,7 @@ async def _launch(driver: Driver, executable: Path, options: list[str], *, artif
         playwright.chromium.launch,
         executable_path=executable,
         args=options,
+        ignore_default_args=list(_NOT_WANTED),
         artifacts_dir=artifacts,
         chromium_sandbox=sandboxed(),
         # Whoever runs this process decides what a signal means.

@@ -1,9 +1,11 @@
-"""Looks after the processes of one Chromium: ends pages that use too much memory, notices what no event tells.
+"""Looks after the processes of one Chromium: ends pages that use too much memory or keep it from answering, notices what no
+event tells.
 
 Invariant: from the moment a page passes its bound, or a process that everything depends on ends or stands still, it takes less
 than a second until it is dealt with, whether anybody uses the browser or not.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping
 
 import anyio
@@ -28,6 +30,10 @@ _ESSENTIAL = {
     Part.ZYGOTE: "the browser's zygote",
     Part.NETWORK: "the browser's network process",
 }
+
+BUSY_WINDOW_S = 5.0
+_BUSY_S = 0.1
+"""CPU that a page has to have used in it: on a crowded machine the busiest gets no more than this."""
 
 Look = Mapping[int, Seen]
 
@@ -57,6 +63,13 @@ def suspects(now: Look, bound_mib: float) -> list[int]:
     return [pid for pid, seen in now.items() if seen.part is Part.PAGE and seen.resident_mib > bound_mib]
 
 
+def busiest(before: Look, now: Look) -> int | None:
+    """The page that used most CPU from one look to the other, where one used any to speak of."""
+    used = {pid: seen.cpu_s - (before[pid].cpu_s if pid in before else 0.0) for pid, seen in now.items()}
+    pages = [pid for pid, seen in now.items() if seen.part is Part.PAGE and used[pid] >= _BUSY_S]
+    return max(pages, key=lambda pid: used[pid], default=None)
+
+
 class ProcessMonitor:
     """`keep` runs until it is cancelled or the browser is lost."""
 
@@ -78,12 +91,23 @@ class ProcessMonitor:
         self._on_memory = on_memory
         """Is told the memory of the whole browser, in MiB, from time to time, where it may be beyond its bound."""
         self._thread = anyio.CapacityLimiter(1)
+        self._looks: deque[tuple[float, Look]] = deque()
+        """Those of the last `BUSY_WINDOW_S`."""
+
+    def end_busiest(self) -> None:
+        """Ends the page that most likely keeps the browser from answering, where there is one."""
+        if not self._looks:
+            return
+        (_, before), (_, now) = self._looks[0], self._looks[-1]
+        if (pid := busiest(before, now)) is not None:
+            self._end_page(pid, "the page kept the browser from answering and was ended", now[pid].resident_mib)
 
     async def keep(self) -> None:
         before: Look = {}
         weigh_at = anyio.current_time() + _WEIGH_S
         while not self._running.lost.is_set():
             now = await self._look()
+            self._remember(now)
             if broken(before, now):
                 # A consequence may have been seen before its cause.
                 await anyio.sleep(_SURE_S)
@@ -100,6 +124,12 @@ class ProcessMonitor:
                 self._on_memory(await anyio.to_thread.run_sync(self._processes.memory_mib, limiter=self._thread))
             before = now
             await anyio.sleep(_NEAR_LOOK_S if suspects(now, self._page_bound_mib / 2) else _LOOK_S)
+
+    def _remember(self, look: Look) -> None:
+        now = anyio.current_time()
+        self._looks.append((now, look))
+        while self._looks[0][0] < now - BUSY_WINDOW_S:
+            self._looks.popleft()
 
     async def _look(self) -> Look:
         return await anyio.to_thread.run_sync(self._processes.look, limiter=self._thread)

@@ -17,6 +17,7 @@ from browser_workers.chromium.process.memory import MIB, pss_mib
 
 _PROC = Path("/proc")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
 _TYPE = "--type="
 _PROFILE = "--user-data-dir="
 _NETWORK = "--utility-sub-type=network.mojom.NetworkService"
@@ -67,6 +68,8 @@ class Seen:
     resident_mib: float
     stopped: bool = False
     """By a signal."""
+    cpu_s: float = 0.0
+    """Used so far, of all cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ class ProcessTree:
             known, stat = self._known[pid], _read_stat(pid)
             if pid in seen or stat is None or stat.born != known.born:
                 continue
-            seen[pid] = Seen(known.part, stat.resident_mib, stat.stopped)
+            seen[pid] = Seen(known.part, stat.resident_mib, stat.stopped, stat.cpu_s)
             if known.part in spawning:
                 waiting += [child for child in _children(pid) if self._knows(child, known)]
         for pid in self._known.keys() - seen.keys():
@@ -148,6 +151,7 @@ class _Stat:
     stopped: bool
     resident_mib: float
     born: int
+    cpu_s: float
 
 
 def _read_stat(pid: int) -> _Stat | None:
@@ -160,7 +164,12 @@ def _read_stat(pid: int) -> _Stat | None:
     fields = text[text.rindex(")") + 2 :].split()
     if fields[0] in "ZX":
         return None
-    return _Stat(stopped=fields[0] == "T", resident_mib=int(fields[21]) * _PAGE_BYTES / MIB, born=int(fields[19]))
+    return _Stat(
+        stopped=fields[0] == "T",
+        resident_mib=int(fields[21]) * _PAGE_BYTES / MIB,
+        born=int(fields[19]),
+        cpu_s=(int(fields[11]) + int(fields[12])) / _TICKS,
+    )
 
 
 def _children(pid: int) -> list[int]:

@@ -1,0 +1,130 @@
+"""A browser that does not answer: it is relieved of its busiest page before all pages are lost."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import anyio
+import pytest
+from playwright.async_api import Browser
+from playwright.async_api import Error as PlaywrightError
+
+from browser_workers.chromium.process import launch
+from browser_workers.chromium.process.launch import Chromium
+from browser_workers.chromium.process.process_monitor import busiest
+from browser_workers.chromium.process.processes import Part, Seen
+from schemas.errors import BrowserError, BrowserLost, PageFailed
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "_RELIEF_S", 0.05)
+    monkeypatch.setattr(launch, "_ANSWER_S", 0.1)
+
+
+@dataclass
+class Protocol:
+    """Answers while `free` is set."""
+
+    free: anyio.Event = field(default_factory=anyio.Event)
+    asked: Callable[[], None] = lambda: None
+    num_asked: int = 0
+
+    async def send(self, method: str) -> dict[str, str]:
+        self.num_asked += 1
+        self.asked()
+        await self.free.wait()
+        return {"product": method}
+
+
+def running(protocol: Protocol, relieve: Callable[[], None] = lambda: None) -> Chromium:
+    return Chromium(cast(Browser, None), cast(Any, protocol), relieve=relieve)
+
+
+async def told(chromium: Chromium, number: int = 1) -> list[BrowserError]:
+    found: list[BrowserError] = []
+
+    async def ask() -> None:
+        found.append(await chromium.why_gone("the page is gone"))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(number):
+            group.start_soon(ask)
+    return found
+
+
+async def test_one_page_is_ended_for_all_who_ask() -> None:
+    protocol, relieved = Protocol(), []
+
+    def relieve() -> None:
+        relieved.append(1)
+        protocol.free.set()
+
+    found = await told(running(protocol, relieve), 5)
+    assert [(type(each), str(each)) for each in found] == [(PageFailed, "the page is gone")] * 5
+    assert relieved == [1]
+
+
+async def test_one_that_answers_is_not_relieved() -> None:
+    protocol, relieved = Protocol(), []
+    protocol.free.set()
+    (found,) = await told(running(protocol, lambda: relieved.append(1)))
+    assert (type(found), relieved) == (PageFailed, [])
+
+
+async def test_one_that_never_answers_is_lost() -> None:
+    relieved: list[int] = []
+    chromium = running(Protocol(), lambda: relieved.append(1))
+    found = await told(chromium, 3)
+    assert {type(each) for each in found} == {BrowserLost}
+    assert (relieved, chromium.lost.is_set()) == ([1], True)
+
+
+async def test_one_that_ended_is_lost_at_once() -> None:
+    def ended() -> None:
+        raise PlaywrightError("Target closed")
+
+    relieved: list[int] = []
+    (found,) = await told(running(Protocol(asked=ended), lambda: relieved.append(1)))
+    assert (type(found), str(found), relieved) == (BrowserLost, "the browser ended while it was in use", [])
+
+
+async def test_a_process_that_was_stopped_itself_asks_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its deadlines have passed when it goes on; nobody had the time to answer."""
+    monkeypatch.setattr(launch, "_HELD_UP_S", 0.2)
+    protocol, relieved = Protocol(), []
+
+    def asked() -> None:
+        if protocol.num_asked == 1:
+            time.sleep(0.3)
+        else:
+            protocol.free.set()
+
+    protocol.asked = asked
+    (found,) = await told(running(protocol, lambda: relieved.append(1)))
+    assert (type(found), relieved, protocol.num_asked) == (PageFailed, [], 2)
+
+
+def seen(cpu_s: float, part: Part = Part.PAGE) -> Seen:
+    return Seen(part, 100.0, cpu_s=cpu_s)
+
+
+def test_the_busiest_is_the_page_that_used_most_since() -> None:
+    before = {1: seen(9.0, Part.BROWSER), 2: seen(50.0), 3: seen(1.0), 4: seen(1.0)}
+    now = {1: seen(14.0, Part.BROWSER), 2: seen(50.05), 3: seen(3.0), 4: seen(2.0), 5: seen(1.5)}
+    assert busiest(before, now) == 3
+    assert busiest(before, {5: seen(0.6), 4: seen(1.5)}) == 5, "a new one"
+
+
+def test_where_no_page_did_anything_none_is_ended() -> None:
+    before = {1: seen(9.0, Part.BROWSER), 2: seen(50.0)}
+    assert busiest(before, {1: seen(19.0, Part.BROWSER), 2: seen(50.05)}) is None
+    assert busiest({}, {}) is None
