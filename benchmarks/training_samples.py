@@ -2,19 +2,20 @@
 
 import io
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw
 
-from agents.engine import ChatMessage
+from agents.engine import ChatMessage, Generation
 from agents.prompts import system_prompt
 from agents.rendering import render_action
 from agents.tokens import PromptTokenizer
 from ops.quickstart.button_material import reading_matter
 from ops.quickstart.recipe import GRID, THOUGHT
-from ops.quickstart.tiny_model import build_tiny_model, sentence_tokenizer
+from ops.quickstart.tiny_model import TinyShape, build_tiny_model, sentence_tokenizer
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Action, ActionKind, RecordRef, Screenshot, StepRequest, VersionSpan
 from schemas.model_config import ModelConfig
@@ -40,36 +41,56 @@ def demonstrations(count: int, *, width: int = 160, height: int = 210, seed: int
     return [_demonstration(draw_at, width, height) for _ in range(count)]
 
 
-def build_model(folder: Path, *, seed: int = 0) -> None:
+def build_model(folder: Path, *, seed: int = 0, shape: TinyShape | None = None) -> None:
     """The quickstart's untrained model."""
-    build_tiny_model(
-        folder, sentence_tokenizer(reading_matter([_instruction(word) for word in _WORDS], ModelConfig())), seed=seed
+    matter = reading_matter([_instruction(word) for word in _WORDS], ModelConfig())
+    build_tiny_model(folder, sentence_tokenizer(matter), seed=seed, shape=shape)
+
+
+def prompt(one: Demonstration) -> tuple[ChatMessage, ...]:
+    """As a policy worker would put it."""
+    return (
+        ChatMessage("system", (one.system,)),
+        ChatMessage("user", (f"Task: {one.instruction}\n", one.screenshot)),
     )
 
 
-def build_samples(folder: Path, shown: list[Demonstration]) -> list[Sample]:
+def build_samples(folder: Path, shown: Sequence[Demonstration]) -> list[Sample]:
     """The demonstrations as the trainer would have them from the bus."""
     tokenizer = PromptTokenizer(folder)
+    return sampled(
+        folder,
+        shown,
+        [
+            Generation(
+                text=one.answer,
+                finish_reason="stop",
+                prompt_tokens=tuple(tokenizer.expanded_prompt(prompt(one))),
+                completion_tokens=(*tokenizer.encode(one.answer), tokenizer.end_of_turn),
+            )
+            for one in shown
+        ],
+    )
+
+
+def sampled(folder: Path, shown: Sequence[Demonstration], generations: Sequence[Generation]) -> list[Sample]:
+    """Answers to the same pages as the trainer would have them."""
     builder = SampleBuilder(folder, cutoff_len=4096)
     patches = builder.patches([one.screenshot.data for one in shown])
     samples = []
-    for index, (one, screenshot) in enumerate(zip(shown, patches, strict=True)):
-        messages = [
-            ChatMessage("system", (one.system,)),
-            ChatMessage("user", (f"Task: {one.instruction}\n", one.screenshot)),
-        ]
-        answer = (*tokenizer.encode(one.answer), tokenizer.end_of_turn)
+    for index, (said, screenshot) in enumerate(zip(generations, patches, strict=True)):
         step = StepRequest(
             episode=EpisodeId("benchmark"),
             attempt=1,
             step=index,
             action=Action(kind=ActionKind.WAIT),
             parsed=True,
-            response=one.answer,
-            prompt_tokens=tuple(tokenizer.expanded_prompt(messages)),
-            completion_tokens=answer,
-            versions=(VersionSpan(start=0, end=len(answer), version=PolicyVersion(0)),),
-            temperature=1.0,
+            response=said.text,
+            prompt_tokens=said.prompt_tokens,
+            completion_tokens=said.completion_tokens,
+            logprobs=said.logprobs,
+            versions=(VersionSpan(start=0, end=len(said.completion_tokens), version=PolicyVersion(0)),),
+            temperature=said.temperature,
         )
         ref = RecordRef(EpisodeId("benchmark"), attempt=1, kind="act", step=index)
         samples.append(builder.build(ref, step, [screenshot]))

@@ -22,7 +22,7 @@ class MonitorConfig:
     queue_growth_least: int = 50
     """Deliveries that it has to have grown by, and to twice its length."""
     mismatch_share: float = 0.5
-    """Share of `trainer_config.max_mismatch` from which on the mismatch is told: the run stops at the whole."""
+    """Share of `trainer_config.max_mismatch_k3` or `_far` from which on the mismatch is told: the run stops at the whole."""
     least_parse_rate: float = 0.8
     """Of the latest training episodes' steps."""
     most_judge_errors: float = 0.05

@@ -11,8 +11,10 @@ from schemas.requirement import require
 class TrainerConfig:
     engine: Literal["deepspeed", "simulated"] = "deepspeed"
     """`simulated`: nothing is learnt and checkpoints hold a counter, see `simulation_config`."""
-    max_mismatch: float = 0.05
-    """Mean absolute difference, in nats, of sampler and trainer log-probabilities at which the run stops."""
+    max_mismatch_k3: float = 0.01
+    """KL divergence of the sampler's distribution from the trainer's, in nats (`mismatch_k3`), beyond which the run stops."""
+    max_mismatch_far: float = 0.02
+    """The same of the share of tokens whose probability is more than twice, or less than half, the sampler's."""
     mismatch_samples: int = 32
     """Samples of the current version that each iteration compares; 0: none."""
     stored_version: int = -1
@@ -44,7 +46,8 @@ class TrainerConfig:
     """Returns in one run, after which the next collapse stops it."""
 
     def __post_init__(self) -> None:
-        require(self.max_mismatch > 0, f"trainer_config.max_mismatch is {self.max_mismatch}: write a number above 0")
+        for name in ("max_mismatch_k3", "max_mismatch_far"):
+            require(getattr(self, name) > 0, f"trainer_config.{name} is {getattr(self, name)}: write a number above 0")
         require(
             self.stored_version >= -1,
             f"trainer_config.stored_version is {self.stored_version}: write a version, or -1 for none",

@@ -29,8 +29,8 @@ class MismatchGate:
     """
 
     def __init__(self, trainer: TrainerConfig, feeder: FeederConfig) -> None:
+        self._trainer = trainer
         self._wanted = trainer.mismatch_samples
-        self._bound = trainer.max_mismatch
         self._offline = feeder.mode == "offline"
         self._stored_version = trainer.stored_version
 
@@ -45,7 +45,7 @@ class MismatchGate:
             _log.info("mismatch_not_measured", version=version)
             return {}
         mismatch = measured_mismatch(samples, await logprobs(samples))
-        check_mismatch(mismatch.mean, bound=self._bound, version=version, num_samples=len(samples))
+        check_mismatch(mismatch, trainer=self._trainer, version=version, num_samples=len(samples))
         return {
             "mismatch": mismatch.mean,
             "mismatch_k3": mismatch.k3,

@@ -20,6 +20,7 @@ from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, Split
 from trainer.scores import score
 
+_GATED = ("mismatch_k3", "mismatch_far")
 _WINDOW = 256
 _POINT_EVERY = 32
 """Episodes between two points of the training curve."""
@@ -62,6 +63,9 @@ class RunState:
     metrics: dict[str, float] = field(default_factory=dict)
     """Of the newest checkpoint."""
     mismatches: list[float] = field(default_factory=list)
+    """Mean absolute differences of log-probabilities, nats, of each iteration that compared any."""
+    gated: Mapping[str, float] = field(default_factory=dict)
+    """What the trainer's mismatch gate went by last: metrics of `_GATED`."""
     staleness: list[float] = field(default_factory=list)
     """Largest of each iteration."""
     heartbeats: dict[WorkerId, Heartbeat] = field(default_factory=dict)
@@ -78,6 +82,7 @@ class RunState:
                 self.versions.append(VersionMark(num_episodes=message.num_trajectories, version=version))
                 if "mismatch" in message.metrics:
                     self.mismatches.append(message.metrics["mismatch"])
+                    self.gated = {name: value for name, value in message.metrics.items() if name in _GATED}
                 self.staleness.append(message.metrics.get("staleness_max", 0.0))
             case Heartbeat():
                 self.heartbeats[message.worker] = message

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 _RUINED = 0.02
 """A weight that has moved so far makes the scripted policy babble."""
 _FATAL = small(learning_rate=0.5, warmup_steps=1000)
-_GUARD = TrainerConfig(torch_threads=1, keep_checkpoints=2, max_mismatch=1e9, guard_batches=2, guard_lr_factor=1e-4)
+_GUARD = TrainerConfig(torch_threads=1, keep_checkpoints=2, mismatch_samples=0, guard_batches=2, guard_lr_factor=1e-4)
 
 
 def engines(folder: Path, resume: bool) -> AbstractContextManager[TrainEngine]:
@@ -117,7 +117,7 @@ async def test_training_returns_to_the_last_good_version_and_goes_on(base: Path,
 
 
 async def test_one_collapse_too_many_ends_the_run(base: Path, tmp_path: Path) -> None:
-    none_left = TrainerConfig(torch_threads=1, max_mismatch=1e9, guard_batches=1, guard_max_returns=0)
+    none_left = TrainerConfig(torch_threads=1, mismatch_samples=0, guard_batches=1, guard_max_returns=0)
     bus = MemoryBus(SUBJECTS)
     with pytest.raises(TrainingCollapsed, match="collapsed again"):
         await run(bus, Scripted(base), base, tmp_path, num_iterations=6, config=none_left)

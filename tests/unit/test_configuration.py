@@ -124,7 +124,7 @@ def test_what_cannot_be_played_is_refused(overrides: list[str], sentence: str) -
         ("algorithm_config.weight_decay=-1", "weight_decay is -1.0: write 0 or more"),
         ("algorithm_config.adam_beta2=1", "adam_beta2 is 1.0: write 0 to below 1"),
         ("objective_config.critic.learning_rate=0", "critic.learning_rate is 0.0: write a number above 0"),
-        ("trainer_config.max_mismatch=0", "max_mismatch is 0.0: write a number above 0"),
+        ("trainer_config.max_mismatch_k3=0", "max_mismatch_k3 is 0.0: write a number above 0"),
         ("trainer_config.stored_version=-2", "stored_version is -2: write a version, or -1"),
         ("trainer_config.seed=-1", "seed is -1: write 0 or more"),
         ("bus_config.episodes_max_age_s=-1", "episodes_max_age_s is -1.0: write 0 .for ever. or more"),

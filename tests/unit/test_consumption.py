@@ -1,19 +1,13 @@
-"""What an iteration makes of its judgements, and the mismatch gate, by value."""
+"""What an iteration makes of its judgements, by value."""
 
-import math
-
-import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from schemas.errors import MismatchExceeded
 from schemas.ids import PolicyVersion
 from schemas.messages import Judgement, Outcome, Trajectory, Verdict
 from tests.builders import judgement
-from tests.support.training.trainer_world import ref, train_task
+from tests.support.training.trainer_world import train_task
 from trainer.episodes.consumption import plan_batch, staleness
-from trainer.mismatch import check_mismatch, comparable, measured_mismatch
-from trainer.samples import Sample
 
 
 def judged(index: int, reward: float | None, *versions: int, unparsed: int = 0) -> Judgement:
@@ -73,45 +67,3 @@ def test_offline_every_age_is_fresh_and_none_is_reported() -> None:
 
 def test_an_empty_batch_has_no_success() -> None:
     assert plan_batch([], version=0, bound=0).metrics()["success"] == 0.0
-
-
-def sample(logprobs: list[float], versions: list[int]) -> Sample:
-    return Sample(
-        ref=ref(1),
-        tokens=np.arange(5, dtype=np.int32),
-        num_prompt=3,
-        positions=np.zeros((3, 5), dtype=np.int32),
-        logprobs=np.array(logprobs, dtype=np.float32),
-        temperature=1.0,
-        screenshots=(),
-        versions=np.array(versions, dtype=np.int32),
-    )
-
-
-def test_only_samples_of_exactly_this_version_are_compared() -> None:
-    assert comparable(sample([-1.0, -2.0], [3, 3]), PolicyVersion(3))
-    assert not comparable(sample([-1.0, -2.0], [2, 3]), PolicyVersion(3))
-    assert not comparable(sample([], [3, 3]), PolicyVersion(3))
-
-
-def test_the_mismatch_is_the_mean_over_tokens() -> None:
-    ours = [np.array([-1.5, -2.0], dtype=np.float32), np.array([-1.0, -1.9], dtype=np.float32)]
-    assert measured_mismatch([sample([-1.0, -2.0], [0, 0])] * 2, ours).mean == pytest.approx(0.15)
-
-
-def test_rounding_hardly_counts_in_k3_and_tokens_far_off_are_told() -> None:
-    rounding = measured_mismatch([sample([-1.0, -2.0], [0, 0])], [np.array([-1.01, -1.99], dtype=np.float32)])
-    assert rounding.mean == pytest.approx(0.01, rel=1e-3)
-    assert rounding.k3 == pytest.approx(0.01**2 / 2, rel=0.01)
-    assert rounding.far_share == 0
-    wrong = measured_mismatch([sample([-1.0, -2.0], [0, 0])], [np.array([-1.0 - math.log(4), -2.0], dtype=np.float32)])
-    assert wrong.k3 == pytest.approx((1 / 4 - 1 + math.log(4)) / 2)
-    assert wrong.far_share == 0.5
-    assert math.isinf(measured_mismatch([sample([-1.0], [0])], [np.array([-math.inf], dtype=np.float32)]).mean)
-
-
-@pytest.mark.parametrize("mismatch", [0.051, math.nan, math.inf])
-def test_the_gate_closes_above_its_bound_and_explains(mismatch: float) -> None:
-    check_mismatch(0.05, bound=0.05, version=PolicyVersion(1), num_samples=3)
-    with pytest.raises(MismatchExceeded, match="Likely causes"):
-        check_mismatch(mismatch, bound=0.05, version=PolicyVersion(1), num_samples=3)

@@ -31,6 +31,7 @@ from schemas.messages import (
     ServingState,
     Verdict,
 )
+from schemas.trainer_config import TrainerConfig
 from tests.builders import checkpoint, judgement, task, trajectory
 
 RULES = ALERTS.all()
@@ -310,20 +311,26 @@ def test_a_feeder_that_waits_for_policies_does_not_blame_training() -> None:
 
 @pytest.mark.parametrize(
     ("value", "severity"),
-    [(0.024, None), (0.026, Severity.WARNING), (0.051, Severity.CRITICAL), (math.nan, Severity.CRITICAL)],
+    [(0.49, None), (0.51, Severity.WARNING), (1.01, Severity.CRITICAL), (math.nan, Severity.CRITICAL)],
 )
-def test_the_mismatch(value: float, severity: Severity | None) -> None:
+@pytest.mark.parametrize("name", ["mismatch_k3", "mismatch_far"])
+def test_the_mismatch(name: str, value: float, severity: Severity | None) -> None:
+    """`value` times the bound."""
     of = state()
-    version(of, 1, at=NOW, mismatch=value)
-    assert [condition.severity for condition in found(of, "mismatch_high")] == ([severity] if severity else [])
+    figures = {"mismatch_k3": 0.0, "mismatch_far": 0.0} | {name: value * getattr(TrainerConfig(), f"max_{name}")}
+    version(of, 1, at=NOW, mismatch=9.0, **figures)
+    version(of, 2, at=NOW)
+    conditions = found(of, "mismatch_high")
+    assert [condition.severity for condition in conditions] == ([severity] if severity else [])
+    assert all(f"trainer_config.max_{name}" in condition.sentence for condition in conditions)
 
 
 def test_a_raised_alert_needs_a_wider_bound_to_go() -> None:
     of = state()
-    version(of, 1, at=NOW, mismatch=0.024)
+    version(of, 1, at=NOW, mismatch=0.0, mismatch_k3=0.0048)
     key = Key("mismatch_high")
     assert found(of, "mismatch_high", raised=frozenset({key}))
-    version(of, 2, at=NOW, mismatch=0.022)
+    version(of, 2, at=NOW, mismatch=0.0, mismatch_k3=0.0044)
     assert not found(of, "mismatch_high", raised=frozenset({key}))
 
 

@@ -1,5 +1,6 @@
 """Alerts about what a run makes: mismatch, parse rate, judgements without verdict, dead letters, unforeseen errors."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 
@@ -21,15 +22,18 @@ def conditions(look: Look) -> Iterator[Condition]:
 
 
 def _mismatch(look: Look) -> Iterator[Condition]:
-    if not look.state.run.mismatches:
+    trainer, share = look.config.trainer_config, look.bounds.mismatch_share
+    gates = {"mismatch_k3": trainer.max_mismatch_k3, "mismatch_far": trainer.max_mismatch_far}
+    found = {name: value / gates[name] for name, value in look.state.run.gated.items()}
+    if not found:
         return
-    gate, value = look.config.trainer_config.max_mismatch, look.state.run.mismatches[-1]
-    if look.is_above(value, look.bounds.mismatch_share * gate, _MISMATCH):
-        yield (warning if value <= gate else critical)(
+    name = max(found, key=lambda each: math.inf if math.isnan(found[each]) else found[each])
+    if look.is_above(found[name], share, _MISMATCH):
+        yield (warning if found[name] <= 1 else critical)(
             _MISMATCH,
-            f"sampler and trainer differ by {value:.4f} nats on average; the run stops at {gate:g} "
-            "(trainer_config.max_mismatch)",
-            "check that policies load the announced weights and that both sides use the same model, processor and precision",
+            f"sampler and trainer do not agree: {name} is {look.state.run.gated[name]:.4f}; the run stops at {gates[name]:g} "
+            f"(trainer_config.max_{name})",
+            "check that policies load the announced weights and that both sides use the same model, tokenizer and processor",
         )
 
 
