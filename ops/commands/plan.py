@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ops.commands.arguments import add_overrides, count
+from ops.commands.arguments import above_zero, add_overrides, count
 from ops.commands.execution import interruptible, planned_run
 from ops.commands.share_arguments import add_shares, settle_config, wanted
 
@@ -22,6 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--gpu", metavar="NAME", help="kind of GPU, as in H100, or with its GiB, as in MINE:48 (default: this machine's)")
     add("--gpus", type=count, metavar="N", help="how many (default: as many as are here, or 1)")
     add("--host-gib", type=count, metavar="N", help="memory of the host (default: this machine's)")
+    add("--cores", type=count, metavar="N", help="of the host (default: this machine's)")
+    add("--steps", type=above_zero, default=10.0, metavar="N", help="of an episode, on average (default: 10)")
+    add("--answer-tokens", type=count, default=300, metavar="N", help="of an answer, on average (default: 300)")
+    add("--page-s", type=above_zero, default=3.0, metavar="S", help="seconds of a step in the browser (default: 3)")
     add_shares(parser)
     add("--json", action="store_true", help="JSON in place of tables; sizes in bytes")
     add_overrides(parser)
@@ -31,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @interruptible
 async def run(options: argparse.Namespace) -> int:
     import json
+    import os
 
     from anyio.to_thread import run_sync
 
@@ -41,6 +46,7 @@ async def run(options: argparse.Namespace) -> int:
     from ops.planning.model_size import model_size
     from ops.planning.plan import Machine, planned
     from ops.planning.problems import problems
+    from ops.planning.rates import Workload, rates
     from ops.run.base_models import described
     from schemas.errors import ConfigurationError
 
@@ -53,13 +59,17 @@ async def run(options: argparse.Namespace) -> int:
     host = options.host_gib * GIB if options.host_gib else 0.0 if options.gpu else _host_memory()
     with described(config.policy_config) as folder:
         size = await run_sync(model_size, folder)
-    made = planned(config, size, Machine(gpu=gpu, host_memory=host), shares_of(config, wanted(options), gpus))
+    cores = options.cores or (0 if options.gpu else os.cpu_count() or 0)
+    machine = Machine(gpu=gpu, host_memory=host, cores=cores)
+    made = planned(config, size, machine, shares_of(config, wanted(options), gpus))
     found = tuple(problems(made))
+    work = Workload(steps=options.steps, answer_tokens=options.answer_tokens, page_s=options.page_s)
+    speed = rates(made, work)
     console = Console(soft_wrap=True, highlight=False)
     if options.json:
-        console.out(json.dumps(figures(made, found), indent=2), highlight=False)
+        console.out(json.dumps(figures(made, found, speed), indent=2), highlight=False)
     else:
-        for part in shown(made, found):
+        for part in shown(made, found, speed):
             console.print(part)
     return _DOES_NOT_FIT if found else 0
 

@@ -1,25 +1,27 @@
 """GPUs by name: how much memory they have."""
 
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schemas.errors import ConfigurationError
+from trainer.engine.throughput import known_tflops
 
 GIB = float(1 << 30)
-_MEMORY_GIB = {
-    "GB200": 184.0,
-    "B300": 268.0,
-    "B200": 179.0,
-    "H200": 139.8,
-    "H100": 79.2,
-    "A100": 79.2,
-    "L40S": 44.5,
-    "A10": 22.5,
-    "L4": 22.5,
-    "RTX 4090": 23.6,
-    "RTX 3090": 23.6,
+_KNOWN = {
+    "GB200": (184.0, 8.0),
+    "B300": (268.0, 8.0),
+    "B200": (179.0, 8.0),
+    "H200": (139.8, 4.8),
+    "H100": (79.2, 3.35),
+    "A100": (79.2, 2.04),
+    "L40S": (44.5, 0.864),
+    "A10": (22.5, 0.6),
+    "L4": (22.5, 0.3),
+    "RTX 4090": (23.6, 1.008),
+    "RTX 3090": (23.6, 0.936),
 }
-"""What CUDA says that they have, by a part of their names. Of an A100 the larger kind."""
+"""GiB that CUDA says that they have, and TB/s of their memory by the makers' data sheets, by a part of their names. Of an A100
+the larger kind."""
 
 
 @dataclass(frozen=True)
@@ -27,25 +29,45 @@ class Gpu:
     name: str
     memory: float
     """Bytes."""
+    flops: float = 0.0
+    """A second in bf16; 0: not known."""
+    bandwidth: float = 0.0
+    """Bytes a second from and to its memory; 0: not known."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its speed is."""
+        return self.flops > 0 and self.bandwidth > 0
 
 
 def gpu_named(text: str) -> Gpu:
-    """By a part of its name, or as `NAME:GiB`.
+    """By a part of its name, or as `NAME:GiB` or `NAME:GiB:TFLOPS:TB/s`.
 
     Raises:
         ConfigurationError: nobody knows it; says how to write its memory.
     """
-    name, _, gib = text.partition(":")
-    if gib.replace(".", "", 1).isdecimal():
-        return Gpu(name, float(gib) * GIB)
-    known = next((part for part in _MEMORY_GIB if part.lower() in text.lower()), None)
-    if known is None:
-        raise ConfigurationError(f"--gpu {text} is not known: write its memory behind it, as in {text}:80, or {said_gpus()}")
-    return Gpu(text, _MEMORY_GIB[known] * GIB)
+    name, *said = text.split(":")
+    if len(said) in (1, 3) and all(each.replace(".", "", 1).isdecimal() for each in said):
+        gib, tflops, terabytes = (*map(float, said), 0.0, 0.0)[:3]
+        return Gpu(name, gib * GIB, tflops * 1e12, terabytes * 1e12)
+    if (known := _known(text)) is None:
+        raise ConfigurationError(
+            f"--gpu {text} is not known: write its memory in GiB behind it, as in {name}:80, its TFLOP/s in bf16 and its TB/s "
+            f"too, as in {name}:80:990:3.3, or {said_gpus()}"
+        )
+    return known
+
+
+def _known(name: str) -> Gpu | None:
+    part = next((part for part in _KNOWN if part.lower() in name.lower()), None)
+    if part is None:
+        return None
+    gib, terabytes = _KNOWN[part]
+    return Gpu(name, gib * GIB, known_tflops(name) * 1e12, terabytes * 1e12)
 
 
 def said_gpus() -> str:
-    return "one of " + ", ".join(_MEMORY_GIB)
+    return "one of " + ", ".join(_KNOWN)
 
 
 def own_gpu() -> Gpu | None:
@@ -56,4 +78,7 @@ def own_gpu() -> Gpu | None:
     except (OSError, subprocess.SubprocessError):
         return None
     name, _, mib = said.splitlines()[0].rpartition(", ") if said.strip() else ("", "", "")
-    return Gpu(name, float(mib) * (1 << 20)) if name else None
+    if not name:
+        return None
+    known = _known(name) or Gpu(name, 0.0)
+    return replace(known, memory=float(mib) * (1 << 20))

@@ -27,6 +27,8 @@ class Machine:
     gpu: Gpu
     host_memory: float = 0.0
     """Bytes; 0: not known."""
+    cores: int = 0
+    """Of the host; 0: not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,11 @@ class Plan:
     @property
     def num_policies(self) -> int:
         return _count(self.shares, Role.POLICY)
+
+    @property
+    def num_browsers(self) -> int:
+        """Workers, each with `env_config.server_size` sessions."""
+        return _count(self.shares, Role.BROWSER)
 
     @property
     def shares_gpus(self) -> bool:
@@ -64,7 +71,7 @@ class Plan:
             parts["trainer"] = self.training.num_ranks * rank_host(self.training).total
         if self.serving is not None:
             parts["policies"] = float(self.num_policies * _POLICY_HOST_BYTES)
-        browsers = _count(self.shares, Role.BROWSER) * self.config.env_config.server_size
+        browsers = self.num_browsers * self.config.env_config.server_size
         return Need({**parts, "browsers": float(browsers * _SESSION_BYTES)})
 
     @property

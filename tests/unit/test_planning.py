@@ -10,11 +10,12 @@ import pytest
 from ops.cli import main
 from ops.config.loading import load_config
 from ops.machine.placement import Wanted, shares_of
-from ops.planning.gpus import GIB, gpu_named
+from ops.planning.gpus import GIB, Gpu, gpu_named
 from ops.planning.memory import Serving, Training, cached_tokens, rank_gpu, serving_gpu, version_disk
 from ops.planning.model_size import ModelSize, model_size
 from ops.planning.plan import Machine, Plan, planned
 from ops.planning.problems import problems
+from ops.planning.rates import Rates, Workload, rates
 from schemas.errors import ConfigurationError
 
 _VISION_SMALL = {"depth": 24, "hidden_size": 1024, "intermediate_size": 4096, "deepstack_visual_indexes": [5, 11, 17]}
@@ -73,10 +74,18 @@ def sizes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModelSize]:
     return {name: model_size(described(folder / name, name)) for name in _TEXTS}
 
 
-def plan(size: ModelSize, gpu: str, num_gpus: int, *overrides: str) -> Plan:
-    config = load_config("update_online", ["algorithm_config.deepspeed_config_filename=ds_config_h100_zero1.json", *overrides])
-    shares = shares_of(config, Wanted(), tuple(map(str, range(num_gpus))))
-    return planned(config, size, Machine(gpu=gpu_named(gpu)), shares)
+def plan(
+    size: ModelSize, gpu: str, num_gpus: int, *overrides: str, recipe: str = "update_online", wanted: Wanted | None = None
+) -> Plan:
+    config = load_config(recipe, ["algorithm_config.deepspeed_config_filename=ds_config_h100_zero1.json", *overrides])
+    shares = shares_of(config, wanted or Wanted(), tuple(map(str, range(num_gpus))))
+    return planned(config, size, Machine(gpu=gpu_named(gpu), cores=96), shares)
+
+
+def speed(made: Plan, work: Workload | None = None) -> Rates:
+    found = rates(made, work or Workload())
+    assert found is not None
+    return found
 
 
 def training(size: ModelSize, *, stage: int, num_ranks: int) -> Training:
@@ -182,10 +191,80 @@ def test_a_host_too_small_is_said(sizes: dict[str, ModelSize]) -> None:
 
 
 def test_a_gpu_that_nobody_knows_is_said() -> None:
-    with pytest.raises(ConfigurationError, match="write its memory behind it, as in Foo:80"):
-        gpu_named("Foo")
+    for text in ("Foo", "Foo:", "Foo:48:1", "Foo:1:2:3:4"):
+        with pytest.raises(ConfigurationError, match=r"write its memory in GiB behind it, as in Foo:80, .*Foo:80:990:3.3"):
+            gpu_named(text)
     assert gpu_named("Foo:48").memory == 48 * GIB
+    assert not gpu_named("Foo:48").is_known
+    assert gpu_named("Foo:48:990:3.3") == Gpu("Foo", 48 * GIB, 990e12, 3.3e12)
+    assert gpu_named("H100").is_known
     assert gpu_named("NVIDIA H100 80GB HBM3").memory == gpu_named("h100").memory
+
+
+_QUICK = ("policy_config.max_new_tokens=512", "objective=grpo")
+
+
+def test_more_browsers_help_until_the_policies_are_full(sizes: dict[str, ModelSize]) -> None:
+    found = [
+        speed(plan(sizes["2B"], "H100", 8, *_QUICK, f"env_config.server_size={number}", "algorithm_config.num_train_epochs=1"))
+        for number in (8, 32, 128, 1024)
+    ]
+    assert [each.steps_s for each in found] == sorted(each.steps_s for each in found)
+    assert "browsers: more" in found[0].bottleneck
+    few = speed(plan(sizes["2B"], "H100", 1, *_QUICK, "env_config.server_size=1"))
+    assert few.steps_s == pytest.approx(1 / (Workload().page_s + few.answer_s), rel=1e-6), "one session, a step at a time"
+    assert found[-1].steps_s == pytest.approx(found[-1].policies_steps_s, rel=1e-6)
+    assert found[-1].steps_s < 2 * found[-2].steps_s
+
+
+def test_what_holds_a_run_up_is_said(sizes: dict[str, ModelSize]) -> None:
+    training = speed(plan(sizes["8B"], "H100", 8, *_QUICK, "env_config.server_size=512"))
+    assert training.bottleneck.startswith("training: more ranks")
+    less = ("algorithm_config.num_train_epochs=1", "objective_config.loss_agg_mode=token-mean")
+    policies = plan(sizes["8B"], "H100", 8, *_QUICK, *less, "env_config.server_size=4096")
+    lean = replace(policies, training=replace(policies.training, num_ranks=64)) if policies.training else policies
+    assert speed(lean).bottleneck.startswith("policies: more of them")
+    crowded = replace(lean, machine=replace(lean.machine, cores=1))
+    assert speed(crowded).bottleneck.startswith("cores: another node")
+
+
+def test_taking_turns_costs_the_longest_episode_and_the_other_half(sizes: dict[str, ModelSize]) -> None:
+    turns, side_by_side = (speed(plan(sizes["2B"], "H100", 8, *_QUICK, f"feeder_config.mode={m}")) for m in ("sync", "async"))
+    assert side_by_side.version_s == max(side_by_side.collecting_s, side_by_side.training_s)
+    longest_s = 20 * (Workload().page_s + turns.answer_s)
+    assert turns.version_s == pytest.approx(
+        side_by_side.collecting_s + longest_s + turns.training_s + turns.refresh_s, rel=1e-6
+    )
+
+
+def test_nothing_is_said_of_a_gpu_whose_speed_nobody_knows(sizes: dict[str, ModelSize]) -> None:
+    assert rates(plan(sizes["2B"], "MINE:80", 8, *_QUICK), Workload()) is None
+    assert rates(plan(sizes["2B"], "H100", 8, "feeder_config.mode=rollout"), Workload()) is None
+
+
+def test_published_runs_are_met(sizes: dict[str, ModelSize]) -> None:
+    """docs/your_own_run.md has the table, and says what lies between."""
+    openwebrl = plan(
+        sizes["4B"],
+        "B300",
+        8,
+        "feeder_config.mode=sync",
+        "env_config.server_size=48",
+        "env_config.train_tasks_rollout_size=240",
+        "objective=grpo",
+        "context_config.num_rounds=0",
+        "algorithm_config.num_train_epochs=1",
+        "browser_config.viewport_height=1000",
+        "policy_config.max_new_tokens=1024",
+        "policy_config.max_model_len=32768",
+        wanted=Wanted(num_policies=8, policy_gpus=tuple("01234567"), trainer_gpus=tuple("01234567")),
+    )
+    work = Workload(steps=2000 / 240, answer_tokens=300, text_tokens=6900, page_s=7.8)
+    found = speed(openwebrl, work)
+    assert found.collecting_s + 296 == pytest.approx(1104, rel=0.25), "its browsers took 296 s to start"
+    async_webrl = plan(sizes["8B"], "H100", 64, recipe="async_webrl", wanted=Wanted(num_policies=48, num_browsers=40))
+    without_recomputing = 3 / 4
+    assert without_recomputing * speed(async_webrl).training_s == pytest.approx(96, rel=0.25)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,6 +274,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     said = capsys.readouterr().out
     assert "2.13 billion parameters" in said
     assert "it fits" in said
+    assert "an hour" in said
+    assert "what holds it up: " in said
     assert main([*words, "--json", "algorithm_config.per_device_train_batch_size=64"]) == 1
     figures = json.loads(capsys.readouterr().out)
     assert figures["problems"][0]["would_fit"]
+    assert figures["rates"]["versions_an_hour"] > 0

@@ -20,8 +20,9 @@ _PASSES = 3
 """Forward, and backward, which costs twice as much."""
 
 _PEAK_TFLOPS = {
-    "B200": 2250.0,
     "GB200": 2500.0,
+    "B300": 2250.0,
+    "B200": 2250.0,
     "H200": 989.4,
     "H100 PCIe": 756.0,
     "H100 NVL": 835.0,
@@ -99,4 +100,9 @@ def peak_flops(device: torch.device, configured_tflops: float) -> float:
     if configured_tflops > 0 or device.type != "cuda":
         return configured_tflops * 1e12
     name = torch.cuda.get_device_name(device)
-    return next((tflops * 1e12 for part, tflops in _PEAK_TFLOPS.items() if part in name), 0.0)
+    return known_tflops(name) * 1e12
+
+
+def known_tflops(name: str) -> float:
+    """Of a device, by its name; 0 when nobody knows."""
+    return next((tflops for part, tflops in _PEAK_TFLOPS.items() if part.lower() in name.lower()), 0.0)
