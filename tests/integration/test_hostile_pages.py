@@ -470,7 +470,7 @@ async def test_a_storm_of_documents_is_ended(browser: PlaywrightBrowser) -> None
     storms = {"turns its frame": turning, "leads its frame": leading, "makes frames": f"{{ {adding}; {removing} }}"}
     for name, turn in storms.items():
         storm = opening_of(f"<p>text<iframe></iframe><script>setInterval(() => {turn}, 1)</script>")
-        reason = "asks for documents without end|" + UNANSWERED
+        reason = f"asks for documents without end|kept the browser from answering|more than {PAGE_MIB} MiB|{UNANSWERED}"
         await side_by_side(browser, {name: observed_or_fails(storm, title="page", reason=reason)})
 
 
