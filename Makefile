@@ -1,12 +1,16 @@
 # make run    set up, then the quickstart: the whole loop on this machine    make run ARGS='--seed 1'
 # make check  set up, then format, lint, types, unit and property tests
 # make test   set up, then every test                                        make test ARGS='tests/unit -q'
-.PHONY: run check test lint setup
+# make gpu-check   set up, then figures of this machine's GPUs               make gpu-check ARGS='models/Qwen3-VL-2B-Instruct'
+.PHONY: run check test lint setup gpu-check
 
 PYTEST = .venv/bin/python -m pytest --dist loadfile --no-loadscope-reorder
 
 run: setup
 	@exec .venv/bin/millrace quickstart $(ARGS)
+
+gpu-check: setup
+	@exec .venv/bin/millrace gpu-check $(ARGS)
 
 check: lint
 	@exec $(PYTEST) -n 2 -q tests/unit tests/property tests/numeric $(ARGS)

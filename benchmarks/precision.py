@@ -26,8 +26,8 @@ from matplotlib.axes import Axes
 
 from benchmarks.precision_sampler import Answers, Job
 from benchmarks.report import OURS, RESULTS, TARGET, Report
-from benchmarks.training_samples import build_model, build_samples, demonstrations, sampled
 from benchmarks.wrong_models import CHANGES, changed, with_head_of
+from ops.gpu_check.drawn_pages import build_model, build_samples, demonstrations, sampled
 from ops.quickstart.tiny_model import TinyShape
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.errors import MismatchExceeded

@@ -12,7 +12,7 @@ import msgspec
 from agents.engine import Generation, GenerationRequest
 from agents.vllm_arguments import VllmSettings
 from agents.vllm_engine import VllmEngine
-from benchmarks.training_samples import Demonstration, demonstrations, prompt
+from ops.gpu_check.drawn_pages import Demonstration, demonstrations, prompt
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Observation
 from schemas.policy_config import PolicyConfig

@@ -23,8 +23,8 @@ from transformers import (
     TrainingArguments,
 )
 
-from benchmarks.training_samples import Demonstration, demonstrations
 from benchmarks.training_speed import BATCH, LEARNING_RATE, NUM_SAMPLES, WARM_UP_STEPS, Run
+from ops.gpu_check.drawn_pages import Demonstration, demonstrations
 from trainer.model.model_folder import suppressed_tokens
 
 IGNORED = -100

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.training_samples import build_samples, demonstrations
 from benchmarks.training_speed import BATCH, LEARNING_RATE, NUM_SAMPLES, WARM_UP_STEPS, Run, advantage
+from ops.gpu_check.drawn_pages import build_samples, demonstrations
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.objective_config import ObjectiveConfig
 from schemas.trainer_config import TrainerConfig

@@ -141,7 +141,7 @@ def main() -> None:
     parser.add_argument("--objective", nargs="+", choices=_SIDES, default=list(_SIDES))
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    from benchmarks.training_samples import build_model
+    from ops.gpu_check.drawn_pages import build_model
 
     if "grpo" in options.objective:
         _require_trl()

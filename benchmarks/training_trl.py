@@ -14,8 +14,8 @@ from transformers import AutoModelForImageTextToText, AutoProcessor, PrinterCall
 from trl import GRPOConfig, GRPOTrainer
 
 from benchmarks.training_hugging_face import IGNORED, Clock, encode
-from benchmarks.training_samples import demonstrations
 from benchmarks.training_speed import BATCH, LEARNING_RATE, NUM_SAMPLES, WARM_UP_STEPS, Run, advantage
+from ops.gpu_check.drawn_pages import demonstrations
 
 Sample = dict[str, torch.Tensor]
 

@@ -10,10 +10,7 @@ machine, so the network is loopback and server, trainer and policy share the dis
 import argparse
 import secrets
 import tempfile
-import time
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -21,34 +18,19 @@ import anyio.to_thread
 
 from agents.vllm_arguments import VllmSettings
 from agents.vllm_engine import VllmEngine
-from agents.weight_sources import WeightSources
-from agents.weights import AnnouncedWeights
 from benchmarks.report import RESULTS, Report
-from bus.jetstream import connect, create_topology
-from bus.ports import Bus
-from bus.server import nats_server
-from bus.subjects import Subjects
-from bus.topology import shared_queues, streams
+from ops.gpu_check.refreshing import Load, refreshes
 from ops.quickstart.tiny_model import build_tiny_model, sentence_tokenizer
 from ops.run.logs import quiet_logs
-from schemas.bus_config import BusConfig
-from schemas.ids import PolicyVersion, RunName
-from schemas.messages import Checkpoint
+from schemas.ids import PolicyVersion
 from schemas.policy_config import PolicyConfig
-from trainer.versions.announcements import Announcements
-from trainer.versions.checkpoints import hash_files
-from trainer.versions.weight_publishing import WeightPublisher
 
-_RUN = RunName("refresh")
-_SUBJECTS = Subjects(_RUN)
-_BUS = BusConfig(run=_RUN, weights="bus")
 _POLICY = PolicyConfig(max_new_tokens=8, max_num_seqs=2, max_model_len=1024, top_k=0, top_p=1.0)
-_LIMIT_S = 900.0
 _MB = 1_000_000
 
 
 @dataclass(frozen=True)
-class Refresh:
+class Row:
     weights: str
     over: str
     """path or bus."""
@@ -60,77 +42,23 @@ class Refresh:
     fetched_mb_per_s: float | None
 
 
-@dataclass
-class Policy:
-    """What a policy worker does with announcements."""
-
-    engine: VllmEngine | None
-    version: PolicyVersion = PolicyVersion(0)
-    served: anyio.Event = field(default_factory=anyio.Event)
-
-    async def load(self, folder: Path, version: PolicyVersion) -> None:
-        if self.engine is not None:
-            await self.engine.load(folder, version)
-        self.version = version
-        self.served.set()
-
-
-async def refreshes(root: Path, name: str, folders: tuple[Path, Path], engine: VllmEngine | None) -> list[Refresh]:
-    """Two versions: the first from the folder, the second over the bus, its folder out of the policy's sight."""
-    rows = []
-    async with _bus(root / "server") as bus:
-        policy = Policy(engine)
-        for number, (over, folder) in enumerate(zip(("path", "bus"), folders, strict=True), start=1):
-            version = PolicyVersion(number)
-            rows.append(await _refresh(bus, root / "cache", name, over, await _checkpoint(folder, version), policy))
-    return rows
+async def measured(root: Path, name: str, folders: tuple[Path, Path], load: Load) -> list[Row]:
+    return [
+        Row(
+            weights=name,
+            over=way.over,
+            megabytes=way.megabytes,
+            stored_s=way.stored_s,
+            stored_mb_per_s=way.megabytes / way.stored_s if way.stored_s else None,
+            announced_to_served_s=way.served_s,
+            fetched_mb_per_s=way.megabytes / way.served_s if way.stored_s else None,
+        )
+        for way in await refreshes(root, folders, load)
+    ]
 
 
-async def _refresh(bus: Bus, cache: Path, name: str, over: str, checkpoint: Checkpoint, policy: Policy) -> Refresh:
-    folder, megabytes, stored_s = Path(checkpoint.uri.removeprefix("file://")), _megabytes(checkpoint), None
-    publisher = WeightPublisher(bus, _SUBJECTS, _BUS) if over == "bus" else None
-    if publisher is not None:
-        begun_at = time.monotonic()
-        await publisher.send(folder, checkpoint)
-        stored_s = time.monotonic() - begun_at
-        # As on another machine, where there is no such folder.
-        await anyio.to_thread.run_sync(folder.rename, folder.with_name(f"{folder.name}-elsewhere"))
-    sources = WeightSources(bus, _SUBJECTS, _BUS, cache=cache, base=None)
-    policy.served = anyio.Event()
-    weights = AnnouncedWeights(bus, _SUBJECTS, policy.load, policy.version, sources)
-    async with anyio.create_task_group() as group:
-        group.start_soon(weights.follow)
-        begun_at = time.monotonic()
-        await Announcements(bus, _SUBJECTS).announce(checkpoint)
-        with anyio.fail_after(_LIMIT_S):
-            await policy.served.wait()
-        served_s = time.monotonic() - begun_at
-        group.cancel_scope.cancel()
-    return Refresh(
-        weights=name,
-        over=over,
-        megabytes=round(megabytes, 1),
-        stored_s=stored_s,
-        stored_mb_per_s=megabytes / stored_s if stored_s else None,
-        announced_to_served_s=served_s,
-        fetched_mb_per_s=megabytes / served_s if stored_s else None,
-    )
-
-
-async def _checkpoint(folder: Path, version: PolicyVersion) -> Checkpoint:
-    files = await anyio.to_thread.run_sync(hash_files, folder)
-    return Checkpoint(run=_RUN, version=version, uri=folder.as_uri(), files=files, parent=None, trainer_step=0, judged_seq=0)
-
-
-def _megabytes(checkpoint: Checkpoint) -> float:
-    return sum(file.num_bytes for file in checkpoint.policy_files) / _MB
-
-
-@asynccontextmanager
-async def _bus(folder: Path) -> AsyncIterator[Bus]:
-    async with nats_server(folder, [_BUS]) as address, connect(address, _SUBJECTS, _BUS, name="refresh") as bus:
-        await create_topology(bus, streams(_SUBJECTS, _BUS), shared_queues(_SUBJECTS, _BUS, _BUS.rubrics))
-        yield bus
+async def not_loaded(folder: Path, version: PolicyVersion) -> None:
+    del folder, version
 
 
 def _tiny(root: Path) -> tuple[Path, Path, Path]:
@@ -154,14 +82,11 @@ def _large(root: Path, megabytes: int) -> tuple[Path, Path]:
 
 async def main(root: Path, megabytes: int) -> Report:
     base, *tiny = await anyio.to_thread.run_sync(_tiny, root)
-    async with AsyncExitStack() as stack:
-        settings = VllmSettings(
-            cutoff_len=1024, folder=base, version=PolicyVersion(0), policy=_POLICY, max_screenshots=1, seed=1
-        )
-        engine = await stack.enter_async_context(VllmEngine(settings))
-        rows = await refreshes(root / "a", "tiny model, vLLM on CPU", (tiny[0], tiny[1]), engine)
+    settings = VllmSettings(cutoff_len=1024, folder=base, version=PolicyVersion(0), policy=_POLICY, max_screenshots=1, seed=1)
+    async with VllmEngine(settings) as engine:
+        rows = await measured(root / "a", "tiny model, vLLM on CPU", (tiny[0], tiny[1]), engine.load)
     large = await anyio.to_thread.run_sync(_large, root, megabytes)
-    rows += await refreshes(root / "b", f"{megabytes} MB of random bytes, not loaded", large, None)
+    rows += await measured(root / "b", f"{megabytes} MB of random bytes, not loaded", large, not_loaded)
     return Report(
         name="weight_refresh",
         title="From announcement to served weights",

@@ -13,6 +13,7 @@ COMMANDS: Headings = {
         Command("quickstart", "train a model made on the spot, from nothing to the curve"),
         Command("run", "serve a run and keep all of its roles running, on one screen"),
         Command("plan", "say what a run needs of GPUs, host and disk, and what would make it fit"),
+        Command("gpu-check", "measure what a model comes to on this machine's GPUs"),
         Command("eval", "evaluate a model on a file of tasks, or compare evaluations"),
         Command("replay", "put some stored episodes into a new run: to train, judge or consume"),
         Command("chaos", "kill, stop and cut off parts of a run, then count its episodes"),

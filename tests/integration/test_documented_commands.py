@@ -74,6 +74,7 @@ _ELSEWHERE = {
     "launch": _LAUNCH,
     "report runs/mine/archive --rubric rubric_v1": "test_report.py",
     "plan": "test_planning.py::test_the_command",
+    "gpu-check": "test_gpu_check.py",
     "run mine.yaml": "test_your_own_run.py",
     "run update_online": _RUN,
     "streams --run-dir runs/mine bus_config.episodes_max_gb=200": _STREAMS,

@@ -72,6 +72,7 @@ _FLOORS = (
     "analysis",
     "drills",
     "quickstart",
+    "gpu_check",
     "commands",
     "cli",
 )

@@ -1,7 +1,6 @@
 """What a run is said to need: parameters of real shapes, memory by ZeRO's arithmetic, and settings with which it would fit."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from ops.cli import main
 from ops.config.loading import load_config
+from ops.gpu_check.random_model import SHAPES, describe_model
 from ops.machine.placement import Wanted, shares_of
 from ops.planning.gpus import GIB, Gpu, gpu_named
 from ops.planning.memory import Serving, Training, cached_tokens, rank_gpu, serving_gpu, version_disk
@@ -18,60 +18,11 @@ from ops.planning.problems import problems
 from ops.planning.rates import Rates, Workload, rates
 from schemas.errors import ConfigurationError
 
-_VISION_SMALL = {"depth": 24, "hidden_size": 1024, "intermediate_size": 4096, "deepstack_visual_indexes": [5, 11, 17]}
-_VISION_LARGE = {"depth": 27, "hidden_size": 1152, "intermediate_size": 4304, "deepstack_visual_indexes": [8, 16, 24]}
-_TEXTS: Mapping[str, tuple[dict[str, object], dict[str, object]]] = {
-    "2B": (
-        {"hidden_size": 2048, "num_hidden_layers": 28, "num_attention_heads": 16, "intermediate_size": 6144},
-        _VISION_SMALL,
-    ),
-    "4B": (
-        {"hidden_size": 2560, "num_hidden_layers": 36, "num_attention_heads": 32, "intermediate_size": 9728},
-        _VISION_SMALL,
-    ),
-    "8B": (
-        {"hidden_size": 4096, "num_hidden_layers": 36, "num_attention_heads": 32, "intermediate_size": 12288},
-        _VISION_LARGE,
-    ),
-}
-"""Qwen3-VL's published shapes."""
-
-
-def described(folder: Path, name: str) -> Path:
-    """The folder of a model's config.json."""
-    text, vision = _TEXTS[name]
-    tied = name != "8B"
-    config = {
-        "model_type": "qwen3_vl",
-        "architectures": ["Qwen3VLForConditionalGeneration"],
-        "dtype": "bfloat16",
-        "tie_word_embeddings": tied,
-        "text_config": {
-            **text,
-            "model_type": "qwen3_vl_text",
-            "num_key_value_heads": 8,
-            "head_dim": 128,
-            "vocab_size": 151936,
-            "tie_word_embeddings": tied,
-        },
-        "vision_config": {
-            **vision,
-            "model_type": "qwen3_vl",
-            "num_heads": 16,
-            "out_hidden_size": text["hidden_size"],
-            "patch_size": 16,
-            "spatial_merge_size": 2,
-        },
-    }
-    folder.mkdir(exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(config))
-    return folder
-
 
 @pytest.fixture(scope="module")
 def sizes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModelSize]:
     folder = tmp_path_factory.mktemp("models")
-    return {name: model_size(described(folder / name, name)) for name in _TEXTS}
+    return {name: model_size(describe_model(folder / name, name)) for name in SHAPES}
 
 
 def plan(
@@ -268,7 +219,7 @@ def test_published_runs_are_met(sizes: dict[str, ModelSize]) -> None:
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = described(tmp_path / "model", "2B")
+    model = describe_model(tmp_path / "model", "2B")
     words = ["plan", "update_online", "--gpu", "H100", "--gpus", "8", f"policy_config.base_model={model}"]
     assert main([*words, "algorithm_config.per_device_train_batch_size=1", "policy_config.max_new_tokens=512"]) == 0
     said = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What training benchmarks train on: the quickstart's tiny model, and demonstrated clicks on drawn pages of its size."""
+"""Drawn pages with a button each, and demonstrated clicks on them: work of known size for engines, without any browser."""
 
 import io
 import random
@@ -22,6 +22,8 @@ from schemas.model_config import ModelConfig
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.samples import Sample
 
+PAGE = 1280, 768
+"""Pixels of a page as WebGym has them."""
 _WORDS = ("Save", "Send", "Open", "Close", "Next", "Back", "Delete", "Print")
 
 
@@ -37,7 +39,7 @@ class Demonstration:
 
 def demonstrations(count: int, *, width: int = 160, height: int = 210, seed: int = 0) -> list[Demonstration]:
     """A page with one coloured button each, and the click on it; sides in pixels."""
-    draw_at = random.Random(seed)
+    draw_at = random.Random(seed)  # noqa: S311 - drawn pages
     return [_demonstration(draw_at, width, height) for _ in range(count)]
 
 
