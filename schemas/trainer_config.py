@@ -24,6 +24,11 @@ class TrainerConfig:
     """Latest checkpoints kept on disk, at least two; older ones are deleted, except two at most that the guard may need."""
     keep_every: int = 0
     """Every so many versions one is kept for good; 0: none."""
+    save_every: int = 1
+    """Every so many versions one has the optimizer's state, six times as large as what policies load. Training that was killed
+    goes on from the newest version's weights with the newest such state."""
+    save_minutes: float = 0.0
+    """A version has it too when the last one that has it is so old; 0: by number alone."""
     seed: int = 0
     """Of the order of samples, of what the replay buffer draws, of new adapters and their dropout."""
     torch_threads: int = 0
@@ -52,7 +57,9 @@ class TrainerConfig:
             self.stored_version >= -1,
             f"trainer_config.stored_version is {self.stored_version}: write a version, or -1 for none",
         )
+        require(self.save_every >= 1, f"trainer_config.save_every is {self.save_every}: write 1 or more")
         for name in (
+            "save_minutes",
             "mismatch_samples",
             "keep_checkpoints",
             "keep_every",

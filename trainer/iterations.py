@@ -31,6 +31,7 @@ from trainer.training_metrics import PhaseClock
 from trainer.truncation import Truncation
 from trainer.versions.checkpoints import TrainerState
 from trainer.versions.good_version import GoodVersion
+from trainer.versions.saving import Saving
 
 _log = structlog.get_logger()
 
@@ -44,6 +45,7 @@ class IterationRules:
     guard: CollapseGuard
     staleness_bound: int | None
     truncation: Truncation
+    saving: Saving
 
 
 class Iterations:
@@ -77,6 +79,7 @@ class Iterations:
         self._in_thread = in_thread
         self._bound = rules.staleness_bound
         self._truncation = rules.truncation
+        self._saving = rules.saving
 
     @property
     def store(self) -> StepStore:
@@ -119,8 +122,13 @@ class Iterations:
         self._status.state = "training"
         trained = await self.learner.train(version, clock)
         self._status.state = "saving"
-        files = await self._in_thread(engine.state)
-        state = self.learner.remember(msgspec.structs.replace(behind, num_updates=engine.num_updates))
+        leaves = self._status.drain.requested
+        whole = self._saving.is_due(behind.version, whole=self.state.whole, leaves=leaves)
+        files = await self._in_thread(lambda: engine.state(whole=whole))
+        learnt = msgspec.structs.replace(
+            behind, num_updates=engine.num_updates, whole=behind.version if whole else self.state.whole
+        )
+        state = self.learner.remember(learnt)
         metrics = plan.metrics() | trained | measured | taken
         self.newest = await self._publishing.publish(state, files, parent=version, batch=batch, measured=metrics, clock=clock)
         self.state = state

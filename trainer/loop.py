@@ -16,6 +16,7 @@ import structlog
 from bus.bulkhead import Bulkhead
 from bus.context import WorkerContext
 from schemas.config import Config
+from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
 from trainer.augmentations import opened_augmentation
 from trainer.collapse import CollapseGuard
@@ -38,12 +39,13 @@ from trainer.truncation import Truncation
 from trainer.updates import Updates
 from trainer.versions.announcements import Announcements
 from trainer.versions.checkpoints import TrainerState, folder_of, holds_optimizer, read_trainer_state, verify
+from trainer.versions.saving import Saving
 from trainer.versions.weight_publishing import WeightPublisher
 
 _log = structlog.get_logger()
 
-OpenEngine = Callable[[Path, bool], AbstractContextManager[TrainingEngine]]
-"""Opens the engine on a folder; True: with the optimizer state in it."""
+OpenEngine = Callable[[Path, Path | None, int], AbstractContextManager[TrainingEngine]]
+"""Opens the engine on a version's folder, with the optimizer state in another or in the same one, behind so many updates."""
 OpenBuilder = Callable[[Path], Builder]
 """Makes the builder of samples for the model in a folder."""
 
@@ -86,6 +88,7 @@ class Trainer:
             guard=CollapseGuard(trainer, online=feeder.mode != "offline"),
             staleness_bound=feeder.staleness_bound,
             truncation=Truncation(top_k=max(0, policy.top_k), top_p=policy.top_p, min_p=policy.min_p),
+            saving=Saving(trainer, num_iterations=feeder.num_iterations),
         )
         self._announcements = Announcements(context.bus, context.subjects, publisher)
         self._batch_size = config.env_config.train_tasks_rollout_size
@@ -128,7 +131,7 @@ class Trainer:
         folder = folder_of(newest.uri)
         state = await self._state_of(newest)
         with ExitStack() as stack:
-            opened = self._open_engine(folder, newest.version > 0 and holds_optimizer(folder))
+            opened = self._open_engine(folder, await self._whole_state(newest, state), state.num_updates)
             engine = await self._in_thread(lambda: stack.enter_context(opened))
             engine.rate_factor = state.guard.rate_factor
             parts = await self._parts(engine)
@@ -154,6 +157,22 @@ class Trainer:
             base = await self._announcements.announced(newest.base)
             await anyio.to_thread.run_sync(verify, base_of(folder), base.files)
         return await anyio.to_thread.run_sync(read_trainer_state, folder)
+
+    async def _whole_state(self, newest: Checkpoint, state: TrainerState) -> Path | None:
+        """The folder with the optimizer's state; None: there is none, as before the first update.
+
+        Raises `CheckpointCorrupt` when a file of it is not what was announced.
+        """
+        if newest.version == 0:
+            return None
+        if state.whole in (0, newest.version):
+            folder = folder_of(newest.uri)
+            return folder if holds_optimizer(folder) else None
+        whole = await self._announcements.announced(PolicyVersion(state.whole))
+        folder = folder_of(whole.uri)
+        await anyio.to_thread.run_sync(verify, folder, whole.files)
+        _log.info("optimizer_of_an_earlier_version", version=newest.version, optimizer=state.whole)
+        return folder
 
     async def _parts(self, engine: TrainingEngine) -> Parts:
         store = StepStore(

@@ -46,7 +46,7 @@ class EngineFiles(Protocol):
     """The engine's part of a checkpoint."""
 
     def write(self, folder: Path) -> None:
-        """Writes what policies load into `folder`, and what training continues from into `folder`/trainer."""
+        """Writes what policies load into `folder`, and of a whole state what training continues from into `folder`/trainer."""
         ...
 
 
@@ -90,8 +90,8 @@ class TrainingEngine(Protocol):
         """Adapters that change nothing, as training begins with. Only where adapters are trained."""
         ...
 
-    def state(self) -> EngineFiles:
-        """Everything that the next step depends on, as of now."""
+    def state(self, *, whole: bool) -> EngineFiles:
+        """Everything that the next step depends on, as of now; unless it shall be `whole`, what policies load."""
         ...
 
 

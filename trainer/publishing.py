@@ -91,7 +91,7 @@ class Publishing:
         self._status.metrics.update(version=state.version, success=metrics["success"], trajectories=state.num_trajectories)
         await self._tracking.trained(state.version, metrics, judgements)
         _log.info("version_published", version=state.version, **{key: round(value, 4) for key, value in metrics.items()})
-        retention = Retention.of(self._config, state.guard.needed)
+        retention = Retention.of(self._config, state.guard.needed | {state.whole})
         await self._in_thread(lambda: prune(self._root, newest=state.version, retention=retention))
         return checkpoint
 

@@ -44,7 +44,7 @@ _EVERY_VERSION = "every version is a checkpoint with all that training needs to 
 _LOADED_AHEAD = "the next step's samples are loaded while the present one trains"
 _HELD_OUT = "the loss of held-out tasks is measured once a version"
 _BY_DEEPSPEED_FILE = "write the name of a DeepSpeed file that says so for algorithm_config.deepspeed_config_filename"
-_KEEP = "write trainer_config.keep_checkpoints and trainer_config.keep_every for the checkpoints that stay"
+_KEEP = "write trainer_config.keep_checkpoints for those that stay, trainer_config.save_every for those with the optimizer"
 
 WITHOUT_EFFECT = {
     "vllm_server_url": _OWN_SERVER,

@@ -76,15 +76,15 @@ def rank_gpu(plan: Training) -> Need:
     )
 
 
-def rank_host(plan: Training) -> Need:
-    """One rank's host at its fullest: the state of a version is gathered whole on each."""
+def rank_host(plan: Training, *, is_first: bool) -> Need:
+    """One rank's host at its fullest: the state of a version is gathered whole on the first."""
     weights, trained = plan.size.num_parameters * plan.dtype_bytes, plan.num_trained
     master = _FLOAT32 if plan.dtype_bytes != _FLOAT32 else 0
     offloaded = plan.num_engines * _optimizer_bytes(plan) / plan.num_ranks if plan.offloads_optimizer else 0.0
     return Need(
         {
             "Python, torch": 2 * GIB,
-            "a version's state": plan.num_engines * (weights + trained * (master + _MOMENTS * _FLOAT32)),
+            "a version's state": is_first * plan.num_engines * (weights + trained * (master + _MOMENTS * _FLOAT32)),
             "offloaded": offloaded + (weights / plan.num_ranks if plan.offloads_parameters else 0.0),
         }
     )

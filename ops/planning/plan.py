@@ -68,7 +68,8 @@ class Plan:
         """Of the machine, all processes together."""
         parts: dict[str, float] = {}
         if self.training is not None:
-            parts["trainer"] = self.training.num_ranks * rank_host(self.training).total
+            ranks = range(self.training.num_ranks)
+            parts["trainer"] = sum(rank_host(self.training, is_first=rank == 0).total for rank in ranks)
         if self.serving is not None:
             parts["policies"] = float(self.num_policies * _POLICY_HOST_BYTES)
         browsers = self.num_browsers * self.config.env_config.server_size
@@ -78,7 +79,10 @@ class Plan:
     def kept_on_disk(self) -> float:
         """Bytes of the versions that are kept, and of the one that is being written."""
         assert self.training is not None
-        return (self.config.trainer_config.keep_checkpoints + 1) * version_disk(self.training).total
+        trainer, disk = self.config.trainer_config, version_disk(self.training).parts
+        versions = trainer.keep_checkpoints + 1
+        whole = min(versions, versions // trainer.save_every + 1)
+        return versions * disk["for policies"] + whole * disk["for the trainer"]
 
 
 def planned(config: Config, size: ModelSize, machine: Machine, shares: Sequence[Share]) -> Plan:

@@ -31,8 +31,8 @@ async def train(run: RoleRun) -> None:
     base = await anyio.to_thread.run_sync(starting_model, config.policy_config, abandon_on_cancel=True)
 
     @contextmanager
-    def open_(folder: Path, resume: bool) -> Iterator[TrainEngine]:
-        with open_engine(folder, settings=settings, resume=resume, base=base) as engine:
+    def open_(folder: Path, resume: Path | None, num_updates: int) -> Iterator[TrainEngine]:
+        with open_engine(folder, settings=settings, resume=resume, num_updates=num_updates, base=base) as engine:
             yield engine
 
     def open_builder(folder: Path) -> SampleBuilder:

@@ -25,9 +25,10 @@ class Counters(msgspec.Struct, frozen=True):
 
     num_updates: int = 0
     num_tokens: int = 0
+    whole: bool = True
 
     def write(self, folder: Path) -> None:
-        for name in (_WEIGHTS, _OPTIMIZER):
+        for name in (_WEIGHTS, _OPTIMIZER)[: 1 + self.whole]:
             (folder / name).write_bytes(msgspec.json.encode(self))
 
 
@@ -74,8 +75,8 @@ class SimulatedTrainEngine:
     def fresh_adapters(self) -> Counters:
         return Counters()
 
-    def state(self) -> Counters:
-        return self.counters
+    def state(self, *, whole: bool = True) -> Counters:
+        return msgspec.structs.replace(self.counters, whole=whole)
 
 
 class SimulatedBuilder:

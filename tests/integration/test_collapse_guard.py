@@ -33,8 +33,8 @@ _FATAL = small(learning_rate=0.5, warmup_steps=1000)
 _GUARD = TrainerConfig(torch_threads=1, keep_checkpoints=2, mismatch_samples=0, guard_batches=2, guard_lr_factor=1e-4)
 
 
-def engines(folder: Path, resume: bool) -> AbstractContextManager[TrainEngine]:
-    return open_engine(folder, settings=settings(algorithm=_FATAL), resume=resume)
+def engines(folder: Path, resume: Path | None, num_updates: int) -> AbstractContextManager[TrainEngine]:
+    return open_engine(folder, settings=settings(algorithm=_FATAL), resume=resume, num_updates=num_updates)
 
 
 class Scripted(PlainModel):

@@ -83,7 +83,7 @@ def test_saved_adapters_continue_exactly(
         with without_adapters(engine.model):
             engine.completion_logprobs(samples)  # must leave no trace
         expected = [engine.train(items) for _ in range(2)]
-    with open_engine(folder, settings=chosen, resume=True) as engine:
+    with open_engine(folder, settings=chosen, resume=folder) as engine:
         assert [engine.train(items) for _ in range(2)] == expected
 
 
@@ -91,7 +91,7 @@ def test_adapters_begin_anew_as_the_base_model(
     trained: tuple[Path, list[np.ndarray]], base: Path, samples: list[Sample], tmp_path: Path
 ) -> None:
     """What training publishes when it returns to version 0."""
-    with open_engine(trained[0], settings=adapted(), resume=True) as engine:
+    with open_engine(trained[0], settings=adapted(), resume=trained[0]) as engine:
         written, _ = write_checkpoint(tmp_path, base=None, engine=engine.fresh_adapters(), state=STATE)
         with without_adapters(engine.model):
             expected = engine.completion_logprobs(samples)
@@ -171,7 +171,7 @@ def test_training_goes_on_only_with_the_adapters_it_was_begun_with(
             pass
     with (
         pytest.raises(ConfigurationError, match="holds a whole model"),
-        open_engine(base, settings=adapted(), resume=True),
+        open_engine(base, settings=adapted(), resume=base),
     ):
         pass
     damaged = tmp_path / "damaged"

@@ -154,7 +154,7 @@ async def test_a_run_learns_what_was_worth_more(
     begun, ended = (weights(version) for version in (first, last))
     assert any(not torch.equal(begun[key], ended[key]) for key in begun)
     trained = [item for item in items if item.targets.weights.any()]
-    with engines(folder_of(last.uri), False, base, objective, ALL_WEIGHTS) as engine:
+    with engines(folder_of(last.uri), base=base, objective=objective, lora=ALL_WEIGHTS) as engine:
         now = engine.completion_logprobs([item.sample for item in trained])
     change = np.concatenate([new - item.sample.logprobs for item, new in zip(trained, now, strict=True)])
     worth = np.concatenate([item.targets.advantages * item.targets.weights for item in trained])

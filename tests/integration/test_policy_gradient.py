@@ -104,7 +104,7 @@ async def test_an_iteration_of_grpo_trains_on_what_was_sampled(
 
 @contextmanager
 def engines_on(folder: Path) -> Iterator[TrainEngine]:
-    with engines(folder, resume=False, base=folder, objective=GRPO, lora=ALL_WEIGHTS) as engine:
+    with engines(folder, base=folder, objective=GRPO, lora=ALL_WEIGHTS) as engine:
         yield engine
 
 

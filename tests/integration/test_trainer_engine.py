@@ -19,6 +19,7 @@ from tests.support.agents import tiny_models
 from tests.support.training.rank_processes import run_ranks
 from tests.support.training.trainer_world import PlainModel, completion, ref, settings, small
 from trainer.engine.dealing import deal
+from trainer.engine.settings import EngineSettings
 from trainer.engine.training_engine import open_engine
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.imitation import cloning_items, imitate
@@ -166,10 +167,44 @@ def test_a_saved_engine_continues_exactly(base: Path, make: Make, tmp_path: Path
             engine.train(cloning_items(samples))
         folder, _ = write_checkpoint(tmp_path, base=base, engine=engine.state(), state=STATE)
         expected = [engine.train(cloning_items(samples)) for _ in range(3)]
-    with open_engine(folder, settings=settings(stage), resume=True) as engine:
+    with open_engine(folder, settings=settings(stage), resume=folder) as engine:
         assert engine.num_updates == 3
         continued = [engine.train(cloning_items(samples)) for _ in range(3)]
     assert continued == expected
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("stage", [1, 3])
+def test_weights_alone_go_on_with_the_optimizer_of_an_earlier_version(
+    base: Path, make: Make, tmp_path: Path, stage: int, dtype: str
+) -> None:
+    samples = [make(seed) for seed in range(4)]
+    chosen = narrow(settings(stage)) if dtype == "bfloat16" else settings(stage)
+    with open_engine(base, settings=chosen) as engine:
+        for _ in range(3):
+            engine.train(cloning_items(samples))
+        whole, _ = write_checkpoint(tmp_path / "a", base=base, engine=engine.state(), state=STATE)
+        engine.train(cloning_items(samples))
+        alone, _ = write_checkpoint(tmp_path / "b", base=base, engine=engine.state(whole=False), state=STATE)
+        logprobs = engine.completion_logprobs(samples)
+        expected = [engine.train(cloning_items(samples)) for _ in range(2)]
+    assert sorted(file.name for file in (alone / "trainer").iterdir()) == ["state.msgpack"]
+    weights = load_file(alone / "model.safetensors")
+    assert {tensor.dtype for tensor in weights.values()} == {getattr(torch, dtype)}
+    with open_engine(alone, settings=chosen, resume=whole, num_updates=4) as engine:
+        assert engine.num_updates == 4
+        assert all(np.array_equal(a, b) for a, b in zip(engine.completion_logprobs(samples), logprobs, strict=True))
+        continued = [engine.train(cloning_items(samples)) for _ in range(2)]
+        now = engine.state().policy.weights
+    assert [each.learning_rate for each in continued] == [each.learning_rate for each in expected]
+    assert continued[0].loss == expected[0].loss, "it is the loss of the same weights"
+    assert continued[1].loss < continued[0].loss
+    assert any(not torch.equal(now[name], weights[name]) for name in weights)
+
+
+def narrow(of: EngineSettings) -> EngineSettings:
+    """The same in bf16."""
+    return replace(of, deepspeed=replace(of.deepspeed, settings={**of.deepspeed.settings, "bf16": {"enabled": True}}))
 
 
 def test_a_checkpoint_loads_in_transformers(base: Path, make: Make, tmp_path: Path) -> None:

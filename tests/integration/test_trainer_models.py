@@ -93,7 +93,7 @@ def test_critic_and_reference_continue_exactly(base: Path, samples: list[Sample]
         folder, _ = write_checkpoint(tmp_path, base=base, engine=engine.state(), state=STATE)
         expected = train_both(engine, samples, 2)
         values = np.concatenate(engine.values(samples))
-    with open_engine(folder, settings=ppo(stage), resume=True, base=base) as engine:
+    with open_engine(folder, settings=ppo(stage), resume=folder, base=base) as engine:
         assert train_both(engine, samples, 2) == expected
         assert np.array_equal(np.concatenate(engine.values(samples)), values)
         frozen = engine.reference_logprobs(samples)
@@ -118,14 +118,14 @@ def test_a_critic_before_any_update_and_one_that_is_missing(base: Path, samples:
         engine.train_critic(items(samples))
         folder, _ = write_checkpoint(tmp_path / "a", base=base, engine=engine.state(), state=STATE)
         expected = train_both(engine, samples, 1)
-    with open_engine(folder, settings=ppo(), resume=True, base=base) as engine:
+    with open_engine(folder, settings=ppo(), resume=folder, base=base) as engine:
         assert engine.num_updates == 0
         assert train_both(engine, samples, 1) == expected
     with open_engine(base, settings=settings()) as engine:
         plain, _ = write_checkpoint(tmp_path / "b", base=base, engine=engine.state(), state=STATE)
     with (
         pytest.raises(CheckpointCorrupt, match=r"critic\.safetensors cannot be read"),
-        open_engine(plain, settings=ppo(), resume=True, base=base),
+        open_engine(plain, settings=ppo(), resume=plain, base=base),
     ):
         pass
 

@@ -82,7 +82,8 @@ def trained(base: Path, place: Path) -> dict[int, Path]:
 def mismatch(told: Told, names: list[str], version: int) -> list[float]:
     """Largest differences in nats between what vLLM said of an answer's tokens and what the trainer says of them."""
     generations = [told.generations[name] for name in names]
-    with open_engine(told.folders[version], settings=adapted(), resume=version > 0) as engine:
+    folder = told.folders[version]
+    with open_engine(folder, settings=adapted(), resume=folder if version > 0 else None) as engine:
         found = engine.completion_logprobs(
             [sample(told, generation) for generation in generations if generation["temperature"] > 0],
             Truncation(top_k=POLICY.top_k),

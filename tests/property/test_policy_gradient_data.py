@@ -18,6 +18,7 @@ from bus.memory import MemoryBus
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.messages import Observation, RecordRef, StepRequest
 from schemas.objective_config import Aggregation, ObjectiveConfig
+from schemas.trainer_config import TrainerConfig
 from tests.support.training import ragged
 from tests.support.training.learning_world import Killed, Recorder, described, play_random, train
 from tests.support.training.trainer_world import SUBJECTS, judge, member_task
@@ -39,6 +40,7 @@ class Case:
 
     kl_loss_coef: float = 0.0
     loss_agg_mode: Aggregation = "token-mean"
+    save_every: int = 1
 
     @property
     def objective(self) -> ObjectiveConfig:
@@ -73,6 +75,7 @@ class Case:
             batch=BATCH,
             algorithm=AlgorithmConfig(num_train_epochs=1, filter_same_screenshot=False),
             num_stored=self.num_stored,
+            config=TrainerConfig(save_every=self.save_every),
         )
 
 
@@ -82,6 +85,7 @@ cases = st.builds(
     group_size=st.integers(2, 4),
     sampling=st.sampled_from(["off", "drop", "refill"]),
     num_stored=st.sampled_from([0, 7]),
+    save_every=st.integers(1, 3),
 )
 
 

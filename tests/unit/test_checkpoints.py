@@ -120,6 +120,29 @@ def test_pruning_keeps_the_newest_and_at_least_two(tmp_path: Path, keep: int, le
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", *(f"v{version:06d}-abcdef01" for version in left)]
 
 
+@pytest.mark.parametrize(
+    ("keep", "whole", "kept", "left"),
+    [
+        (2, [1, 2], (), [2, 4, 5]),
+        (2, [1, 4], (), [4, 5]),
+        (2, [1, 3, 5], (), [3, 4, 5]),
+        (2, [1], (3,), [1, 3, 4, 5]),
+        (2, [], (), [4, 5]),
+    ],
+)
+def test_pruning_keeps_the_optimizer_that_training_would_go_on_with(
+    tmp_path: Path, keep: int, whole: list[int], kept: tuple[int, ...], left: list[int]
+) -> None:
+    for version in range(1, 6):
+        trainer = tmp_path / f"v{version:06d}-abcdef01" / "trainer"
+        trainer.mkdir(parents=True)
+        (trainer / "state.msgpack").touch()
+        if version in whole:
+            (trainer / "optimizer.safetensors").touch()
+    prune(tmp_path, newest=5, retention=Retention(keep, kept=kept))
+    assert sorted(int(path.name[1:7]) for path in tmp_path.iterdir()) == left
+
+
 def test_what_was_never_finished_is_deleted_after_a_while_by_the_disks_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,12 +15,15 @@ from trainer.truncation import Truncation
 
 @dataclass(frozen=True, eq=False)
 class OpenCommand:
-    """Load the model in this folder; with `resume`, its optimizer state too."""
+    """Load the model in this folder."""
 
     folder: str
-    resume: bool
+    resume: str
+    """Folder of the version whose optimizer's state is gone on with; empty: of none."""
     base: str
     """Folder of the run's version 0."""
+    num_updates: int = 0
+    """Optimizer steps behind the model, where the optimizer's state is not its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,9 @@ class EvaluateCommand:
 
 @dataclass(frozen=True, eq=False)
 class StateCommand:
-    """Take part in gathering the state."""
+    """Take part in gathering the state; unless it shall be `whole`, what policies load."""
+
+    whole: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +91,7 @@ class _Wire(msgspec.Struct):
     numbers: list[float] = []
     text: str = ""
     base: str = ""
+    resume: str = ""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -94,15 +100,15 @@ _decoder = msgspec.msgpack.Decoder(_Wire)
 
 def encode(command: Command) -> bytes:
     match command:
-        case OpenCommand(folder, resume, base):
-            wire = _Wire("open", numbers=[float(resume)], text=folder, base=base)
+        case OpenCommand(folder, resume, base, num_updates):
+            wire = _Wire("open", numbers=[float(num_updates)], text=folder, base=base, resume=resume)
         case TrainCommand(share, rate, critic):
             wire = _Wire("train", parts=_pack_share(share), numbers=[rate, float(critic)])
         case EvaluateCommand(model, share, cut):
             numbers = [float(cut.top_k), cut.top_p, cut.min_p]
             wire = _Wire("evaluate", parts=_pack_share(share), numbers=numbers, text=model.value)
-        case StateCommand():
-            wire = _Wire("state")
+        case StateCommand(whole):
+            wire = _Wire("state", numbers=[float(whole)])
         case StopCommand():
             wire = _Wire("stop")
     return _encoder.encode(wire)
@@ -112,7 +118,7 @@ def decode(data: bytes) -> Command:
     wire = _decoder.decode(data)
     match wire.kind:
         case "open":
-            return OpenCommand(wire.text, bool(wire.numbers[0]), wire.base)
+            return OpenCommand(wire.text, wire.resume, wire.base, int(wire.numbers[0]))
         case "train":
             rate, critic = wire.numbers
             return TrainCommand(_unpack_share(wire), rate, bool(critic))
@@ -120,7 +126,7 @@ def decode(data: bytes) -> Command:
             top_k, top_p, min_p = wire.numbers
             return EvaluateCommand(Model(wire.text), _unpack_share(wire), Truncation(int(top_k), top_p, min_p))
         case "state":
-            return StateCommand()
+            return StateCommand(bool(wire.numbers[0]))
         case _:
             return StopCommand()
 

@@ -108,15 +108,16 @@ class DeepSpeedEngine:
         self._engine.eval()
         return self._engine(batch, *arguments)
 
-    def state(self) -> ModelState:
-        """Complete on every rank, on the CPU."""
-        return read_state(self._named, self.num_updates)
+    def state(self, *, whole: bool) -> ModelState:
+        """Complete on rank 0, on the CPU; unless it shall be `whole`, weights alone."""
+        return read_state(self._named, self.num_updates, whole=whole, keeps=self._ranks.rank == 0)
 
-    def restore(self, saved: ModelState, idle: Share) -> None:
+    def restore(self, saved: ModelState, idle: Share, *, num_updates: int = 0) -> None:
         """Puts a saved optimizer state in place; the weights are those that the model was loaded with.
 
         Args:
             idle: micro-batches without weight that reach every parameter.
+            num_updates: optimizer steps behind these weights, where they are later ones than those of the saved state.
 
         Raises:
             CheckpointCorrupt: the state belongs to another model or precision.
@@ -126,12 +127,12 @@ class DeepSpeedEngine:
         # A step of rate zero makes the optimizer allocate its state in every ZeRO stage, and changes no weight.
         self.step(idle, 0.0)
         try:
-            restore_state(self._engine, self._named, saved)
+            restore_state(self._engine, self._named, saved, is_own=not num_updates)
         except KeyError as error:
             raise CheckpointCorrupt(
                 f"the saved optimizer state lacks {error}: it belongs to another model or precision"
             ) from error
-        self.num_updates = saved.num_updates
+        self.num_updates = num_updates or saved.num_updates
 
     def destroy(self) -> None:
         self._engine.destroy()

@@ -39,13 +39,17 @@ class EngineState:
     critic: ModelState | None = None
     adapters: AdapterFiles | None = None
     """Where the policy's weights are those of adapters only."""
+    whole: bool = True
+    """Training can go on from it; otherwise it is the policy's weights alone."""
 
     def write(self, folder: Path) -> None:
-        """Writes the policy where transformers and vLLM look for it, and beside it what only training needs."""
+        """Writes the policy where transformers and vLLM look for it, and of a whole state what training needs beside it."""
         if self.adapters is None:
             write_weights(folder, self.policy.weights)
         else:
             self.adapters.write(folder, self.policy.weights)
+        if not self.whole:
+            return
         _save(folder / _OPTIMIZER, self.policy.num_updates, self.policy.optimizer)
         if self.critic is not None:
             weights = {f"{_WEIGHT}.{name}": tensor for name, tensor in self.critic.weights.items()}
@@ -94,25 +98,46 @@ def trained_parameters(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
     return ((name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad)
 
 
-def read_state(model: nn.Module, num_updates: int) -> ModelState:
-    """Gathers the state of a model that DeepSpeed trains; every rank takes part, and the result is complete on each."""
+def read_state(model: nn.Module, num_updates: int, *, whole: bool, keeps: bool) -> ModelState:
+    """Gathers the state of a model that DeepSpeed trains; every rank takes part.
+
+    Args:
+        whole: the optimizer's too.
+        keeps: whether this rank gets it; the others have nothing of it, and no memory for it.
+    """
     from deepspeed.utils import safe_get_full_fp32_param, safe_get_full_optimizer_state
 
     weights: dict[str, torch.Tensor] = {}
     optimizer: dict[str, torch.Tensor] = {}
+
+    def take(into: dict[str, torch.Tensor], name: str, tensor: torch.Tensor) -> None:
+        if keeps:
+            into[name] = tensor.to("cpu", copy=True)
+
     for name, parameter in trained_parameters(model):
-        master = safe_get_full_fp32_param(parameter).cpu()
-        weights[name] = master.to(parameter.dtype)
-        if parameter.dtype != torch.float32:
-            optimizer[f"{_MASTER}.{name}"] = master
+        if not whole and not _is_divided(parameter):
+            take(weights, name, parameter.detach())
+            continue
+        master = safe_get_full_fp32_param(parameter)
+        take(weights, name, master.to(parameter.dtype))
+        if whole and parameter.dtype != torch.float32:
+            take(optimizer, f"{_MASTER}.{name}", master)
         # The optimizer allocates its state in its first step.
-        for key in _MOMENTS if num_updates else ():
-            optimizer[f"{key}.{name}"] = safe_get_full_optimizer_state(parameter, key).cpu()
+        for key in _MOMENTS if whole and num_updates else ():
+            take(optimizer, f"{key}.{name}", safe_get_full_optimizer_state(parameter, key))
     return ModelState(num_updates, weights, optimizer)
 
 
-def restore_state(engine: Any, model: nn.Module, saved: ModelState) -> None:
+def _is_divided(parameter: nn.Parameter) -> bool:
+    """By ZeRO-3: no rank holds all of it."""
+    return hasattr(parameter, "ds_id")
+
+
+def restore_state(engine: Any, model: nn.Module, saved: ModelState, *, is_own: bool) -> None:
     """Puts a saved optimizer state in place; the engine must have made one step, so that there is a place.
+
+    Args:
+        is_own: it is that of the very weights in the model; those of later ones are more precise than what it keeps of its.
 
     Raises:
         KeyError: a tensor is missing: the state belongs to another model or precision.
@@ -120,7 +145,7 @@ def restore_state(engine: Any, model: nn.Module, saved: ModelState) -> None:
     from deepspeed.utils import safe_set_full_fp32_param, safe_set_full_optimizer_state
 
     for name, parameter in trained_parameters(model):
-        if parameter.dtype != torch.float32:
+        if is_own and parameter.dtype != torch.float32:
             safe_set_full_fp32_param(parameter, saved.optimizer[f"{_MASTER}.{name}"].to(parameter.device))
         for key in _MOMENTS:
             safe_set_full_optimizer_state(parameter, saved.optimizer[f"{key}.{name}"].to(parameter.device), key)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from trainer.engine.commands import EvaluateCommand, Model, OpenCommand, TrainCommand
+from trainer.engine.commands import EvaluateCommand, Model, OpenCommand, StateCommand, TrainCommand
 from trainer.engine.critic import load_critic
 from trainer.engine.deepspeed_engine import DeepSpeedEngine, StepSums, TokenLoss, adam_w, initialize
 from trainer.engine.engine_state import EngineState, read_critic_state, read_optimizer_state
@@ -36,11 +36,13 @@ class Models:
         self._settings = settings
         self._collate = partial(collate, scale=pixel_scale(self._base))
         self._dropout = DropoutSeeds(settings.trainer.lora, seed=settings.trainer.seed, rank=ranks.rank)
-        self.module = load_policy(folder, settings.deepspeed, settings.trainer, resume=command.resume)
+        resume = Path(command.resume) if command.resume else None
+        self.module = load_policy(folder, settings.deepspeed, settings.trainer, resume=resume is not None)
         """The policy itself, as transformers loads it."""
         self._idle = idle_share(self.module)
-        self.policy = self._open_policy(folder, resume=command.resume)
-        self.critic = self._open_critic(folder, resume=command.resume) if traits_of(settings.objective).critic else None
+        later = command.num_updates if resume != folder else 0
+        self.policy = self._open_policy(resume, num_updates=later)
+        self.critic = self._open_critic(resume) if traits_of(settings.objective).critic else None
         self.reference = self._open_reference(Path(command.base)) if settings.objective.needs_reference else None
 
     def train(self, command: TrainCommand) -> StepSums:
@@ -56,9 +58,9 @@ class Models:
             said.append(self._said(command, batch).float().cpu().numpy().tobytes())
         return b"".join(said)
 
-    def state(self) -> EngineState:
-        critic = self.critic.state() if self.critic is not None else None
-        return EngineState(self.policy.state(), critic, adapters_of(self.module))
+    def state(self, command: StateCommand) -> EngineState:
+        critic = self.critic.state(whole=True) if self.critic is not None and command.whole else None
+        return EngineState(self.policy.state(whole=command.whole), critic, adapters_of(self.module), command.whole)
 
     def destroy(self) -> None:
         for engine in (self.policy, self.critic):
@@ -78,7 +80,7 @@ class Models:
         result: torch.Tensor = found
         return result
 
-    def _open_policy(self, folder: Path, *, resume: bool) -> DeepSpeedEngine:
+    def _open_policy(self, resume: Path | None, *, num_updates: int) -> DeepSpeedEngine:
         objective: Objective = PolicyObjective(self._settings.objective)
         engine = self._engine(
             CompletionModel(self.module, suppressed_tokens(self._base)),
@@ -87,13 +89,15 @@ class Models:
             token_loss=objective,
             entropy=objective.needs_entropy,
         )
-        if resume:
-            engine.restore(read_optimizer_state(folder), self._idle)
+        if resume is not None:
+            engine.restore(read_optimizer_state(resume), self._idle, num_updates=num_updates)
+        else:
+            engine.num_updates = num_updates
         return engine
 
-    def _open_critic(self, folder: Path, *, resume: bool) -> DeepSpeedEngine:
+    def _open_critic(self, resume: Path | None) -> DeepSpeedEngine:
         config = self._settings.objective.critic
-        saved = read_critic_state(folder) if resume else None
+        saved = read_critic_state(resume) if resume is not None else None
         module = load_critic(self._base, self._settings.deepspeed, saved)
         engine = self._engine(module, module, learning_rate=config.learning_rate, token_loss=ValueLoss(config.value_clip))
         if saved is not None:

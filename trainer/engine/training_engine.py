@@ -41,18 +41,25 @@ from trainer.truncation import Truncation
 
 @contextmanager
 def open_engine(
-    folder: Path, *, settings: EngineSettings, resume: bool = False, base: Path | None = None
+    folder: Path,
+    *,
+    settings: EngineSettings,
+    resume: Path | None = None,
+    num_updates: int = 0,
+    base: Path | None = None,
 ) -> Iterator["TrainEngine"]:
-    """Loads the model in `folder` for training, on all ranks; with `resume`, its saved optimizer state too. For rank 0.
+    """Loads the model in `folder` for training, on all ranks. For rank 0.
 
     Args:
+        resume: the folder whose saved optimizer state is gone on with: `folder` itself, or that of an earlier version.
+        num_updates: optimizer steps behind the model, where `resume` is an earlier one's or none.
         base: the folder of the run's version 0; not needed where `folder` is that.
 
     Raises:
         CheckpointCorrupt: the saved state does not fit the model.
     """
     ranks = Ranks()
-    command = OpenCommand(str(folder), resume, str(base or folder))
+    command = OpenCommand(str(folder), str(resume or ""), str(base or folder), num_updates)
     ranks.scatter([encode(command)] * ranks.size)
     engine = TrainEngine(command, ranks=ranks, settings=settings)
     try:
@@ -138,10 +145,12 @@ class TrainEngine:
         assert state.adapters is not None, "whole models are trained"
         return FreshAdapters(state.adapters, state.policy.weights, self._settings.trainer.seed)
 
-    def state(self) -> EngineState:
-        """Everything that the next step depends on, on the CPU. Full tensors, whatever the number of ranks."""
-        self._send([StateCommand()] * self._ranks.size)
-        return self._models.state()
+    def state(self, *, whole: bool = True) -> EngineState:
+        """Everything that the next step depends on, on the CPU; unless it shall be `whole`, what policies load. Full tensors,
+        whatever the number of ranks."""
+        command = StateCommand(whole)
+        self._send([command] * self._ranks.size)
+        return self._models.state(command)
 
     def close(self) -> None:
         """Lets the other ranks go; on those, nothing is left to do."""
@@ -159,8 +168,8 @@ class TrainEngine:
                     self._models.train(command)
                 case EvaluateCommand() as command:
                     self._evaluate(command)
-                case StateCommand():
-                    self._models.state()
+                case StateCommand() as command:
+                    self._models.state(command)
                 case StopCommand():
                     return
 

@@ -3,7 +3,7 @@
     <root>/v000003-1f2e3d4c/
         config.json, tokenizer, processor, model.safetensors   what transformers and vLLM load; or, of adapters,
         adapter_config.json, adapter_model.safetensors         what peft and vLLM put on the base model
-        trainer/optimizer.safetensors                          the optimizer's state
+        trainer/optimizer.safetensors                          the optimizer's state; every `save_every`-th version has it
         trainer/critic.safetensors                             the critic with its optimizer, where there is one
         trainer/state.msgpack                                  what was consumed, the replay buffer, counters
 
@@ -55,6 +55,8 @@ class TrainerState(msgspec.Struct, frozen=True, kw_only=True):
     successes: tuple[Member, ...] = ()
     """Policy gradients with success replay: what that gives."""
     guard: GuardMemory = GuardMemory()
+    whole: int = 0
+    """The version whose folder has the optimizer's state that training goes on with: this one, or one before; 0: none has."""
 
 
 def write_checkpoint(
@@ -223,13 +225,24 @@ def prune(root: Path, *, newest: int, retention: Retention) -> None:
     Times are those of the disk alone: no process's own clock is asked.
     """
     newest_s = max((folder.stat().st_mtime for folder in root.glob(f"v{newest:06d}-*")), default=0.0)
-    for folder in root.glob("v[0-9]*-*"):
-        if retention.lets_go(version_of(folder), newest=newest):
+    folders = sorted(root.glob("v[0-9]*-*"), key=version_of)
+    stay = [folder for folder in folders if not retention.lets_go(version_of(folder), newest=newest)]
+    stay += [whole for folder in stay if (whole := _whole_before(folder, folders)) is not None]
+    for folder in folders:
+        if folder not in stay:
             shutil.rmtree(folder, ignore_errors=True)
     for folder in root.glob(".writing-*"):
         with suppress(FileNotFoundError):
             if newest_s - folder.stat().st_mtime > _ABANDONED_S:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _whole_before(folder: Path, folders: Sequence[Path]) -> Path | None:
+    """What training would go on with from a version that has no optimizer's state; `folders` by version."""
+    if holds_optimizer(folder):
+        return None
+    before = [each for each in folders if version_of(each) < version_of(folder) and holds_optimizer(each)]
+    return before[-1] if before else None
 
 
 def require_no_versions(root: Path, run: str) -> None:

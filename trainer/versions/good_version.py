@@ -15,7 +15,7 @@ from schemas.errors import CheckpointCorrupt
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
 from trainer.retrying import until_available
-from trainer.versions.checkpoints import STATE_FILE, TrainerState, folder_of, read_trainer_state, verify
+from trainer.versions.checkpoints import STATE_FILE, TrainerState, folder_of, holds_optimizer, read_trainer_state, verify
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,11 @@ class GoodVersion:
         return cls(checkpoint, folder, learnt)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it brings its own optimizer's state along."""
+        return self.checkpoint.version > 0 and holds_optimizer(self.folder)
+
+    @property
     def files(self) -> CopiedFiles:
         return CopiedFiles(self.folder, optimizer=self.checkpoint.version > 0)
 
@@ -71,6 +76,7 @@ class GoodVersion:
             consumed=present.consumed,
             num_trajectories=present.num_trajectories,
             guard=present.guard,
+            whole=present.version if self.is_whole else self.learnt.whole,
             # Groups follow the judgements: the feeder counts on theirs, and members that must not be trained on are left out.
             carried=present.carried,
             successes=present.successes,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from bus import chain
 from bus.context import WorkerContext
@@ -67,8 +68,9 @@ class Recorder:
     """Training may return to an earlier step, and go on from there otherwise."""
 
     @contextmanager
-    def open(self, folder: Path, resume: bool) -> Iterator["RecordingEngine"]:
-        counters = read_counters(folder) if resume else Counters()
+    def open(self, folder: Path, resume: Path | None, num_updates: int) -> Iterator["RecordingEngine"]:
+        del folder
+        counters = replace(read_counters(resume), num_updates=num_updates) if resume else Counters(num_updates)
         if self.returns:
             self.steps = {number: items for number, items in self.steps.items() if number < counters.num_updates}
         yield RecordingEngine(SimulationConfig(train_latency_ms=0.0), counters, step_size=3, recorder=self)

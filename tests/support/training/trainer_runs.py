@@ -43,14 +43,15 @@ REWARDS = (1.0, 1.0, 0.0, 1.0, None, 1.0)
 
 def engines(
     folder: Path,
-    resume: bool,
+    resume: Path | None = None,
+    num_updates: int = 0,
     base: Path | None = None,
     objective: ObjectiveConfig = CLONING,
     lora: LoraConfig = ALL_WEIGHTS,
 ) -> AbstractContextManager[TrainEngine]:
     chosen = settings()
     chosen = replace(chosen, objective=objective, trainer=replace(chosen.trainer, lora=lora))
-    return open_deepspeed(folder, settings=chosen, resume=resume, base=base)
+    return open_deepspeed(folder, settings=chosen, resume=resume, num_updates=num_updates, base=base)
 
 
 @asynccontextmanager
