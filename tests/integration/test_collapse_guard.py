@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -114,6 +115,26 @@ async def test_training_returns_to_the_last_good_version_and_goes_on(base: Path,
     assert [checkpoint.files for checkpoint in again[1:]] == [checkpoint.files for checkpoint in versions[1:]]
     assert all(torch.equal(tensor, weights(last)[name]) for name, tensor in weights(again[-1]).items())
     assert len((tmp_path / "killed/metrics.jsonl").read_text().splitlines()) == 6
+
+
+async def test_it_returns_and_is_killed_where_few_versions_have_the_optimizer(base: Path, tmp_path: Path) -> None:
+    bus = KilledAtEveryVersion()
+    config = replace(_GUARD, save_every=4)
+    assert await run(bus, Scripted(base), base, tmp_path, num_iterations=6, config=config) == 6
+    versions = await published(bus)
+    assert [checkpoint.version for checkpoint in versions] == list(range(7))
+    assert sum("guard_returned_to" in checkpoint.metrics for checkpoint in versions) == 1
+    with_optimizer = {
+        checkpoint.version
+        for checkpoint in versions
+        if any(file.path == "trainer/optimizer.safetensors" for file in checkpoint.files)
+    }
+    assert with_optimizer < set(range(1, 7))
+    assert 6 in with_optimizer, "the last one"
+    for checkpoint in versions[-2:]:
+        state = read_trainer_state(folder_of(checkpoint.uri))
+        assert state.whole == max((version for version in with_optimizer if version <= checkpoint.version), default=0)
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 6
 
 
 async def test_one_collapse_too_many_ends_the_run(base: Path, tmp_path: Path) -> None:
