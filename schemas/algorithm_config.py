@@ -25,8 +25,8 @@ class AlgorithmConfig:
     """Share of the tasks, chosen by their names, that cloning does not train on: `val_loss` is measured on them, the mean
     negative log-likelihood of a token."""
     augmentation: str = "none"
-    """Of cloning: what becomes of a sample each time that it is trained on. `none`: nothing. `brightness`: its screenshots
-    become a little brighter or darker."""
+    """Of `behaviour_cloning` and `reinforce`: what becomes of a sample each time that it is trained on. `none`: nothing.
+    `brightness`: its screenshots become a little brighter or darker."""
     filter_same_screenshot: bool = True
     """Of cloning: leave out steps that did not change the screenshot. A policy gradient needs them: they are what failed."""
     cutoff_len: int = 16384

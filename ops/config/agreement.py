@@ -47,16 +47,16 @@ def require_agreement(config: Config) -> None:
     if find_spec("numpy") is None:
         return
     from trainer.estimators import num_members
-    from trainer.losses import needs_proximal
+    from trainer.losses import may_augment
     from trainer.objective import agreement
 
     objective, augmentation = config.objective_config, config.algorithm_config.augmentation
     agreement.require_agreement(objective)
     require(
-        augmentation == "none" or (objective.imitates and not needs_proximal(objective)),
-        f"algorithm_config.augmentation is {augmentation}, and objective_config.loss_type {objective.loss_type} weighs tokens "
-        "by the probability with which they were sampled, which nobody knows of another sample: write none, or imitate by "
-        "behaviour_cloning",
+        augmentation == "none" or may_augment(objective),
+        f"algorithm_config.augmentation is {augmentation}, and the objective weighs tokens by the probability with which they "
+        "were sampled, or keeps them near a reference, which nobody knows of another sample: write none for it, or "
+        "behaviour_cloning or reinforce for objective_config.loss_type, without a divergence",
     )
     size, members = config.env_config.train_tasks_rollout_size, num_members(config.objective_config)
     require(

@@ -37,6 +37,7 @@ LOSSES: dict[str, Aggregation] = {
     "gspo": "seq-mean-token-mean",
     "cispo": "traj-mean-seq-sum",
     "dppo_tv": "traj-mean-token-mean",
+    "reinforce": "traj-mean-token-sum",
 }
 STAGES = (1, 2, 3)
 World = tuple[list[Sample], list[np.ndarray]]

@@ -60,6 +60,23 @@ async def test_every_epoch_sees_another_sample_and_a_trainer_that_died_the_same_
     assert all(item.sample.tokens.min() >= 100 for item in recorder.items)
 
 
+@pytest.mark.anyio
+async def test_a_policy_gradient_without_ratios_trains_on_other_samples_worth_the_same(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(NOISY)
+    plain, recorder = Recorder(), Recorder()
+    for folder, kept, name in (("plain", plain, "none"), ("varied", recorder, f"{tmp_path}/mine.py:noisy")):
+        await Played().run(
+            tmp_path / folder,
+            ObjectiveConfig(adv_estimator="rloo", loss_type="reinforce", group_size=2),
+            FeederConfig(num_iterations=2, max_staleness=1, max_concurrent=8),
+            recorder=kept,
+            algorithm=AlgorithmConfig(num_train_epochs=2, augmentation=name),
+        )
+    assert all(item.sample.tokens.min() >= 100 for item in recorder.items)
+    worth = [[(item.sample.ref, item.targets.advantages.tolist()) for item in each.items] for each in (plain, recorder)]
+    assert worth[0] == worth[1] != []
+
+
 @pytest.mark.parametrize("name", ["brightness", f"{GREY}:grey"])
 def test_screenshots_become_others_of_the_same_form_for_a_seed(name: str, tmp_path: Path) -> None:
     vary, sample = opened_augmentation(name, tmp_path), _sample()
@@ -85,12 +102,14 @@ def test_grey_has_no_colour(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
-        (["objective=grpo"], "augmentation is brightness, and objective_config.loss_type decoupled weighs tokens"),
-        (["objective_config.loss_type=weighted_cloning"], "write none, or imitate by behaviour_cloning"),
+        (["objective=grpo"], "augmentation is brightness, and the objective weighs tokens"),
+        (["objective_config.loss_type=weighted_cloning"], "behaviour_cloning or reinforce for objective_config.loss_type"),
+        (["objective=reinforce", "objective_config.kl_loss_coef=0.1"], "without a divergence"),
     ],
 )
-def test_it_goes_with_imitation_alone(overrides: list[str], sentence: str) -> None:
+def test_it_goes_with_losses_that_ask_for_no_other_log_probabilities(overrides: list[str], sentence: str) -> None:
     require_agreement(load_config("webgym", ["algorithm_config.augmentation=brightness"]))
+    require_agreement(load_config("quickstart", ["algorithm_config.augmentation=brightness", "objective=reinforce"]))
     with pytest.raises(ConfigurationError, match=sentence):
         require_agreement(load_config("quickstart", ["algorithm_config.augmentation=brightness", *overrides]))
 

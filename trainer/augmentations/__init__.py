@@ -1,4 +1,4 @@
-"""Augmentations of what is imitated, one a file: a sample that says the same in other words, or shows the same otherwise.
+"""Augmentations of what is trained on, one a file: a sample that says the same in other words, or shows the same otherwise.
 
     @augmentation("mirrored")
     class Mirrored:
@@ -6,8 +6,8 @@
 
         def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample: ...
 
-Imitation alone may use them: any other objective weighs tokens by the probability with which they were sampled, and nobody
-sampled these.
+A sample keeps its number of completion tokens, each of which is worth what it was. Losses with ratios may not use them: they
+weigh tokens by the probability with which they were sampled, and nobody sampled these.
 """
 
 from __future__ import annotations

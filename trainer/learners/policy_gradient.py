@@ -136,6 +136,7 @@ class PolicyGradient:
             lambda refs, samples: _items(samples, shares.of(refs), found, anchors, reference, version),
             version,
             idle=idle,
+            vary=self._parts.augmentation,
         )
         clock.end("train")
         self._episodes = []

@@ -2,9 +2,9 @@
 
 Aggregation is the same for all and has happened before (`TokenTargets.weights`): a loss never divides by a number of tokens.
 
-    @loss("reinforce")
-    def reinforce(logprobs: torch.Tensor, targets: TokenTargets) -> TokenLosses:
-        return TokenLosses(-targets.advantages * logprobs)
+    @loss("careful")
+    def careful(logprobs: torch.Tensor, targets: TokenTargets) -> TokenLosses:
+        return TokenLosses(-targets.advantages.clamp(min=-0.1) * logprobs)
 
 A loss can be tried alone, on tensors that are written down:
 
@@ -62,13 +62,27 @@ class LossTraits:
     """`TokenTargets.proximal`, the log-probabilities at the start of the update, is computed."""
     skips_zero_advantage: bool = False
     """Tokens whose advantage is 0 have no gradient, so that their forward pass can be saved."""
+    augments: bool = False
+    """It reads no log-probabilities but the present ones, so that samples may be varied (`trainer.augmentations`)."""
 
 
 def loss(
-    name: str, *, imitates: bool = False, ratio: bool = False, proximal: bool = False, skips_zero_advantage: bool = False
+    name: str,
+    *,
+    imitates: bool = False,
+    ratio: bool = False,
+    proximal: bool = False,
+    skips_zero_advantage: bool = False,
+    augments: bool = False,
 ) -> Callable[[Made], Made]:
     """Declares a loss: a function, or a class that is made with its settings and then called."""
-    traits = LossTraits(imitates=imitates, ratio=ratio, proximal=proximal, skips_zero_advantage=skips_zero_advantage)
+    traits = LossTraits(
+        imitates=imitates,
+        ratio=ratio,
+        proximal=proximal,
+        skips_zero_advantage=skips_zero_advantage,
+        augments=augments,
+    )
     return lambda made: LOSSES.declare(name, made, traits)
 
 
@@ -81,6 +95,11 @@ def configured_loss(config: ObjectiveConfig) -> Loss:
     """With all its settings."""
     made: Loss = configured(loss_part(config).made, vars(config) | config.settings)
     return made
+
+
+def may_augment(config: ObjectiveConfig) -> bool:
+    """Whether nothing is asked of a sample that only its own tokens would answer."""
+    return loss_part(config).traits.augments and not config.needs_reference
 
 
 def needs_proximal(config: ObjectiveConfig) -> bool:

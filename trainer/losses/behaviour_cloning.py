@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import torch
 
 
-@loss("behaviour_cloning", imitates=True)
+@loss("behaviour_cloning", imitates=True, augments=True)
 def behaviour_cloning(logprobs: torch.Tensor, targets: TokenTargets) -> TokenLosses:
     """Which samples count is decided before they get here."""
     del targets

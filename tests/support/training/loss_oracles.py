@@ -102,6 +102,8 @@ class Token:
         match config.loss_type:
             case "behaviour_cloning":
                 return -float(self.s.logprobs[t])
+            case "reinforce":
+                return -advantage * float(self.s.logprobs[t])
             case "weighted_cloning":
                 return surrogate(near, 1.0, config) * min(self.weight, config.importance_weight_cap)
             case "clipped" | "gspo":
@@ -133,15 +135,18 @@ class Token:
         return self.plain + config.kl_loss_coef * apart - config.entropy_coeff * float(self.s.entropies[t])
 
 
+WITHOUT_RATIO = ("behaviour_cloning", "reinforce")
+
+
 def is_stopped(tokens: Sequence[Token], config: ObjectiveConfig) -> bool:
-    if not config.early_stop_imp_ratio or config.loss_type == "behaviour_cloning" or not tokens:
+    if not config.early_stop_imp_ratio or config.loss_type in WITHOUT_RATIO or not tokens:
         return False
     return fsum(token.near for token in tokens) / len(tokens) > config.early_stop_imp_ratio
 
 
 def is_rejected(token: Token, config: ObjectiveConfig) -> bool:
     level, kind = config.rejection_level, config.rejection_kind
-    if level == "none" or config.loss_type == "behaviour_cloning":
+    if level == "none" or config.loss_type in WITHOUT_RATIO:
         return False
 
     def log_ratio(t: int) -> float:
