@@ -50,6 +50,7 @@ _UPDATES = (40, 6)
 """Before version 0, and from there to version 1."""
 _NUM_ANSWERS = TrainerConfig().mismatch_samples
 _RIGHT = "right"
+_TOLD_TEMPERATURE = 1.0
 _WRONG_SEEDS = 2
 """Of each shape, that are made wrong in every way."""
 
@@ -88,8 +89,6 @@ class Compared:
     trainer: Path
     among: str = ""
     """The name of a job that three of four answers are taken of."""
-    believed: float = 1.0
-    """The temperature that the trainer is told."""
 
 
 def settings(deepspeed: Path) -> EngineSettings:
@@ -175,7 +174,7 @@ def _samples(folder: Path, each: Compared, answers: Mapping[str, Answers]) -> li
     if each.among:
         right = answers[each.among].generations
         said = [one if index % 4 == 0 else right[index] for index, one in enumerate(said)]
-    told = [replace(one, temperature=each.believed) for one in said]
+    told = [replace(one, temperature=_TOLD_TEMPERATURE) for one in said]
     return sampled(folder, demonstrations(_NUM_ANSWERS, seed=each.job.seed), told)
 
 

@@ -1,5 +1,6 @@
 """Some minutes of the whole loop on MiniWoB++: real pages, the policy, a judge and the trainer on one machine's GPUs."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -57,6 +58,8 @@ def config_of(model: Path, folder: Path, *, on_gpu: bool) -> dict[str, object]:
 def check(model: Path, folder: Path, *, seconds: float, on_gpu: bool) -> Learning:
     """Raises `CalledProcessError` or `TimeoutExpired` when tasks cannot be written, or the run cannot begin."""
     run, settings = folder / "run", folder / "learning.yaml"
+    # Otherwise an earlier check's run would go on, with that one's model.
+    shutil.rmtree(run, ignore_errors=True)
     for name, seeds in (("train", "0:200"), ("held_out", "1000:1005")):
         words = ["tasks", "miniwob", "--pages", _PAGES, "--seeds", seeds, "--out", str(folder / f"{name}.jsonl")]
         subprocess.run(millrace_command(words), env=millrace_environment(), check=True, timeout=_SHORT_S)

@@ -5,6 +5,7 @@
 It compares and trains on the answers that the policy gave before, without it on demonstrations.
 """
 
+import gc
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -56,22 +57,29 @@ def check(model: Path, folder: Path) -> Trained:
     shown = demonstrations(_NUM_SAMPLES, width=PAGE[0], height=PAGE[1])
     answers = read(folder, "answers", Answers)
     samples = sampled(model, shown, answers.generations[: len(shown)]) if answers else build_samples(model, shown)
-    runs, agreement = [], None
-    for layout, samples_at_once in _LAYOUTS.items():
-        config = config_of(samples_at_once)
-        if torch.cuda.is_available():
-            torch.cuda.reset_peak_memory_stats()
-        with open_engine(model, settings=engine_settings(config)) as engine:
-            if agreement is None and answers:
-                found = measured_mismatch(samples, engine.completion_logprobs(samples))
-                agreement = Agreement(str(engine.model.dtype), found.mean, found.k3, found.far_share)
-            metrics = TrainingMetrics()
-            for step in range(_WARM_UP + _STEPS):
-                result = engine.train(cloning_items(samples))
-                if step >= _WARM_UP:
-                    metrics.add(result, len(samples))
-        runs.append(_told(layout, samples, metrics.means(), config, model))
-    return Trained(tuple(runs), agreement)
+    agreement = _agreement(model, samples) if answers else None
+    return Trained(tuple([_trained(model, samples, layout) for layout in _LAYOUTS]), agreement)
+
+
+def _agreement(model: Path, samples: Sequence[Sample]) -> Agreement:
+    with open_engine(model, settings=engine_settings(config_of(_NUM_SAMPLES))) as engine:
+        found = measured_mismatch(samples, engine.completion_logprobs(samples))
+        return Agreement(str(engine.model.dtype), found.mean, found.k3, found.far_share)
+
+
+def _trained(model: Path, samples: Sequence[Sample], layout: str) -> Training:
+    # Of the engine before nothing may be left: two need not fit beside each other.
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    config, metrics = config_of(_LAYOUTS[layout]), TrainingMetrics()
+    with open_engine(model, settings=engine_settings(config)) as engine:
+        for step in range(_WARM_UP + _STEPS):
+            result = engine.train(cloning_items(samples))
+            if step >= _WARM_UP:
+                metrics.add(result, len(samples))
+    return _told(layout, samples, metrics.means(), config, model)
 
 
 def _told(layout: str, samples: Sequence[Sample], means: dict[str, float], config: Config, model: Path) -> Training:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from transformers import AutoConfig
 
 from ops.cli import main
 from ops.config.loading import load_config
@@ -15,8 +16,9 @@ from ops.planning.memory import Serving, Training, cached_tokens, rank_gpu, serv
 from ops.planning.model_size import ModelSize, model_size
 from ops.planning.plan import Machine, Plan, planned
 from ops.planning.problems import problems
-from ops.planning.rates import Rates, Workload, rates
+from ops.planning.rates import Rates, Workload, forward_flops, rates
 from schemas.errors import ConfigurationError
+from trainer.engine.throughput import ModelCost
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +152,13 @@ def test_a_gpu_that_nobody_knows_is_said() -> None:
     assert gpu_named("Foo:48:990:3.3") == Gpu("Foo", 48 * GIB, 990e12, 3.3e12)
     assert gpu_named("H100").is_known
     assert gpu_named("NVIDIA H100 80GB HBM3").memory == gpu_named("h100").memory
+
+
+def test_arithmetic_is_what_the_trainer_counts(tmp_path: Path) -> None:
+    folder = describe_model(tmp_path / "2B", "2B")
+    cost = ModelCost.of(AutoConfig.from_pretrained(folder))
+    counted = 4000 * cost.a_token + 4000**2 * cost.a_squared_length + 300 * cost.a_completion_token
+    assert forward_flops(model_size(folder), 4000, predicted=300) == pytest.approx(counted, rel=1e-9)
 
 
 _QUICK = ("policy_config.max_new_tokens=512", "objective=grpo")

@@ -123,6 +123,7 @@ class DeepSpeedEngine:
             CheckpointCorrupt: the state belongs to another model or precision.
         """
         if saved.num_updates == 0:
+            self.num_updates = num_updates
             return
         # A step of rate zero makes the optimizer allocate its state in every ZeRO stage, and changes no weight.
         self.step(idle, 0.0)
