@@ -175,8 +175,8 @@ def _trained_s(made: Plan, gpu: Gpu, prompt: int, work: Workload, steps: float) 
 def forward_flops(size: ModelSize, length: int, *, predicted: int) -> float:
     """Of one sequence: 2 a parameter and token in layers, causal attention, and the output layer at `predicted` tokens.
 
-    `trainer.engine.throughput` counts so too; from sizes alone it can be told of every family. What sees the screenshots is left
-    out: a twentieth, for models of billions of parameters.
+    `trainer.engine.throughput` counts so too; from sizes alone it can be told of every family. What sees the screenshots is
+    left out: a twentieth, for models of billions of parameters.
     """
     layer = size.hidden * (2 * size.query + 2 * size.key_value + 3 * size.intermediate)
     text = 2.0 * layer * size.num_layers * length + 2.0 * size.query * size.num_layers * length**2

@@ -121,6 +121,8 @@ def test_a_critic_before_any_update_and_one_that_is_missing(base: Path, samples:
     with open_engine(folder, settings=ppo(), resume=folder, base=base) as engine:
         assert engine.num_updates == 0
         assert train_both(engine, samples, 1) == expected
+    with open_engine(base, settings=ppo(), resume=folder, num_updates=3, base=base) as engine:
+        assert engine.num_updates == 3, "of later weights, with a state from before the first update"
     with open_engine(base, settings=settings()) as engine:
         plain, _ = write_checkpoint(tmp_path / "b", base=base, engine=engine.state(), state=STATE)
     with (
