@@ -51,11 +51,14 @@ async def browser() -> AsyncIterator[PlaywrightBrowser]:
 
 @asynccontextmanager
 async def a_patient_browser() -> AsyncIterator[PlaywrightBrowser]:
-    """For what is ended by its number, and not by the time that an operation takes."""
-    async with PlaywrightBrowser(small(page_memory_mb=PAGE_MIB), EnvConfig(operation_timeout=HANGS_S / 4)) as browser:
-        yield browser
-        await a_normal_episode(browser)
-        assert browser.num_launches == 1
+    """For what is ended by its number, and not by the time that an operation takes, nor because the browser is silent: how
+    long either lasts is for the machine to say."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("browser_workers.chromium.process.launch._RELIEF_S", HANGS_S / 4)
+        async with PlaywrightBrowser(small(page_memory_mb=PAGE_MIB), EnvConfig(operation_timeout=HANGS_S / 4)) as browser:
+            yield browser
+            await a_normal_episode(browser)
+            assert browser.num_launches == 1
 
 
 async def a_normal_episode(browser: PlaywrightBrowser) -> None:
@@ -180,16 +183,13 @@ async def test_restless_pages_are_observed(browser: PlaywrightBrowser) -> None:
     await side_by_side(browser, {name: observed(opening_of(body), said="") for name, body in bodies.items()})
 
 
-async def test_pages_that_replace_themselves_are_observed(browser: PlaywrightBrowser) -> None:
-    await side_by_side(
-        browser,
-        {
-            "navigates every 50 ms": observed(
-                opening_of(on_opening("setTimeout(() => { location = `/?${Math.random()}` }, 50)"))
-            ),
-            "reloads every 50 ms": observed(opening_of(on_opening("setTimeout(() => location.reload(), 50)"))),
-        },
-    )
+async def test_pages_that_replace_themselves_are_observed() -> None:
+    pages = {
+        "navigates every 50 ms": observed(opening_of(on_opening("setTimeout(() => { location = `/?${Math.random()}` }, 50)"))),
+        "reloads every 50 ms": observed(opening_of(on_opening("setTimeout(() => location.reload(), 50)"))),
+    }
+    async with a_patient_browser() as browser:
+        await side_by_side(browser, pages)
 
 
 async def test_a_page_that_never_ceases_to_write_is_observed() -> None:
@@ -199,9 +199,7 @@ async def test_a_page_that_never_ceases_to_write_is_observed() -> None:
         await side_by_side(browser, {"writes": observed(opening_of(writes), title="")})
 
 
-async def test_pages_that_replace_themselves_faster_than_they_are_asked_are_observed(
-    browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_pages_that_replace_themselves_faster_than_they_are_asked_are_observed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine so full that a question takes longer to reach a document than the document lasts."""
     send = Calls.send
 
@@ -215,18 +213,15 @@ async def test_pages_that_replace_themselves_faster_than_they_are_asked_are_obse
     framed = (
         "<iframe srcdoc='text'></iframe><script>setInterval(() => document.querySelector('iframe').src = `/?${Math.random()}`"
     )
-    await side_by_side(
-        browser,
-        {
-            "navigates every 50 ms": observed(
-                opening_of(on_opening("setTimeout(() => { location = `/?${Math.random()}` }, 50)"))
-            ),
-            "reloads every 50 ms": observed(opening_of(on_opening("setInterval(() => location.reload(), 50)"))),
-            "reloads and has a frame that navigates": observed(
-                opening_of(page(f"{framed}, 50); setTimeout(() => location.reload(), 50)</script>{TEXT}"))
-            ),
-        },
-    )
+    pages = {
+        "navigates every 50 ms": observed(opening_of(on_opening("setTimeout(() => { location = `/?${Math.random()}` }, 50)"))),
+        "reloads every 50 ms": observed(opening_of(on_opening("setInterval(() => location.reload(), 50)"))),
+        "reloads and has a frame that navigates": observed(
+            opening_of(page(f"{framed}, 50); setTimeout(() => location.reload(), 50)</script>{TEXT}"))
+        ),
+    }
+    async with a_patient_browser() as browser:
+        await side_by_side(browser, pages)
 
 
 async def test_a_question_that_is_passed_on_from_document_to_document_is_answered(
