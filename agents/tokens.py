@@ -4,9 +4,7 @@ Invariant: the tokens are those of the model's own transformers processor for th
 """
 
 import json
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
@@ -15,31 +13,12 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
 from agents.engine import ChatMessage
+from agents.image_tokens import ImageTokens, image_tokens
 from schemas.errors import ConfigurationError
 from schemas.messages import Screenshot
 
-
-@dataclass(frozen=True, slots=True)
-class ImageScale:
-    """How the image processor shrinks screenshots: sides become multiples of `cell`, the area stays between the
-    bounds."""
-
-    cell: int
-    """Pixels of one image token's side: patch size times merge size."""
-    min_pixels: int
-    max_pixels: int
-
-    def num_tokens(self, screenshot: Screenshot) -> int:
-        """Tokens that stand for a screenshot (the processor's own rounding, half to even)."""
-        height, width = screenshot.height, screenshot.width
-        rows, columns = round(height / self.cell), round(width / self.cell)
-        if rows * columns * self.cell**2 > self.max_pixels:
-            shrink = math.sqrt(height * width / self.max_pixels) * self.cell
-            rows, columns = max(1, math.floor(height / shrink)), max(1, math.floor(width / shrink))
-        elif rows * columns * self.cell**2 < self.min_pixels:
-            grow = math.sqrt(self.min_pixels / (height * width)) / self.cell
-            rows, columns = math.ceil(height * grow), math.ceil(width * grow)
-        return rows * columns
+_TOKENS_A_TILE = 256
+"""Where a processor's settings do not say."""
 
 
 class PromptTokenizer:
@@ -53,9 +32,10 @@ class PromptTokenizer:
         self._tokenizer = Tokenizer.from_file(str(_existing(folder, "tokenizer.json")))
         self._template = _environment().from_string(_chat_template(folder))
         config = _read(_existing(folder, "config.json"))
-        self.image_token: int = config["image_token_id"]
+        self.image_token = _image_token(folder, config)
         self.stop_tokens = _stop_tokens(folder, config)
-        self.scale = _image_scale(folder)
+        self._images = _image_tokens(folder)
+        self._framing = [self._token(token) for token in self._images.framing]
         eos = _read(_existing(folder, "tokenizer_config.json")).get("eos_token", "<|im_end|>")
         self._eos: str = eos["content"] if isinstance(eos, dict) else eos
         self._special = frozenset(
@@ -71,12 +51,7 @@ class PromptTokenizer:
     @property
     def end_of_turn(self) -> int:
         """The token that a well-formed answer ends with."""
-        token: int | None = self._tokenizer.token_to_id(self._eos)
-        if token is None:
-            raise ConfigurationError(
-                f"tokenizer_config.json names {self._eos!r} as eos_token, which tokenizer.json does not hold"
-            )
-        return token
+        return self._token(self._eos)
 
     def prompt(self, messages: Sequence[ChatMessage]) -> list[int]:
         """Prompt tokens with one placeholder a screenshot, ready for the answer to be generated."""
@@ -88,13 +63,22 @@ class PromptTokenizer:
         screenshots = (part for message in messages for part in message.content if isinstance(part, Screenshot))
         tokens: list[int] = []
         for token in self.prompt(messages):
-            repeats = self.scale.num_tokens(next(screenshots)) if token == self.image_token else 1
-            tokens.extend([token] * repeats)
+            tokens += self._shown(next(screenshots)) if token == self.image_token else [token]
         return tokens
 
     def length(self, tokens: Sequence[int], screenshots: Sequence[Screenshot]) -> int:
         """Tokens of the expanded prompt, from those with one placeholder a screenshot."""
-        return len(tokens) + sum(self.scale.num_tokens(screenshot) - 1 for screenshot in screenshots)
+        return len(tokens) + sum(len(self._shown(screenshot)) - 1 for screenshot in screenshots)
+
+    def _shown(self, screenshot: Screenshot) -> list[int]:
+        """What stands in a prompt for a screenshot."""
+        return [*self._framing[:1], *[self.image_token] * self._images.count(screenshot), *self._framing[1:]]
+
+    def _token(self, text: str) -> int:
+        token: int | None = self._tokenizer.token_to_id(text)
+        if token is None:
+            raise ConfigurationError(f"tokenizer.json does not hold the token {text!r}: it belongs to another model")
+        return token
 
     def encode(self, text: str) -> list[int]:
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
@@ -136,18 +120,21 @@ def _chat_template(folder: Path) -> str:
     raise ConfigurationError(f"{folder} has no chat template: put chat_template.jinja of the model there")
 
 
-def _image_scale(folder: Path) -> ImageScale:
-    if (folder / "processor_config.json").exists():
-        settings = _read(folder / "processor_config.json").get("image_processor")
-        if isinstance(settings, dict):
-            return _scale_from(settings)
-    return _scale_from(_read(_existing(folder, "preprocessor_config.json")))
+def _image_tokens(folder: Path) -> ImageTokens:
+    whole = _read(folder / "processor_config.json") if (folder / "processor_config.json").exists() else {}
+    settings = whole.get("image_processor")
+    if not isinstance(settings, dict):
+        settings = _read(_existing(folder, "preprocessor_config.json"))
+    return image_tokens(settings, whole.get("image_seq_length", _TOKENS_A_TILE))
 
 
-def _scale_from(settings: dict) -> ImageScale:  # type: ignore[type-arg]
-    size = settings["size"]
-    cell = settings["patch_size"] * settings["merge_size"]
-    return ImageScale(cell=cell, min_pixels=size["shortest_edge"], max_pixels=size["longest_edge"])
+def _image_token(folder: Path, config: dict) -> int:  # type: ignore[type-arg]
+    token = config.get("image_token_id", config.get("image_token_index"))
+    if not isinstance(token, int):
+        raise ConfigurationError(
+            f"{folder}/config.json has no image_token_id: policy_config.base_model must be a model that sees"
+        )
+    return token
 
 
 def _stop_tokens(folder: Path, config: dict) -> frozenset[int]:  # type: ignore[type-arg]
@@ -163,7 +150,7 @@ def _stop_tokens(folder: Path, config: dict) -> frozenset[int]:  # type: ignore[
 def _existing(folder: Path, name: str) -> Path:
     path = folder / name
     if not path.exists():
-        raise ConfigurationError(f"{folder} has no {name}: policy_config.base_model must be the folder of a Qwen3-VL model")
+        raise ConfigurationError(f"{folder} has no {name}: policy_config.base_model must be the folder of a model that sees")
     return path
 
 

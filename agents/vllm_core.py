@@ -212,6 +212,7 @@ class VllmCore:
         while core.batch_queue:
             finished.extend(self.step())
         core.pause_scheduler("keep", clear_cache=True)
+        core.collective_rpc("apply_model", args=(_forget_expert_kernels,))
         self._reload(folder)
         core.collective_rpc("apply_model", args=(_repack_heads,))
         core.set_weight_version(str(version))
@@ -259,6 +260,16 @@ def _hand_over_whole_prompts() -> None:
         return features
 
     output.strip_covered_mm_data = whole
+
+
+def _forget_expert_kernels(model: Any) -> None:
+    """vLLM 0.32 packs experts on a CPU only when it makes their kernel: reloaded beside an old one, they would be read as if
+    they were packed."""
+    from vllm.platforms import current_platform
+
+    for layer in model.modules() if current_platform.is_cpu() else ():
+        if getattr(layer, "quant_method", None) is not None and hasattr(layer.quant_method, "moe_kernel"):
+            layer.quant_method.moe_kernel = None
 
 
 def _repack_heads(model: Any) -> None:

@@ -31,6 +31,10 @@ class LeftOut(enum.Enum):
     """A record of the chain has aged out."""
 
 
+Grid = tuple[int, int, int]
+"""A screenshot's frames (or tiles), and the rows and columns of each, in patches."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Patches:
     """One screenshot as the processor cuts it, before normalisation.
@@ -39,9 +43,8 @@ class Patches:
     """
 
     raw: np.ndarray
-    """uint8, (patches, channels * patch * patch)."""
-    grid: tuple[int, int, int]
-    """Time, rows, columns, in patches."""
+    """uint8, (patches, channels * patch * patch), or of tiles (tiles, channels * tile * tile)."""
+    grid: Grid
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +56,7 @@ class Sample:
     """int32, (length,): prompt, then completion."""
     num_prompt: int
     positions: np.ndarray
-    """int32, (3, length): the model's own multimodal positions."""
+    """int32, (axes, length): the model's own, along one axis, or by time, row and column."""
     logprobs: np.ndarray
     """float32, (completion,): of the sampler; empty for demonstrations."""
     temperature: float

@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_models.build(tmp_path_factory.mktemp("tiny"), seed=1)
 
 
-def _processor_tokens(folder: Path, messages: tuple[ChatMessage, ...]) -> list[int]:
+def processor_tokens(folder: Path, messages: tuple[ChatMessage, ...]) -> list[int]:
     from transformers import AutoProcessor
 
     processor = AutoProcessor.from_pretrained(folder)
@@ -43,7 +43,7 @@ def _processor_tokens(folder: Path, messages: tuple[ChatMessage, ...]) -> list[i
     return tokens
 
 
-def _conversation(*sizes: tuple[int, int]) -> tuple[ChatMessage, ...]:
+def conversation(*sizes: tuple[int, int]) -> tuple[ChatMessage, ...]:
     messages = [ChatMessage("system", (system_prompt("vanilla"),))]
     for number, (width, height) in enumerate(sizes):
         messages.append(ChatMessage("user", ("Task: grün\n", tiny_models.screenshot(number, width, height))))
@@ -55,8 +55,8 @@ def _conversation(*sizes: tuple[int, int]) -> tuple[ChatMessage, ...]:
     "sizes", [(), ((160, 210),), ((160, 210), (1280, 768)), ((33, 900), (16, 16), (1000, 31), (112, 112), (48, 80))]
 )
 def test_tokens_equal_the_processors(folder: Path, sizes: tuple[tuple[int, int], ...]) -> None:
-    messages = _conversation(*sizes)
-    assert PromptTokenizer(folder).expanded_prompt(messages) == _processor_tokens(folder, messages)
+    messages = conversation(*sizes)
+    assert PromptTokenizer(folder).expanded_prompt(messages) == processor_tokens(folder, messages)
 
 
 def test_control_tokens_are_suppressed_except_the_end_of_a_turn(folder: Path) -> None:
@@ -82,7 +82,7 @@ async def test_a_demonstration_clicks_into_the_box(folder: Path) -> None:
         assert box[0] < x < box[0] + box[2]
         assert box[1] < y < box[1] + box[3]
         assert all(value % 10 == 0 for value in action.point)
-        assert list(generation.prompt_tokens) == _processor_tokens(folder, messages)
+        assert list(generation.prompt_tokens) == processor_tokens(folder, messages)
         assert generation.completion_tokens[-1] == tokenizer.end_of_turn
         assert tokenizer.decode(generation.completion_tokens) == generation.text
         assert not generation.logprobs

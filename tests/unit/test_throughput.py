@@ -1,10 +1,9 @@
 """FLOPs by hand, and the metrics that a version reports."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
+from transformers import Qwen3VLConfig
 
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
@@ -13,27 +12,27 @@ from trainer.ports import Effort, StepResult
 from trainer.samples import Patches, Sample
 from trainer.training_metrics import TrainingMetrics
 
-CONFIG = SimpleNamespace(
-    text_config=SimpleNamespace(
-        hidden_size=8,
-        intermediate_size=16,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=4,
-        vocab_size=100,
-    ),
-    vision_config=SimpleNamespace(
-        hidden_size=6,
-        intermediate_size=10,
-        depth=2,
-        spatial_merge_size=2,
-        in_channels=3,
-        temporal_patch_size=2,
-        patch_size=4,
-        out_hidden_size=8,
-        deepstack_visual_indexes=[0],
-    ),
+CONFIG = Qwen3VLConfig(
+    text_config={
+        "hidden_size": 8,
+        "intermediate_size": 16,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "head_dim": 4,
+        "vocab_size": 100,
+    },
+    vision_config={
+        "hidden_size": 6,
+        "intermediate_size": 10,
+        "depth": 2,
+        "spatial_merge_size": 2,
+        "in_channels": 3,
+        "temporal_patch_size": 2,
+        "patch_size": 4,
+        "out_hidden_size": 8,
+        "deepstack_visual_indexes": [0],
+    },
 )
 
 

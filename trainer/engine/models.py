@@ -1,5 +1,6 @@
 """Policy, critic and reference on one rank, as far as the objective asks for them. Every method is called on all ranks."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,8 +20,9 @@ from trainer.model.adapters import DropoutSeeds, adapters_of
 from trainer.model.batches import Batch, collate
 from trainer.model.loading import load_policy
 from trainer.model.logprobs import CompletionModel
-from trainer.model.model_folder import suppressed_tokens
+from trainer.model.model_folder import stop_tokens, suppressed_tokens
 from trainer.model.pixel_scale import pixel_scale
+from trainer.model.stored_weights import stored_weights
 from trainer.objective.policy_objective import Objective, PolicyObjective
 from trainer.token_losses.value_loss import ValueLoss
 
@@ -39,7 +41,7 @@ class Models:
         resume = Path(command.resume) if command.resume else None
         self.module = load_policy(folder, settings.deepspeed, settings.trainer, resume=resume is not None)
         """The policy itself, as transformers loads it."""
-        self._idle = idle_share(self.module)
+        self._idle = idle_share(self.module, stop_token=min(stop_tokens(self._base)))
         later = command.num_updates if resume != folder else 0
         self.policy = self._open_policy(resume, num_updates=later)
         self.critic = self._open_critic(resume) if traits_of(settings.objective).critic else None
@@ -60,7 +62,10 @@ class Models:
 
     def state(self, command: StateCommand) -> EngineState:
         critic = self.critic.state(whole=True) if self.critic is not None and command.whole else None
-        return EngineState(self.policy.state(whole=command.whole), critic, adapters_of(self.module), command.whole)
+        policy, adapters = self.policy.state(whole=command.whole), adapters_of(self.module)
+        if adapters is None:
+            policy = replace(policy, weights=stored_weights(self.module, policy.weights))
+        return EngineState(policy, critic, adapters, command.whole)
 
     def destroy(self) -> None:
         for engine in (self.policy, self.critic):

@@ -3,21 +3,31 @@
 Counted as usual for model FLOPs utilisation: what the model needs, forward once and backward twice that; activations that
 checkpointing computes again do not count, nor do norms, activation functions, rotary positions and looked-up embeddings.
 
-A matrix product costs 2 FLOPs a parameter and token, so 6 a parameter with the backward pass. To these come, a layer,
-4 * length^2 * heads * width for attention (half of that where it is causal), likewise times 3. The output layer is computed at
-completion tokens alone.
+A matrix product costs 2 FLOPs a parameter and token, so 6 a parameter with the backward pass; of experts those count that a
+token is sent to. To these come, a layer, 4 * length^2 * heads * width for attention (half of that where it is causal),
+likewise times 3. The output layer is computed at completion tokens alone. What a recurrent layer does with its state is left
+out.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
+from transformers import AutoModelForImageTextToText
 
+from trainer.model.families import family_of
 from trainer.samples import Sample
 
 _PASSES = 3
 """Forward, and backward, which costs twice as much."""
+
+_ADDED = re.compile("position_embeddings|cls_token|mask_token")
+"""Parameters that nothing is multiplied with."""
+_MERGING = re.compile("^linear_[12]|^merger|merger_list|downsample|^layer_norm")
+"""Parameters of a vision tower behind the merging of patches to image tokens."""
 
 _PEAK_TFLOPS = {
     "GB200": 2500.0,
@@ -49,7 +59,7 @@ class Work:
 
 @dataclass(frozen=True)
 class ModelCost:
-    """FLOPs of one forward pass through a Qwen3-VL."""
+    """FLOPs of one forward pass."""
 
     a_token: float
     a_squared_length: float
@@ -62,21 +72,21 @@ class ModelCost:
     @classmethod
     def of(cls, config: Any) -> "ModelCost":
         """From the model's own configuration."""
+        with torch.device("meta"):
+            model = AutoModelForImageTextToText.from_config(config).model
         text, vision = config.text_config, config.vision_config
-        heads = text.num_attention_heads * text.head_dim
-        shared = text.num_key_value_heads * text.head_dim
-        layer = text.hidden_size * (2 * heads + 2 * shared + 3 * text.intermediate_size)
-        width, merge = vision.hidden_size, vision.spatial_merge_size**2
-        values = vision.in_channels * vision.temporal_patch_size * vision.patch_size**2
-        block = width * (4 * width + 2 * vision.intermediate_size)
-        merger = (merge * width) * (merge * width + vision.out_hidden_size) / merge
-        mergers = 1 + len(vision.deepstack_visual_indexes)
+        layers = getattr(text, "layer_types", None) or ["full_attention"] * text.num_hidden_layers
+        head = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+        towers = [part for name, part in model.named_children() if name != "language_model"]
+        a_patch, a_merged = (sum(_products(tower, merged=merged) for tower in towers) for merged in (False, True))
+        depth = getattr(vision, "depth", None) or vision.num_hidden_layers
+        whole, window = _attending(vision, depth)
         return cls(
-            a_token=2.0 * layer * text.num_hidden_layers,
-            a_squared_length=2.0 * heads * text.num_hidden_layers,
+            a_token=2.0 * _products(model.language_model.layers, share=_expert_share(text)),
+            a_squared_length=2.0 * text.num_attention_heads * head * layers.count("full_attention"),
             a_completion_token=2.0 * text.hidden_size * text.vocab_size,
-            a_patch=2.0 * (values * width + block * vision.depth + merger * mergers),
-            a_squared_frame=4.0 * width * vision.depth,
+            a_patch=2.0 * (a_patch + a_merged / family_of(config).patches_a_token) + 4.0 * vision.hidden_size * window,
+            a_squared_frame=4.0 * vision.hidden_size * whole,
         )
 
     def work(self, samples: Sequence[Sample]) -> Work:
@@ -93,6 +103,35 @@ class ModelCost:
         for frames, rows, columns in (screenshot.grid for screenshot in sample.screenshots):
             flops += frames * rows * columns * self.a_patch + frames * (rows * columns) ** 2 * self.a_squared_frame
         return flops
+
+
+def _products(module: nn.Module, *, share: float = 1.0, merged: bool = False) -> float:
+    """Parameters that a token, or a patch, is multiplied with.
+
+    Args:
+        share: of the experts, that a token is sent to.
+        merged: those of a vision tower that are multiplied with image tokens, or those with patches.
+    """
+    looked_up = {id(part.weight) for part in module.modules() if isinstance(part, nn.Embedding)}
+    return sum(
+        parameter.numel() * (share if ".experts." in name else 1.0)
+        for name, parameter in module.named_parameters()
+        if parameter.dim() > 1 and id(parameter) not in looked_up and not _ADDED.search(name)
+        if bool(_MERGING.search(name)) == merged
+    )
+
+
+def _expert_share(text: Any) -> float:
+    count = getattr(text, "num_experts", None)
+    return text.num_experts_per_tok / count if count else 1.0
+
+
+def _attending(vision: Any, depth: int) -> tuple[int, int]:
+    """Layers in which a patch attends to its whole frame, and to how many patches it does in all others together."""
+    whole = getattr(vision, "fullatt_block_indexes", None)
+    if whole is None:
+        return depth, 0
+    return len(whole), (depth - len(whole)) * (vision.window_size // vision.patch_size) ** 2
 
 
 def peak_flops(device: torch.device, configured_tflops: float) -> float:

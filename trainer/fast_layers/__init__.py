@@ -1,1 +1,1 @@
-"""Layers of Qwen3-VL that compute the same as transformers' own, faster."""
+"""Layers of models that compute the same as transformers' own, faster."""

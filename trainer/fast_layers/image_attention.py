@@ -17,11 +17,16 @@ from trainer.model.packing import Packing
 
 
 def batched_image_attention(model: nn.Module) -> int:
-    """Replaces the forward pass of every Qwen3-VL vision attention in `model`; returns how many there were."""
-    layers = [module for module in model.modules() if type(module).__name__ == "Qwen3VLVisionAttention"]
+    """Replaces the forward pass of every vision attention of Qwen's and GLM's kind in `model`; returns how many there were."""
+    layers = [module for module in model.modules() if _is_one(module)]
     for layer in layers:
         layer.forward = MethodType(_attend, layer)
     return len(layers)
+
+
+def _is_one(module: nn.Module) -> bool:
+    """InternVL's attention, of a similar name, has its tiles side by side already."""
+    return type(module).__name__.endswith("VisionAttention") and hasattr(module, "qkv")
 
 
 def _attend(
@@ -32,7 +37,7 @@ def _attend(
     frames: Packing | None = None,
     **_: Any,
 ) -> torch.Tensor:
-    """(patches, width) to the same shape; `frames` spares asking the device for the screenshots' sizes."""
+    """(patches, width) to the same shape; `frames` spares asking the device for the sizes between `cu_seqlens`."""
     packing = frames or Packing(tuple(cu_seqlens.diff().tolist()))
     projected = layer.qkv(hidden_states).unflatten(-1, (3, layer.num_heads, -1))
     cosines, sines = position_embeddings

@@ -1,6 +1,6 @@
 """Makes the screenshot encoder's first layer fast.
 
-Qwen3-VL cuts a screenshot into patches before the model sees it, so its patch embedding is a Conv3d whose kernel covers each
+The models of `GridFamily` get a screenshot in patches, so their patch embedding is a Conv3d whose kernel covers each
 input exactly once: a matrix product in disguise. torch's CPU convolution is several times slower at this shape. All frames of
 a still screenshot are equal, so it need not be repeated: in float32, the frames' weights are added instead.
 Invariant: parameters, their names and the results (up to rounding) stay the same; checkpoints are not affected.
@@ -17,15 +17,15 @@ from trainer.fast_layers.linear_layers import linear
 
 
 def fast_patch_embedding(model: nn.Module) -> int:
-    """Replaces the forward pass of every Qwen3-VL patch embedding in `model` by one matrix product.
+    """Replaces the forward pass of every patch embedding of Qwen's and GLM's kind in `model` by one matrix product.
 
     Returns:
-        How many layers were replaced: 1 for a Qwen3-VL, 0 for a model without a screenshot encoder.
+        How many layers were replaced: 1, or 0 for a model without a screenshot encoder of this kind.
 
     Raises:
         ValueError: a patch embedding whose kernel does not cover its input exactly once.
     """
-    layers = [module for module in model.modules() if type(module).__name__ == "Qwen3VLVisionPatchEmbed"]
+    layers = [module for module in model.modules() if type(module).__name__.endswith("VisionPatchEmbed")]
     for layer in layers:
         projection = layer.proj
         if not isinstance(projection, nn.Conv3d) or projection.kernel_size != projection.stride:

@@ -10,11 +10,10 @@ import torch
 from trainer.items import Item, Targets
 from trainer.model.packing import Packing
 from trainer.model.pixel_scale import PixelScale
+from trainer.samples import Grid
 from trainer.token_losses import TokenTargets
 
 Moved = TypeVar("Moved", "Batch", TokenTargets)
-Grid = tuple[int, int, int]
-"""A screenshot's frames, rows and columns, in patches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +25,7 @@ class Batch:
     tokens: torch.Tensor
     """int64, (1, L)."""
     positions: torch.Tensor
-    """int64, (3, 1, L)."""
+    """int64, (axes, 1, L)."""
     shapes: tuple[Grid, ...]
     """Of all screenshots."""
     frames: Packing

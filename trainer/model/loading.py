@@ -11,6 +11,7 @@ from trainer.fast_layers.acceleration import accelerate
 from trainer.model.adapter_folder import base_of, holds_adapters, require_adapters
 from trainer.model.adapters import adapt, load_adapters
 from trainer.model.packed_attention import PACKED, register
+from trainer.model.stored_weights import keep_published_layout
 
 
 def load_policy(folder: Path, deepspeed: DeepSpeedConfig, trainer: TrainerConfig, *, resume: bool) -> PreTrainedModel:
@@ -40,6 +41,7 @@ def _loaded(folder: Path, deepspeed: DeepSpeedConfig) -> PreTrainedModel:
     model: PreTrainedModel = AutoModelForImageTextToText.from_pretrained(
         folder, dtype=getattr(torch, deepspeed.dtype), attn_implementation=PACKED
     )
+    keep_published_layout(model)
     return model
 
 

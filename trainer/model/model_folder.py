@@ -16,10 +16,11 @@ def suppressed_tokens(folder: Path) -> tuple[int, ...]:
     """
     added = _read(folder / "tokenizer.json").get("added_tokens", [])
     special = {int(token["id"]) for token in added if token.get("special")}
-    return tuple(sorted(special - _stop_tokens(folder)))
+    return tuple(sorted(special - stop_tokens(folder)))
 
 
-def _stop_tokens(folder: Path) -> set[int]:
+def stop_tokens(folder: Path) -> set[int]:
+    """Those that end a turn. Raises `ConfigurationError` as `suppressed_tokens` does."""
     generation = folder / "generation_config.json"
     stop = _read(generation).get("eos_token_id") if generation.exists() else None
     if stop is None:

@@ -36,5 +36,5 @@ def pixel_scale(folder: Path) -> PixelScale:
     return PixelScale(
         mean=torch.tensor(images.image_mean) * (1.0 / images.rescale_factor),
         std=torch.tensor(images.image_std) * (1.0 / images.rescale_factor),
-        frames=int(images.temporal_patch_size),
+        frames=int(getattr(images, "temporal_patch_size", 1)),
     )

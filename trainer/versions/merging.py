@@ -11,6 +11,7 @@ from transformers import AutoModelForImageTextToText
 from schemas.errors import CheckpointCorrupt
 from trainer.engine.engine_state import write_weights
 from trainer.model.adapter_folder import base_of
+from trainer.model.stored_weights import keep_published_layout, stored_weights
 from trainer.versions.checkpoints import model_files
 
 
@@ -27,6 +28,7 @@ def merge(folder: Path, into: Path) -> None:
     base = base_of(folder)
     # Added in float32, so that rounding happens once.
     model = AutoModelForImageTextToText.from_pretrained(base, dtype=torch.float32)
+    keep_published_layout(model)
     precision = _precision(base)
     try:
         merged = peft.PeftModel.from_pretrained(model, str(folder)).merge_and_unload()
@@ -36,7 +38,8 @@ def merge(folder: Path, into: Path) -> None:
     writing.mkdir(parents=True)
     for file in model_files(base):
         shutil.copyfile(file, writing / file.name)
-    write_weights(writing, {name: parameter.detach().to(precision) for name, parameter in merged.named_parameters()})
+    weights = {name: parameter.detach().to(precision) for name, parameter in merged.named_parameters()}
+    write_weights(writing, stored_weights(merged, weights))
     writing.rename(into)
 
 
