@@ -24,6 +24,9 @@ from schemas.errors import MillraceError
 from schemas.judge_config import OpenAIConfig
 
 _GIB = 1024**3
+_TRY_S = 60.0
+"""For each program that is tried."""
+_TOO_LONG = 124
 _SETUP = "make setup, or: uv pip install -e '.[quickstart]'"
 _SETUP_GPU = "make setup, or: uv pip install -e '.[browser,policy,trainer]'"
 JUDGE_PACKAGES = ("openai", "rapidfuzz")
@@ -84,11 +87,14 @@ async def chromium() -> Check:
         sandbox = ("--no-sandbox",) if os.geteuid() == 0 else ()
         flags = ("--headless", "--disable-gpu", "--disable-dev-shm-usage", *sandbox, f"--user-data-dir={folder}/profile")
         code, output = await _output(str(path), *flags, f"--screenshot={screenshot}", "about:blank")
+        if code == _TOO_LONG:
+            return _busy(part, str(path))
         if not screenshot.is_file():
             remedy = f"{path} took no screenshot (exit code {code}: {output[-200:].strip()}); install another Chromium"
             return Check(part=part, health=Health.MISSING, found=str(path), remedy=remedy)
-    _, version = await _output(str(path), "--version")
-    return Check(part=part, health=Health.GOOD, found=f"{version.strip() or path}, takes screenshots")
+    code, version = await _output(str(path), "--version")
+    name = path if code else version.strip()
+    return Check(part=part, health=Health.GOOD, found=f"{name}, takes screenshots")
 
 
 _TORCH = """
@@ -104,6 +110,8 @@ async def torch() -> Check:
     if _version("torch") is None:
         return Check(part="torch", health=Health.MISSING, found="not installed", remedy=_SETUP)
     code, output = await _output(sys.executable, "-c", _TORCH)
+    if code == _TOO_LONG:
+        return _busy("torch", _version("torch") or "")
     if code:
         # Two builds that do not belong together fail only when the first operator is used.
         found = f"{_version('torch')} and torchvision {_version('torchvision')} do not work together"
@@ -177,6 +185,12 @@ def _check(part: str, good: bool, found: str, remedy: str) -> Check:
     return Check(part=part, health=Health.GOOD if good else Health.MISSING, found=found, remedy="" if good else remedy)
 
 
+def _busy(part: str, found: str) -> Check:
+    """What is too slow to be tried is not broken."""
+    remedy = "look again when this machine has less to do"
+    return Check(part=part, health=Health.NOTE, found=f"{found}, not tried: it took longer than {_TRY_S:g} s", remedy=remedy)
+
+
 def _version(distribution: str) -> str | None:
     try:
         return importlib.metadata.version(distribution)
@@ -184,13 +198,13 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-async def _output(*command: str, timeout_s: float = 60.0) -> tuple[int, str]:
-    """Exit code and output of a command; 124 when it took too long, 127 when it cannot be run."""
+async def _output(*command: str) -> tuple[int, str]:
+    """Exit code and output of a command; `_TOO_LONG` when it took too long, 127 when it cannot be run."""
     try:
-        with anyio.fail_after(timeout_s):
+        with anyio.fail_after(_TRY_S):
             done = await anyio.run_process(command, check=False, stderr=subprocess.STDOUT)
     except TimeoutError:
-        return 124, "took too long"
+        return _TOO_LONG, "took too long"
     except OSError as error:
         return 127, str(error)
     return done.returncode, done.stdout.decode(errors="replace")

@@ -120,7 +120,7 @@ class Reader:
                 return "" if code in (_DONE, _CTRL_C) else f"exit {code}: {output}"
             done = await anyio.run_process(argv, check=False, cwd=cwd, env=environment)
             fine = done.returncode in ((_DONE, _NOT_YET) if words[0] == "audit" else (_DONE,))
-            return "" if fine else f"exit {done.returncode}: {done.stderr.decode()[-600:]}"
+            return "" if fine else f"exit {done.returncode}: {(done.stdout + done.stderr).decode()[-600:]}"
 
     async def runs(self, number: int, script: str) -> str:
         """Returns what is wrong with what became of it; empty: it did its work, or said something until it was stopped."""

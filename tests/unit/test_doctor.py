@@ -51,6 +51,15 @@ async def test_without_a_chromium_the_remedy_says_what_to_install(monkeypatch: p
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("name", ["chromium", "torch"])
+async def test_what_a_busy_machine_is_too_slow_for_is_not_missing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(checks, "_TRY_S", 0.01)
+    check: Check = await getattr(checks, name)()
+    assert check.health is Health.NOTE
+    assert "not tried: it took longer than 0.01 s" in check.found
+
+
+@pytest.mark.anyio
 async def test_a_missing_package_is_missing() -> None:
     check = await checks.package("Nothing", "no-such-distribution")()
     assert (check.health, check.found) == (Health.MISSING, "not installed")
