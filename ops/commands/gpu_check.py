@@ -14,7 +14,7 @@ _FAILED = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("model", type=Path, nargs="?", metavar="MODEL", help="folder of a Qwen3-VL (default: random weights)")
+    add("model", type=Path, nargs="?", metavar="MODEL", help="folder of a model (default: a Qwen3-VL of random weights)")
     add("--random", choices=("tiny", "2B", "4B", "8B"), help="shape of random weights (default: 2B; without a GPU tiny)")
     add("--minutes", type=above_zero, default=20.0, metavar="N", help="of learning on MiniWoB++ (default: 20)")
     add(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from transformers import Qwen3VLConfig
+from transformers import Qwen3VLConfig, Qwen3VLMoeConfig
 
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
@@ -26,6 +26,7 @@ CONFIG = Qwen3VLConfig(
         "hidden_size": 6,
         "intermediate_size": 10,
         "depth": 2,
+        "num_heads": 1,
         "spatial_merge_size": 2,
         "in_channels": 3,
         "temporal_patch_size": 2,
@@ -56,6 +57,18 @@ def test_flops_are_those_of_the_matrix_products() -> None:
     work = ModelCost.of(CONFIG).work([sample])
     assert (work.tokens, work.completion_tokens) == (10, 3)
     assert work.flops == 3 * (text + head + vision)
+
+
+def test_of_experts_those_count_that_a_token_is_sent_to() -> None:
+    def cost(num_experts: int, num_used: int) -> float:
+        experts = {"num_experts": num_experts, "num_experts_per_tok": num_used, "moe_intermediate_size": 16}
+        text = CONFIG.text_config.to_dict() | experts | {"model_type": "qwen3_vl_moe_text"}
+        vision = CONFIG.vision_config.to_dict() | {"model_type": "qwen3_vl_moe_vision"}
+        return ModelCost.of(Qwen3VLMoeConfig(text_config=text, vision_config=vision)).a_token
+
+    expert, router = 2 * 3 * (3 * 8 * 16), 2 * 3 * 8
+    assert cost(8, 2) - cost(4, 2) == 4 * router
+    assert cost(8, 5) - cost(8, 2) == pytest.approx(3 * expert)
 
 
 def test_the_peak_of_a_cpu_is_what_the_configuration_says() -> None:
