@@ -145,9 +145,8 @@ class Connection:
         the kernel gives up, after a quarter of an hour. And an error that it does not expect ends its trying, without a word.
         """
         if client.is_reconnecting and self.is_up:
-            transport = client._transport
-            if isinstance(transport, Transport):
-                transport.abort()
+            if isinstance(client._transport, Transport):
+                client._transport.abort()
         elif not client.is_connected and (trying := client._reconnection_task) is not None and trying.done():
             self._closed.set()
 
@@ -163,6 +162,8 @@ class Connection:
                 await client.close()
             except (OSError, nats.errors.Error) as error:
                 _log.debug("bus_close_failed", client=self._name, reason=str(error))
+        if isinstance(client._transport, Transport):
+            client._transport.end()
 
     async def _note_error(self, error: Exception) -> None:
         # The library's read loop dies silently when this raises.

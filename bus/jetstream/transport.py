@@ -19,6 +19,8 @@ class ConnectionGone(ConnectionResetError, RuntimeError):
 class Transport(TcpTransport):
     """Raises `ConnectionGone` when it is closed, whatever the event loop raises."""
 
+    _is_ended = False
+
     def __bool__(self) -> bool:
         # The library takes what is true as it is, and replaces what is not by its own.
         return True
@@ -26,7 +28,11 @@ class Transport(TcpTransport):
     async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: int) -> None:
         # The library forgets the socket of a try that was given up.
         self.abort()
-        await super().connect(uri, buffer_size, connect_timeout)
+        if not self._is_ended:
+            await super().connect(uri, buffer_size, connect_timeout)
+        if self._is_ended:
+            self.abort()
+            raise ConnectionGone("the client is closed")
 
     def write(self, payload: bytes) -> None:
         with _gone_is_an_os_error():
@@ -44,6 +50,11 @@ class Transport(TcpTransport):
         """Ends the connection without waiting for what was not sent yet."""
         if self._io_writer is not None:
             self._io_writer.transport.abort()
+
+    def end(self) -> None:
+        """For good: a client whose closing was cut short forgets its socket, and what it began may still connect."""
+        self._is_ended = True
+        self.abort()
 
 
 @contextmanager

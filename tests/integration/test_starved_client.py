@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import anyio
+import psutil
 import pytest
 from anyio.abc import SocketAttribute
 from nats.aio.client import Client
@@ -56,6 +57,27 @@ async def test_a_connection_that_died_without_a_word_is_replaced(tmp_path: Path,
                 for _ in range(NUM_LARGE):
                     await bus.tell(SUBJECTS.cancel, EpisodeCancel(episodes=(), reason=LARGE))
                 await bus.append(SUBJECTS.checkpoints, subject, checkpoint(1), expect=Expect(subject, 0))
+
+
+async def test_closing_leaves_no_socket_where_nobody_takes_what_is_unsent(tmp_path: Path) -> None:
+    async with nats_server(tmp_path) as address, tcp_proxy(int(address.url.rpartition(":")[2])) as proxy:
+        async with connect(address, SUBJECTS, CONFIG, name="witness") as witness:
+            await create_topology(witness, streams(SUBJECTS, CONFIG), QUEUES)
+        proxied = replace(address, url=f"nats://127.0.0.1:{proxy.port}")
+        async with connect(proxied, SUBJECTS, CONFIG, name="leaving") as bus:
+            proxy.silence()
+            for _ in range(NUM_LARGE):
+                await bus.tell(SUBJECTS.cancel, EpisodeCancel(episodes=(), reason=LARGE))
+            assert _connections_to(proxy.port)
+        with anyio.fail_after(HANGS_S):
+            while _connections_to(proxy.port):  # noqa: ASYNC110  # the kernel tells nobody
+                await anyio.sleep(0.01)
+
+
+def _connections_to(port: int) -> list[int]:
+    """The descriptors of this process that are connected there."""
+    connections = psutil.Process().net_connections("tcp")
+    return [each.fd for each in connections if each.status == psutil.CONN_ESTABLISHED and each.raddr[1:] == (port,)]
 
 
 async def test_a_client_that_has_ended_its_trying_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
