@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import structlog
 
+from bus.child_process import run_process
 from schemas.errors import BusUnavailable, ConfigurationError
 
 OLDEST = (2, 12)
@@ -80,7 +81,7 @@ async def _version(path: Path) -> tuple[int, ...]:
 async def _said_version(path: Path) -> tuple[int, ...]:
     try:
         with anyio.fail_after(_VERSION_S):
-            done = await anyio.run_process([str(path), "--version"], check=False)
+            done = await run_process([str(path), "--version"])
     except OSError as error:
         if error.errno in _NO_PROGRAM:
             return ()

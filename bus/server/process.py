@@ -9,6 +9,7 @@ import anyio.abc
 import structlog
 
 from bus.address import ServerAddress
+from bus.child_process import start_process
 from bus.jetstream.bus import require_jetstream
 from bus.jetstream.link import open_link
 from bus.server_binary import ServerBinary
@@ -27,7 +28,7 @@ class PortTaken(ConfigurationError):
 async def start(binary: ServerBinary, config: Path, log_file: Path) -> anyio.abc.Process:
     with log_file.open("ab") as output:
         # A session of its own: an interrupt at the terminal reaches the workers first, and they close in order.
-        return await anyio.open_process(
+        return await start_process(
             [str(binary.path), "-c", str(config)],
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager, suppress
 
 import anyio
 
+from bus.child_process import start_process
+
 _DELAY_US = 2_000
 _DELAYED = "write,pwrite64,fsync,fdatasync"
 _STOPPING_S = 2.0
@@ -30,7 +32,7 @@ async def slow_disk(pid: int) -> AsyncIterator[None]:
     """Delays each of the process's writes to files while the context is open."""
     delay = f"inject={_DELAYED}:delay_enter={_DELAY_US}"
     command = ["strace", "-f", "-qq", "-o", "/dev/null", "-p", str(pid), "-e", f"trace={_DELAYED}", "-e", delay]
-    process = await anyio.open_process(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = await start_process(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield
     finally:

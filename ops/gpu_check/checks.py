@@ -11,6 +11,7 @@ from pathlib import Path
 
 import anyio
 
+from bus.child_process import start_process
 from ops.processes.role_process import millrace_environment
 
 _TAIL = 2000
@@ -50,7 +51,7 @@ async def run(part: Part, folder: Path) -> Failure | None:
     log = folder / f"{part.name.replace(' ', '-')}.log"
     command = (sys.executable, "-m", part.module, *part.arguments)
     with log.open("wb") as output:
-        process = await anyio.open_process(
+        process = await start_process(
             command,
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -18,6 +18,7 @@ import anyio
 import psutil
 
 from browser_workers.chromium.process.executable import find_chromium
+from bus.child_process import run_process
 from bus.server import nats_server
 from bus.server_binary import find_binary
 from schemas.errors import MillraceError
@@ -202,7 +203,7 @@ async def _output(*command: str) -> tuple[int, str]:
     """Exit code and output of a command; `_TOO_LONG` when it took too long, 127 when it cannot be run."""
     try:
         with anyio.fail_after(_TRY_S):
-            done = await anyio.run_process(command, check=False, stderr=subprocess.STDOUT)
+            done = await run_process(command, stderr=subprocess.STDOUT)
     except TimeoutError:
         return _TOO_LONG, "took too long"
     except OSError as error:

@@ -16,6 +16,7 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.memory import MemoryObjectSendStream
 
+from bus.child_process import start_process
 from bus.server.ports import free_port
 from ops.processes.restarts import EXIT_RESTART
 from ops.processes.role_process import exit_code
@@ -41,15 +42,13 @@ def environment_of(rank: int, num_ranks: int, port: int) -> dict[str, str]:
 async def run_ranks(command: Sequence[str], num_ranks: int) -> int:
     """Returns the exit code; 128 + n after signal n."""
     port = free_port()
-    ranks = [
-        await anyio.open_process(
-            list(command), stdin=None, stdout=None, stderr=None, env={**os.environ, **environment_of(rank, num_ranks, port)}
-        )
-        for rank in range(num_ranks)
-    ]
+    ranks: list[Process] = []
     async with anyio.create_task_group() as group:
         group.start_soon(_pass_on, ranks)
         try:
+            for rank in range(num_ranks):
+                environment = {**os.environ, **environment_of(rank, num_ranks, port)}
+                ranks.append(await start_process(list(command), stdin=None, stdout=None, stderr=None, env=environment))
             code = await _first_that_counts(ranks)
         finally:
             with anyio.CancelScope(shield=True):

@@ -19,6 +19,7 @@ import psutil
 import structlog
 from anyio.abc import Process, TaskGroup
 
+from bus.child_process import start_process
 from ops.processes.guard import guard_command
 from ops.processes.restarts import EXIT_RESTART, Fatal, Finished, Restart, RestartPolicy, Restarts
 from ops.processes.role_process import describe_end, exit_code, millrace_environment, open_output
@@ -177,8 +178,7 @@ class Supervisor:
     async def _run(self, kept: _Kept) -> int:
         """One life of a role: its exit code. Cancelling stops it, and goes on when it is gone."""
         try:
-            with anyio.CancelScope(shield=True):  # a process whose start was cancelled half-way would have no owner
-                process = await self._open(kept)
+            process = await self._open(kept)
         except OSError as error:
             _log.warning("role_not_started", role_name=kept.spec.name, error=str(error))
             return _EXIT_NOT_STARTED
@@ -196,7 +196,7 @@ class Supervisor:
     async def _open(self, kept: _Kept) -> Process:
         command = guard_command(kept.spec.argv, parent=getpid(), grace_s=self._grace(kept))
         with open_output(self._output(kept)) as output:
-            return await anyio.open_process(
+            return await start_process(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

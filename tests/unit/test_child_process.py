@@ -1,0 +1,54 @@
+"""Processes of our own: nothing is left of one whose start or run was cancelled, and all that it says is heard."""
+
+import gc
+import subprocess
+import sys
+import warnings
+
+import anyio
+import anyio.lowlevel
+import psutil
+import pytest
+
+from bus.child_process import run_process, start_process
+
+pytestmark = pytest.mark.anyio
+SLEEPS = (sys.executable, "-S", "-c", "import time; time.sleep(600)")
+SPEAKS = (sys.executable, "-S", "-c", "import sys; print('x' * 2**20); print('why', file=sys.stderr); sys.exit(3)")
+
+
+@pytest.mark.parametrize("turns", range(8))
+@pytest.mark.parametrize("run", [run_process, start_process])
+async def test_nothing_is_left_of_what_was_cancelled_after_any_number_of_turns(run: object, turns: int) -> None:
+    """Of the event loop."""
+    before = set(psutil.Process().children())
+
+    async def body() -> None:
+        if run is run_process:
+            await run_process(SLEEPS)
+        else:
+            async with await start_process(SLEEPS):
+                await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(body)
+        for _ in range(turns):
+            await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
+    assert set(psutil.Process().children()) == before
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gc.collect()
+    assert not [str(warning.message) for warning in caught]
+
+
+async def test_what_was_said_is_heard_whole() -> None:
+    done = await run_process(SPEAKS)
+    assert (len(done.stdout.strip()), done.stderr, done.returncode) == (2**20, b"why\n", 3)
+    together = await run_process(SPEAKS, stderr=subprocess.STDOUT)
+    assert b"why" in together.stdout
+
+
+async def test_what_is_no_program_is_an_error_of_the_system() -> None:
+    with pytest.raises(FileNotFoundError):
+        await start_process(["/nowhere/no-such-program"])
