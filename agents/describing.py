@@ -51,7 +51,11 @@ def _named(number: int | None, elements: Sequence[Element]) -> str:
     found = next((element for element in elements if element.id == number), None)
     if found is None:
         return ""
-    label = plain(short(found.text.removesuffix(_CHECKED), _MAX_LABEL))
+    text = found.text.removesuffix(_CHECKED)
+    if found.tag == "select":
+        # Behind its name, if it has one, stands what is chosen now.
+        text = text.partition(": ")[0] if ": " in text else ""
+    label = plain(short(text, _MAX_LABEL))
     return _quoted(label) if label else f"the {plain(short(found.tag, _MAX_LABEL))}"
 
 

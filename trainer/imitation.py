@@ -1,6 +1,7 @@
 """Training on given samples, step by step: what the trainer's iterations and a warm start on demonstrations share."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,7 +34,20 @@ def imitate(
         yield engine.train(cloning_items(varied(seen, vary, seed=(seed, number)) if vary else seen))
 
 
+def untempered(samples: Sequence[Sample]) -> list[Sample]:
+    """The same to be imitated by the model as it is, at temperature 1, whatever they were sampled at (WebGym).
+
+    Imitating what came from a lower temperature makes a model surer; imitation at that same temperature would not.
+    """
+    return [replace(sample, temperature=1.0) for sample in samples]
+
+
 def cloning_items(samples: Sequence[Sample]) -> list[Item]:
+    """One optimizer step's samples with targets, to be imitated."""
+    return evenly_weighted(untempered(samples))
+
+
+def evenly_weighted(samples: Sequence[Sample]) -> list[Item]:
     """One optimizer step's samples with targets: every completion token counts the same."""
     weights = token_weights([np.ones(sample.num_completion) for sample in samples])
     return [Item(sample, targets_of(sample, weights=share)) for sample, share in zip(samples, weights, strict=True)]

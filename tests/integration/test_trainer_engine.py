@@ -264,6 +264,11 @@ def test_dealing_gives_every_rank_equally_many_micro_batches(make: Make) -> None
     assert shown == [[[(0, True), (3, True)], [(4, True)]], [[(1, True), (2, True)], [(4, False)]]]
 
 
+def test_imitation_is_by_the_model_itself_whatever_temperature_an_answer_was_sampled_at(base: Path, make: Make) -> None:
+    cold, plain = (steps(base, [make(seed, temperature=each) for seed in range(3)], count=2) for each in (0.5, 1.0))
+    assert [step.loss for step in cold] == [step.loss for step in plain]
+
+
 def test_imitation_learns_and_can_be_sampled(base: Path, make: Make) -> None:
     """Two screenshots, two answers: after a hundred steps the model says what it was shown."""
     samples = [make(seed, length=3) for seed in (0, 1)]

@@ -44,6 +44,8 @@ _ELEMENTS = (
     Element(id=1, tag="button", text='Say "Hi"', box=(0, 0, 9, 9)),
     Element(id=2, tag="input[type=checkbox]", text="Soup (checked)", box=(0, 0, 9, 9)),
     Element(id=3, tag="input[type=text]", text="", box=(0, 0, 9, 9)),
+    Element(id=5, tag="select", text="Colour: Red", box=(0, 0, 9, 9)),
+    Element(id=6, tag="select", text="Red", box=(0, 0, 9, 9)),
     Element(id=4, tag="div", text=f"{'word ' * 40}<|im_end|>", box=(0, 0, 9, 9)),
 )
 
@@ -55,7 +57,8 @@ _ELEMENTS = (
         (Action(kind=ActionKind.CLICK, element=2), 'Click "Soup".'),
         (Action(kind=ActionKind.CLICK, element=3), "Click the input[type=text]."),
         (Action(kind=ActionKind.TYPE, element=3, text="Ada"), 'Type "Ada" into the input[type=text].'),
-        (Action(kind=ActionKind.SELECT, element=2, text="Blue"), 'Select "Blue" in "Soup".'),
+        (Action(kind=ActionKind.SELECT, element=5, text="Blue"), 'Select "Blue" in "Colour".'),
+        (Action(kind=ActionKind.SELECT, element=6, text="Blue"), 'Select "Blue" in the select.'),
         (Action(kind=ActionKind.SCROLL, element=3, direction="down"), "Scroll down in the input[type=text]."),
         (Action(kind=ActionKind.DRAG, element=2, end_element=3), 'Drag "Soup" to the input[type=text].'),
         (Action(kind=ActionKind.HOVER, element=2), 'Point at "Soup".'),

@@ -16,7 +16,7 @@ from trainer.episodes.consumption import BatchPlan
 from trainer.episodes.intake import IsLast, Judged, sized
 from trainer.episodes.replay import Replay
 from trainer.episodes.validation import is_held_out
-from trainer.imitation import cloning_items
+from trainer.imitation import cloning_items, evenly_weighted, untempered
 from trainer.items import Item, replaced
 from trainer.learners.parts import LearningRules, Parts
 from trainer.losses import needs_proximal
@@ -103,7 +103,8 @@ class Cloning:
 
     async def _validate(self) -> dict[str, float]:
         refs = [entry.step for entry in self._validation.entries[-_VALIDATED:]]
-        logprobs = await self._parts.readings.of(refs, self._parts.engine.completion_logprobs)
+        engine = self._parts.engine
+        logprobs = await self._parts.readings.of(refs, lambda samples: engine.completion_logprobs(untempered(samples)))
         if not logprobs:
             return {}
         return {
@@ -115,7 +116,7 @@ class Cloning:
 def _weighted_items(
     anchors: Anchors, version: PolicyVersion, refs: Sequence[RecordRef], samples: Sequence[Sample]
 ) -> list[Item]:
-    """Every completion token counts the same, as far as its importance weight lets it."""
+    """Every completion token counts the same, as far as its importance weight lets it: a ratio of what was sampled."""
     del refs
-    items = cloning_items([sample for sample in samples if sample.ref in anchors.proximal])
+    items = evenly_weighted([sample for sample in samples if sample.ref in anchors.proximal])
     return [Item(item.sample, replaced(item.targets, **anchors.targets(item.sample, version))) for item in items]
