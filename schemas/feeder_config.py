@@ -53,6 +53,11 @@ class FeederConfig:
         return self.mode not in ("eval", "offline")
 
     @property
+    def learns(self) -> bool:
+        """Whether there is a trainer."""
+        return self.mode not in ("eval", "rollout")
+
+    @property
     def tests(self) -> bool:
         """Whether the test split is played at all."""
         return self.mode == "eval" or self.evaluate_first or self.evaluate_last or self.eval_every > 0

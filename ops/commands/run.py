@@ -51,14 +51,21 @@ async def run(options: argparse.Namespace) -> int:
 
 
 async def _model_found(config: "Config") -> list[str]:
-    """What makes every role of this run begin with one model, fetched before there is a run."""
+    """What makes every role of this run begin with one model, fetched before there is a run; refused, before it is fetched."""
     from anyio.to_thread import run_sync
 
     from ops.launch.node_file import quoted
-    from ops.run.base_models import pinned
+    from ops.run.base_models import described, pinned
+    from trainer.model.supported import require_trainable
+
+    def found() -> str:
+        if config.feeder_config.learns:
+            with described(policy) as folder:
+                require_trainable(folder)
+        return pinned(policy)
 
     policy = config.policy_config
     if policy.engine != "vllm":
         return []
     key = "checkpoint_path" if policy.checkpoint_path else "base_model"
-    return [f"policy_config.{key}={quoted(await run_sync(pinned, policy))}"]
+    return [f"policy_config.{key}={quoted(await run_sync(found))}"]

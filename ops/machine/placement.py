@@ -47,12 +47,11 @@ def shares_of(config: Config, wanted: Wanted, gpus: Sequence[str]) -> tuple[Shar
     Raises:
         ConfigurationError: a policy process would have no GPU left.
     """
-    mode = config.feeder_config.mode
-    trains = mode not in ("eval", "rollout")
+    trains = config.feeder_config.learns
     shares: list[Share] = []
     policy = config.policy_config
     trainer_gpus, policy_gpus = _divided(wanted, gpus if policy.engine == "vllm" else (), trains, policy.num_parts)
-    if mode != "offline":
+    if config.feeder_config.mode != "offline":
         shares.append(Share(role=Role.FEEDER))
         shares.append(Share(role=Role.BROWSER, count=wanted.num_browsers))
         shares.append(Share(role=Role.POLICY, count=len(policy_gpus) or wanted.num_policies or 1, gpus=policy_gpus))

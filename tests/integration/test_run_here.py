@@ -56,10 +56,22 @@ async def test_a_run_in_one_command_and_on_from_a_kill(tmp_path: Path) -> None:
     assert (folder / "logs" / "browser-2.log").exists()
 
 
-async def test_a_model_that_cannot_be_had_is_said_before_there_is_a_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("description", "said"),
+    [
+        (None, "policy_config.base_model is '{folder}': write the path of a model folder"),
+        ('{"model_type": "llava"}', "a model of type 'llava' cannot be trained here: policy_config.base_model must be one of"),
+        ("{", "config.json cannot be read as a model's configuration"),
+    ],
+)
+async def test_a_model_that_cannot_be_had_or_trained_is_said_before_there_is_a_run(
+    tmp_path: Path, description: str | None, said: str
+) -> None:
+    if description is not None:
+        (tmp_path / "config.json").write_text(description)
     given = [*arguments(tmp_path / "run"), "policy_config.engine=vllm", f"policy_config.base_model={tmp_path}"]
     with anyio.fail_after(HANGS_S):
         done = await anyio.run_process(millrace_command(given), env=millrace_environment(), check=False)
     assert done.returncode == 78
-    assert f"policy_config.base_model is '{tmp_path}': write the path of a model folder" in done.stderr.decode()
+    assert said.format(folder=tmp_path) in done.stderr.decode()
     assert not (tmp_path / "run").exists()
