@@ -36,7 +36,7 @@ class OracleEngine(Weightless):
     ) -> None:
         """
         Args:
-            thought: said before a click into the oracle's box.
+            thought: said before a click by coordinates into the oracle's box.
             max_prompt: tokens that a prompt may have.
             grid: that such clicks are rounded to; every other step is said to a whole number of the 0-1000 scale.
         """
@@ -61,7 +61,7 @@ class OracleEngine(Weightless):
 
     def _response(self, observation: Observation) -> str:
         action, model = demonstrated_action(observation, self._space.mode), self._model
-        if observation.oracle_action is None:
+        if observation.oracle_action is None and not self._space.marked:
             return render_action(action, thought=self._thought, model=model, grid=self._grid, space=self._space)
         try:
             return render_action(action, thought=_said(action, observation), model=model, space=self._space)

@@ -60,7 +60,9 @@ def quickstart_material(folder: Path, num_versions: int | None) -> Material:
     """Makes model and tasks as the quickstart does: made on the spot, shown demonstrations, warm-started. Takes minutes."""
     run = RunFolder(folder)
     config = load_config("quickstart", [f"save_path={folder}", f"data_path={folder}"])
-    quickstart = Quickstart(run, config, Lesson(seed=0, family="click_button", objective="cloning", mode="async"))
+    quickstart = Quickstart(
+        run, config, Lesson(seed=0, family="click_button", observe="pixels", objective="cloning", mode="async")
+    )
     run.create(quickstart.config)
     anyio.run(_warm_started, run, quickstart, backend_options={"use_uvloop": True})
 

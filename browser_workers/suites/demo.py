@@ -36,14 +36,20 @@ class DemoSuite:
         return Opening(url=url, probe=_PROBE, site=self._site, keeps_no_state=True, quiet_s=0.0, feedback=False)
 
 
-async def demo_tasks(browser: Browser, family: str, seeds: Sequence[int], *, first_id: int = 0) -> list[Mapping[str, object]]:
+async def demo_tasks(
+    browser: Browser, page: str, seeds: Sequence[int], *, parameters: str = "", first_id: int = 0
+) -> list[Mapping[str, object]]:
     """Lines of a task file, one a seed; each instruction is what the page itself would ask for.
 
+    Args:
+        parameters: of every page beside its seed, as in `by=label`.
+
     Raises:
-        UnknownWebsite: there is no such family.
+        UnknownWebsite: there is no such page.
     """
+    fixed = f"{parameters}&" if parameters else ""
     parts = [seeds[first : first + _ASKED_AT_ONCE] for first in range(0, len(seeds), _ASKED_AT_ONCE)]
-    async with browser.session(DemoSuite().resolve(family, "seed=0")) as session:
+    async with browser.session(DemoSuite().resolve(page, f"{fixed}seed=0")) as session:
         await session.open()
         told = await session.page_values([f"JSON.stringify(millraceUtterances({list(part)}))" for part in parts])
     instructions: list[str] = [instruction for part in told for instruction in json.loads(part)]
@@ -52,8 +58,8 @@ async def demo_tasks(browser: Browser, family: str, seeds: Sequence[int], *, fir
             "task_id": first_id + index,
             "task_name": instruction,
             "domain": NAME,
-            "subdomain": family,
-            "website": f"{NAME}:{family}?seed={seed}",
+            "subdomain": page,
+            "website": f"{NAME}:{page}?{fixed}seed={seed}",
             "difficulty": 1,
             "evaluator_reference": instruction,
             "definite_answer": None,

@@ -5,7 +5,7 @@ import argparse
 from ops.commands.arguments import add_overrides, add_run_dir, seed
 from ops.commands.execution import interruptible
 from ops.config.recipes import objective_names
-from ops.quickstart.recipe import FAMILIES
+from ops.quickstart.recipe import FAMILIES, OBSERVE, family_named
 
 EXAMPLE = "millrace quickstart --run-dir runs/second --seed 1"
 
@@ -21,6 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         default="click_button",
         help=f"pages: {', '.join(FAMILIES)} (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--observe",
+        choices=OBSERVE,
+        default="",
+        help="pages as pictures, or as lists of elements (default: the usual way of the pages)",
     )
     parser.add_argument(
         "--objective",
@@ -45,7 +51,7 @@ async def run(options: argparse.Namespace) -> int:
     return await main(
         run_dir=options.run_dir.resolve(),
         seed=options.seed,
-        family=options.family,
+        family=family_named(options.family, options.observe),
         objective=options.objective,
         mode=options.mode,
         overrides=tuple(options.overrides),

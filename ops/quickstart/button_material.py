@@ -9,7 +9,7 @@ import anyio.to_thread
 from agents.prompts import system_prompt
 from agents.rendering import render_action
 from browser_workers.browser import Browser
-from browser_workers.suites.demo import demo_tasks
+from ops.quickstart.family_tasks import family_tasks
 from ops.quickstart.page_seeds import PageSeeds
 from ops.quickstart.recipe import GRID, THOUGHT, Family
 from ops.quickstart.tiny_model import build_tiny_model, sentence_tokenizer
@@ -27,15 +27,15 @@ async def button_material(
     browser: Browser, config: Config, family: Family, seeds: PageSeeds, folder: RunFolder, seed: int
 ) -> None:
     """Writes tasks/*.jsonl and model/."""
-    texts = reading_matter(await _write_task_files(browser, family.name, seeds, folder.tasks), config.model_config)
+    texts = reading_matter(await _write_task_files(browser, family, seeds, folder.tasks), config.model_config)
     await anyio.to_thread.run_sync(lambda: build_tiny_model(folder.model, sentence_tokenizer(texts), seed=seed))
 
 
-async def _write_task_files(browser: Browser, family: str, seeds: PageSeeds, folder: Path) -> list[str]:
+async def _write_task_files(browser: Browser, family: Family, seeds: PageSeeds, folder: Path) -> list[str]:
     """Writes demonstrations.jsonl, train.jsonl and held_out.jsonl; returns the different instructions in them."""
     instructions: set[str] = set()
     for name, pages in (("demonstrations", seeds.demonstrations), ("train", seeds.train), ("held_out", seeds.held_out)):
-        tasks = await demo_tasks(browser, family, pages)
+        tasks = await family_tasks(browser, family, family.pages, pages)
         instructions.update(str(task["task_name"]) for task in tasks)
         write_tasks(folder / f"{name}.jsonl", tasks)
     return sorted(instructions)

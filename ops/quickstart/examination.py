@@ -41,9 +41,9 @@ class Box:
         return left <= x < left + width and top <= y < top + height
 
 
-def box_of(observation: Observation) -> Box | None:
+def box_of(observation: Observation, space: ActionSpace) -> Box | None:
     """None: the step is right where it is the demonstrated one."""
-    if observation.oracle is None or observation.oracle_action is not None:
+    if space.marked or observation.oracle is None or observation.oracle_action is not None:
         return None
     return Box(observation.oracle, (observation.screenshot.width, observation.screenshot.height))
 

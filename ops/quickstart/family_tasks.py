@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from browser_workers.browser import Browser
 from browser_workers.grids.suite import GridSuite
 from browser_workers.grids.tasks import grid_tasks
+from browser_workers.suites.demo import demo_tasks
 from browser_workers.suites.frozen_lake import FrozenLakeSuite
 from browser_workers.suites.miniwob.suite import MiniWobSuite
 from browser_workers.suites.miniwob.tasks import miniwob_tasks
@@ -19,13 +20,18 @@ async def family_tasks(
 ) -> list[Task]:
     """One for every page and seed, page by page, numbered from `first_id`. Raises `UnknownWebsite`."""
     match family.suite:
+        case "demo":
+            drawn: list[Task] = []
+            for page in pages:
+                first = first_id + len(drawn)
+                drawn += await demo_tasks(browser, page, seeds, parameters=family.parameters, first_id=first)
+            return drawn
         case "miniwob":
             return await miniwob_tasks(browser, MiniWobSuite(), pages, seeds, first_id=first_id)
         case "frozen_lake":
             return _grid_tasks(FrozenLakeSuite(), family, pages, seeds, first_id)
         case "sokoban":
             return _grid_tasks(SokobanSuite(), family, pages, seeds, first_id)
-    raise ValueError(f"the family {family.name} is not of pages of a suite")
 
 
 def _grid_tasks(suite: GridSuite, family: Family, pages: Sequence[str], seeds: Sequence[int], first_id: int) -> list[Task]:

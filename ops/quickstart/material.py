@@ -12,7 +12,7 @@ from ops.processes.interruptible import run
 from ops.quickstart.button_material import button_material
 from ops.quickstart.marks_material import marks_material
 from ops.quickstart.page_seeds import PageSeeds
-from ops.quickstart.recipe import FAMILIES, Family
+from ops.quickstart.recipe import FAMILIES, OBSERVE, Family, family_named
 from ops.run.folder import RunFolder
 
 
@@ -27,7 +27,7 @@ async def make_material(folder: RunFolder, family: Family, seed: int) -> None:
         num_held_out=family.num_held_out,
     )
     async with PlaywrightBrowser(config.browser_config, config.env_config, config.context_config) as browser:
-        make = marks_material if family.suite else button_material
+        make = marks_material if family.observe == "marks" else button_material
         await make(browser, config, family, seeds, folder, seed)
 
 
@@ -35,11 +35,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run-dir", type=Path, required=True)
     parser.add_argument("--family", choices=FAMILIES, required=True)
+    parser.add_argument("--observe", choices=OBSERVE, required=True)
     parser.add_argument("--seed", type=int, required=True)
     options = parser.parse_args()
 
     async def body() -> int:
-        await make_material(RunFolder(options.run_dir), FAMILIES[options.family], options.seed)
+        await make_material(RunFolder(options.run_dir), family_named(options.family, options.observe), options.seed)
         return 0
 
     return run(body)

@@ -31,7 +31,7 @@ from ops.processes.supervisor import RoleSpec
 from ops.quickstart.display import PHASES, QuickstartDisplay
 from ops.quickstart.page_results import page_results, page_table
 from ops.quickstart.plots import plot_curve
-from ops.quickstart.recipe import FAMILIES, Family, WarmStart
+from ops.quickstart.recipe import Family, WarmStart, family_named
 from ops.quickstart.results import (
     Lesson,
     Result,
@@ -58,14 +58,19 @@ _OF_CRITIC = dict.fromkeys(("ppo", "bi_level_gae"), ("objective_config.critic.le
 
 
 async def main(
-    *, run_dir: Path, seed: int, family: str, objective: str, mode: Literal["async", "sync"], overrides: Sequence[str]
+    *,
+    run_dir: Path,
+    seed: int,
+    family: Family,
+    objective: str,
+    mode: Literal["async", "sync"],
+    overrides: Sequence[str],
 ) -> int:
     """Returns 0 when the run has ended, whatever was learnt; the figures say how well."""
     folder = RunFolder(run_dir)
     _set_aside_finished(folder)
-    pages = FAMILIES[family]
     config = load_config(
-        pages.recipe if objective == "cloning" else pages.gradient_recipe,
+        family.recipe if objective == "cloning" else family.gradient_recipe,
         [
             f"objective={objective}",
             f"feeder_config.seed={seed}",
@@ -76,7 +81,9 @@ async def main(
         ],
     )
     config = dataclasses.replace(config, save_path=str(folder.path), data_path=str(folder.path))
-    quickstart = Quickstart(folder, config, Lesson(seed=seed, family=family, objective=objective, mode=mode))
+    quickstart = Quickstart(
+        folder, config, Lesson(seed=seed, family=family.name, observe=family.observe, objective=objective, mode=mode)
+    )
     console = Console()
     folder.create(quickstart.config)
     # The terminal belongs to the display; what happens is in the log.
@@ -105,7 +112,7 @@ class Quickstart:
     def __init__(self, folder: RunFolder, config: Config, lesson: Lesson) -> None:
         self._folder = folder
         self._lesson = lesson
-        self._family = FAMILIES[lesson.family]
+        self._family = family_named(lesson.family, lesson.observe)
         self._num_train = config.feeder_config.num_iterations * config.env_config.train_tasks_rollout_size
         self._demo_config = _demonstrations_config(config, self._family, folder.model)
         self.config = _with_guest(_with_model(config, folder.path / "warm" / "model"), self._demo_config.bus_config.run)
@@ -138,9 +145,7 @@ class Quickstart:
     async def _make_material(self, roles: LocalRoles) -> None:
         if (self._folder.tasks / "held_out.jsonl").exists() and (self._folder.model / "config.json").exists():
             return
-        await self._run_once(
-            roles, "material", "ops.quickstart.material", "--family", self._lesson.family, "--seed", str(self._lesson.seed)
-        )
+        await self._run_once(roles, "material", "ops.quickstart.material", *self._pages, "--seed", str(self._lesson.seed))
 
     async def _run_once(self, roles: LocalRoles, name: str, module: str, *arguments: str) -> None:
         """Runs a module of the quickstart's own as a supervised process, until it has done its work."""
@@ -164,8 +169,9 @@ class Quickstart:
         if self._warm_model.exists():
             return
         async with self._watching(self._demo_config):
-            arguments = ("--config", str(self._demo_file), "--family", self._lesson.family)
-            await self._run_once(roles, "warm-start", "ops.quickstart.warm_start", *arguments)
+            await self._run_once(
+                roles, "warm-start", "ops.quickstart.warm_start", "--config", str(self._demo_file), *self._pages
+            )
 
     async def _learn(self, roles: LocalRoles, setup_seconds: float) -> Result:
         self.display.phase = 3
@@ -222,6 +228,11 @@ class Quickstart:
         env, num_tasks = self.config.env_config, self._family.num_held_out + self._family.num_unseen
         size = min(env.test_tasks_rollout_size, num_tasks) if env.test_tasks_rollout_size >= 0 else num_tasks
         return size * env.test_tasks_repeat_times
+
+    @property
+    def _pages(self) -> tuple[str, ...]:
+        """As the quickstart's own processes are told."""
+        return "--family", self._family.name, "--observe", self._family.observe
 
     @property
     def _warm_model(self) -> Path:

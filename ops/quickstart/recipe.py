@@ -2,12 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
+
+from schemas.errors import ConfigurationError
 
 THOUGHT = "Click the button."
 """The sentence that every demonstration of a button says."""
 GRID = 10
 """Demonstrated coordinates are multiples of this, so that the last digit is soon learnt."""
+
+Observe = Literal["pixels", "marks"]
+"""How a page is seen and acted on: as a picture by coordinates, or as a list of elements by their numbers."""
+OBSERVE: Final[tuple[Observe, ...]] = get_args(Observe)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +35,10 @@ class WarmStart:
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """Pages of one kind."""
+    """Pages of one kind, observed in one way."""
 
     name: str
+    observe: Observe = "marks"
     recipe: str
     """Configuration for filtered cloning."""
     gradient_recipe: str
@@ -41,12 +48,12 @@ class Family:
     """Different training tasks; 0: one for every episode."""
     num_held_out: int
     """Episodes of an evaluation round on the pages that are learnt."""
-    suite: Literal["", "miniwob", "frozen_lake", "sokoban"] = ""
-    """Whose pages they are; empty: the quickstart's own."""
+    suite: Literal["demo", "miniwob", "frozen_lake", "sokoban"]
+    """Whose pages they are."""
     pages: tuple[str, ...] = ()
     """Of the suite; of grids, their sizes."""
     parameters: str = ""
-    """Of every website, where it is one of grids."""
+    """Of every website, where it is one of grids or of the quickstart's own."""
     signs: tuple[str, ...] = ()
     """Of a map in letters: each is read as a token of its own."""
     unseen_pages: tuple[str, ...] = ()
@@ -59,6 +66,7 @@ class Family:
 
 
 _BUTTONS = WarmStart(target_success=0.26, num_kept_out=200, updates_between=3, max_updates=240, learning_rate=2e-3)
+_LABELS = WarmStart(target_success=0.43, num_kept_out=40, updates_between=2, max_updates=60, learning_rate=2e-3, varied=True)
 _GRIDS = WarmStart(target_success=0.33, num_kept_out=60, updates_between=20, max_updates=200, learning_rate=2.5e-3)
 _PAGES = (
     "choose-date-easy",
@@ -84,62 +92,93 @@ _PAGES = (
 )
 _UNSEEN = ("click-checkboxes-transfer", "click-collapsible-2-nodelay", "click-test-transfer", "focus-text", "login-user-popup")
 
-FAMILIES: Final[Mapping[str, Family]] = {
-    family.name: family
-    for family in (
+_FAMILIES: Final = (
+    Family(
+        name="miniwob",
+        recipe="quickstart_miniwob",
+        gradient_recipe="quickstart_miniwob_policy_gradient",
+        num_demonstrations=440,
+        num_train=800,
+        num_held_out=200,
+        suite="miniwob",
+        pages=_PAGES,
+        unseen_pages=_UNSEEN,
+        num_unseen=25,
+        warm_start=WarmStart(
+            target_success=0.52, num_kept_out=80, updates_between=5, max_updates=100, learning_rate=2e-3, varied=True
+        ),
+    ),
+    Family(
+        name="frozen_lake",
+        recipe="quickstart_grids",
+        gradient_recipe="quickstart_grids_policy_gradient",
+        num_demonstrations=200,
+        num_held_out=200,
+        suite="frozen_lake",
+        pages=("4x4",),
+        parameters="text=on&step_reward=-0.01",
+        signs=tuple("@_OG"),
+        unseen_pages=("5x5",),
+        num_unseen=50,
+        warm_start=_GRIDS,
+    ),
+    Family(
+        name="sokoban",
+        recipe="quickstart_grids",
+        gradient_recipe="quickstart_grids_policy_gradient",
+        num_demonstrations=200,
+        num_held_out=200,
+        suite="sokoban",
+        pages=("6x6",),
+        parameters="text=on&step_reward=-0.01&box_reward=0.1",
+        signs=tuple("@+$*.#_"),
+        unseen_pages=("7x7",),
+        num_unseen=50,
+        warm_start=_GRIDS,
+    ),
+    Family(
+        name="find_button",
+        recipe="quickstart_button_marks",
+        gradient_recipe="quickstart_miniwob_policy_gradient",
+        num_demonstrations=120,
+        num_held_out=200,
+        suite="demo",
+        pages=("find_button",),
+        parameters="by=label",
+        bar=0.95,
+        warm_start=_LABELS,
+    ),
+    *(
         Family(
-            name="miniwob",
-            recipe="quickstart_miniwob",
-            gradient_recipe="quickstart_miniwob_policy_gradient",
-            num_demonstrations=440,
-            num_train=800,
-            num_held_out=200,
-            suite="miniwob",
-            pages=_PAGES,
-            unseen_pages=_UNSEEN,
-            num_unseen=25,
-            warm_start=WarmStart(
-                target_success=0.52, num_kept_out=80, updates_between=5, max_updates=100, learning_rate=2e-3, varied=True
-            ),
-        ),
-        Family(
-            name="frozen_lake",
-            recipe="quickstart_grids",
-            gradient_recipe="quickstart_grids_policy_gradient",
-            num_demonstrations=200,
-            num_held_out=200,
-            suite="frozen_lake",
-            pages=("4x4",),
-            parameters="text=on&step_reward=-0.01",
-            signs=tuple("@_OG"),
-            unseen_pages=("5x5",),
-            num_unseen=50,
-            warm_start=_GRIDS,
-        ),
-        Family(
-            name="sokoban",
-            recipe="quickstart_grids",
-            gradient_recipe="quickstart_grids_policy_gradient",
-            num_demonstrations=200,
-            num_held_out=200,
-            suite="sokoban",
-            pages=("6x6",),
-            parameters="text=on&step_reward=-0.01&box_reward=0.1",
-            signs=tuple("@+$*.#_"),
-            unseen_pages=("7x7",),
-            num_unseen=50,
-            warm_start=_GRIDS,
-        ),
-        *(
-            Family(
-                name=name,
-                recipe="quickstart",
-                gradient_recipe="quickstart_policy_gradient",
-                num_demonstrations=700,
-                num_held_out=100,
-                warm_start=_BUTTONS,
-            )
-            for name in ("click_button", "find_button")
-        ),
-    )
-}
+            name=name,
+            observe="pixels",
+            recipe="quickstart",
+            gradient_recipe="quickstart_policy_gradient",
+            num_demonstrations=700,
+            num_held_out=100,
+            suite="demo",
+            pages=(name,),
+            warm_start=_BUTTONS,
+        )
+        for name in ("click_button", "find_button")
+    ),
+)
+FAMILIES: Final[Mapping[str, Family]] = {family.name: family for family in _FAMILIES}
+"""By name, each in the way in which it is observed unless another is asked for."""
+
+
+def family_named(name: str, observe: str = "") -> Family:
+    """
+    Args:
+        observe: empty: in the family's usual way.
+
+    Raises:
+        ConfigurationError: it is not observed in that way.
+    """
+    known: dict[str, Family] = {family.observe: family for family in _FAMILIES if family.name == name}
+    found = known.get(observe or FAMILIES[name].observe)
+    if found is None:
+        raise ConfigurationError(
+            f"the pages of {name} cannot be observed as {observe} yet: write --observe {' or '.join(known)}"
+        )
+    return found

@@ -39,6 +39,7 @@ class Lesson:
 
     seed: int
     family: str
+    observe: str
     objective: str
     mode: str
 
@@ -59,6 +60,8 @@ class Result:
     objective: str
     mode: str
     family: str
+    observe: str
+    """As pixels or as marks."""
     warm_start_success: float
     final_success: float
     num_held_out: int

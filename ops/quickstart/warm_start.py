@@ -17,6 +17,7 @@ import anyio
 import anyio.to_thread
 import structlog
 
+from agents.action_space import ActionSpace
 from bus.chain import read
 from bus.ports import Bus
 from bus.presence import Status, presence
@@ -25,7 +26,7 @@ from ops.config.loading import load_config
 from ops.processes.interruptible import run
 from ops.quickstart.examination import Demonstration, Examiner, box_of
 from ops.quickstart.practice import Practice
-from ops.quickstart.recipe import FAMILIES, WarmStart
+from ops.quickstart.recipe import FAMILIES, OBSERVE, WarmStart, family_named
 from ops.quickstart.renaming import Renaming
 from ops.roles.deepspeed_trainer import engine_settings
 from ops.run.folder import RunFolder
@@ -57,14 +58,17 @@ async def warm_start(folder: RunFolder, config: Config, settings: WarmStart) -> 
         status.state = "loading"
         base = Path(config.policy_config.base_model)
         builder = await anyio.to_thread.run_sync(lambda: SampleBuilder(base, cutoff_len=config.algorithm_config.cutoff_len))
-        shown = await _demonstrations(bus, subjects, config.bus_config.trained_rubric, builder)
+        space = ActionSpace.of(config.context_config)
+        shown = await _demonstrations(bus, subjects, config.bus_config.trained_rubric, builder, space)
         if len(shown) <= settings.num_kept_out:
             raise TrainerError(f"{len(shown)} demonstrations are too few: {settings.num_kept_out} are kept for measuring")
         status.state = "training"
         await anyio.to_thread.run_sync(lambda: _train(folder, config, settings, shown, status))
 
 
-async def _demonstrations(bus: Bus, subjects: Subjects, rubric: str, builder: SampleBuilder) -> list[Demonstration]:
+async def _demonstrations(
+    bus: Bus, subjects: Subjects, rubric: str, builder: SampleBuilder, space: ActionSpace
+) -> list[Demonstration]:
     """All successful ones whose every step can be trained on, in the order of their tasks, so that a seed gives one result."""
     store = StepStore(
         bus, subjects, builder, cache_bytes=2**30, rules=StepRules(unparsed=False, unchanged=True, unsampled=True)
@@ -76,8 +80,9 @@ async def _demonstrations(bus: Bus, subjects: Subjects, rubric: str, builder: Sa
         trajectory = judgement.trajectory
         samples = await store.samples((await store.episode(trajectory)).usable)
         if len(samples) == len(trajectory.steps):
-            boxes = [box_of(await _observation(bus, subjects, ref)) for ref in trajectory.observations[: len(samples)]]
-            shown.append(Demonstration(trajectory.task.subdomain, tuple(samples), tuple(boxes)))
+            seen = [await _observation(bus, subjects, ref) for ref in trajectory.observations[: len(samples)]]
+            boxes = tuple(box_of(observation, space) for observation in seen)
+            shown.append(Demonstration(trajectory.task.subdomain, tuple(samples), boxes))
     return shown
 
 
@@ -129,13 +134,14 @@ def main() -> int:
     parser.add_argument("--run-dir", type=Path, required=True)
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--family", choices=FAMILIES, required=True)
+    parser.add_argument("--observe", choices=OBSERVE, required=True)
     options = parser.parse_args()
     folder = RunFolder(options.run_dir.resolve())
     config = load_config(options.config)
 
     async def body() -> int:
         with role_logs(log_path(folder.logs, "trainer", _WORKER), run=config.bus_config.run, role="trainer", worker=_WORKER):
-            await warm_start(folder, config, FAMILIES[options.family].warm_start)
+            await warm_start(folder, config, family_named(options.family, options.observe).warm_start)
         return 0
 
     return run(body)

@@ -9,8 +9,9 @@ import pytest
 from agents.tokens import PromptTokenizer
 from ops.config.loading import load_config
 from ops.quickstart.material import make_material
-from ops.quickstart.recipe import FAMILIES
+from ops.quickstart.recipe import FAMILIES, family_named
 from ops.run.folder import RunFolder
+from schemas.errors import ConfigurationError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 _PAGES, _UNSEEN = ("click-button", "enter-text", "form-sequence-2"), ("focus-text",)
@@ -46,6 +47,22 @@ async def test_tasks_of_every_page_never_coincide_and_are_read_word_by_word(tmp_
     text = 'Elements:\n[1] button "Submit"\n[2] input[type=text]\n'
     assert len(tokenizer.encode(text)) == 9
     assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+async def test_buttons_are_told_by_their_labels_where_only_those_are_read(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    family = family_named("find_button", "marks")
+    config = load_config(family.recipe, [])
+    folder.create(dataclasses.replace(config, save_path=str(folder.path), data_path=str(folder.path)))
+
+    await make_material(folder, dataclasses.replace(family, num_demonstrations=6, num_train=8, num_held_out=4), seed=2)
+
+    shown, train, held_out = (_tasks(folder, name) for name in ("demonstrations", "train", "held_out"))
+    assert [len(shown), len(train), len(held_out)] == [6, 8, 4]
+    assert all(task["task_name"].startswith('Click the "') for task in (*shown, *train, *held_out))
+    assert shown[0]["website"].startswith("demo:find_button?by=label&seed=2")
+    with pytest.raises(ConfigurationError, match="miniwob cannot be observed as pixels yet: write --observe marks"):
+        family_named("miniwob", "pixels")
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,7 @@ async def test_a_demonstration_clicks_the_marked_element_that_is_innermost(folde
     observation = marked((0, 0, 160, 210), (40, 90, 50, 34), (60, 100, 70, 34), (41, 91, 5, 5))
     generation = await engine.generate(GenerationRequest(messages=messages, observation=observation))
     assert parse_response(generation.text, MARKS).action == Action(kind=ActionKind.CLICK, element=2)
+    assert generation.text.startswith("Action: Click the div.\n"), "what it names is what stands on the element"
     with pytest.raises(PolicyError, match="no marked element"):
         await engine.generate(GenerationRequest(messages=messages, observation=marked((41, 91, 5, 5))))
 
