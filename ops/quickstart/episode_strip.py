@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from PIL import Image, ImageDraw, ImageFont
 
-from ops.roles.click_mark import draw_click
+from agents.describing import sentence
+from ops.roles.click_mark import draw_click, pointed_at
+from schemas.messages import Observation, StepRequest
 
 _FRAME_HEIGHT = 420
 _MOST_COLUMNS = 6
@@ -25,6 +27,15 @@ class Frame:
     caption: str = ""
     point: tuple[float, float] | None = None
     """Where it pointed, on the 0-1000 grid."""
+
+
+def frame_of(seen: Observation, step: StepRequest | None) -> Frame:
+    """What was seen, and what was done then; None: the episode ended there."""
+    if step is None:
+        return Frame(screenshot=seen.screenshot.data, caption="the end")
+    action = step.action
+    place = pointed_at(seen, action.point, action.element)
+    return Frame(screenshot=seen.screenshot.data, caption=sentence(action, seen.elements), point=place)
 
 
 def draw_strip(frames: Sequence[Frame], *, title: str) -> bytes:

@@ -2,20 +2,20 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
 
-from agents.describing import describe
 from bus.chain import read
 from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.audit.promises import Findings
 from ops.monitor.run_watch import RunState
-from ops.quickstart.episode_strip import Frame, draw_strip
+from ops.quickstart.episode_strip import Frame, draw_strip, frame_of
 from ops.quickstart.page_results import PageResult
 from schemas.ids import PolicyVersion
 from schemas.messages import Judgement, Observation, RecordRef, Split, StepRequest, Trajectory, Verdict
@@ -192,30 +192,24 @@ async def _digest(bus: Bus, subjects: Subjects, ref: RecordRef) -> bytes | None:
     return hashlib.sha256(record.message.screenshot.data).digest()
 
 
-async def solved_episode_strip(bus: Bus, subjects: Subjects, rubric: str) -> bytes | None:
-    """A screenshot of the latest held-out episode that was solved, with its clicks drawn in; None when none was."""
-    judgements = await judgements_of(bus, subjects, rubric, Split.EVAL)
+def most_telling(judgements: Iterable[Judgement]) -> Trajectory | None:
+    """Of the newest policy that solved an episode, the longest one: what takes several steps is worth looking at."""
     solved = [judgement.trajectory for judgement in judgements if judgement.verdict is Verdict.SUCCESS]
-    return await _strip(bus, subjects, solved[-1]) if solved else None
+    return max(solved, key=lambda each: (each.task.policy_version, each.num_steps), default=None)
 
 
-async def _strip(bus: Bus, subjects: Subjects, trajectory: Trajectory) -> bytes:
+async def solved_episode_strip(bus: Bus, subjects: Subjects, rubric: str) -> bytes | None:
+    """The screenshots of a held-out episode that was solved, with its clicks drawn in; None when none was."""
+    told = most_telling(await judgements_of(bus, subjects, rubric, Split.EVAL))
+    if told is None:
+        return None
     frames: list[Frame] = []
-    observations = [await _message(bus, subjects, ref) for ref in trajectory.observations]
-    steps: Sequence[object] = [await _message(bus, subjects, ref) for ref in trajectory.steps]
-    for index, observation in enumerate(observations):
-        step = steps[index] if index < len(steps) else None
-        if not isinstance(observation, Observation):
-            continue
-        acted = isinstance(step, StepRequest)
-        frames.append(
-            Frame(
-                screenshot=observation.screenshot.data,
-                caption=describe(step.action) if isinstance(step, StepRequest) else "the end",
-                point=step.action.point if acted and isinstance(step, StepRequest) else None,
-            )
-        )
-    return draw_strip(frames, title=trajectory.task.instruction)
+    for ref, answer in zip_longest(told.observations, told.steps[: len(told.observations)]):
+        seen = await _message(bus, subjects, ref)
+        step = await _message(bus, subjects, answer) if answer is not None else None
+        if isinstance(seen, Observation):
+            frames.append(frame_of(seen, step if isinstance(step, StepRequest) else None))
+    return draw_strip(frames, title=told.task.instruction) if frames else None
 
 
 async def _message(bus: Bus, subjects: Subjects, ref: RecordRef) -> object:

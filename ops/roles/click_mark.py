@@ -2,7 +2,21 @@
 
 from PIL import Image, ImageDraw, ImageFont
 
+from schemas.messages import Observation
+
+Place = tuple[float, float]
 CLICK, HALO = "#e0245e", "#ffffff"
+
+
+def pointed_at(seen: Observation, point: Place | None, element: int | None) -> Place | None:
+    """A point, or the middle of a numbered element, on the 0-1000 grid of the screenshot; None: neither is there."""
+    if point is not None:
+        return point
+    box = next((found.box for found in seen.elements if found.id == element), None)
+    if box is None:
+        return None
+    x, y, width, height = box
+    return (x + width / 2) / seen.screenshot.width * 1000, (y + height / 2) / seen.screenshot.height * 1000
 
 
 def draw_click(screenshot: Image.Image, x: float, y: float, number: int) -> None:
@@ -21,7 +35,7 @@ def draw_click(screenshot: Image.Image, x: float, y: float, number: int) -> None
     draw.text((cx, cy), str(number), HALO, ImageFont.load_default(15), anchor="mm")
 
 
-def draw_path(screenshot: Image.Image, start: tuple[float, float], end: tuple[float, float]) -> None:
+def draw_path(screenshot: Image.Image, start: Place, end: Place) -> None:
     """A line with a point at its end, in pixels: where a drag went."""
     draw = ImageDraw.Draw(screenshot)
     for colour, thick, radius in ((HALO, 7, 9), (CLICK, 3, 6)):

@@ -5,7 +5,7 @@ import io
 from PIL import Image, UnidentifiedImageError
 
 from agents.describing import describe
-from ops.roles.click_mark import draw_click, draw_path
+from ops.roles.click_mark import Place, draw_click, draw_path, pointed_at
 from schemas.messages import Observation, StepRequest
 from trainer.tracking import ShownStep
 
@@ -45,17 +45,7 @@ def _drawn(number: int, seen: Observation, step: StepRequest) -> bytes:
     return encoded.getvalue()
 
 
-def _pixels(
-    screenshot: Image.Image, seen: Observation, point: tuple[float, float] | None, element: int | None
-) -> tuple[float, float] | None:
-    """Where in the screenshot a point of the 0-1000 grid, or the middle of a numbered element, lies."""
-    if point is not None:
-        return point[0] / 1000 * screenshot.width, point[1] / 1000 * screenshot.height
-    box = next((found.box for found in seen.elements if found.id == element), None)
-    if box is None:
-        return None
-    x, y, width, height = box
-    return (
-        (x + width / 2) / seen.screenshot.width * screenshot.width,
-        (y + height / 2) / seen.screenshot.height * screenshot.height,
-    )
+def _pixels(screenshot: Image.Image, seen: Observation, point: Place | None, element: int | None) -> Place | None:
+    """Where in the screenshot that is."""
+    place = pointed_at(seen, point, element)
+    return None if place is None else (place[0] / 1000 * screenshot.width, place[1] / 1000 * screenshot.height)

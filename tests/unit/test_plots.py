@@ -4,11 +4,16 @@ import io
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from PIL import Image
 
 from ops.monitor.view import Curve, CurvePoint, VersionMark
-from ops.quickstart.episode_strip import Frame, draw_strip
+from ops.quickstart.episode_strip import Frame, draw_strip, frame_of
 from ops.quickstart.plots import plot_curve
+from ops.quickstart.results import most_telling
+from schemas.ids import PolicyVersion
+from schemas.messages import Action, ActionKind, Element
+from tests.builders import judgement, observation, step_request, task, trajectory
 
 _CURVE = Curve(
     train=tuple(CurvePoint(num_episodes=64 * i, success=min(1.0, 0.35 + i / 60)) for i in range(1, 40)),
@@ -49,6 +54,25 @@ def test_clicks_are_drawn_where_they_were_made() -> None:
         assert picture.size == (16 + 2 * (320 + 16), 40 + 420 + 44 + 8)
     plain = draw_strip([Frame(screenshot=_page())], title="t")
     assert (0xE0, 0x24, 0x5E) not in _pixels(plain)
+
+
+def test_a_step_by_number_is_drawn_in_the_middle_of_its_element() -> None:
+    okay = Element(id=3, tag="button", text="Okay", box=(40, 84, 80, 42))
+    seen = replace(observation(task()), elements=(okay,))
+    click = replace(step_request(task()), action=Action(kind=ActionKind.CLICK, element=3))
+    assert frame_of(seen, click) == Frame(screenshot=b"jpeg", caption='Click "Okay".', point=(500.0, 500.0))
+    assert frame_of(seen, None) == Frame(screenshot=b"jpeg", caption="the end")
+
+
+def test_the_longest_episode_that_the_newest_policy_solved_is_shown() -> None:
+    played = [
+        judgement(replace(trajectory(replace(task(), policy_version=PolicyVersion(version))), num_steps=steps), reward)
+        for version, steps, reward in ((2, 3, 1.0), (2, 5, 0.0), (2, 4, 1.0), (2, 1, 1.0), (0, 7, 1.0))
+    ]
+    told = most_telling(played)
+    assert told is not None
+    assert (told.task.policy_version, told.num_steps) == (2, 4)
+    assert most_telling(played[1:2]) is None
 
 
 @pytest.mark.parametrize("count", [1, 6, 7, 30])
