@@ -80,7 +80,7 @@ async def measure(num_episodes: int, num_slots: int) -> list[Row]:
         crew = {Role.BROWSER: _BROWSERS, Role.POLICY: 1, Role.JUDGE: 1}
         async with simulated_run(Path(name), overrides(num_episodes, num_slots), crew) as run:
             await run.play(_LIMIT_S)
-            episodes = await _admitted(run)
+            episodes = await admitted(run)
             chains = (await read_ledger(run.bus, run.subjects)).chains
     began = min(_time(chain, Kind.START) for chain in chains.values())
     makespan = max(_time(chain, Kind.DONE) for chain in chains.values()) - began
@@ -98,7 +98,7 @@ async def measure(num_episodes: int, num_slots: int) -> list[Row]:
     ]
 
 
-async def _admitted(run: SimulatedRun) -> list[Episode]:
+async def admitted(run: SimulatedRun) -> list[Episode]:
     """The episodes' latencies in the order in which they were admitted."""
     found: list[Task] = []
     for shard in range(run.subjects.num_shards):

@@ -26,6 +26,8 @@ class SimulationConfig:
     """Mean time of one answer."""
     train_latency_ms: float = 0.0
     """Time of one optimizer step."""
+    load_latency_ms: float = 0.0
+    """Time in which a policy puts a version in place, and answers nothing."""
     failure_share: float = 0.0
     """Share of the tasks whose page fails at some step."""
     hostile_share: float = 0.0
@@ -39,7 +41,7 @@ class SimulationConfig:
         require(self.screenshot_kb >= 1, f"simulation_config.screenshot_kb is {self.screenshot_kb}: write 1 or more")
         require(self.mean_steps >= 1, f"simulation_config.mean_steps is {self.mean_steps}: write 1 or more")
         require(self.max_steps >= 1, f"simulation_config.max_steps is {self.max_steps}: write 1 or more")
-        for name in ("step_latency_ms", "policy_latency_ms", "train_latency_ms"):
+        for name in ("step_latency_ms", "policy_latency_ms", "train_latency_ms", "load_latency_ms"):
             require(getattr(self, name) >= 0, f"simulation_config.{name} is {getattr(self, name)}: write 0 or more")
         for name in ("failure_share", "hostile_share", "success_share"):
             require(0 <= getattr(self, name) <= 1, f"simulation_config.{name} is {getattr(self, name)}: write 0 to 1")

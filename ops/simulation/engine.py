@@ -20,7 +20,7 @@ _VOCABULARY = 1000
 
 
 class SimulatedEngine:
-    """Clicks somewhere; what it says is a function of the seed, the episode and the step. Loading weights takes no time."""
+    """Clicks somewhere; what it says is a function of the seed, the episode and the step. It stands still while it loads."""
 
     takes_weights = True
 
@@ -29,6 +29,9 @@ class SimulatedEngine:
         self._config = config
         self._broken = broken
         self._version = PolicyVersion(0)
+        self._stood_still_s = 0.0
+        """In all, up to the end of the load that goes on."""
+        self._stands_until = 0.0
 
     @property
     def version(self) -> PolicyVersion:
@@ -46,7 +49,7 @@ class SimulatedEngine:
         observation = request.observation
         draw = generator(self._config.seed, observation.episode, observation.step)
         if self._config.policy_latency_ms:
-            await anyio.sleep(spread(draw, self._config.policy_latency_ms, self._config.tail) / 1000.0)
+            await self._work(spread(draw, self._config.policy_latency_ms, self._config.tail) / 1000.0)
         action = Action(kind=ActionKind.CLICK, point=(draw.uniform(0, GRID), draw.uniform(0, GRID)))
         return Generation(
             text=render_action(action, thought="Click somewhere."),
@@ -60,4 +63,16 @@ class SimulatedEngine:
     async def load(self, folder: Path, version: PolicyVersion) -> None:
         if self._broken is not None and self._broken.exists():
             raise CheckpointCorrupt(f"{folder.name} does not match its hash, as long as {self._broken} is there")
+        seconds = self._config.load_latency_ms / 1000.0
+        self._stood_still_s += seconds
+        self._stands_until = anyio.current_time() + seconds
+        await anyio.sleep(seconds)
         self._version = version
+
+    async def _work(self, seconds: float) -> None:
+        """So long, and whatever the engine stands still meanwhile."""
+        left = seconds + max(0.0, self._stands_until - anyio.current_time())
+        while left > 0:
+            before = self._stood_still_s
+            await anyio.sleep(left)
+            left = self._stood_still_s - before

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import numpy as np
 import pytest
 
@@ -99,6 +100,26 @@ async def test_answers_can_be_read_and_trained_on() -> None:
     assert parse_response(first.text).parsed
     assert len(first.logprobs) == len(first.completion_tokens)
     assert {span.version for span in first.versions} == {3}
+
+
+async def test_an_engine_stands_still_while_it_loads() -> None:
+    """An answer on its way takes as much longer, one that is asked for meanwhile begins behind it."""
+    request = GenerationRequest(messages=(), observation=builders.observation(builders.task()))
+    slow = replace(CONFIG, policy_latency_ms=30.0, load_latency_ms=200.0, tail="none")
+    waited: list[float] = []
+
+    async def answer(engine: SimulatedEngine) -> None:
+        began = anyio.current_time()
+        await engine.generate(request)
+        waited.append(anyio.current_time() - began)
+
+    async with SimulatedEngine(slow) as engine, anyio.create_task_group() as group:
+        # All begin in one turn of the event loop, in this order.
+        group.start_soon(answer, engine)
+        group.start_soon(engine.load, Path("anywhere"), PolicyVersion(1))
+        group.start_soon(answer, engine)
+    assert len(waited) == 2
+    assert min(waited) >= 0.23 - 0.01
 
 
 def test_what_was_learnt_comes_back_from_a_checkpoint(tmp_path: Path) -> None:
