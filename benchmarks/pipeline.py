@@ -19,10 +19,10 @@ from pathlib import Path
 import anyio
 from matplotlib.axes import Axes
 
-from benchmarks.collectors import Episode, Training, duration, published
 from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
 from benchmarks.utilisation import admitted
 from ops.audit.audit import audit
+from ops.planning.schedules import Episode, Training, duration, published
 from ops.run.logs import quiet_logs
 from schemas.messages import Role
 from tests.support.drills.simulated_run import SimulatedRun, simulated_run

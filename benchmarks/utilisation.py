@@ -16,10 +16,10 @@ from pathlib import Path
 import anyio
 from matplotlib.axes import Axes
 
-from benchmarks.collectors import Episode, duration, episode_synchronous, list_schedule, step_synchronous
 from benchmarks.report import BASELINE, OURS, RESULTS, TARGET, Report
 from browser_workers.suites import resolve
 from ops.audit.ledger import Kind, Link, read_ledger
+from ops.planning.schedules import Episode, duration, episode_synchronous, list_schedule, step_synchronous
 from ops.run.logs import quiet_logs
 from ops.simulation.browser import NAME, Script, SimulatedSuite
 from ops.simulation.draws import generator, spread

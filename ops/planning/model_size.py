@@ -1,6 +1,6 @@
 """How large a model is: parameters counted in a model of its configuration that has no memory, and the sizes that count."""
 
-import math
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,13 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForImageTextToText
 
+from agents.image_tokens import ImageTokens, ScaledGrid, Tiles
 from schemas.errors import ConfigurationError
+from schemas.messages import Screenshot
+from trainer.model.supported import TILES
+
+_MOST_TILES = 12
+"""InternVL's processors make as many of one screenshot unless their settings say otherwise."""
 
 
 @dataclass(frozen=True)
@@ -31,22 +37,21 @@ class ModelSize:
     """Of one parameter, as the model is stored."""
     vision_layers: int = 0
     vision_hidden: int = 0
-    pixels_a_patch: int = 0
-    """Side of a square patch."""
     patches_a_token: int = 1
     """A square number: so many are merged."""
+    image_tokens: ImageTokens | None = None
+    """By config.json alone: where its processor's settings scale a screenshot, or allow other tiles, it has others."""
     linear: Mapping[str, int] = field(default_factory=dict)
     """Inputs and outputs of all linear layers of one name, added up: an adapter has so many parameters a rank."""
 
     def screenshot_tokens(self, width: int, height: int) -> int:
-        """Of one screenshot in a prompt, where it is not scaled."""
-        return self.patches(width, height) // self.patches_a_token
+        """Of one screenshot in a prompt."""
+        if self.image_tokens is None:
+            return 0
+        return self.image_tokens.count(Screenshot(data=b"", media_type="image/png", width=width, height=height))
 
     def patches(self, width: int, height: int) -> int:
-        if not self.pixels_a_patch:
-            return 0
-        merge = self.pixels_a_patch * math.isqrt(self.patches_a_token)
-        return round(width / merge) * round(height / merge) * self.patches_a_token
+        return self.screenshot_tokens(width, height) * self.patches_a_token
 
 
 def model_size(folder: Path) -> ModelSize:
@@ -82,10 +87,21 @@ def _measured(config: Any, model: torch.nn.Module) -> ModelSize:
         dtype_bytes=stored.itemsize,
         vision_layers=_first(vision, "depth", "num_hidden_layers"),
         vision_hidden=_first(vision, "hidden_size", "embed_dim"),
-        pixels_a_patch=_first(vision, "patch_size"),
-        patches_a_token=_first(vision, "spatial_merge_size") ** 2 or 1,
+        **_seen(config, vision),
         linear=_linear(model),
     )
+
+
+def _seen(config: Any, vision: Any) -> dict[str, Any]:
+    """How a screenshot becomes tokens."""
+    if config.model_type in TILES:
+        side, patch = int(vision.image_size[0]), int(vision.patch_size[0])
+        merged = round(1 / config.downsample_ratio) ** 2
+        tile = Tiles(side=side, min_tiles=1, max_tiles=_MOST_TILES, tokens=(side // patch) ** 2 // merged)
+        return {"patches_a_token": merged, "image_tokens": tile}
+    side, merge = _first(vision, "patch_size"), _first(vision, "spatial_merge_size") or 1
+    grid = ScaledGrid(cell=side * merge, min_pixels=0, max_pixels=sys.maxsize) if side else None
+    return {"patches_a_token": merge**2, "image_tokens": grid}
 
 
 def _linear(model: torch.nn.Module) -> Counter[str]:

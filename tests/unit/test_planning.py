@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from transformers import AutoConfig
+from transformers import AutoConfig, InternVLConfig
 
 from ops.cli import main
 from ops.config.loading import load_config
@@ -63,6 +63,16 @@ def test_parameters_are_those_of_the_published_files(sizes: dict[str, ModelSize]
 
 def test_a_screenshot_has_the_tokens_that_the_processor_makes(sizes: dict[str, ModelSize]) -> None:
     assert sizes["2B"].screenshot_tokens(1280, 768) == 40 * 24
+
+
+def test_tiles_are_counted_with_the_one_of_the_whole(tmp_path: Path) -> None:
+    """Of all arrangements of at most twelve tiles, 3 x 2 comes closest to 5 : 3. One has 448 / 14 patches a side, 2 x 2 of
+    them a token: 256 tokens."""
+    InternVLConfig().save_pretrained(tmp_path)
+    size = model_size(tmp_path)
+    assert size.screenshot_tokens(1280, 768) == (3 * 2 + 1) * 256
+    assert size.screenshot_tokens(448, 448) == 256
+    assert size.patches(448, 448) == 32 * 32
 
 
 @pytest.mark.parametrize("num_ranks", [1, 4, 8])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.collectors import Episode, Training, list_schedule, published
+from ops.planning.schedules import Episode, Training, list_schedule, published
 
 
 def episodes(*seconds: float) -> list[Episode]:
