@@ -35,7 +35,7 @@ async def test_nothing_is_left_of_what_was_cancelled_after_any_number_of_turns(r
         for _ in range(turns):
             await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
-    assert set(psutil.Process().children()) == before
+    assert set(psutil.Process().children()) <= before
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         gc.collect()
