@@ -37,6 +37,8 @@ class QuickstartDisplay:
         self._bar = bar
         self._max_staleness = max_staleness
         self._began = time.monotonic()
+        self._ours: set[str] = set()
+        """Every worker that was started here."""
 
     def view(self) -> View:
         now = time.monotonic()
@@ -63,7 +65,13 @@ class QuickstartDisplay:
         return self.watch.state.metrics_now(now, max_staleness=self._max_staleness, queue_depth=self.watch.queue_depth)
 
     def _rows(self) -> tuple[RoleRow, ...]:
-        return role_rows(self.statuses.by_name, self.watch.state.heartbeats if self.watch else {})
+        """Of those that were started here only what runs: one that has ended was heard a moment ago all the same."""
+        running = self.statuses.by_name
+        self._ours.update(running)
+        beats = self.watch.state.heartbeats if self.watch else {}
+        return role_rows(
+            running, {worker: beat for worker, beat in beats.items() if worker in running or worker not in self._ours}
+        )
 
     def _progress(self) -> tuple[Progress, ...]:
         if self.phase == 0:

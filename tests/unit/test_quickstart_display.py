@@ -1,11 +1,14 @@
 """What the quickstart's terminal tells in each phase."""
 
+import time
+
 import pytest
 
 from bus.memory import MemoryBus
 from bus.subjects import Subjects
 from ops.monitor.run_watch import Evaluation, RunWatch
 from ops.monitor.view import Progress
+from ops.processes.supervisor import RoleStatus
 from ops.quickstart.display import PHASES, QuickstartDisplay
 from schemas.bus_config import BusConfig
 from schemas.ids import PolicyVersion, RunName, WorkerId
@@ -61,3 +64,17 @@ def test_an_evaluation_round_is_shown_until_it_is_over(display: QuickstartDispla
     evaluations[PolicyVersion(10)] = Evaluation(num_judged=45, num_scored=40, num_successes=30)
     _, round_ = told(display, "learning")
     assert (round_.label, round_.share, round_.note) == ("evaluating version 10", 0.2, "success 0.75")
+
+
+def test_roles_that_were_started_here_and_have_ended_are_not_shown_as_started_by_hand(display: QuickstartDisplay) -> None:
+    assert display.watch is not None
+    for worker in ("demo-browser-1", "browser-9"):
+        beat = Heartbeat(role=Role.BROWSER, at=time.time(), worker=WorkerId(worker), state="working")
+        display.watch.state.apply(beat, now=0.0)
+    display.statuses.by_name["demo-browser-1"] = RoleStatus(role=Role.BROWSER, name="demo-browser-1")
+    assert [(row.worker, row.note) for row in display.view().roles] == [
+        ("demo-browser-1", ""),
+        ("browser-9", "started by hand"),
+    ]
+    display.statuses.by_name.clear()
+    assert [row.worker for row in display.view().roles] == ["browser-9"]
