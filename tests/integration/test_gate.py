@@ -1,10 +1,12 @@
 """The gate on real sockets: where connections go, what is held, what is left."""
 
 import base64
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from ipaddress import ip_network
+from types import SimpleNamespace
 
 import anyio
 import anyio.abc
@@ -13,6 +15,7 @@ import psutil
 import pytest
 import structlog
 
+from browser_workers.network import gate as gate_module
 from browser_workers.network.addresses import Address
 from browser_workers.network.gate import Gate
 from browser_workers.network.outside import Network
@@ -64,6 +67,13 @@ async def flood(stream: anyio.abc.SocketStream) -> None:
     async with stream:
         with suppress(anyio.BrokenResourceError):
             await stream.send(bytes(SIZE))
+
+
+def clock_of_the_gate(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Puts it forward by so many seconds: what takes its time to open is not old by that."""
+    passed: list[float] = []
+    monkeypatch.setattr(gate_module, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + sum(passed)))
+    return passed.append
 
 
 def credentials(gate: Gate) -> bytes:
@@ -209,10 +219,12 @@ async def test_a_site_that_speaks_first_is_heard() -> None:
 
 async def test_strangers_are_few_and_have_little_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("browser_workers.network.gate._MAX_STRANGERS", 3)
-    async with listener(echo) as port, serving(Gate(PRIVATE, stranger_s=0.05, sweep_s=0.02)) as gate:
+    wait = clock_of_the_gate(monkeypatch)
+    async with listener(echo) as port, serving(Gate(PRIVATE, stranger_s=20.0, sweep_s=0.02)) as gate:
         known, answer = await ask(gate, "127.0.0.1", port)
         assert answer is HTTPStatus.OK
         strangers = [await anyio.connect_tcp("127.0.0.1", gate.port) for _ in range(20)]
+        wait(21.0)
         for stranger in strangers:
             with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
                 await stranger.receive()
@@ -257,10 +269,12 @@ async def test_a_stranger_is_logged_once_when_the_browser_is_known() -> None:
     assert [line["event"] for line in logs] == ["stranger_at_gate"]
 
 
-async def test_unused_connections_end() -> None:
-    async with listener(echo) as port, serving(Gate(PRIVATE, idle_s=0.05, sweep_s=0.02)) as gate:
+async def test_unused_connections_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait = clock_of_the_gate(monkeypatch)
+    async with listener(echo) as port, serving(Gate(PRIVATE, idle_s=300.0, sweep_s=0.02)) as gate:
         stream, _ = await ask(gate, "127.0.0.1", port)
         silent = await anyio.connect_tcp("127.0.0.1", gate.port)
+        wait(301.0)
         for each in (stream, silent):
             with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
                 await each.receive()
