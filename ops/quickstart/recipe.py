@@ -105,7 +105,7 @@ _FAMILIES: Final = (
         unseen_pages=_UNSEEN,
         num_unseen=25,
         warm_start=WarmStart(
-            target_success=0.52, num_kept_out=80, updates_between=5, max_updates=100, learning_rate=2e-3, varied=True
+            target_success=0.43, num_kept_out=80, updates_between=5, max_updates=100, learning_rate=2e-3, varied=True
         ),
     ),
     Family(
