@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
@@ -193,9 +194,17 @@ async def _digest(bus: Bus, subjects: Subjects, ref: RecordRef) -> bytes | None:
 
 
 def most_telling(judgements: Iterable[Judgement]) -> Trajectory | None:
-    """Of the newest policy that solved an episode, the longest one: what takes several steps is worth looking at."""
-    solved = [judgement.trajectory for judgement in judgements if judgement.verdict is Verdict.SUCCESS]
-    return max(solved, key=lambda each: (each.task.policy_version, each.num_steps), default=None)
+    """Of the newest policy that solved an episode, the longest one on the kind of pages that it solves best: what takes several
+    steps is worth looking at, and what takes many by chance is not."""
+    solved: dict[tuple[PolicyVersion, str], list[Trajectory]] = defaultdict(list)
+    numbers: Counter[tuple[PolicyVersion, str]] = Counter()
+    for judgement in judgements:
+        task = judgement.trajectory.task
+        numbers[task.policy_version, task.subdomain] += 1
+        if judgement.verdict is Verdict.SUCCESS:
+            solved[task.policy_version, task.subdomain].append(judgement.trajectory)
+    ranked = ((kind[0], len(each) / numbers[kind], told.num_steps, told) for kind, each in solved.items() for told in each)
+    return max(ranked, key=lambda rank: rank[:3])[3] if solved else None
 
 
 async def solved_episode_strip(bus: Bus, subjects: Subjects, rubric: str) -> bytes | None:

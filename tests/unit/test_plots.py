@@ -64,15 +64,24 @@ def test_a_step_by_number_is_drawn_in_the_middle_of_its_element() -> None:
     assert frame_of(seen, None) == Frame(screenshot=b"jpeg", caption="the end")
 
 
-def test_the_longest_episode_that_the_newest_policy_solved_is_shown() -> None:
+def test_the_longest_episode_of_what_the_newest_policy_solves_best_is_shown() -> None:
     played = [
-        judgement(replace(trajectory(replace(task(), policy_version=PolicyVersion(version))), num_steps=steps), reward)
-        for version, steps, reward in ((2, 3, 1.0), (2, 5, 0.0), (2, 4, 1.0), (2, 1, 1.0), (0, 7, 1.0))
+        judgement(
+            replace(trajectory(replace(task(), policy_version=PolicyVersion(version), subdomain=page)), num_steps=steps),
+            reward,
+        )
+        for version, page, steps, reward in (
+            (2, "login", 3, 1.0),
+            (2, "login", 2, 1.0),
+            (2, "menu", 6, 1.0),
+            (2, "menu", 7, 0.0),
+            (0, "login", 9, 1.0),
+        )
     ]
     told = most_telling(played)
     assert told is not None
-    assert (told.task.policy_version, told.num_steps) == (2, 4)
-    assert most_telling(played[1:2]) is None
+    assert (told.task.policy_version, told.task.subdomain, told.num_steps) == (2, "login", 3)
+    assert most_telling(played[3:4]) is None
 
 
 @pytest.mark.parametrize("count", [1, 6, 7, 30])
