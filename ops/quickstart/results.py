@@ -194,8 +194,10 @@ async def _digest(bus: Bus, subjects: Subjects, ref: RecordRef) -> bytes | None:
 
 
 def most_telling(judgements: Iterable[Judgement]) -> Trajectory | None:
-    """Of the newest policy that solved an episode, the longest one on the kind of pages that it solves best: what takes several
-    steps is worth looking at, and what takes many by chance is not."""
+    """Of the newest policy that solved an episode, the longest one on the kind of pages that it solves best.
+
+    What takes several steps is worth looking at, and what takes many by chance is not.
+    """
     solved: dict[tuple[PolicyVersion, str], list[Trajectory]] = defaultdict(list)
     numbers: Counter[tuple[PolicyVersion, str]] = Counter()
     for judgement in judgements:

@@ -12,7 +12,7 @@ from ops.quickstart.episode_strip import Frame, draw_strip, frame_of
 from ops.quickstart.plots import plot_curve
 from ops.quickstart.results import most_telling
 from schemas.ids import PolicyVersion
-from schemas.messages import Action, ActionKind, Element
+from schemas.messages import Action, ActionKind, Element, Judgement
 from tests.builders import judgement, observation, step_request, task, trajectory
 
 _CURVE = Curve(
@@ -65,18 +65,16 @@ def test_a_step_by_number_is_drawn_in_the_middle_of_its_element() -> None:
 
 
 def test_the_longest_episode_of_what_the_newest_policy_solves_best_is_shown() -> None:
+    def ended(version: int, page: str, steps: int, reward: float) -> Judgement:
+        of = replace(task(), policy_version=PolicyVersion(version), subdomain=page)
+        return judgement(trajectory(of, num_steps=steps), reward)
+
     played = [
-        judgement(
-            replace(trajectory(replace(task(), policy_version=PolicyVersion(version), subdomain=page)), num_steps=steps),
-            reward,
-        )
-        for version, page, steps, reward in (
-            (2, "login", 3, 1.0),
-            (2, "login", 2, 1.0),
-            (2, "menu", 6, 1.0),
-            (2, "menu", 7, 0.0),
-            (0, "login", 9, 1.0),
-        )
+        ended(2, "login", 3, 1.0),
+        ended(2, "login", 2, 1.0),
+        ended(2, "menu", 6, 1.0),
+        ended(2, "menu", 7, 0.0),
+        ended(0, "login", 9, 1.0),
     ]
     told = most_telling(played)
     assert told is not None
