@@ -152,6 +152,8 @@ def main() -> None:
     parser.add_argument("--versions", type=int, default=12)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
+    if options.versions < (least := _SETTLED + _AHEAD + 1):
+        parser.error(f"--versions {options.versions} leaves none between the first and the last: write {least} or more")
     rows = anyio.run(measure, options.versions, backend_options={"use_uvloop": True})
     Report(
         name="pipeline",
