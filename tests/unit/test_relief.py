@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import anyio
+import psutil
 import pytest
 from playwright.async_api import Browser
 from playwright.async_api import Error as PlaywrightError
@@ -13,7 +14,7 @@ from playwright.async_api import Error as PlaywrightError
 from browser_workers.chromium.process import launch
 from browser_workers.chromium.process.launch import Chromium
 from browser_workers.chromium.process.process_monitor import busiest
-from browser_workers.chromium.process.processes import Part, Seen
+from browser_workers.chromium.process.processes import Part, ProcessTree, Seen, Turns
 from schemas.errors import BrowserError, BrowserLost, PageFailed
 
 pytestmark = pytest.mark.anyio
@@ -111,6 +112,51 @@ async def test_a_process_that_was_stopped_itself_asks_anew(monkeypatch: pytest.M
     protocol.asked = asked
     (found,) = await told(running(protocol, lambda: relieved.append(1)))
     assert (type(found), relieved, protocol.num_asked) == (PageFailed, [], 2)
+
+
+@dataclass
+class Crowded:
+    """What is seen of a browser's processes on a machine with other work."""
+
+    looks: list[Turns]
+
+    def turns(self) -> Turns:
+        return self.looks.pop(0)
+
+
+async def test_a_browser_that_gets_no_cpu_is_asked_anew() -> None:
+    """None of its pages is to blame."""
+    protocol, relieved = Protocol(), []
+    crowded = Crowded([Turns(3.0, 7.0), Turns(3.001, 7.05), Turns(3.001, 7.05), Turns(3.002, 7.1), Turns(3.002, 7.1)])
+
+    def asked() -> None:
+        if protocol.num_asked == 3:
+            protocol.free.set()
+
+    protocol.asked = asked
+    chromium = running(protocol, lambda: relieved.append(1))
+    chromium.processes = cast(ProcessTree, crowded)
+    (found,) = await told(chromium)
+    assert (type(found), relieved, protocol.num_asked) == (PageFailed, [], 3)
+
+
+@pytest.mark.parametrize(
+    ("ran_s", "queued_s", "starved"),
+    [(0.2, 3.5, True), (0.2, 1.9, False), (1.2, 3.5, False), (0.0, 0.0, False), (2.0, 4.0, False)],
+)
+def test_starved_is_who_could_have_run_and_did_not(ran_s: float, queued_s: float, starved: bool) -> None:
+    """In four seconds."""
+    assert Turns(10.0 + ran_s, 20.0 + queued_s).starved_since(Turns(10.0, 20.0), 4.0) is starved
+
+
+def test_whoever_runs_is_seen_to() -> None:
+    """The system's own figures, of this very process."""
+    tree = ProcessTree(psutil.Process())
+    before = tree.turns()
+    until = time.thread_time() + 0.1
+    while time.thread_time() < until:
+        pass
+    assert tree.turns().ran_s - before.ran_s == pytest.approx(0.1, abs=0.05)
 
 
 def seen(cpu_s: float, part: Part = Part.PAGE) -> Seen:

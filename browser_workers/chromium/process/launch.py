@@ -23,7 +23,7 @@ from playwright.async_api import Error as PlaywrightError
 from browser_workers.chromium.events import listen
 from browser_workers.chromium.process.driver import Driver
 from browser_workers.chromium.process.executable import sandboxed
-from browser_workers.chromium.process.processes import Part, ProcessTree
+from browser_workers.chromium.process.processes import Part, ProcessTree, Turns
 from bus.retry import Backoff
 from bus.trying import Tries
 from schemas.errors import BrowserError, BrowserLost, ConfigurationError, PageFailed
@@ -35,6 +35,8 @@ _RELIEF_S, _ANSWER_S = 4.0, 15.0
 """A browser that has not answered for so long is relieved of a page, and then has so long again."""
 _HELD_UP_S = 1.0
 """A deadline that is seen so late was missed by this process, not by the browser."""
+_MOST_ASKED = 4
+"""Times, where nobody had the time to answer."""
 _COMPLETE_S = 2.0
 _COMPLETE_LOOK_S = 0.02
 _HEAP_LIMIT = 2
@@ -162,8 +164,9 @@ class Chromium:
         return BrowserLost(self.why_lost)
 
     async def _answers(self, patience_s: float) -> bool:
-        for _ in range(2):
-            asked_at = time.monotonic()
+        """Asked anew where this process was held up, or browser and driver were kept from the CPUs."""
+        for _ in range(_MOST_ASKED):
+            asked_at, turns = time.monotonic(), await self._turns()
             with anyio.move_on_after(patience_s) as patience, self._ending(patience):
                 try:
                     await self.protocol.send("Browser.getVersion")
@@ -171,9 +174,14 @@ class Chromium:
                     self.lose(_BROWSER_ENDED)
             if self.lost.is_set() or not patience.cancelled_caught:
                 return not self.lost.is_set()
-            if time.monotonic() - asked_at < patience_s + _HELD_UP_S:
+            waited_s = time.monotonic() - asked_at
+            is_held_up = waited_s >= patience_s + _HELD_UP_S
+            if not (is_held_up or (await self._turns()).starved_since(turns, waited_s)):
                 return False
         return False
+
+    async def _turns(self) -> Turns:
+        return await anyio.to_thread.run_sync(self.processes.turns) if self.processes is not None else Turns()
 
     @contextmanager
     def _ending(self, call: anyio.CancelScope, *, until_crash: bool = False) -> Iterator[None]:

@@ -73,6 +73,24 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Turns:
+    """Of driver and browser, so far: the main thread of each is what answers."""
+
+    ran_s: float = 0.0
+    """On a CPU."""
+    queued_s: float = 0.0
+    """Ready, while others had the CPUs."""
+
+    def starved_since(self, before: "Turns", elapsed_s: float) -> bool:
+        """Whether both together got less than a quarter of the CPU time that they could have used, and that held them up.
+
+        Pages that keep the browser busy leave it more, on two cores too: then the machine has other work.
+        """
+        ran_s, queued_s = self.ran_s - before.ran_s, self.queued_s - before.queued_s
+        return queued_s > max(3 * ran_s, elapsed_s / 2)
+
+
+@dataclass(frozen=True, slots=True)
 class _Known:
     process: psutil.Process
     part: Part
@@ -122,6 +140,11 @@ class ProcessTree:
                 return True
         return False
 
+    def turns(self) -> Turns:
+        answering = [pid for pid, known in tuple(self._known.items()) if known.part in _SPAWN_OTHERS]
+        each = [_read_turns(pid) for pid in answering]
+        return Turns(sum(turns.ran_s for turns in each), sum(turns.queued_s for turns in each))
+
     def memory_mib(self) -> float:
         """PSS of all of them."""
         return sum(pss_mib(pid) for pid in self.look())
@@ -170,6 +193,15 @@ def _read_stat(pid: int) -> _Stat | None:
         born=int(fields[19]),
         cpu_s=(int(fields[11]) + int(fields[12])) / _TICKS,
     )
+
+
+def _read_turns(pid: int) -> Turns:
+    """Nothing of one that is gone."""
+    try:
+        ran, queued, _ = (_PROC / str(pid) / "schedstat").read_text(encoding="ascii").split()
+    except OSError:
+        return Turns()
+    return Turns(int(ran) / 1e9, int(queued) / 1e9)
 
 
 def _children(pid: int) -> list[int]:
