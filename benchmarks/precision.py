@@ -35,7 +35,6 @@ from schemas.ids import PolicyVersion
 from schemas.objective_config import ObjectiveConfig
 from schemas.trainer_config import TrainerConfig
 from trainer.engine.deepspeed_config import read_deepspeed_config
-from trainer.engine.engine_state import write_weights
 from trainer.engine.settings import EngineSettings
 from trainer.engine.training_engine import TrainEngine, open_engine
 from trainer.imitation import imitate
@@ -115,7 +114,7 @@ def train(folder: Path, seed: int, shape: TinyShape) -> tuple[Path, Path]:
 
 def _saved(engine: TrainEngine, folder: Path, number: int) -> Path:
     into = copytree(folder / "untrained", folder / f"v{number}")
-    write_weights(into, engine.state().policy.weights)
+    engine.files(whole=False).write(into)
     return into
 
 

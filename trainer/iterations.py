@@ -124,7 +124,7 @@ class Iterations:
         self._status.state = "saving"
         leaves = self._status.drain.requested
         whole = self._saving.is_due(behind.version, whole=self.state.whole, leaves=leaves)
-        files = await self._in_thread(lambda: engine.state(whole=whole))
+        files = engine.files(whole=whole)
         learnt = msgspec.structs.replace(
             behind, num_updates=engine.num_updates, whole=behind.version if whole else self.state.whole
         )

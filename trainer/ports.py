@@ -90,8 +90,9 @@ class TrainingEngine(Protocol):
         """Adapters that change nothing, as training begins with. Only where adapters are trained."""
         ...
 
-    def state(self, *, whole: bool) -> EngineFiles:
-        """Everything that the next step depends on, as of now; unless it shall be `whole`, what policies load."""
+    def files(self, *, whole: bool) -> EngineFiles:
+        """Everything that the next step depends on, as of now; unless it shall be `whole`, what policies load. To be written
+        before the next step."""
         ...
 
 

@@ -12,6 +12,8 @@ from ops.planning.model_size import ModelSize
 
 _CONTEXT = 1.5 * GIB
 """CUDA's own, kernels, and what is lost between blocks."""
+_FILE = 1e9
+"""Of a version; see `trainer.model.tensor_files`."""
 _FLOAT32 = 4
 _MOMENTS = 2
 
@@ -76,15 +78,15 @@ def rank_gpu(plan: Training) -> Need:
     )
 
 
-def rank_host(plan: Training, *, is_first: bool) -> Need:
-    """One rank's host at its fullest: the state of a version is gathered whole on the first."""
-    weights, trained = plan.size.num_parameters * plan.dtype_bytes, plan.num_trained
-    master = _FLOAT32 if plan.dtype_bytes != _FLOAT32 else 0
+def rank_host(plan: Training) -> Need:
+    """One rank's host at its fullest: when a model is read, by layers under ZeRO-3, or when a version is written by files."""
+    weights = plan.size.num_parameters * plan.dtype_bytes
+    layer = plan.size.largest_layer * plan.dtype_bytes
     offloaded = plan.num_engines * _optimizer_bytes(plan) / plan.num_ranks if plan.offloads_optimizer else 0.0
     return Need(
         {
             "Python, torch": 2 * GIB,
-            "a version's state": is_first * plan.num_engines * (weights + trained * (master + _MOMENTS * _FLOAT32)),
+            "a model on its way": max(layer if plan.stage == 3 else weights, layer + _FILE),
             "offloaded": offloaded + (weights / plan.num_ranks if plan.offloads_parameters else 0.0),
         }
     )

@@ -68,8 +68,7 @@ class Plan:
         """Of the machine, all processes together."""
         parts: dict[str, float] = {}
         if self.training is not None:
-            ranks = range(self.training.num_ranks)
-            parts["trainer"] = sum(rank_host(self.training, is_first=rank == 0).total for rank in ranks)
+            parts["trainer"] = self.training.num_ranks * rank_host(self.training).total
         if self.serving is not None:
             parts["policies"] = float(self.num_policies * _POLICY_HOST_BYTES)
         browsers = self.num_browsers * self.config.env_config.server_size

@@ -124,7 +124,7 @@ def _train(folder: RunFolder, config: Config, settings: WarmStart, shown: Sequen
 def _write(folder: RunFolder, base: Path, engine: TrainEngine) -> None:
     """An ordinary model folder, put in place whole."""
     state = TrainerState(version=0, num_trajectories=0, num_updates=0, replay=())
-    written, _ = write_checkpoint(folder.path / "warm", base=base, engine=engine.state(), state=state)
+    written, _ = write_checkpoint(folder.path / "warm", base=base, engine=engine.files(), state=state)
     shutil.rmtree(written / "trainer")  # version 0 has nothing to resume
     written.replace(folder.path / "warm" / "model")
 

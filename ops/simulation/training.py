@@ -75,7 +75,7 @@ class SimulatedTrainEngine:
     def fresh_adapters(self) -> Counters:
         return Counters()
 
-    def state(self, *, whole: bool = True) -> Counters:
+    def files(self, *, whole: bool = True) -> Counters:
         return msgspec.structs.replace(self.counters, whole=whole)
 
 

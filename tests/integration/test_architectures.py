@@ -98,7 +98,7 @@ def train(base: Path, into: Path, *, stage: int) -> Path:
         for _ in range(3):
             engine.train(cloning_items(samples))
         state = TrainerState(version=1, num_trajectories=0, num_updates=3)
-        folder, _ = write_checkpoint(into, base=base, engine=engine.state(), state=state)
+        folder, _ = write_checkpoint(into, base=base, engine=engine.files(), state=state)
         expected = engine.completion_logprobs(samples)
     with open_engine(folder, settings=quick, resume=folder, base=base) as engine:
         assert all(np.array_equal(*pair) for pair in zip(engine.completion_logprobs(samples), expected, strict=True))

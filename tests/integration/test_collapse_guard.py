@@ -127,7 +127,7 @@ async def test_it_returns_and_is_killed_where_few_versions_have_the_optimizer(ba
     with_optimizer = {
         checkpoint.version
         for checkpoint in versions
-        if any(file.path == "trainer/optimizer.safetensors" for file in checkpoint.files)
+        if any(file.path == "trainer/optimizer-rank00000.safetensors" for file in checkpoint.files)
     }
     assert with_optimizer < set(range(1, 7))
     assert 6 in with_optimizer, "the last one"

@@ -50,7 +50,7 @@ def trained(base: Path, samples: list[Sample], tmp_path_factory: pytest.TempPath
     with open_engine(base, settings=adapted()) as engine:
         losses = [engine.train(cloning_items(samples)).loss for _ in range(3)]
         assert losses[2] < losses[1] < losses[0]
-        written, _ = write_checkpoint(tmp_path_factory.mktemp("out"), base=None, engine=engine.state(), state=STATE)
+        written, _ = write_checkpoint(tmp_path_factory.mktemp("out"), base=None, engine=engine.files(), state=STATE)
         return written, engine.completion_logprobs(samples)
 
 
@@ -79,7 +79,7 @@ def test_saved_adapters_continue_exactly(
     items = cloning_items(samples)
     with open_engine(base, settings=chosen) as engine:
         engine.train(items)
-        folder, _ = write_checkpoint(tmp_path, base=None, engine=engine.state(), state=STATE)
+        folder, _ = write_checkpoint(tmp_path, base=None, engine=engine.files(), state=STATE)
         with without_adapters(engine.model):
             engine.completion_logprobs(samples)  # must leave no trace
         expected = [engine.train(items) for _ in range(2)]
@@ -124,7 +124,7 @@ def test_a_checkpoint_is_small_and_loads_in_transformers_and_peft(
     assert names == [
         "adapter_config.json",
         "adapter_model.safetensors",
-        "trainer/optimizer.safetensors",
+        "trainer/optimizer-rank00000.safetensors",
         "trainer/state.msgpack",
     ]
     assert base_of(folder) == base.resolve()

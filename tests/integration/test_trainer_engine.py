@@ -17,10 +17,9 @@ from schemas.messages import Action, ActionKind, StepRequest, VersionSpan
 from tests.deadlines import HANGS_S
 from tests.support.agents import tiny_models
 from tests.support.training.rank_processes import run_ranks
-from tests.support.training.trainer_world import PlainModel, completion, ref, settings, small
+from tests.support.training.trainer_world import PlainModel, completion, narrow, ref, settings, small
 from trainer.engine.dealing import deal
-from trainer.engine.settings import EngineSettings
-from trainer.engine.training_engine import open_engine
+from trainer.engine.training_engine import TrainEngine, open_engine
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.imitation import cloning_items, imitate
 from trainer.model.batches import collate
@@ -165,7 +164,7 @@ def test_a_saved_engine_continues_exactly(base: Path, make: Make, tmp_path: Path
     with open_engine(base, settings=settings(stage)) as engine:
         for _ in range(3):
             engine.train(cloning_items(samples))
-        folder, _ = write_checkpoint(tmp_path, base=base, engine=engine.state(), state=STATE)
+        folder, _ = write_checkpoint(tmp_path, base=base, engine=engine.files(), state=STATE)
         expected = [engine.train(cloning_items(samples)) for _ in range(3)]
     with open_engine(folder, settings=settings(stage), resume=folder) as engine:
         assert engine.num_updates == 3
@@ -183,9 +182,9 @@ def test_weights_alone_go_on_with_the_optimizer_of_an_earlier_version(
     with open_engine(base, settings=chosen) as engine:
         for _ in range(3):
             engine.train(cloning_items(samples))
-        whole, _ = write_checkpoint(tmp_path / "a", base=base, engine=engine.state(), state=STATE)
+        whole, _ = write_checkpoint(tmp_path / "a", base=base, engine=engine.files(), state=STATE)
         engine.train(cloning_items(samples))
-        alone, _ = write_checkpoint(tmp_path / "b", base=base, engine=engine.state(whole=False), state=STATE)
+        alone, _ = write_checkpoint(tmp_path / "b", base=base, engine=engine.files(whole=False), state=STATE)
         logprobs = engine.completion_logprobs(samples)
         expected = [engine.train(cloning_items(samples)) for _ in range(2)]
     assert sorted(file.name for file in (alone / "trainer").iterdir()) == ["state.msgpack"]
@@ -195,22 +194,23 @@ def test_weights_alone_go_on_with_the_optimizer_of_an_earlier_version(
         assert engine.num_updates == 4
         assert all(np.array_equal(a, b) for a, b in zip(engine.completion_logprobs(samples), logprobs, strict=True))
         continued = [engine.train(cloning_items(samples)) for _ in range(2)]
-        now = engine.state().policy.weights
+        now = weights_of(engine, tmp_path)
     assert [each.learning_rate for each in continued] == [each.learning_rate for each in expected]
     assert continued[0].loss == expected[0].loss, "it is the loss of the same weights"
     assert continued[1].loss < continued[0].loss
     assert any(not torch.equal(now[name], weights[name]) for name in weights)
 
 
-def narrow(of: EngineSettings) -> EngineSettings:
-    """The same in bf16."""
-    return replace(of, deepspeed=replace(of.deepspeed, settings={**of.deepspeed.settings, "bf16": {"enabled": True}}))
+def weights_of(engine: TrainEngine, folder: Path) -> dict[str, torch.Tensor]:
+    """As policies would load them."""
+    engine.files(whole=False).write(folder)
+    return load_file(folder / "model.safetensors")
 
 
 def test_a_checkpoint_loads_in_transformers(base: Path, make: Make, tmp_path: Path) -> None:
     with open_engine(base, settings=settings()) as engine:
         engine.train(cloning_items([make(0)]))
-        folder, _ = write_checkpoint(tmp_path, base=base, engine=engine.state(), state=STATE)
+        folder, _ = write_checkpoint(tmp_path, base=base, engine=engine.files(), state=STATE)
         ours = engine.completion_logprobs([make(1)])[0]
     AutoProcessor.from_pretrained(folder)
     model, report = AutoModelForImageTextToText.from_pretrained(folder, output_loading_info=True)
@@ -294,11 +294,11 @@ _RANK = """
 import sys
 from pathlib import Path
 from tests.integration.test_trainer_engine import on_ranks
-on_ranks(Path(sys.argv[1]))
+on_ranks(*map(Path, sys.argv[1:]))
 """
 
 
-def on_ranks(base: Path) -> None:
+def on_ranks(base: Path, work: Path) -> None:
     """What each of two processes runs: rank 0 prints its losses, the other follows."""
     from trainer.engine.training_engine import dismiss_ranks, follow
 
@@ -317,21 +317,25 @@ def on_ranks(base: Path) -> None:
     ]
     with open_engine(base, settings=settings(2)) as engine:
         losses = [engine.train(cloning_items(samples)).loss for _ in range(3)]
-        state = engine.state()
+        total = sum_of(weights_of(engine, work))
         logprob = float(engine.completion_logprobs(samples[:2])[1][0])
     with open_engine(base, settings=settings(2)) as engine:
         assert engine.train(cloning_items(samples)).loss == losses[0], "the other rank opens the next engine too"
     dismiss_ranks()
-    print("LOSSES", *losses, "STATE", float(sum(weight.double().sum() for weight in state.policy.weights.values())), logprob)
+    print("LOSSES", *losses, "STATE", total, logprob)
 
 
-def test_two_ranks_agree_with_one(base: Path, make: Make) -> None:
+def sum_of(weights: dict[str, torch.Tensor]) -> float:
+    return float(sum(weight.double().sum() for weight in weights.values()))
+
+
+def test_two_ranks_agree_with_one(base: Path, make: Make, tmp_path: Path) -> None:
     samples = [make(seed) for seed in range(7)]
     with open_engine(base, settings=settings(2)) as engine:
         alone = [engine.train(cloning_items(samples)).loss for _ in range(3)]
-        weights = float(sum(weight.double().sum() for weight in engine.state().policy.weights.values()))
+        weights = sum_of(weights_of(engine, tmp_path))
         logprob = float(engine.completion_logprobs(samples[:2])[1][0])
-    output = run_ranks(_RANK, base, timeout_s=HANGS_S)
+    output = run_ranks(_RANK, base, tmp_path, timeout_s=HANGS_S)
     line = next(line for line in output.splitlines() if line.startswith("LOSSES"))
     _, *losses, _, total, first = line.split()
     assert [float(loss) for loss in losses] == pytest.approx(alone, rel=1e-4)

@@ -174,8 +174,8 @@ async def test_a_damaged_checkpoint_is_refused(plain: PlainModel, base: Path, tm
     bus = await played(plain, base, 2 * BATCH)
     async with trainer(bus, base, tmp_path, num_iterations=1) as worker:
         await worker.run()
-    damaged = folder_of((await published(bus))[-1].uri) / "trainer/optimizer.safetensors"
+    damaged = folder_of((await published(bus))[-1].uri) / "trainer/optimizer-rank00000.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"\xff")
     async with trainer(bus, base, tmp_path, num_iterations=2) as worker:
-        with pytest.raises(CheckpointCorrupt, match=r"optimizer\.safetensors"):
+        with pytest.raises(CheckpointCorrupt, match=r"optimizer-rank00000\.safetensors"):
             await worker.run()

@@ -90,7 +90,7 @@ def test_critic_and_reference_continue_exactly(base: Path, samples: list[Sample]
         engine.train_critic(items(samples))
         assert engine.num_updates == 0, "the critic's updates are its own"
         train_both(engine, samples, 2)
-        folder, _ = write_checkpoint(tmp_path, base=base, engine=engine.state(), state=STATE)
+        folder, _ = write_checkpoint(tmp_path, base=base, engine=engine.files(), state=STATE)
         expected = train_both(engine, samples, 2)
         values = np.concatenate(engine.values(samples))
     with open_engine(folder, settings=ppo(stage), resume=folder, base=base) as engine:
@@ -116,7 +116,7 @@ def test_a_critic_before_any_update_and_one_that_is_missing(base: Path, samples:
     """A checkpoint of the critic's warm-up resumes; one that was written without a critic is refused."""
     with open_engine(base, settings=ppo()) as engine:
         engine.train_critic(items(samples))
-        folder, _ = write_checkpoint(tmp_path / "a", base=base, engine=engine.state(), state=STATE)
+        folder, _ = write_checkpoint(tmp_path / "a", base=base, engine=engine.files(), state=STATE)
         expected = train_both(engine, samples, 1)
     with open_engine(folder, settings=ppo(), resume=folder, base=base) as engine:
         assert engine.num_updates == 0
@@ -124,9 +124,9 @@ def test_a_critic_before_any_update_and_one_that_is_missing(base: Path, samples:
     with open_engine(base, settings=ppo(), resume=folder, num_updates=3, base=base) as engine:
         assert engine.num_updates == 3, "of later weights, with a state from before the first update"
     with open_engine(base, settings=settings()) as engine:
-        plain, _ = write_checkpoint(tmp_path / "b", base=base, engine=engine.state(), state=STATE)
+        plain, _ = write_checkpoint(tmp_path / "b", base=base, engine=engine.files(), state=STATE)
     with (
-        pytest.raises(CheckpointCorrupt, match=r"critic\.safetensors cannot be read"),
+        pytest.raises(CheckpointCorrupt, match=r"critic\.safetensors is missing"),
         open_engine(plain, settings=ppo(), resume=plain, base=base),
     ):
         pass
@@ -161,7 +161,7 @@ def test_an_exported_version_is_an_ordinary_model(base: Path, samples: list[Samp
     run.create(Config(save_path=str(run.path), policy_config=PolicyConfig(base_model=str(base))))
     with open_engine(base, settings=ppo()) as engine:
         train_both(engine, samples, 1)
-        write_checkpoint(run.checkpoints, base=base, engine=engine.state(), state=STATE)
+        write_checkpoint(run.checkpoints, base=base, engine=engine.files(), state=STATE)
         expected = engine.completion_logprobs(samples)
     assert export_model(run, tmp_path / "model") == 1
     AutoProcessor.from_pretrained(tmp_path / "model")

@@ -55,7 +55,8 @@ async def test_two_ranks_make_a_version_and_one_of_them_speaks_to_the_bus(tmp_pa
     assert isinstance(first, Checkpoint)
     assert isinstance(last, Checkpoint)
     verify(folder_of(last.uri), last.files)
-    assert {"trainer/critic.safetensors", "trainer/optimizer.safetensors"} <= {file.path for file in last.files}
+    states = {f"trainer/{model}-rank0000{rank}.safetensors" for model in ("optimizer", "critic-optimizer") for rank in (0, 1)}
+    assert states | {"trainer/critic.safetensors"} <= {file.path for file in last.files}
     assert math.isfinite(last.metrics["loss"])
     assert last.num_trajectories == 6
     assert workers == {"trainer-1"}

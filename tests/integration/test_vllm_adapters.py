@@ -75,7 +75,7 @@ def trained(base: Path, place: Path) -> dict[int, Path]:
             for _ in range(5):
                 engine.train(cloning_items(samples))
             state = TrainerState(version=version, num_trajectories=0, num_updates=engine.num_updates)
-            folders[version], _ = write_checkpoint(place / "out", base=None, engine=engine.state(), state=state)
+            folders[version], _ = write_checkpoint(place / "out", base=None, engine=engine.files(), state=state)
     return folders
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import time
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import torch
 
 from schemas.errors import CheckpointCorrupt, ConfigurationError, TrainerError
 from tests.support.training.trainer_world import ref
-from trainer.engine.engine_state import EngineState, ModelState, read_optimizer_state
+from trainer.engine.held_state import open_saved
 from trainer.episodes.passes import Position
 from trainer.episodes.replay import ReplayEntry
+from trainer.model.tensor_files import write_tensors, write_weights
 from trainer.versions.checkpoints import (
     TrainerState,
     folder_of,
@@ -26,7 +28,18 @@ from trainer.versions.retention import Retention
 STATE = TrainerState(
     version=3, position=Position(seq=41), num_trajectories=30, num_updates=9, replay=(ReplayEntry(iteration=2, step=ref(5)),)
 )
-ENGINE = EngineState(ModelState(9, {"a.weight": torch.arange(4.0)}, {"exp_avg.a.weight": torch.ones(4)}))
+
+
+class SmallEngine:
+    """Of one rank and one parameter."""
+
+    def write(self, folder: Path) -> None:
+        write_weights(folder, [{"a.weight": torch.arange(4.0)}])
+        held = {"num_updates": torch.tensor(9), "exp_avg.a.weight@0": torch.ones(4)}
+        write_tensors(folder / "trainer", "optimizer-rank00000", [held])
+
+
+ENGINE = SmallEngine()
 
 
 @pytest.fixture
@@ -45,14 +58,14 @@ def test_what_is_written_is_read_back_and_verified(base: Path, tmp_path: Path) -
         "config.json",
         "model.safetensors",
         "tokenizer.json",
-        "trainer/optimizer.safetensors",
+        "trainer/optimizer-rank00000.safetensors",
         "trainer/state.msgpack",
     ]
     verify(folder, files)
     assert read_trainer_state(folder) == STATE
-    saved = read_optimizer_state(folder)
-    assert saved.num_updates == 9
-    assert torch.equal(saved.optimizer["exp_avg.a.weight"], torch.ones(4))
+    with open_saved(folder / "trainer", "optimizer") as saved:
+        assert saved.num_updates == 9
+        assert list(saved.stretches) == ["exp_avg.a.weight"]
     assert folder_of(folder.as_uri()) == folder
 
 
@@ -88,6 +101,17 @@ def test_a_full_disk_leaves_nothing_under_the_final_name(base: Path, tmp_path: P
     assert not list((tmp_path / "out").glob("v*"))
 
 
+def test_a_disk_without_room_for_the_weights_says_so(base: Path, tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+    try:
+        with pytest.raises(TrainerError, match=r"cannot be written to .* \(File too large\): free some space there"):
+            write_checkpoint(tmp_path / "out", base=base, engine=ENGINE, state=STATE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not list((tmp_path / "out").glob("v*"))
+
+
 def test_damage_is_named(base: Path, tmp_path: Path) -> None:
     folder, files = write_checkpoint(tmp_path / "out", base=base, engine=ENGINE, state=STATE)
     weights = folder / "model.safetensors"
@@ -101,9 +125,12 @@ def test_damage_is_named(base: Path, tmp_path: Path) -> None:
     (folder / "trainer/state.msgpack").write_bytes(b"\xc1")
     with pytest.raises(CheckpointCorrupt, match=r"state\.msgpack cannot be read"):
         read_trainer_state(folder)
-    (folder / "trainer/optimizer.safetensors").write_bytes(b"nonsense")
-    with pytest.raises(CheckpointCorrupt, match=r"optimizer\.safetensors cannot be read"):
-        read_optimizer_state(folder)
+    (folder / "trainer/optimizer-rank00000.safetensors").write_bytes(b"nonsense")
+    with (
+        pytest.raises(CheckpointCorrupt, match=r"optimizer-rank00000\.safetensors cannot be read"),
+        open_saved(folder / "trainer", "optimizer"),
+    ):
+        pass
 
 
 def test_only_folders_can_be_continued_from() -> None:

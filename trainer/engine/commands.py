@@ -53,9 +53,10 @@ class EvaluateCommand:
 
 
 @dataclass(frozen=True, eq=False)
-class StateCommand:
-    """Take part in gathering the state; unless it shall be `whole`, what policies load."""
+class WriteCommand:
+    """Write your part of the state into this folder; unless it shall be `whole`, what policies load."""
 
+    folder: str
     whole: bool
 
 
@@ -64,7 +65,7 @@ class StopCommand:
     pass
 
 
-Command = OpenCommand | TrainCommand | EvaluateCommand | StateCommand | StopCommand
+Command = OpenCommand | TrainCommand | EvaluateCommand | WriteCommand | StopCommand
 
 
 class _Screenshot(msgspec.Struct):
@@ -107,8 +108,8 @@ def encode(command: Command) -> bytes:
         case EvaluateCommand(model, share, cut):
             numbers = [float(cut.top_k), cut.top_p, cut.min_p]
             wire = _Wire("evaluate", parts=_pack_share(share), numbers=numbers, text=model.value)
-        case StateCommand(whole):
-            wire = _Wire("state", numbers=[float(whole)])
+        case WriteCommand(folder, whole):
+            wire = _Wire("write", numbers=[float(whole)], text=folder)
         case StopCommand():
             wire = _Wire("stop")
     return _encoder.encode(wire)
@@ -125,8 +126,8 @@ def decode(data: bytes) -> Command:
         case "evaluate":
             top_k, top_p, min_p = wire.numbers
             return EvaluateCommand(Model(wire.text), _unpack_share(wire), Truncation(int(top_k), top_p, min_p))
-        case "state":
-            return StateCommand(bool(wire.numbers[0]))
+        case "write":
+            return WriteCommand(wire.text, bool(wire.numbers[0]))
         case _:
             return StopCommand()
 

@@ -5,12 +5,14 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from schemas.errors import CheckpointCorrupt
 from trainer.engine.deepspeed_config import DeepSpeedConfig
-from trainer.engine.engine_state import ModelState
 from trainer.model.batches import Batch
 from trainer.model.loading import load_model
 from trainer.model.model_inputs import model_inputs
+from trainer.model.saved_weights import load_weights
+
+CRITIC = "critic"
+"""Stem of its weights' files in a version's `trainer/`."""
 
 
 class ValueModel(nn.Module):
@@ -31,17 +33,14 @@ class ValueModel(nn.Module):
         return values
 
 
-def load_critic(folder: Path, deepspeed: DeepSpeedConfig, saved: ModelState | None) -> ValueModel:
-    """A critic of the architecture in `folder`: begun from the weights there, or with the `saved` ones.
+def load_critic(folder: Path, deepspeed: DeepSpeedConfig, saved: Path | None) -> ValueModel:
+    """A critic of the architecture in `folder`: begun from the weights there, or with those in the folder `saved`.
 
     Raises:
-        CheckpointCorrupt: the saved weights are another model's.
+        CheckpointCorrupt: there are none, or they are another model's.
     """
     model = load_model(folder, deepspeed)
     critic = ValueModel(model.model, int(model.config.text_config.hidden_size), model.dtype)
     if saved is not None:
-        try:
-            critic.load_state_dict(saved.weights)
-        except RuntimeError as error:
-            raise CheckpointCorrupt(f"the saved critic is another model's: {error}") from error
+        load_weights(critic, saved, CRITIC)
     return critic

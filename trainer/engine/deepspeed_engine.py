@@ -4,11 +4,11 @@ Invariant: micro-batches and ranks change neither loss nor gradient, since every
 (`trainer.objective.aggregation`). Several may live in one process, as policy and critic do.
 """
 
-import os
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,11 +17,13 @@ from torch import nn
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.errors import CheckpointCorrupt
 from trainer.engine.dealing import Share
-from trainer.engine.engine_state import ModelState, read_state, restore_state, trained_parameters
+from trainer.engine.deepspeed_module import import_deepspeed
+from trainer.engine.held_state import SavedState, restore_held, write_held
 from trainer.engine.ranks import Ranks
 from trainer.items import Item
 from trainer.model.adapters import DropoutSeeds
 from trainer.model.batches import Batch
+from trainer.model.layers import trained_parameters
 from trainer.token_losses import TokenLosses, TokenTargets
 
 Collate = Callable[[Sequence[Item]], Batch]
@@ -70,7 +72,7 @@ class DeepSpeedEngine:
         """
         self.num_updates = 0
         """Optimizer steps so far, over the whole run."""
-        self._named = named
+        self.named = named
         self._token_loss = token_loss
         self._arguments = arguments
         self._dropout = dropout
@@ -82,7 +84,7 @@ class DeepSpeedEngine:
         """One optimizer step over this rank's micro-batches."""
         for group in self._engine.optimizer.param_groups:
             group["lr"] = rate
-        if not self._named.training:
+        if not self.named.training:
             self._engine.train()
         self._dropout.begin(self.num_updates)
         total, sums = 0.0, defaultdict[str, float](float)
@@ -108,11 +110,11 @@ class DeepSpeedEngine:
         self._engine.eval()
         return self._engine(batch, *arguments)
 
-    def state(self, *, whole: bool) -> ModelState:
-        """Complete on rank 0, on the CPU; unless it shall be `whole`, weights alone."""
-        return read_state(self._named, self.num_updates, whole=whole, keeps=self._ranks.rank == 0)
+    def write(self, folder: Path, stem: str) -> None:
+        """Writes what this rank holds of the optimizer's state. Raises `OSError` where it cannot."""
+        write_held(self.named, folder, stem, rank=self._ranks.rank, num_updates=self.num_updates)
 
-    def restore(self, saved: ModelState, idle: Share, *, num_updates: int = 0) -> None:
+    def restore(self, saved: SavedState, idle: Share, *, num_updates: int = 0) -> None:
         """Puts a saved optimizer state in place; the weights are those that the model was loaded with.
 
         Args:
@@ -128,11 +130,13 @@ class DeepSpeedEngine:
         # A step of rate zero makes the optimizer allocate its state in every ZeRO stage, and changes no weight.
         self.step(idle, 0.0)
         try:
-            restore_state(self._engine, self._named, saved, is_own=not num_updates)
+            restore_held(self.named, saved, is_own=not num_updates)
         except KeyError as error:
             raise CheckpointCorrupt(
                 f"the saved optimizer state lacks {error}: it belongs to another model or precision"
             ) from error
+        for entry in self._engine.optimizer.optimizer.state.values():
+            entry["step"].fill_(float(saved.num_updates))
         self.num_updates = num_updates or saved.num_updates
 
     def destroy(self) -> None:
@@ -141,14 +145,9 @@ class DeepSpeedEngine:
 
 def initialize(module: nn.Module, optimizer: torch.optim.Optimizer | None, settings: dict[str, Any], ranks: Ranks) -> Any:
     """DeepSpeed's own engine; without an optimizer, for forward passes alone."""
-    if ranks.device.type == "cpu":
-        os.environ.setdefault("DS_ACCELERATOR", "cpu")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import deepspeed
-        import deepspeed.ops
-
-        # Compiled at run time otherwise; a process killed meanwhile leaves a lock on which the next one hangs silently.
-        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
-        engine, *_ = deepspeed.initialize(model=module, optimizer=optimizer, config=settings, dist_init_required=False)
+        engine, *_ = import_deepspeed().initialize(
+            model=module, optimizer=optimizer, config=settings, dist_init_required=False
+        )
     return engine

@@ -1,15 +1,15 @@
 """Policy, critic and reference on one rank, as far as the objective asks for them. Every method is called on all ranks."""
 
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import torch
 
-from trainer.engine.commands import EvaluateCommand, Model, OpenCommand, StateCommand, TrainCommand
-from trainer.engine.critic import load_critic
+from trainer.engine.commands import EvaluateCommand, Model, OpenCommand, TrainCommand, WriteCommand
+from trainer.engine.critic import CRITIC, load_critic
 from trainer.engine.deepspeed_engine import DeepSpeedEngine, StepSums, TokenLoss, adam_w, initialize
-from trainer.engine.engine_state import EngineState, read_critic_state, read_optimizer_state
+from trainer.engine.held_state import open_saved
 from trainer.engine.idle import idle_share
 from trainer.engine.ranks import Ranks
 from trainer.engine.reference import AdaptersOff, FrozenModel, Reference
@@ -18,13 +18,18 @@ from trainer.estimators import traits_of
 from trainer.model.adapter_folder import base_of
 from trainer.model.adapters import DropoutSeeds, adapters_of
 from trainer.model.batches import Batch, collate
+from trainer.model.layers import Layer, gathered_layers
 from trainer.model.loading import load_policy
 from trainer.model.logprobs import CompletionModel
 from trainer.model.model_folder import stop_tokens, suppressed_tokens
 from trainer.model.pixel_scale import pixel_scale
-from trainer.model.stored_weights import stored_weights
+from trainer.model.stored_weights import stored_layers
+from trainer.model.tensor_files import write_tensors, write_weights
 from trainer.objective.policy_objective import Objective, PolicyObjective
 from trainer.token_losses.value_loss import ValueLoss
+
+OPTIMIZER, CRITIC_OPTIMIZER = "optimizer", "critic-optimizer"
+"""What each rank holds of them, in a version's `trainer/`."""
 
 
 class Models:
@@ -60,12 +65,34 @@ class Models:
             said.append(self._said(command, batch).float().cpu().numpy().tobytes())
         return b"".join(said)
 
-    def state(self, command: StateCommand) -> EngineState:
-        critic = self.critic.state(whole=True) if self.critic is not None and command.whole else None
-        policy, adapters = self.policy.state(whole=command.whole), adapters_of(self.module)
-        if adapters is None:
-            policy = replace(policy, weights=stored_weights(self.module, policy.weights))
-        return EngineState(policy, critic, adapters, command.whole)
+    def write(self, command: WriteCommand) -> None:
+        """Writes the policy where transformers and vLLM look for it, and of a whole state what training needs beside it:
+        weights are written by rank 0, what each rank holds of an optimizer by that rank.
+
+        Raises:
+            OSError: this rank cannot write its part.
+        """
+        folder, adapters = Path(command.folder), adapters_of(self.module)
+        if adapters is not None:
+            self._write_layers(self.module, partial(adapters.write, folder))
+        else:
+            self._write_layers(self.module, lambda layers: write_weights(folder, stored_layers(self.module, layers)))
+        if not command.whole:
+            return
+        self.policy.write(folder / "trainer", OPTIMIZER)
+        if self.critic is not None:
+            self._write_layers(self.critic.named, partial(write_tensors, folder / "trainer", CRITIC))
+            self.critic.write(folder / "trainer", CRITIC_OPTIMIZER)
+
+    def _write_layers(self, model: torch.nn.Module, write: Callable[[Iterator[Layer]], object]) -> None:
+        """Every rank goes through all layers, whatever becomes of the writing."""
+        layers = gathered_layers(model, keeps=self._ranks.rank == 0)
+        try:
+            if self._ranks.rank == 0:
+                write(layers)
+        finally:
+            for _ in layers:
+                pass
 
     def destroy(self) -> None:
         for engine in (self.policy, self.critic):
@@ -94,19 +121,20 @@ class Models:
             token_loss=objective,
             entropy=objective.needs_entropy,
         )
+        engine.num_updates = num_updates
         if resume is not None:
-            engine.restore(read_optimizer_state(resume), self._idle, num_updates=num_updates)
-        else:
-            engine.num_updates = num_updates
+            with open_saved(resume / "trainer", OPTIMIZER) as saved:
+                engine.restore(saved, self._idle, num_updates=num_updates)
         return engine
 
     def _open_critic(self, resume: Path | None) -> DeepSpeedEngine:
         config = self._settings.objective.critic
-        saved = read_critic_state(resume) if resume is not None else None
+        saved = resume / "trainer" if resume is not None else None
         module = load_critic(self._base, self._settings.deepspeed, saved)
         engine = self._engine(module, module, learning_rate=config.learning_rate, token_loss=ValueLoss(config.value_clip))
         if saved is not None:
-            engine.restore(saved, self._idle)
+            with open_saved(saved, CRITIC_OPTIMIZER) as state:
+                engine.restore(state, self._idle)
         return engine
 
     def _engine(

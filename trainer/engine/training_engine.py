@@ -4,10 +4,12 @@ The same code runs on CPU (gloo) and GPU (NCCL), ZeRO stages 1 to 3, one process
 other rank sits in `follow`, which runs the same commands on its share of the samples.
 """
 
+import errno
 import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,14 +21,13 @@ from trainer.engine.commands import (
     EvaluateCommand,
     Model,
     OpenCommand,
-    StateCommand,
     StopCommand,
     TrainCommand,
+    WriteCommand,
     decode,
     encode,
 )
 from trainer.engine.dealing import Share, deal
-from trainer.engine.engine_state import EngineState
 from trainer.engine.models import Models
 from trainer.engine.ranks import Ranks
 from trainer.engine.schedule import scheduled
@@ -141,16 +142,20 @@ class TrainEngine:
 
     def fresh_adapters(self) -> FreshAdapters:
         """Adapters that change nothing, as training begins with."""
-        state = self.state()
-        assert state.adapters is not None, "whole models are trained"
-        return FreshAdapters(state.adapters, state.policy.weights, self._settings.trainer.seed)
+        return FreshAdapters.of(self.model, self._settings.trainer.seed)
 
-    def state(self, *, whole: bool = True) -> EngineState:
-        """Everything that the next step depends on, on the CPU; unless it shall be `whole`, what policies load. Full tensors,
-        whatever the number of ranks."""
-        command = StateCommand(whole)
+    def files(self, *, whole: bool = True) -> "PresentFiles":
+        """Everything that the next step depends on, in files that fit any number of ranks; unless it shall be `whole`, what
+        policies load. To be written before the next step."""
+        return PresentFiles(self, whole)
+
+    def write(self, folder: Path, *, whole: bool) -> None:
+        """Lets every rank write its part into `folder`, which all of them have. Raises `OSError`: one could not."""
+        command = WriteCommand(str(folder), whole)
         self._send([command] * self._ranks.size)
-        return self._models.state(command)
+        for said in self._write(command):
+            if number := int.from_bytes(said):
+                raise OSError(number, os.strerror(number), str(folder))
 
     def close(self) -> None:
         """Lets the other ranks go; on those, nothing is left to do."""
@@ -168,8 +173,8 @@ class TrainEngine:
                     self._models.train(command)
                 case EvaluateCommand() as command:
                     self._evaluate(command)
-                case StateCommand() as command:
-                    self._models.state(command)
+                case WriteCommand() as command:
+                    self._write(command)
                 case StopCommand():
                     return
 
@@ -218,3 +223,23 @@ class TrainEngine:
     def _evaluate(self, command: EvaluateCommand) -> list[bytes]:
         """On rank 0 what each rank's share came to, float32."""
         return self._ranks.gather(self._models.evaluate(command))
+
+    def _write(self, command: WriteCommand) -> list[bytes]:
+        """On rank 0 what each rank failed with, as the system numbers it; 0: it did not."""
+        number = 0
+        try:
+            self._models.write(command)
+        except OSError as error:
+            number = error.errno or errno.EIO
+        return self._ranks.gather(number.to_bytes(4))
+
+
+@dataclass(frozen=True, eq=False)
+class PresentFiles:
+    """An `EngineFiles`: the engine's state as it is when it is written."""
+
+    engine: TrainEngine
+    whole: bool
+
+    def write(self, folder: Path) -> None:
+        self.engine.write(folder, whole=self.whole)

@@ -5,24 +5,26 @@ Invariant: the same configuration and seed give the same adapters and the same d
 
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import safetensors.torch
 import torch
 from torch import nn
 
-from schemas.errors import CheckpointCorrupt, ConfigurationError
+from schemas.errors import ConfigurationError
 from schemas.lora_config import LoraConfig
 from trainer.model.adapter_folder import target_pattern
+from trainer.model.layers import Layer, trained_parameters, without_values
+from trainer.model.saved_weights import load_weights
+from trainer.model.tensor_files import write_tensors
 
 if TYPE_CHECKING:
     import peft
 
-_WEIGHTS = "adapter_model.safetensors"
+_STEM = "adapter_model"
 _NAME = "default"
 _PREFIX = "base_model.model."
 """Of every name in peft's files."""
@@ -55,17 +57,7 @@ def adapt(model: nn.Module, lora: LoraConfig, *, base: Path, seed: int) -> None:
 
 def load_adapters(model: nn.Module, folder: Path) -> None:
     """Gives the model's adapters the saved values. Raises `CheckpointCorrupt`."""
-    file = folder / _WEIGHTS
-    try:
-        saved = safetensors.torch.load_file(file)
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                if parameter.requires_grad:
-                    parameter.copy_(saved.pop(_name_in_file(name)))
-    except (OSError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
-        raise CheckpointCorrupt(f"{file} cannot be read: {error}") from error
-    if saved:
-        raise CheckpointCorrupt(f"{file} holds {next(iter(saved))}, which the model has no place for")
+    load_weights(model, folder, _STEM, _name_in_file)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,28 +66,34 @@ class AdapterFiles:
 
     config: "peft.LoraConfig"
 
-    def write(self, folder: Path, weights: Mapping[str, torch.Tensor]) -> None:
-        """`weights`: those of the adapters, by the model's own parameter names."""
+    def write(self, folder: Path, layers: Iterable[Layer]) -> None:
+        """`layers`: those of the adapters, by the model's own parameter names."""
         self.config.save_pretrained(str(folder))
-        named = {_name_in_file(name): weight.contiguous() for name, weight in weights.items()}
-        safetensors.torch.save_file(named, folder / _WEIGHTS, metadata={"format": "pt"})
+        write_tensors(folder, _STEM, ({_name_in_file(name): weight for name, weight in each.items()} for each in layers))
 
 
 @dataclass(frozen=True, eq=False)
 class FreshAdapters:
-    """An `EngineFiles`: adapters in place of `weights`, begun anew as peft begins them. They change nothing yet."""
+    """An `EngineFiles`: adapters begun anew as peft begins them. They change nothing yet."""
 
     files: AdapterFiles
-    weights: Mapping[str, torch.Tensor]
+    like: Mapping[str, torch.Tensor]
+    """Those that there are, by name, without values."""
     seed: int
+
+    @classmethod
+    def of(cls, model: nn.Module, seed: int) -> "FreshAdapters":
+        files = adapters_of(model)
+        assert files is not None, "whole models are trained"
+        return cls(files, {name: without_values(parameter) for name, parameter in trained_parameters(model)}, seed)
 
     def write(self, folder: Path) -> None:
         generator = torch.Generator().manual_seed(self.seed)
-        self.files.write(folder, {name: _begun(name, weight, generator) for name, weight in self.weights.items()})
+        self.files.write(folder, ({name: _begun(name, like, generator)} for name, like in self.like.items()))
 
 
 def _begun(name: str, like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    fresh = torch.zeros_like(like)
+    fresh = torch.zeros(like.shape, dtype=like.dtype)
     return nn.init.kaiming_uniform_(fresh, a=math.sqrt(5), generator=generator) if ".lora_A." in name else fresh
 
 

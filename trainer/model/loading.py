@@ -1,12 +1,21 @@
-"""Models as they are loaded for training, on every rank."""
+"""Models as they are loaded for training, on every rank.
 
+Invariant: under ZeRO-3 no rank ever has more of a model in memory than its share and a layer.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import AutoModelForImageTextToText, PreTrainedModel
+from transformers.integrations.deepspeed import set_hf_deepspeed_config, unset_hf_deepspeed_config
 
 from schemas.trainer_config import TrainerConfig
 from trainer.engine.deepspeed_config import DeepSpeedConfig
+from trainer.engine.deepspeed_module import import_deepspeed
 from trainer.fast_layers.acceleration import accelerate
 from trainer.model.adapter_folder import base_of, holds_adapters, require_adapters
 from trainer.model.adapters import adapt, load_adapters
@@ -38,11 +47,37 @@ def load_model(folder: Path, deepspeed: DeepSpeedConfig) -> PreTrainedModel:
 
 def _loaded(folder: Path, deepspeed: DeepSpeedConfig) -> PreTrainedModel:
     register()
-    model: PreTrainedModel = AutoModelForImageTextToText.from_pretrained(
-        folder, dtype=getattr(torch, deepspeed.dtype), attn_implementation=PACKED
-    )
+    with _divided(deepspeed):
+        model: PreTrainedModel = AutoModelForImageTextToText.from_pretrained(
+            folder, dtype=getattr(torch, deepspeed.dtype), attn_implementation=PACKED
+        )
     keep_published_layout(model)
     return model
+
+
+@contextmanager
+def _divided(deepspeed: DeepSpeedConfig) -> Iterator[None]:
+    """Within it models are divided among the ranks as they are read, where ZeRO-3 divides them."""
+    if deepspeed.stage != 3:
+        yield
+        return
+    import_deepspeed()
+    division = _Division(deepspeed.frozen())  # transformers keeps no reference of its own
+    set_hf_deepspeed_config(division)
+    try:
+        yield
+    finally:
+        unset_hf_deepspeed_config()
+
+
+@dataclass(eq=False)
+class _Division:
+    """What transformers asks before it makes a model."""
+
+    config: dict[str, Any]
+
+    def is_zero3(self) -> bool:
+        return True
 
 
 def _prepared(model: PreTrainedModel, deepspeed: DeepSpeedConfig) -> PreTrainedModel:

@@ -1,14 +1,16 @@
 """Weights as published files have them, which transformers may name and lay out otherwise in memory."""
 
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 
-import torch
 from transformers import PreTrainedModel
 from transformers.core_model_loading import Transpose, revert_weight_conversion
 
+from trainer.model.layers import Layer
+
 
 def keep_published_layout(model: PreTrainedModel) -> None:
-    """Makes `stored_weights` of a model that was just loaded independent of the shapes that its parameters have.
+    """Makes `stored_layers` of a model that was just loaded independent of the shapes that its parameters have.
 
     transformers reads experts turned or not, by their shape, and writes them as they are; vLLM reads them turned alone, as
     they are published. Under ZeRO-3 there is no shape to go by.
@@ -20,7 +22,6 @@ def keep_published_layout(model: PreTrainedModel) -> None:
     model._weight_conversions = conversions
 
 
-def stored_weights(model: PreTrainedModel, weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """What transformers and vLLM load, from parameters by their names in `model`."""
-    stored: dict[str, torch.Tensor] = revert_weight_conversion(model, weights)
-    return stored
+def stored_layers(model: PreTrainedModel, layers: Iterable[Layer]) -> Iterator[Layer]:
+    """What transformers and vLLM load, from parameters by their names in `model`: those of a layer go together."""
+    return (revert_weight_conversion(model, layer) for layer in layers)

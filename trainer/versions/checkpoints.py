@@ -3,8 +3,10 @@
     <root>/v000003-1f2e3d4c/
         config.json, tokenizer, processor, model.safetensors   what transformers and vLLM load; or, of adapters,
         adapter_config.json, adapter_model.safetensors         what peft and vLLM put on the base model
-        trainer/optimizer.safetensors                          the optimizer's state; every `save_every`-th version has it
-        trainer/critic.safetensors                             the critic with its optimizer, where there is one
+        trainer/optimizer-rank00000.safetensors                what a rank holds of the optimizer's state; every
+                                                               `save_every`-th version has it
+        trainer/critic.safetensors                             the critic, where there is one
+        trainer/critic-optimizer-rank00000.safetensors         and what a rank holds of its optimizer's
         trainer/state.msgpack                                  what was consumed, the replay buffer, counters
 
 No file is a pickle. A folder gets its final name only when everything in it has reached the disk.

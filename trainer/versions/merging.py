@@ -9,9 +9,9 @@ import torch
 from transformers import AutoModelForImageTextToText
 
 from schemas.errors import CheckpointCorrupt
-from trainer.engine.engine_state import write_weights
 from trainer.model.adapter_folder import base_of
-from trainer.model.stored_weights import keep_published_layout, stored_weights
+from trainer.model.stored_weights import keep_published_layout, stored_layers
+from trainer.model.tensor_files import write_weights
 from trainer.versions.checkpoints import model_files
 
 
@@ -39,7 +39,7 @@ def merge(folder: Path, into: Path) -> None:
     for file in model_files(base):
         shutil.copyfile(file, writing / file.name)
     weights = {name: parameter.detach().to(precision) for name, parameter in merged.named_parameters()}
-    write_weights(writing, stored_weights(merged, weights))
+    write_weights(writing, stored_layers(merged, [weights]))
     writing.rename(into)
 
 

@@ -18,8 +18,9 @@ from transformers.models.qwen3_vl import Qwen3VLProcessor, Qwen3VLVideoProcessor
 
 from agents.prompts import system_prompt
 from ops.quickstart.tiny_model import CHAT_TEMPLATE, END_OF_TEXT, END_OF_TURN, START_OF_TURN, VISION_TOKENS, sentence_tokenizer
-from trainer.engine.engine_state import write_weights
-from trainer.model.stored_weights import keep_published_layout, stored_weights
+from trainer.model.layers import gathered_layers
+from trainer.model.stored_weights import keep_published_layout, stored_layers
+from trainer.model.tensor_files import write_weights
 
 _WIDTH, _HEADS, _HEAD, _INNER = 64, 2, 32, 192
 _MAX_PIXELS = 14_000
@@ -246,4 +247,4 @@ def _publish(folder: Path) -> None:
     """Writes the weights once more, as published files have them."""
     model = AutoModelForImageTextToText.from_pretrained(folder)
     keep_published_layout(model)
-    write_weights(folder, stored_weights(model, {name: each.detach() for name, each in model.named_parameters()}))
+    write_weights(folder, stored_layers(model, gathered_layers(model, keeps=True)))

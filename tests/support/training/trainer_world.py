@@ -52,6 +52,11 @@ def settings(stage: int = 1, algorithm: AlgorithmConfig = ALGORITHM) -> EngineSe
     return EngineSettings(deepspeed=deepspeed, algorithm=algorithm, trainer=TrainerConfig(torch_threads=1))
 
 
+def narrow(of: EngineSettings) -> EngineSettings:
+    """The same in bf16."""
+    return replace(of, deepspeed=replace(of.deepspeed, settings={**of.deepspeed.settings, "bf16": {"enabled": True}}))
+
+
 class PlainModel:
     """The model as anyone would run it with transformers: whole screenshots, all logits, nothing of the trainer's own code."""
 

@@ -1,0 +1,123 @@
+"""The optimizer's state between jobs of different sizes: what two ranks wrote, one goes on with, and the other way round."""
+
+import os
+import resource
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from schemas.errors import TrainerError
+from tests.deadlines import HANGS_S
+from tests.support.agents import tiny_models
+from tests.support.training.lora_runs import samples_of
+from tests.support.training.rank_processes import run_ranks
+from tests.support.training.trainer_world import narrow, settings
+from trainer.engine.held_state import Stretch, open_saved
+from trainer.engine.ranks import Ranks
+from trainer.engine.settings import EngineSettings
+from trainer.engine.training_engine import dismiss_ranks, follow, open_engine
+from trainer.imitation import cloning_items
+from trainer.model.layers import gathered_layers, trained_parameters, without_values
+from trainer.model.loading import load_model
+from trainer.versions.checkpoints import TrainerState, write_checkpoint
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore:.*torch.distributed.*is deprecated:FutureWarning"),
+]
+STATE = TrainerState(version=1, num_trajectories=0, num_updates=0)
+_PROGRAM = """
+import sys
+from pathlib import Path
+from tests.integration import test_rank_state
+test_rank_state.{}(*map(Path, sys.argv[1:]))
+"""
+
+
+def chosen(kind: str) -> EngineSettings:
+    stage, dtype = kind.split("-")
+    return narrow(settings(int(stage))) if dtype == "bfloat16" else settings(int(stage))
+
+
+def on_ranks(base: Path, alone: Path, together: Path, kind: Path) -> None:
+    """What each of two processes runs: goes on with what one wrote, after having written the same once more."""
+    if os.environ["RANK"] != "0":
+        follow(settings=chosen(kind.name))
+        return
+    samples = samples_of(base, 5)
+    with open_engine(alone, settings=chosen(kind.name), resume=alone) as engine:
+        folder, _ = write_checkpoint(together, base=base, engine=engine.files(), state=STATE)
+        print("LOSSES", *(engine.train(cloning_items(samples)).loss for _ in range(2)))
+    dismiss_ranks()
+    print("FOLDER", folder)
+
+
+@pytest.mark.parametrize("kind", ["1-bfloat16", "2-float32", "3-bfloat16"])
+def test_two_ranks_go_on_with_what_one_wrote_and_the_other_way_round(tmp_path: Path, kind: str) -> None:
+    base = tiny_models.build(tmp_path / "model", seed=1)
+    samples = samples_of(base, 5)
+    with open_engine(base, settings=chosen(kind)) as engine:
+        for _ in range(2):
+            engine.train(cloning_items(samples))
+        alone, _ = write_checkpoint(tmp_path / "alone", base=base, engine=engine.files(), state=STATE)
+        names = {name: without_values(parameter) for name, parameter in trained_parameters(engine.model)}
+        expected = [engine.train(cloning_items(samples)).loss for _ in range(2)]
+    output = run_ranks(_PROGRAM.format("on_ranks"), base, alone, tmp_path / "together", Path(kind), timeout_s=HANGS_S)
+    said = dict(line.split(maxsplit=1) for line in output.splitlines() if line.startswith(("LOSSES", "FOLDER")))
+    assert [float(loss) for loss in said["LOSSES"].split()] == pytest.approx(expected, rel=1e-2 if "bf" in kind else 1e-4)
+    together = Path(said["FOLDER"])
+    assert len(list((together / "trainer").glob("optimizer-rank*.safetensors"))) == 2
+    assert (together / "model.safetensors").read_bytes() == (alone / "model.safetensors").read_bytes()
+    keys = ["exp_avg", "exp_avg_sq", *(["master"] if "bf" in kind else [])]
+    for key in keys:
+        for name, like in names.items():
+            assert torch.equal(value_in(together, key, name, like), value_in(alone, key, name, like)), (key, name)
+    with open_engine(together, settings=chosen(kind), resume=together) as engine:
+        assert [engine.train(cloning_items(samples)).loss for _ in range(2)] == expected
+
+
+def value_in(folder: Path, key: str, name: str, like: torch.Tensor) -> torch.Tensor:
+    """All of a parameter's."""
+    held = Stretch(0, torch.empty(like.numel()), lambda: None)
+    with open_saved(folder / "trainer", "optimizer") as saved:
+        assert saved.num_updates == 2
+        saved.fill(key, name, held)
+    return held.values
+
+
+def test_under_zero_3_a_model_is_divided_as_it_is_read(tmp_path: Path) -> None:
+    base = tiny_models.build(tmp_path / "model", seed=1)
+    Ranks()
+    model = load_model(base, settings(3).deepspeed)
+    assert {parameter.numel() for parameter in model.parameters()} == {0}, "each is whole while it is used, and only then"
+    read = {name: weight for layer in gathered_layers(model, keeps=True) for name, weight in layer.items()}
+    stored = load_file(base / "model.safetensors")
+    assert read.keys() == stored.keys()
+    assert all(torch.equal(read[name], stored[name]) for name in read)
+
+
+def without_room(base: Path, work: Path) -> None:
+    """Rank 1 cannot write what it holds."""
+    if os.environ["RANK"] != "0":
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64, resource.RLIM_INFINITY))
+        follow(settings=settings(3))
+        return
+    samples = samples_of(base, 3)
+    with open_engine(base, settings=settings(3)) as engine:
+        engine.train(cloning_items(samples))
+        try:
+            write_checkpoint(work, base=base, engine=engine.files(), state=STATE)
+        except TrainerError as error:
+            print("REFUSED", error)
+        engine.train(cloning_items(samples))
+        print("LEFT", *work.glob("v*"))
+    dismiss_ranks()
+
+
+def test_a_rank_without_room_is_told_of_and_leaves_nobody_waiting(tmp_path: Path) -> None:
+    base = tiny_models.build(tmp_path / "model", seed=1)
+    output = run_ranks(_PROGRAM.format("without_room"), base, tmp_path / "out", timeout_s=HANGS_S)
+    assert f"REFUSED the checkpoint cannot be written to {tmp_path / 'out'} (File too large)" in output
+    assert "LEFT\n" in output
