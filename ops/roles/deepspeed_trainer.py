@@ -10,6 +10,7 @@ from ops.roles.trainer import train_with
 from ops.run.base_models import starting_model
 from ops.run.joining import RoleRun
 from schemas.config import Config
+from schemas.errors import ConfigurationError
 from trainer.engine.deepspeed_config import read_deepspeed_config
 from trainer.engine.settings import EngineSettings
 from trainer.engine.training_engine import TrainEngine, dismiss_ranks, follow, open_engine
@@ -19,10 +20,19 @@ _DEEPSPEED = Path(__file__).parent.parent / "config" / "deepspeed"
 
 
 def engine_settings(config: Config) -> EngineSettings:
-    """A DeepSpeed file is named relative to the shipped ones, or by a path of the user's own."""
+    """A DeepSpeed file is named relative to the shipped ones, or by a path of the user's own.
+
+    Raises:
+        ConfigurationError: it cannot be used, or asks for another precision than the policies'.
+    """
     name = config.algorithm_config.deepspeed_config_filename
     file = _DEEPSPEED / name if (_DEEPSPEED / name).is_file() else Path(name)
-    return EngineSettings(read_deepspeed_config(file), config.algorithm_config, config.trainer_config, config.objective_config)
+    deepspeed = read_deepspeed_config(file)
+    if deepspeed.dtype == "float16" and config.policy_config.dtype != "float16":
+        raise ConfigurationError(
+            f"{file} trains in fp16, and policies would answer in another precision: write policy_config.dtype: float16"
+        )
+    return EngineSettings(deepspeed, config.algorithm_config, config.trainer_config, config.objective_config)
 
 
 async def train(run: RoleRun) -> None:

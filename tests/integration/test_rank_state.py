@@ -82,7 +82,7 @@ def value_in(folder: Path, key: str, name: str, like: torch.Tensor) -> torch.Ten
     """All of a parameter's."""
     held = Stretch(0, torch.empty(like.numel()), lambda: None)
     with open_saved(folder / "trainer", "optimizer") as saved:
-        assert saved.num_updates == 2
+        assert saved.progress.num_updates == 2
         saved.fill(key, name, held)
     return held.values
 

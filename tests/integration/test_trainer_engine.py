@@ -19,6 +19,7 @@ from tests.support.agents import tiny_models
 from tests.support.training.rank_processes import run_ranks
 from tests.support.training.trainer_world import PlainModel, completion, narrow, ref, settings, small
 from trainer.engine.dealing import deal
+from trainer.engine.held_state import open_saved
 from trainer.engine.training_engine import TrainEngine, open_engine
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.imitation import cloning_items, imitate
@@ -172,6 +173,31 @@ def test_a_saved_engine_continues_exactly(base: Path, make: Make, tmp_path: Path
     assert continued == expected
 
 
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_in_fp16_steps_that_overflow_are_made_again_and_continue_exactly(
+    base: Path, make: Make, tmp_path: Path, stage: int
+) -> None:
+    """Begun at scales of which one overflows and one does not; a step of either is the same up to rounding."""
+    samples = [make(seed) for seed in range(4)]
+    exact = steps(base, samples, stage=stage, count=4)
+    with open_engine(base, settings=narrow(settings(stage), "fp16", initial_scale_power=4)) as engine:
+        found = [engine.train(cloning_items(samples)) for _ in range(4)]
+    assert [each.loss for each in found] == pytest.approx([each.loss for each in exact], rel=0.01)
+    assert [each.grad_norm for each in found] == pytest.approx([each.grad_norm for each in exact], rel=0.05)
+    overflowing = narrow(settings(stage), "fp16", initial_scale_power=30)
+    with open_engine(base, settings=overflowing) as engine:
+        scaled = [engine.train(cloning_items(samples)) for _ in range(2)]
+        assert [each.loss for each in scaled] == pytest.approx([each.loss for each in exact[:2]], rel=0.01)
+        folder, _ = write_checkpoint(tmp_path, base=base, engine=engine.files(), state=STATE)
+        expected = [engine.train(cloning_items(samples)) for _ in range(2)]
+    with open_saved(folder / "trainer", "optimizer") as saved:
+        assert (saved.progress.num_updates, saved.progress.num_steps) == (2, 2)
+        assert saved.progress.loss_scale[0] < 2.0**30
+    assert {tensor.dtype for tensor in load_file(folder / "model.safetensors").values()} == {torch.float16}
+    with open_engine(folder, settings=overflowing, resume=folder) as engine:
+        assert [engine.train(cloning_items(samples)) for _ in range(2)] == expected
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("stage", [1, 3])
 def test_weights_alone_go_on_with_the_optimizer_of_an_earlier_version(
@@ -204,7 +230,8 @@ def test_weights_alone_go_on_with_the_optimizer_of_an_earlier_version(
 def weights_of(engine: TrainEngine, folder: Path) -> dict[str, torch.Tensor]:
     """As policies would load them."""
     engine.files(whole=False).write(folder)
-    return load_file(folder / "model.safetensors")
+    weights: dict[str, torch.Tensor] = load_file(folder / "model.safetensors")
+    return weights
 
 
 def test_a_checkpoint_loads_in_transformers(base: Path, make: Make, tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ class SmallEngine:
 
     def write(self, folder: Path) -> None:
         write_weights(folder, [{"a.weight": torch.arange(4.0)}])
-        held = {"num_updates": torch.tensor(9), "exp_avg.a.weight@0": torch.ones(4)}
+        counts = {"num_updates": torch.tensor(9), "num_steps": torch.tensor(9), "loss_scale": torch.tensor([])}
+        held = {**counts, "exp_avg.a.weight@0": torch.ones(4)}
         write_tensors(folder / "trainer", "optimizer-rank00000", [held])
 
 
@@ -64,7 +65,7 @@ def test_what_is_written_is_read_back_and_verified(base: Path, tmp_path: Path) -
     verify(folder, files)
     assert read_trainer_state(folder) == STATE
     with open_saved(folder / "trainer", "optimizer") as saved:
-        assert saved.num_updates == 9
+        assert saved.progress.num_updates == 9
         assert list(saved.stretches) == ["exp_avg.a.weight"]
     assert folder_of(folder.as_uri()) == folder
 

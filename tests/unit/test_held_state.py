@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import CheckpointCorrupt
-from trainer.engine.held_state import Stretch, open_saved
+from trainer.engine.held_state import Progress, Stretch, open_saved
 from trainer.model.tensor_files import write_tensors
 
 SIZE = 12
@@ -21,7 +21,8 @@ cuts = st.lists(st.integers(1, SIZE - 1), max_size=4, unique=True).map(lambda cu
 def wrote(folder: Path, cut: Sequence[int]) -> Path:
     """Each part by a rank of its own."""
     for rank, (start, end) in enumerate(pairwise(cut)):
-        held = {"num_updates": torch.tensor(7), f"exp_avg.w@{start}": VALUES[start:end]}
+        counts = {"num_updates": torch.tensor(7.0), "num_steps": torch.tensor(6.0), "loss_scale": torch.tensor([8.0, 2.0])}
+        held = {**counts, f"exp_avg.w@{start}": VALUES[start:end]}
         write_tensors(folder, f"optimizer-rank{rank:05d}", [held])
     return folder
 
@@ -35,7 +36,7 @@ def test_any_number_of_ranks_reads_what_any_number_wrote(
     tmp_path_factory: pytest.TempPathFactory, written: list[int], read: list[int]
 ) -> None:
     with open_saved(wrote(tmp_path_factory.mktemp("state"), written), "optimizer") as saved:
-        assert saved.num_updates == 7
+        assert saved.progress == Progress(7, 6, (8.0, 2.0))
         for start, end in pairwise(read):
             held = stretch(start, end)
             saved.fill("exp_avg", "w", held)
@@ -50,6 +51,12 @@ def test_what_was_not_saved_is_not_made_up(tmp_path: Path) -> None:
     (tmp_path / "optimizer-rank00001.safetensors").unlink()
     with open_saved(tmp_path, "optimizer") as saved, pytest.raises(KeyError):
         saved.fill("exp_avg", "w", stretch(4, 8))
+
+
+def test_a_state_without_its_counts_is_refused(tmp_path: Path) -> None:
+    write_tensors(tmp_path, "optimizer-rank00000", [{"exp_avg.w@0": VALUES}])
+    with pytest.raises(CheckpointCorrupt, match="after how many updates"), open_saved(tmp_path, "optimizer"):
+        pass
 
 
 def test_a_state_that_was_never_written_is_named(tmp_path: Path) -> None:

@@ -41,7 +41,10 @@ def test_only_the_h100_stage_3_file_offloads() -> None:
     [
         ({"zero_optimization": {"stage": 0}}, "write 1, 2 or 3"),
         ({}, "write 1, 2 or 3"),
-        ({"zero_optimization": {"stage": 1}, "fp16": {"enabled": True}}, "enable bf16"),
+        (
+            {"zero_optimization": {"stage": 1}, "fp16": {"enabled": True}, "bf16": {"enabled": True}},
+            "enable bf16 or fp16, not both",
+        ),
         ({"zero_optimization": {"stage": 1}, "gradient_clipping": 1}, "leave out 'gradient_clipping'"),
     ],
 )

@@ -11,6 +11,9 @@ from schemas.errors import ConfigurationError
 _OURS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping", "optimizer")
 
 
+_PRECISIONS = {"bf16": "bfloat16", "fp16": "float16"}
+
+
 @dataclass(frozen=True)
 class DeepSpeedConfig:
     """One file, checked."""
@@ -24,7 +27,8 @@ class DeepSpeedConfig:
 
     @property
     def dtype(self) -> str:
-        return "bfloat16" if self.settings.get("bf16", {}).get("enabled", False) else "float32"
+        enabled = (dtype for key, dtype in _PRECISIONS.items() if self.settings.get(key, {}).get("enabled", False))
+        return next(enabled, "float32")
 
     @property
     def checkpoints_activations(self) -> bool:
@@ -33,7 +37,7 @@ class DeepSpeedConfig:
     def completed(self, algorithm: AlgorithmConfig) -> dict[str, Any]:
         """What DeepSpeed gets. Accumulation is steered by the engine, so that a step may hold any number of micro-batches."""
         return {
-            **self.settings,
+            **self._scaled(),
             "train_micro_batch_size_per_gpu": algorithm.per_device_train_batch_size,
             "gradient_accumulation_steps": 1,
             "gradient_clipping": algorithm.max_grad_norm,
@@ -41,6 +45,11 @@ class DeepSpeedConfig:
             "zero_force_ds_cpu_optimizer": False,
             "steps_per_print": 2**31,
         }
+
+    def _scaled(self) -> dict[str, Any]:
+        """In fp16 every overflow lowers the scale: a step that is made again shall differ."""
+        given = self.settings.get("fp16", {})
+        return {**self.settings, "fp16": {"hysteresis": 1, **given}} if given else self.settings
 
     def frozen(self) -> dict[str, Any]:
         """What DeepSpeed gets for a model that is sharded and never trained."""
@@ -58,7 +67,8 @@ def read_deepspeed_config(file: Path) -> DeepSpeedConfig:
     """Reads one of `ops/config/deepspeed/*.json` or a file of the user's own.
 
     Raises:
-        ConfigurationError: no such file, not JSON, no ZeRO stage 1 to 3, fp16, or a key that the algorithm's settings own.
+        ConfigurationError: no such file, not JSON, no ZeRO stage 1 to 3, two precisions, or a key that the algorithm's
+            settings own.
     """
     try:
         settings = json.loads(file.read_text(encoding="utf-8"))
@@ -74,6 +84,6 @@ def read_deepspeed_config(file: Path) -> DeepSpeedConfig:
             raise ConfigurationError(f"{file}: leave out {key!r}; it is taken from algorithm_config")
     if settings.get("zero_optimization", {}).get("stage") not in (1, 2, 3):
         raise ConfigurationError(f"{file}: write 1, 2 or 3 for zero_optimization.stage")
-    if settings.get("fp16", {}).get("enabled", False):
-        raise ConfigurationError(f"{file}: fp16 is not supported; enable bf16 instead")
+    if all(settings.get(key, {}).get("enabled", False) for key in _PRECISIONS):
+        raise ConfigurationError(f"{file}: enable bf16 or fp16, not both")
     return DeepSpeedConfig(file.name, settings)

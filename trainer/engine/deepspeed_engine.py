@@ -18,7 +18,8 @@ from schemas.algorithm_config import AlgorithmConfig
 from schemas.errors import CheckpointCorrupt
 from trainer.engine.dealing import Share
 from trainer.engine.deepspeed_module import import_deepspeed
-from trainer.engine.held_state import SavedState, restore_held, write_held
+from trainer.engine.held_state import Progress, SavedState, restore_held, write_held
+from trainer.engine.loss_scale import LossScale
 from trainer.engine.ranks import Ranks
 from trainer.items import Item
 from trainer.model.adapters import DropoutSeeds
@@ -79,6 +80,7 @@ class DeepSpeedEngine:
         self._collate = collate
         self._ranks = ranks
         self._engine = engine
+        self._loss_scale = LossScale(engine.optimizer)
 
     def step(self, share: Share, rate: float) -> StepSums:
         """One optimizer step over this rank's micro-batches."""
@@ -86,6 +88,14 @@ class DeepSpeedEngine:
             group["lr"] = rate
         if not self.named.training:
             self._engine.train()
+        total, sums = self._loss_scale.step(lambda: self._attempt(share))
+        self.num_updates += 1
+        norm = self._engine.get_global_grad_norm()
+        metrics = {name: self._ranks.sum(sums[name]) for name in sorted(sums)}
+        return StepSums(self._ranks.sum(total), metrics, float(norm) if norm is not None else float("nan"))
+
+    def _attempt(self, share: Share) -> tuple[float, dict[str, float]]:
+        """This rank's loss and metrics."""
         self._dropout.begin(self.num_updates)
         total, sums = 0.0, defaultdict[str, float](float)
         for index, part in enumerate(share):
@@ -99,10 +109,7 @@ class DeepSpeedEngine:
             for name, values in token.metrics.items():
                 sums[name] += float((values * batch.targets.trained).sum())
         self._engine.step()
-        self.num_updates += 1
-        norm = self._engine.get_global_grad_norm()
-        metrics = {name: self._ranks.sum(sums[name]) for name in sorted(sums)}
-        return StepSums(self._ranks.sum(total), metrics, float(norm) if norm is not None else float("nan"))
+        return total, sums
 
     @torch.no_grad()
     def forward(self, batch: Batch, *arguments: Any) -> Any:
@@ -112,7 +119,9 @@ class DeepSpeedEngine:
 
     def write(self, folder: Path, stem: str) -> None:
         """Writes what this rank holds of the optimizer's state. Raises `OSError` where it cannot."""
-        write_held(self.named, folder, stem, rank=self._ranks.rank, num_updates=self.num_updates)
+        steps = [int(entry["step"]) for entry in self._engine.optimizer.optimizer.state.values()]
+        progress = Progress(self.num_updates, max(steps, default=0), self._loss_scale.state)
+        write_held(self.named, folder, stem, rank=self._ranks.rank, progress=progress)
 
     def restore(self, saved: SavedState, idle: Share, *, num_updates: int = 0) -> None:
         """Puts a saved optimizer state in place; the weights are those that the model was loaded with.
@@ -124,7 +133,7 @@ class DeepSpeedEngine:
         Raises:
             CheckpointCorrupt: the state belongs to another model or precision.
         """
-        if saved.num_updates == 0:
+        if saved.progress.num_updates == 0:
             self.num_updates = num_updates
             return
         # A step of rate zero makes the optimizer allocate its state in every ZeRO stage, and changes no weight.
@@ -136,8 +145,9 @@ class DeepSpeedEngine:
                 f"the saved optimizer state lacks {error}: it belongs to another model or precision"
             ) from error
         for entry in self._engine.optimizer.optimizer.state.values():
-            entry["step"].fill_(float(saved.num_updates))
-        self.num_updates = num_updates or saved.num_updates
+            entry["step"].fill_(float(saved.progress.num_steps))
+        self._loss_scale.restore(saved.progress.loss_scale)
+        self.num_updates = num_updates or saved.progress.num_updates
 
     def destroy(self) -> None:
         self._engine.destroy()

@@ -8,7 +8,7 @@ than its share in memory.
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,18 @@ from trainer.model.tensor_files import TensorFiles
 MOMENTS = ("exp_avg", "exp_avg_sq")
 MASTER = "master"
 """More precise weights than the model's own, where training keeps such."""
-_NUM_UPDATES = "num_updates"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far training has come; the same on every rank."""
+
+    num_updates: int
+    """Optimizer steps, over the whole run."""
+    num_steps: int = 0
+    """Those that the optimizer has counted: without what it left out because gradients were not finite."""
+    loss_scale: tuple[float, ...] = ()
+    """Of fp16; see `LossScale.state`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,23 +50,23 @@ class Stretch:
     """Makes those values the rank's own, where they are a copy of them."""
 
 
-def write_held(model: nn.Module, folder: Path, stem: str, *, rank: int, num_updates: int) -> None:
+def write_held(model: nn.Module, folder: Path, stem: str, *, rank: int, progress: Progress) -> None:
     """Writes what this rank holds of a model that DeepSpeed trains.
 
     Raises:
         OSError: it cannot be written.
     """
     files = TensorFiles(folder, f"{stem}-rank{rank:05d}")
-    files.add({_NUM_UPDATES: torch.tensor(num_updates)})
+    files.add({name: torch.tensor(value, dtype=torch.float64) for name, value in asdict(progress).items()})
     for layer in trained_layers(model):
-        held = {(key, name): _held(parameter, key) for name, parameter in layer for key in _keys(parameter, num_updates)}
+        held = {(key, name): _held(parameter, key) for name, parameter in layer for key in _keys(parameter, progress)}
         files.add({f"{key}.{name}@{found.start}": found.values for (key, name), found in held.items() if found is not None})
     files.close()
 
 
-def _keys(parameter: nn.Parameter, num_updates: int) -> list[str]:
+def _keys(parameter: nn.Parameter, progress: Progress) -> list[str]:
     # The optimizer allocates its state in its first step.
-    return [*([MASTER] if parameter.dtype != torch.float32 else []), *(MOMENTS if num_updates else ())]
+    return [*([MASTER] if parameter.dtype != torch.float32 else []), *(MOMENTS if progress.num_updates else ())]
 
 
 def _held(parameter: nn.Parameter, key: str) -> Stretch | None:
@@ -77,7 +88,7 @@ def _held(parameter: nn.Parameter, key: str) -> Stretch | None:
 class SavedState:
     """What all ranks wrote of one model, opened: values are read where they are asked for."""
 
-    num_updates: int
+    progress: Progress
     stretches: dict[str, list[tuple[int, Any]]]
     """By key and parameter: the first value's place, and what reads from there."""
 
@@ -104,22 +115,24 @@ def open_saved(folder: Path, stem: str) -> Iterator[SavedState]:
     if not files:
         raise CheckpointCorrupt(f"{folder} has no {stem}-rank*.safetensors: it was written without, or files are gone")
     stretches = defaultdict[str, list[tuple[int, Any]]](list)
-    num_updates = -1
+    counts: dict[str, Any] = {}
     with ExitStack() as stack:
         for file in files:
             try:
                 opened = stack.enter_context(safetensors.safe_open(file, framework="pt"))
                 for key in opened.keys():  # noqa: SIM118 - it is no dictionary
-                    if key == _NUM_UPDATES:
-                        num_updates = int(opened.get_tensor(key))
-                        continue
-                    name, _, start = key.rpartition("@")
-                    stretches[name].append((int(start), opened.get_slice(key)))
+                    name, place, start = key.rpartition("@")
+                    if place:
+                        stretches[name].append((int(start), opened.get_slice(key)))
+                    else:
+                        counts[key] = opened.get_tensor(key).tolist()
             except (OSError, ValueError, safetensors.SafetensorError) as error:
                 raise CheckpointCorrupt(f"{file} cannot be read: {error}") from error
-        if num_updates < 0:
-            raise CheckpointCorrupt(f"{files[0]} does not say after how many updates it was written")
-        yield SavedState(num_updates, dict(stretches))
+        try:
+            progress = Progress(int(counts["num_updates"]), int(counts["num_steps"]), tuple(counts["loss_scale"]))
+        except (KeyError, TypeError) as error:
+            raise CheckpointCorrupt(f"{files[0]} does not say after how many updates it was written: {error}") from error
+        yield SavedState(progress, dict(stretches))
 
 
 def restore_held(model: nn.Module, saved: SavedState, *, is_own: bool) -> None:

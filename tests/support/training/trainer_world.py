@@ -52,9 +52,10 @@ def settings(stage: int = 1, algorithm: AlgorithmConfig = ALGORITHM) -> EngineSe
     return EngineSettings(deepspeed=deepspeed, algorithm=algorithm, trainer=TrainerConfig(torch_threads=1))
 
 
-def narrow(of: EngineSettings) -> EngineSettings:
-    """The same in bf16."""
-    return replace(of, deepspeed=replace(of.deepspeed, settings={**of.deepspeed.settings, "bf16": {"enabled": True}}))
+def narrow(of: EngineSettings, precision: str = "bf16", **settings: float) -> EngineSettings:
+    """The same in bf16 or fp16."""
+    narrowed = {**of.deepspeed.settings, precision: {"enabled": True, **settings}}
+    return replace(of, deepspeed=replace(of.deepspeed, settings=narrowed))
 
 
 class PlainModel:
