@@ -1,4 +1,8 @@
-"""Tasks that run beside a body and end with it, without changing what the body raises."""
+"""Tasks that run beside a body and end with it, without changing what the body raises.
+
+Invariant: one error comes out, never a group, so that whoever handles an error by its kind meets it. Where several failed it
+is the body's, or the first; the others are noted on it.
+"""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -21,16 +25,22 @@ async def background(*tasks: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIt
 
 @asynccontextmanager
 async def companion_group() -> AsyncIterator[TaskGroup]:
-    """A task group that is cancelled when the body ends. The body's error comes out as it is, not inside a group of one."""
+    """A task group that is cancelled when the body ends."""
+    of_body: BaseException | None = None
     try:
         async with anyio.create_task_group() as group:
-            yield group
+            try:
+                yield group
+            except BaseException as error:
+                of_body = error
+                raise
             group.cancel_scope.cancel()
     except BaseExceptionGroup as failures:
-        if len(failures.exceptions) > 1:
-            raise
-        only = failures.exceptions[0]
-        raise only from only.__cause__
+        chosen = next((error for error in failures.exceptions if error is of_body), failures.exceptions[0])
+        for other in failures.exceptions:
+            if other is not chosen:
+                chosen.add_note(f"beside it: {type(other).__name__}: {other}")
+        raise chosen from chosen.__cause__
 
 
 def first_of(group: BaseExceptionGroup[E]) -> E:
