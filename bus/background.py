@@ -36,7 +36,7 @@ async def companion_group() -> AsyncIterator[TaskGroup]:
                 raise
             group.cancel_scope.cancel()
     except BaseExceptionGroup as failures:
-        chosen = next((error for error in failures.exceptions if error is of_body), failures.exceptions[0])
+        chosen: BaseException = next((error for error in failures.exceptions if error is of_body), failures.exceptions[0])
         for other in failures.exceptions:
             if other is not chosen:
                 chosen.add_note(f"beside it: {type(other).__name__}: {other}")
