@@ -36,7 +36,9 @@ async def companion_group() -> AsyncIterator[TaskGroup]:
                 raise
             group.cancel_scope.cancel()
     except BaseExceptionGroup as failures:
-        chosen: BaseException = next((error for error in failures.exceptions if error is of_body), failures.exceptions[0])
+        chosen: BaseException = failures.exceptions[0]
+        if of_body is not None and any(error is of_body for error in failures.exceptions):
+            chosen = of_body
         for other in failures.exceptions:
             if other is not chosen:
                 chosen.add_note(f"beside it: {type(other).__name__}: {other}")
