@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from schemas.errors import CheckpointCorrupt, ConfigurationError, TrainerError
+from tests.support.training.small_engine import SmallEngine
 from tests.support.training.trainer_world import ref
 from trainer.engine.held_state import open_saved
 from trainer.episodes.passes import Position
 from trainer.episodes.replay import ReplayEntry
-from trainer.model.tensor_files import write_tensors, write_weights
 from trainer.versions.checkpoints import (
     TrainerState,
     folder_of,
@@ -28,19 +28,7 @@ from trainer.versions.retention import Retention
 STATE = TrainerState(
     version=3, position=Position(seq=41), num_trajectories=30, num_updates=9, replay=(ReplayEntry(iteration=2, step=ref(5)),)
 )
-
-
-class SmallEngine:
-    """Of one rank and one parameter."""
-
-    def write(self, folder: Path) -> None:
-        write_weights(folder, [{"a.weight": torch.arange(4.0)}])
-        counts = {"num_updates": torch.tensor(9), "num_steps": torch.tensor(9), "loss_scale": torch.tensor([])}
-        held = {**counts, "exp_avg.a.weight@0": torch.ones(4)}
-        write_tensors(folder / "trainer", "optimizer-rank00000", [held])
-
-
-ENGINE = SmallEngine()
+ENGINE = SmallEngine(9, torch.arange(4.0))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from ops.run.model_export import export_model
 from schemas.config import Config
 from schemas.errors import CheckpointCorrupt, ConfigurationError
 from schemas.policy_config import PolicyConfig
-from trainer.engine.engine_state import EngineState, ModelState
+from tests.support.training.small_engine import SmallEngine
 from trainer.versions.checkpoints import TrainerState, write_checkpoint
 
 
@@ -23,7 +23,7 @@ def run(tmp_path: Path) -> RunFolder:
         (base / name).write_text(f"{{}} {name}")
     run.create(Config(save_path=str(run.path), policy_config=PolicyConfig(base_model=str(base))))
     for version in (1, 3):
-        engine = EngineState(ModelState(version, {"a.weight": torch.full((4,), float(version))}, {}))
+        engine = SmallEngine(version, torch.full((4,), float(version)))
         state = TrainerState(version=version, num_trajectories=0, num_updates=version)
         write_checkpoint(run.checkpoints, base=base, engine=engine, state=state)
     return run

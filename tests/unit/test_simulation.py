@@ -132,7 +132,7 @@ def test_what_was_learnt_comes_back_from_a_checkpoint(tmp_path: Path) -> None:
 
     engine.train([Item(sample, targets_of(sample))])
     (tmp_path / "trainer").mkdir()
-    engine.state().write(tmp_path)
+    engine.files().write(tmp_path)
 
     assert read_counters(tmp_path) == Counters(num_updates=1, num_tokens=len(step.completion_tokens))
     assert np.array_equal(engine.completion_logprobs([sample])[0], np.array(step.logprobs, dtype=np.float32))
