@@ -150,8 +150,8 @@ def role_permissions(names: Subjects, config: BusConfig, rubrics: Iterable[str])
             answers=asked(Access.JUDGE),
         ),
         Access.TRAINER: RolePermissions(
-            writes=(*presence(Access.TRAINER), checkpoint, f"{run}.weights.*.*"),
-            reads=(*chains, names.checkpoints, names.weight_chunks),
+            writes=(*presence(Access.TRAINER), checkpoint, f"{run}.weights.*.*", f"{run}.job.*"),
+            reads=(*chains, names.checkpoints, names.weight_chunks, names.heartbeats),
             tails=(names.judged,),
             decides_by=(names.checkpoints,),
             purges=(names.weight_chunks,),

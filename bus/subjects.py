@@ -192,6 +192,9 @@ class Subjects:
         """Where one policy worker says what it serves."""
         return f"{self.run}.served.{worker}"
 
+    def job_node(self, node: str) -> str:
+        return f"{self.run}.job.{node}"
+
     def heartbeat(self, role: Role, worker: WorkerId) -> str:
         return f"{self.run}.heartbeat.{role.value}.{worker}"
 

@@ -9,7 +9,7 @@ CALLS         create-only: what judges' models answered             judges
 CHECKPOINTS   create-only, for ever                                 policy workers, trainer
 WEIGHTS       the newest versions' files in chunks, purged by file  policy workers without the trainer's disk
 SERVED        newest word of every policy on what it serves          feeder, policy workers
-HEARTBEATS    newest per worker, short age
+HEARTBEATS    newest per worker, and per node of a training job that has several; short age
 POSITIONS     newest position of every named consumer
 LEASES        newest claim of every lease
 BLOCKLIST     newest word on every site that blocked the agent      feeder
@@ -156,7 +156,7 @@ def _newest(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
     run = subjects.run
     heartbeats = StreamSpec(
         name=subjects.heartbeats,
-        subjects=(f"{run}.heartbeat.*.*",),
+        subjects=(f"{run}.heartbeat.*.*", f"{run}.job.*"),
         max_age_s=config.heartbeats_max_age_s,
         max_msgs_per_subject=1,
         discard="old",

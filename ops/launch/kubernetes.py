@@ -55,7 +55,16 @@ def label(text: str) -> str:
 
 
 def manifests(file: NodeFile, images: Images) -> str:
-    """All of a run in one file. Raises `ConfigurationError` for a server whose host cannot name a Service."""
+    """All of a run in one file.
+
+    Raises:
+        ConfigurationError: a server's host cannot name a Service, or several nodes have the role trainer.
+    """
+    if len(file.trainer_nodes) > 1:
+        raise ConfigurationError(
+            f"{file.path}: several nodes have the role trainer, and a pod's address is not known beforehand: give all of its "
+            "GPUs to one node, or start those nodes by millrace launch"
+        )
     return "---\n".join(_documents(file, images))
 
 

@@ -13,6 +13,8 @@
       cpu-1: {address: 10.0.0.1, roles: {server: 1, feeder: 1, browser: {count: 2, config: [env_config.server_size=32]}}}
       gpu-1: {address: 10.0.0.2, roles: {judge: 1, policy: {gpus: [0, 1]}, trainer: {gpus: [2, 3]}}}
 
+Several nodes may have the role trainer: it is one job, whose ranks meet in `trainer_network`, as 10.1.0.0/16.
+
 `{node}` in a path stands for the node's name.
 """
 
@@ -20,6 +22,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Network
 from pathlib import Path
 
 import yaml
@@ -35,7 +38,7 @@ ROLES = (Role.SERVER, Role.FEEDER, Role.BROWSER, Role.POLICY, Role.JUDGE, Role.A
 _SINGLE = (Role.SERVER, Role.TRAINER)
 _WITH_GPUS = (Role.POLICY, Role.TRAINER)
 _PATHS = ("ca_file", "keys", "folder", "environment", "server", "source", "venv")
-_KEYS = ("run", "config", "url", *_PATHS, "nodes")
+_KEYS = ("run", "config", "url", *_PATHS, "trainer_network", "nodes")
 _NODE = "{node}"
 _PLAIN = "letters, digits and . _ -"
 _PATH = re.compile(r"/([A-Za-z0-9._/-]|\{node\})*\Z")
@@ -99,7 +102,14 @@ class NodeFile:
     """This project's files."""
     venv: str = ""
     """Virtual environment; empty: .venv in `source`."""
+    trainer_network: str = ""
+    """Where the ranks of a trainer meet that several nodes have, as 10.1.0.0/16."""
     nodes: Mapping[str, Node] = field(default_factory=dict)
+
+    @property
+    def trainer_nodes(self) -> tuple[Node, ...]:
+        """The first has rank 0."""
+        return tuple(node for node in self.nodes.values() if node.share(Role.TRAINER) is not None)
 
     def node(self, name: str) -> Node:
         """Raises `ConfigurationError` for a name that the file does not have."""
@@ -137,6 +147,13 @@ def administered(path: Path, cluster: Path, overrides: Sequence[str]) -> Config:
     file = read_node_file(path)
     mine = replace(file, ca_file=str(cluster.resolve() / "ca.pem"), keys=str(cluster.resolve() / "keys" / file.run))
     return load_config(file.recipe, [*mine.bus, *overrides])
+
+
+def _is_network(text: str) -> bool:
+    try:
+        return IPv4Network(text).num_addresses > 1
+    except ValueError:
+        return False
 
 
 def quoted(value: str) -> str:
@@ -179,10 +196,14 @@ class _Reader:
         file = NodeFile(path=self.path, run=run, nodes=nodes, **{"config": "default", **texts})
         if any(node.is_server for node in nodes.values()) and not file.server:
             raise self._wrong("a node has the role server: write the folder that millrace cluster made for it in server")
-        if sum(node.share(Role.TRAINER) is not None for node in nodes.values()) > 1:
+        trainers = [name for name, node in nodes.items() if node.share(Role.TRAINER) is not None]
+        if len(trainers) > 1 and not file.trainer_network:
             raise self._wrong(
-                "two nodes have the role trainer, and it is one job: write it once, and start more nodes' ranks by torchrun"
+                f"{' and '.join(trainers)} have the role trainer, which is one job: write in trainer_network where their "
+                "ranks meet, as 10.1.0.0/16. They speak without credentials and encryption: let nobody else into that network"
             )
+        if file.trainer_network and not _is_network(file.trainer_network):
+            raise self._wrong(f"trainer_network is {file.trainer_network!r}: write an IPv4 network, as 10.1.0.0/16")
         return file
 
     def _node(self, name: str, content: object) -> Node:

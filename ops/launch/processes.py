@@ -31,7 +31,19 @@ def processes(file: NodeFile, node: Node, given: Given) -> Iterator[RoleSpec]:
         yield RoleSpec(role=Role.SERVER, name=f"{node.name}-server-1", argv=argv, folder=Path(file.server))
     where = ("--run-dir", file.folder, "--config", file.recipe, *file.bus)
     for share in node.workers:
-        yield from share_specs(share, prefix=f"{node.name}-", arguments=where, environment=given.environment)
+        if share.role is Role.TRAINER and len(file.trainer_nodes) > 1:
+            yield _job_spec(file, node, share, where, given.environment)
+        else:
+            yield from share_specs(share, prefix=f"{node.name}-", arguments=where, environment=given.environment)
+
+
+def _job_spec(file: NodeFile, node: Node, share: Share, arguments: Sequence[str], environment: Mapping[str, str]) -> RoleSpec:
+    """One node's part of a job that several have. All ranks are given the name of rank 0, which alone uses it."""
+    (name,) = worker_names(share, prefix=f"{file.trainer_nodes[0].name}-")
+    command = millrace_command(role_arguments(share, arguments, name))
+    argv = (sys.executable, "-P", "-m", "ops.launch.job", str(file.path), node.name, "--", *command)
+    seen = _seen(",".join(share.gpus)) if share.gpus else {}
+    return RoleSpec(role=share.role, name=f"{node.name}-job", argv=argv, env={**environment, **seen})
 
 
 def share_specs(

@@ -9,13 +9,15 @@ cut the iteration off. The exit code is that of rank 0, or of the first other ra
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 
 import anyio
 from anyio.abc import Process
-from anyio.streams.memory import MemoryObjectSendStream
 
+from bus.background import background
 from bus.child_process import start_process
 from bus.server.ports import free_port
 from ops.processes.restarts import EXIT_RESTART
@@ -27,56 +29,102 @@ _FOLLOW_S = 60.0
 _GRACE_S = 10.0
 
 
-def environment_of(rank: int, num_ranks: int, port: int) -> dict[str, str]:
-    """What every launcher of torch gives a rank."""
-    return {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(num_ranks),
-        "LOCAL_WORLD_SIZE": str(num_ranks),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-    }
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Of one node's ranks in their job."""
+
+    num_local: int
+    address: str = "127.0.0.1"
+    """Where rank 0 is met, and nowhere else."""
+    port: int
+    interface: str = "lo"
+    """That of the network in which all ranks are."""
+    first: int = 0
+    """Number of this node's first rank."""
+    num_ranks: int
+    """On all nodes."""
+
+    def environments(self) -> list[dict[str, str]]:
+        """What every launcher of torch gives a rank, for each of this node's."""
+        return [
+            {
+                "RANK": str(self.first + local),
+                "LOCAL_RANK": str(local),
+                "WORLD_SIZE": str(self.num_ranks),
+                "LOCAL_WORLD_SIZE": str(self.num_local),
+                "MASTER_ADDR": self.address,
+                "MASTER_PORT": str(self.port),
+                "GLOO_SOCKET_IFNAME": self.interface,
+                "NCCL_SOCKET_IFNAME": self.interface,
+            }
+            for local in range(self.num_local)
+        ]
+
+
+class LocalRanks:
+    """Built by `local_ranks`."""
+
+    def __init__(self, processes: Sequence[Process], *, has_rank_0: bool) -> None:
+        self._processes = processes
+        self._has_rank_0 = has_rank_0
+
+    async def ended(self) -> int:
+        """Returns when rank 0 has ended and the others behind it, when one has failed, or when all have ended.
+
+        The exit code; 128 + n after signal n.
+        """
+        running, decisive, over = len(self._processes), list[int](), anyio.Event()
+
+        async def watch(number: int, process: Process) -> None:
+            nonlocal running
+            code = await process.wait()
+            running -= 1
+            if code != 0 or (number == 0 and self._has_rank_0) or not running:
+                decisive.append(code)
+                over.set()
+
+        async with background(*(partial(watch, number, process) for number, process in enumerate(self._processes))):
+            await over.wait()
+            code = decisive[0]
+            if code in (0, EXIT_RESTART):
+                with anyio.move_on_after(_FOLLOW_S):
+                    for process in self._processes:
+                        await process.wait()
+        return exit_code(code)
+
+    def tell(self, number: signal.Signals) -> None:
+        """Passes a signal on; that to drain is for rank 0."""
+        if number != DRAIN_SIGNAL:
+            _tell(self._processes, number)
+        elif self._has_rank_0:
+            _tell(self._processes[:1], number)
+
+
+@asynccontextmanager
+async def local_ranks(command: Sequence[str], place: Place, heeded: Sequence[signal.Signals]) -> AsyncIterator[LocalRanks]:
+    """Runs one node's ranks while the context is open; they have ended when it is left.
+
+    Args:
+        heeded: signals that are passed on.
+    """
+    processes: list[Process] = []
+    ranks = LocalRanks(processes, has_rank_0=place.first == 0)
+    async with background(partial(_pass_on, ranks, heeded)):
+        try:
+            for environment in place.environments():
+                given = {**os.environ, **environment}
+                processes.append(await start_process(list(command), stdin=None, stdout=None, stderr=None, env=given))
+            yield ranks
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _end(processes)
 
 
 async def run_ranks(command: Sequence[str], num_ranks: int) -> int:
-    """Returns the exit code; 128 + n after signal n."""
-    port = free_port()
-    ranks: list[Process] = []
-    async with anyio.create_task_group() as group:
-        group.start_soon(_pass_on, ranks)
-        try:
-            for rank in range(num_ranks):
-                environment = {**os.environ, **environment_of(rank, num_ranks, port)}
-                ranks.append(await start_process(list(command), stdin=None, stdout=None, stderr=None, env=environment))
-            code = await _first_that_counts(ranks)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await _end(ranks)
-        group.cancel_scope.cancel()
-    return exit_code(code)
-
-
-async def _first_that_counts(ranks: Sequence[Process]) -> int:
-    """Returns when rank 0 has ended and the others behind it, or when one has failed."""
-    send, receive = anyio.create_memory_object_stream[tuple[int, int]](len(ranks))
-    async with anyio.create_task_group() as group, receive:
-        for number, process in enumerate(ranks):
-            group.start_soon(_await_end, number, process, send)
-        for _ in ranks:
-            number, code = await receive.receive()
-            if number == 0 or code != 0:
-                break
-        if code in (0, EXIT_RESTART):
-            with anyio.move_on_after(_FOLLOW_S):
-                for process in ranks:
-                    await process.wait()
-        group.cancel_scope.cancel()
-    return code
-
-
-async def _await_end(number: int, process: Process, ended: MemoryObjectSendStream[tuple[int, int]]) -> None:
-    await ended.send((number, await process.wait()))
+    """All ranks of a job on this node alone. Returns the exit code."""
+    place = Place(num_local=num_ranks, port=free_port(), num_ranks=num_ranks)
+    async with local_ranks(command, place, (DRAIN_SIGNAL, signal.SIGTERM, signal.SIGINT)) as ranks:
+        return await ranks.ended()
 
 
 async def _end(ranks: Sequence[Process]) -> None:
@@ -89,10 +137,10 @@ async def _end(ranks: Sequence[Process]) -> None:
         await process.wait()
 
 
-async def _pass_on(ranks: Sequence[Process]) -> None:
-    with anyio.open_signal_receiver(DRAIN_SIGNAL, signal.SIGTERM, signal.SIGINT) as signals:
+async def _pass_on(ranks: LocalRanks, heeded: Sequence[signal.Signals]) -> None:
+    with anyio.open_signal_receiver(*heeded) as signals:
         async for number in signals:
-            _tell(ranks[:1] if number == DRAIN_SIGNAL else ranks, number)
+            ranks.tell(number)
 
 
 def _tell(ranks: Sequence[Process], number: signal.Signals) -> None:

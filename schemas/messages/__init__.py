@@ -37,7 +37,7 @@ from schemas.messages.step import (
 from schemas.messages.structs import Message, RecordRef, Struct
 from schemas.messages.task import Check, CheckKind, CheckMatch, Fact, Split, Task
 from schemas.messages.version import Checkpoint, FileHash, ServedVersion, ServingState, WeightChunk, WeightDifference
-from schemas.messages.worker import Heartbeat, Role
+from schemas.messages.worker import Heartbeat, JobNode, JobState, Role
 
 __all__ = [
     "Action",
@@ -62,6 +62,8 @@ __all__ = [
     "FinalState",
     "GroupResult",
     "Heartbeat",
+    "JobNode",
+    "JobState",
     "JudgeCall",
     "Judgement",
     "LetterResent",
@@ -116,6 +118,7 @@ AnyMessage = (
     | WeightChunk
     | ServedVersion
     | Heartbeat
+    | JobNode
     | EpisodeCancel
     | DeadLetter
     | LetterResent

@@ -19,6 +19,29 @@ class Role(enum.Enum):
     ARCHIVER = "archiver"
 
 
+class JobState(enum.Enum):
+    """Of one node of a training job."""
+
+    READY = "ready"
+    RUNNING = "running"
+    FINISHED = "finished"
+    """Rank 0 has ended, and the job with it."""
+    LEFT = "left"
+
+
+class JobNode(Message, frozen=True, tag="job_node/1"):
+    """What one node of a training job does that has several. Ages out by itself."""
+
+    node: Worker
+    state: JobState
+    generation: int = 0
+    """How often the job was begun; of a node that does not run, the last one that it ran in."""
+    address: str = ""
+    """Of the first node while it runs: where this generation's ranks meet, host:port."""
+    exit_code: int = 0
+    """Of the first node when it has finished."""
+
+
 class Heartbeat(Message, frozen=True, tag="heartbeat/1"):
     """A worker is alive. Ages out by itself."""
 

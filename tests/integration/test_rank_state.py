@@ -121,3 +121,33 @@ def test_a_rank_without_room_is_told_of_and_leaves_nobody_waiting(tmp_path: Path
     output = run_ranks(_PROGRAM.format("without_room"), base, tmp_path / "out", timeout_s=HANGS_S)
     assert f"REFUSED the checkpoint cannot be written to {tmp_path / 'out'} (File too large)" in output
     assert "LEFT\n" in output
+
+
+def on_its_own_disk(base: Path, work: Path) -> None:
+    """Rank 1 sees nothing that rank 0 has, or writes."""
+    from trainer.engine import folders
+
+    if os.environ["RANK"] != "0":
+        os.environ["LOCAL_RANK"] = "0"
+        folders._sees = lambda *_: False
+        follow(settings=settings(3))
+        return
+    samples = samples_of(base, 5)
+    with open_engine(base, settings=settings(3)) as engine:
+        for _ in range(2):
+            engine.train(cloning_items(samples))
+        folder, _ = write_checkpoint(work, base=base, engine=engine.files(), state=STATE)
+        expected = [engine.train(cloning_items(samples)).loss for _ in range(2)]
+    with open_engine(folder, settings=settings(3), resume=folder, base=base) as engine:
+        assert [engine.train(cloning_items(samples)).loss for _ in range(2)] == expected
+    dismiss_ranks()
+    print("FILES", *sorted(file.name for file in (folder / "trainer").iterdir()))
+
+
+def test_nodes_need_not_share_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = tiny_models.build(tmp_path / "model", seed=1)
+    (tmp_path / "copies").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "copies"))
+    output = run_ranks(_PROGRAM.format("on_its_own_disk"), base, tmp_path / "out", timeout_s=HANGS_S)
+    assert "FILES optimizer-rank00000.safetensors optimizer-rank00001.safetensors state.msgpack\n" in output
+    assert not list((tmp_path / "copies").iterdir()), "copies go when the engine is closed"

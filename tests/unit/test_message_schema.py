@@ -122,6 +122,7 @@ def test_subjects_are_those_that_the_code_makes() -> None:
         NAMES.checkpoint(PolicyVersion(3)),
         NAMES.weights("00" * 32, 0, 10),
         NAMES.heartbeat(Role.JUDGE, worker),
+        NAMES.job_node("gpu-1"),
         NAMES.cancel,
         NAMES.served_by(worker),
         NAMES.position("mine"),

@@ -9,6 +9,8 @@ import yaml
 from ops.cli import main
 from ops.config.loading import load_config
 from ops.launch.environment_file import read_environment
+from ops.launch.job import Job
+from ops.launch.kubernetes import Images, manifests
 from ops.launch.node_file import NodeFile, administered, read_node_file
 from ops.launch.processes import Given, processes
 from schemas.errors import ConfigurationError
@@ -61,6 +63,26 @@ def test_each_policy_has_gpus_of_its_own_and_a_trainer_is_one_job_of_ranks(tmp_p
     assert "archive" in specs["gpu-1-archiver-1"].argv
 
 
+def test_nodes_that_share_a_trainer_run_its_ranks_as_one_job(tmp_path: Path) -> None:
+    roles = {"trainer": {"gpus": [0, 1]}}
+    nodes = {"gpu-1": {"roles": roles}, "gpu-2": {"roles": {"trainer": {"gpus": [4, 5, 6]}}}}
+    file = written(tmp_path, {**FILE, "trainer_network": "10.1.0.0/16", "nodes": nodes})
+    assert Job.of(file) == Job(nodes=("gpu-1", "gpu-2"), num_ranks=(2, 3))
+    node = file.node("gpu-2")
+    (spec,) = processes(file.of(node), node, Given(server_binary=None, environment={}))
+    assert (spec.name, spec.env) == ("gpu-2-job", {"CUDA_VISIBLE_DEVICES": "4,5,6"})
+    assert spec.argv[:7] == (sys.executable, "-P", "-m", "ops.launch.job", str(file.path), "gpu-2", "--")
+    assert spec.argv[spec.argv.index("--name") + 1] == "gpu-1-trainer-1", "the name is rank 0's"
+    with pytest.raises(ConfigurationError, match="several nodes have the role trainer"):
+        manifests(file, Images(workers="w", servers="s"))
+
+
+@pytest.mark.parametrize("network", ["10.1.0.1/16", "10.1.0.1/32", "lan"])
+def test_a_network_of_ranks_is_one(tmp_path: Path, network: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"write an IPv4 network, as 10\.1\.0\.0/16"):
+        written(tmp_path, {**FILE, "trainer_network": network})
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -82,7 +104,10 @@ def test_each_policy_has_gpus_of_its_own_and_a_trainer_is_one_job_of_ranks(tmp_p
         ({"nodes": {"a": {"roles": {"policy": {"gpus": ["x"]}}}}}, "nodes.a.roles.policy.gpus: write one entry per process"),
         ({"nodes": {"a": {"roles": {"policy": {"gpus": [0], "count": 2}}}}}, "2 processes and 1 entries in gpus"),
         ({"nodes": {"a": {"roles": {"trainer": 2}}}}, "one trainer runs on a node"),
-        ({"nodes": {"a": {"roles": {"trainer": 1}}, "b": {"roles": {"trainer": 1}}}}, "two nodes have the role trainer"),
+        (
+            {"nodes": {"a": {"roles": {"trainer": 1}}, "b": {"roles": {"trainer": 1}}}},
+            "a and b have the role trainer, which is one job: write in trainer_network",
+        ),
         ({"nodes": {"a": {"roles": {"judge": {"config": "x=1"}}}}}, "write a list of KEY=VALUE"),
     ],
 )

@@ -1,17 +1,22 @@
 """The processes of one training job: rank 0 commands, the others follow. Only bytes and tensors travel, never pickles.
 
-Started by any standard launcher (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), or alone without one.
+Started by any standard launcher (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), or alone without one. They speak
+without credentials and encryption, so they meet at MASTER_ADDR alone: loopback, or a network of the ranks' own.
 """
 
 import atexit
 import os
+import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
+_MEET_FOR = timedelta(minutes=5)
+"""Until all ranks of a job have been started."""
 _FOLLOW_FOR = timedelta(days=30)
 """Ranks wait for rank 0's next command, which waits for episodes: no deadline of theirs may end a quiet run."""
 
@@ -28,12 +33,8 @@ class Ranks:
             torch.cuda.set_device(self.device)
         if not dist.is_initialized():
             backend = "nccl" if self.device.type == "cuda" else "gloo"
-            if self.size == 1:
-                # No launcher: a store inside this process needs no port.
-                store = dist.HashStore()  # type: ignore[attr-defined]
-                dist.init_process_group(backend, store=store, rank=0, world_size=1, timeout=_FOLLOW_FOR)
-            else:
-                dist.init_process_group(backend, timeout=_FOLLOW_FOR)
+            store = _store(self.rank, self.size)
+            dist.init_process_group(backend, store=store, rank=self.rank, world_size=self.size, timeout=_FOLLOW_FOR)
             atexit.register(_leave)
         self._control = dist.new_group(backend="gloo", timeout=_FOLLOW_FOR) if self.size > 1 else None
 
@@ -64,6 +65,32 @@ class Ranks:
         dist.gather(padded, parts, dst=0, group=self._control)
         return [found[: int(size)].numpy().tobytes() for found, size in zip(parts or [], sizes, strict=False)]
 
+    def broadcast(self, part: bytes, *, source: int = 0) -> bytes:
+        """On every rank what `source` passes; what the others pass counts nothing."""
+        if self._control is None:
+            return part
+        size = torch.tensor([len(part)])
+        dist.broadcast(size, src=source, group=self._control)
+        data = torch.frombuffer(bytearray(part), dtype=torch.uint8) if self.rank == source and part else None
+        found = data if data is not None else torch.empty(int(size), dtype=torch.uint8)
+        if int(size):
+            dist.broadcast(found, src=source, group=self._control)
+        return found.numpy().tobytes()
+
+    def move(self, part: bytes, *, source: int) -> bytes:
+        """On rank 0 what `source` passes; called on all ranks, of which only those two take part."""
+        if self._control is None or self.rank not in (0, source):
+            return part
+        if self.rank == source:
+            dist.send(torch.tensor([len(part)]), dst=0, group=self._control)
+            dist.send(torch.frombuffer(bytearray(part), dtype=torch.uint8), dst=0, group=self._control)
+            return part
+        size = torch.zeros(1, dtype=torch.int64)
+        dist.recv(size, src=source, group=self._control)
+        found = torch.empty(int(size), dtype=torch.uint8)
+        dist.recv(found, src=source, group=self._control)
+        return found.numpy().tobytes()
+
     def sum(self, value: float) -> float:
         """The sum of one number over all ranks."""
         if self._control is None:
@@ -71,6 +98,20 @@ class Ranks:
         total = torch.tensor([value], dtype=torch.float64)
         dist.all_reduce(total, group=self._control)
         return float(total)
+
+
+def _store(rank: int, size: int) -> Any:
+    """Where the ranks meet; None: at their launcher's."""
+    if size == 1:
+        # No launcher: a store inside this process needs no port.
+        return dist.HashStore()  # type: ignore[attr-defined]
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        return None
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    listening = socket.create_server((host, port)).detach() if rank == 0 else None
+    return dist.TCPStore(  # type: ignore[attr-defined]
+        host, port, size, is_master=rank == 0, timeout=_MEET_FOR, wait_for_workers=False, master_listen_fd=listening
+    )
 
 
 def _leave() -> None:

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,7 @@ from trainer.engine.commands import (
     encode,
 )
 from trainer.engine.dealing import Share, deal
+from trainer.engine.folders import Folders
 from trainer.engine.models import Models
 from trainer.engine.ranks import Ranks
 from trainer.engine.schedule import scheduled
@@ -97,7 +98,8 @@ class TrainEngine:
         self._ranks = ranks
         self._settings = settings
         self._algorithm = settings.algorithm
-        self._models = Models(command, ranks=ranks, settings=settings)
+        self._folders = Folders(ranks)
+        self._models = Models(self._folders_here(command), ranks=ranks, settings=settings)
         self._cost = ModelCost.of(self.model.config)
         self._peak = peak_flops(ranks.device, settings.trainer.peak_tflops) * ranks.size
 
@@ -162,6 +164,7 @@ class TrainEngine:
         if self._ranks.rank == 0 and self._ranks.size > 1:
             self._send([StopCommand()] * self._ranks.size)
         self._models.destroy()
+        self._folders.close()
 
     # every rank -------------------------------------------------------------------------------------------------------
 
@@ -177,6 +180,12 @@ class TrainEngine:
                     self._write(command)
                 case StopCommand():
                     return
+
+    def _folders_here(self, command: OpenCommand) -> OpenCommand:
+        """The same with this node's paths."""
+        named = dict.fromkeys((command.folder, command.resume, command.base))
+        here = {path: str(self._folders.here(Path(path))) if path else "" for path in named}
+        return replace(command, folder=here[command.folder], resume=here[command.resume], base=here[command.base])
 
     def _send(self, commands: Sequence[Command]) -> None:
         """Tells every rank its command; rank 0 runs the first one itself."""
@@ -228,7 +237,8 @@ class TrainEngine:
         """On rank 0 what each rank failed with, as the system numbers it; 0: it did not."""
         number = 0
         try:
-            self._models.write(command)
+            with self._folders.written(Path(command.folder)) as folder:
+                self._models.write(replace(command, folder=str(folder)))
         except OSError as error:
             number = error.errno or errno.EIO
         return self._ranks.gather(number.to_bytes(4))

@@ -67,6 +67,7 @@ def _writes() -> Iterator[Operation]:
     yield _write("a blocked site", "blocked.example_org", _J)
     yield _write("a checkpoint", "checkpoint.1", _T, _R)
     yield _write("a chunk of a checkpoint's file", "weights.abc.0-9", _T)
+    yield _write("what a node of a training job does", "job.n", _T)
     yield _write("what a policy serves", "served.w", _P)
     yield _write("a cancellation", "cancel", _F)
     yield _write("the feeder's lease", "lease.feeder", _F)
@@ -99,7 +100,7 @@ _READERS: dict[str, tuple[Access, ...]] = {
     "WEIGHTS": (_P, _T, _M),
     "CHECKPOINTS": (_F, _P, _T, _M, *_OUTSIDE),
     "SERVED": (_F, _P, _M),
-    "HEARTBEATS": (_F, _P, _M),
+    "HEARTBEATS": (_F, _P, _T, _M),
     "FEEDING": (_F, _M),
     "LEASES": (_F, _M, _A),
     "POSITIONS": (_M, _C, _A),
@@ -110,7 +111,7 @@ _CONFIRMERS: dict[str, tuple[Access, ...]] = {
     "STEPS": (_B, _P),
     "TRAJECTORIES": (_B,),
     "BLOCKLIST": (_J,),
-    "HEARTBEATS": (_B, _J, _T, _A),
+    "HEARTBEATS": (_B, _J, _A),
     "ADVISORIES": (_F, _B, _J, _T, _A),
 }
 """They write or pull there, and may ask whether the stream exists."""

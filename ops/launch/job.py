@@ -1,0 +1,233 @@
+"""One node's part in a training job that several nodes have: its ranks run while all nodes are there.
+
+The first node leads: when all are ready it names a generation and an address, and everybody's ranks meet there. When a rank
+ends, or a node is no longer heard, all ranks of that generation end, and the next begins when all are ready again; rank 0 then
+goes on from the newest version, as after any kill. Nodes meet on the bus alone; only ranks speak to each other directly.
+
+    python -m ops.launch.job NODE_FILE NODE -- COMMAND...
+"""
+
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from socket import AddressFamily, create_server
+
+import anyio
+import psutil
+import structlog
+
+from bus.background import background
+from bus.ports import Bus
+from bus.subjects import Subjects
+from ops.config.loading import load_config
+from ops.launch.job_words import JobWords
+from ops.launch.node_file import NodeFile, read_node_file
+from ops.launch.ranks import Place, local_ranks
+from ops.processes.interruptible import run
+from ops.processes.restarts import EXIT_RESTART, Restart, Restarts
+from ops.processes.service import DRAIN_SIGNAL
+from ops.run.folder import RunFolder
+from ops.run.joining import join, subjects_of
+from ops.run.logs import log_path, role_logs
+from schemas.errors import ConfigurationError
+from schemas.ids import WorkerId
+from schemas.messages import JobState, Role
+
+_JOIN_S, _FOLLOW_S = 60.0, 60.0
+"""In which all nodes' ranks are begun, and end behind rank 0."""
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """As the node file has it."""
+
+    nodes: tuple[str, ...]
+    """Those with ranks; the first has rank 0."""
+    num_ranks: tuple[int, ...]
+
+    @classmethod
+    def of(cls, file: NodeFile) -> "Job":
+        shares = {node.name: node.share(Role.TRAINER) for node in file.trainer_nodes}
+        return cls(nodes=tuple(shares), num_ranks=tuple(share.count for share in shares.values() if share is not None))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interface:
+    """Of this node, in the ranks' network."""
+
+    name: str
+    address: str
+
+    @classmethod
+    def within(cls, network: str) -> "Interface":
+        """Raises `ConfigurationError` unless this node has one address there."""
+        found = [
+            cls(name=name, address=each.address)
+            for name, addresses in psutil.net_if_addrs().items()
+            for each in addresses
+            if each.family is AddressFamily.AF_INET and ip_address(each.address) in ip_network(network)
+        ]
+        if len(found) != 1:
+            has = ", ".join(f"{each.name} {each.address}" for each in found) or "none"
+            raise ConfigurationError(f"trainer_network is {network}, where this node has to have one address: it has {has}")
+        return found[0]
+
+
+class JobNodeLoop:
+    """Begins, ends and begins again this node's ranks."""
+
+    def __init__(self, job: Job, node: str, words: JobWords, command: Sequence[str], interface: Interface) -> None:
+        self._words = words
+        self._command = command
+        self._interface = interface
+        self._job = job
+        self._index = job.nodes.index(node)
+        self._others = tuple(name for name in job.nodes if name != node)
+
+    async def run(self) -> int:
+        """The exit code: of rank 0 once the job is over, or of a rank of this node that failed."""
+        while True:
+            code = await (self._lead() if self._index == 0 else self._follow())
+            if code is not None:
+                return code
+            await self._words.say(state=JobState.READY, address="")
+
+    # the first node ---------------------------------------------------------------------------------------------------
+
+    async def _lead(self) -> int | None:
+        """One generation. None: another node was lost in it."""
+        _log.info("job_waits", nodes=self._others)
+        await self._words.until(lambda: all(self._state(name) is JobState.READY for name in self._others))
+        generation, port = self._words.newest_generation + 1, _free_port(self._interface.address)
+        place = self._place(self._interface.address, port)
+        async with local_ranks(self._command, place, (DRAIN_SIGNAL,)) as ranks:
+            address = f"{self._interface.address}:{port}"
+            await self._words.say(state=JobState.RUNNING, generation=generation, address=address)
+            _log.info("job_begins", generation=generation, ranks=place.num_ranks)
+            code = await _first(ranks.ended, lambda: self._lost(generation))
+        if code is not None and (code == EXIT_RESTART or not isinstance(Restarts().after_exit(code, 0.0)[1], Restart)):
+            await self._finish(code)
+        return code
+
+    async def _lost(self, generation: int) -> None:
+        """Returns when a node does not run, or no longer."""
+        with anyio.move_on_after(_JOIN_S) as joining:
+            await self._words.until(lambda: all(self._runs(name, generation) for name in self._others))
+        if not joining.cancelled_caught:
+            await self._words.until(lambda: not all(self._runs(name, generation) for name in self._others))
+        gone = [name for name in self._others if not self._runs(name, generation)]
+        _log.error("job_node_lost", generation=generation, nodes=gone)
+
+    async def _finish(self, code: int) -> None:
+        """Returns when nobody's ranks run, or nobody is heard."""
+        await self._words.say(state=JobState.FINISHED, exit_code=code)
+        with anyio.move_on_after(_FOLLOW_S):
+            await self._words.until(lambda: all(self._state(name) is not JobState.RUNNING for name in self._others))
+
+    # the others -------------------------------------------------------------------------------------------------------
+
+    async def _follow(self) -> int | None:
+        """One generation. None: the first node was lost in it, or ended it."""
+        leader, words = self._job.nodes[0], self._words
+        _log.info("job_waits", nodes=(leader,))
+        # What runs already was begun without this node.
+        await words.until(lambda: words.is_read)
+        before = words.newest_generation
+        await words.until(lambda: self._running(leader) > before)
+        word = words.of(leader)
+        assert word is not None
+        generation, (address, _, port) = word.generation, word.address.partition(":")
+        async with local_ranks(self._command, self._place(address, int(port)), (DRAIN_SIGNAL,)) as ranks:
+            await words.say(state=JobState.RUNNING, generation=generation)
+            code = await _first(ranks.ended, lambda: words.until(lambda: not self._runs(leader, generation)))
+            if code is not None and code != 0:
+                return code
+            with anyio.move_on_after(_FOLLOW_S):
+                await words.until(lambda: not self._runs(leader, generation))
+            over = words.of(leader)
+            if over is None or over.state is not JobState.FINISHED or over.generation != generation:
+                return None
+            if over.exit_code in (0, EXIT_RESTART):
+                with anyio.move_on_after(_FOLLOW_S):
+                    await ranks.ended()
+        return over.exit_code
+
+    # both -------------------------------------------------------------------------------------------------------------
+
+    def _state(self, node: str) -> JobState | None:
+        word = self._words.of(node)
+        return word.state if word is not None else None
+
+    def _running(self, node: str) -> int:
+        """The generation in which it runs; 0: in none."""
+        word = self._words.of(node)
+        return word.generation if word is not None and word.state is JobState.RUNNING else 0
+
+    def _runs(self, node: str, generation: int) -> bool:
+        return self._running(node) == generation
+
+    def _place(self, address: str, port: int) -> Place:
+        return Place(
+            num_local=self._job.num_ranks[self._index],
+            address=address,
+            port=port,
+            interface=self._interface.name,
+            first=sum(self._job.num_ranks[: self._index]),
+            num_ranks=sum(self._job.num_ranks),
+        )
+
+
+def _free_port(address: str) -> int:
+    with create_server((address, 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+async def _first(result: Callable[[], Awaitable[int]], end: Callable[[], Awaitable[None]]) -> int | None:
+    """What `result` comes to; None where `end` returns before."""
+    found: list[int] = []
+    async with anyio.create_task_group() as group:
+
+        async def wait() -> None:
+            found.append(await result())
+            group.cancel_scope.cancel()
+
+        async def give_up() -> None:
+            await end()
+            group.cancel_scope.cancel()
+
+        group.start_soon(wait)
+        group.start_soon(give_up)
+    return found[0] if found else None
+
+
+async def run_job(bus: Bus, subjects: Subjects, job: Job, node: str, command: Sequence[str], interface: Interface) -> int:
+    """This node's part, until the job is over or one of its ranks fails. Returns the exit code."""
+    words = JobWords(bus, subjects, node)
+    async with background(words.run):
+        try:
+            return await JobNodeLoop(job, node, words, command, interface).run()
+        finally:
+            await words.leave()
+
+
+async def _main(path: Path, name: str, command: Sequence[str]) -> int:
+    file = read_node_file(path)
+    file = file.of(file.node(name))
+    job, interface = Job.of(file), Interface.within(file.trainer_network)
+    config, folder = load_config(file.recipe, [*file.bus]), RunFolder(Path(file.folder))
+    worker = WorkerId(f"{name}-job")
+    with role_logs(log_path(folder.logs, Role.TRAINER.value, worker), run=file.run, role=Role.TRAINER.value, worker=worker):
+        async with join(folder, config, role=Role.TRAINER.value, name=worker) as bus:
+            return await run_job(bus, subjects_of(config), job, name, command, interface)
+
+
+def main() -> int:
+    path, name, _, *command = sys.argv[1:]
+    return run(lambda: _main(Path(path), name, command))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
