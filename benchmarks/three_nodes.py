@@ -2,6 +2,7 @@
 
     python -m benchmarks.three_nodes                # simulated browsers, policy and training: two minutes
     python -m benchmarks.three_nodes --quickstart   # the quickstart's recipe: real Chromium, vLLM and DeepSpeed
+    python -m benchmarks.three_nodes --quickstart --two-trainers   # node 1 has a rank of the trainer, which is killed too
 
 Each node is a network namespace with a folder of its own; the others' folders are hidden from it, so that versions travel
 over the bus. A stand-in for ssh enters the namespace; everything else is `millrace cluster`, `launch`, `streams`, `restart`.
@@ -15,11 +16,12 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
+import psutil
 import yaml
 
 from benchmarks.namespaces import Network, network
@@ -77,10 +79,11 @@ class Row:
 class Drill:
     """The administrator's side, which stands outside the nodes."""
 
-    def __init__(self, folder: Path, net: Network, material: Material) -> None:
+    def __init__(self, folder: Path, net: Network, material: Material, *, two_trainers: bool) -> None:
         self.folder = folder
         self.net = net
         self.material = material
+        self.two_trainers = two_trainers
         self.cluster = folder / "cluster"
         self.nodes = folder / "nodes.yaml"
         self.rows: list[Row] = []
@@ -108,8 +111,11 @@ class Drill:
         self.command("cluster", "--out", str(self.cluster), "--run", _RUN, *servers)
         here = f"{self.folder}/node-{{node}}"
         roles: dict[int, dict[str, object]] = {1: {"browser": 1}, 2: {"browser": 1}, 3: self.material.roles(self.own(3))}
+        if self.two_trainers:
+            roles[1]["trainer"] = 1
         content = {
             "run": _RUN,
+            "trainer_network": f"{self.net.address(0)}/24",
             "config": "recipe.yaml",
             "url": self._url,
             "ca_file": f"{here}/ca.pem",
@@ -118,7 +124,7 @@ class Drill:
             "folder": f"{here}/run",
             "source": str(ROOT),
             "venv": sys.prefix,
-            "nodes": {str(n): {"address": self.net.address(n), "roles": {"server": 1, **roles[n]}} for n in _NODES},
+            "nodes": {str(n): {"address": self.net.address(n), "roles": {"server": 1, **roles[n]}} for n in reversed(_NODES)},
         }
         self.nodes.write_text(yaml.safe_dump(content, sort_keys=False))
         for node in _NODES:
@@ -206,6 +212,17 @@ class Drill:
             for _ in range(count):
                 await anext(records)
 
+    async def kill_rank(self, bus: JetStreamBus) -> None:
+        """Rank 1, on node 1. Returns when the next version is announced."""
+        async with bus.tail(self.subjects.checkpoints, self.subjects.everything("checkpoint"), only_new=True) as records:
+            for process in psutil.process_iter():
+                with suppress(psutil.Error):
+                    given = process.environ()
+                    if given.get("RANK") == "1" and given.get("MASTER_ADDR") == self.net.address(3):
+                        process.kill()
+                        print(f"killed rank 1, process {process.pid}", flush=True)
+            await anext(records)
+
     async def wait_back(self, bus: JetStreamBus, worker: str) -> None:
         """Returns at the next heartbeat of the worker."""
         async with bus.tail(self.subjects.heartbeats, self.subjects.everything("heartbeat"), only_new=True) as beats:
@@ -251,6 +268,9 @@ async def run(drill: Drill, cut_s: float) -> tuple[Audit, dict[int, Evaluation]]
         with anyio.fail_after(_LIMIT_S):
             async with drill.part(bus, "start"):
                 await drill.wait_judged(bus, swing)
+            if drill.two_trainers:
+                async with drill.part(bus, "the trainer's rank on node 1 killed, until the next version"):
+                    await drill.kill_rank(bus)
             async with drill.part(bus, f"node 1 cut off for {cut_s:g} s"):
                 drill.net.cut(1)
                 await anyio.sleep(cut_s)
@@ -271,8 +291,8 @@ def publish(drill: Drill, found: Audit, evaluations: Mapping[int, Evaluation], o
     holds = "every promise holds" if found.holds else "a promise was broken"
     rounds = [f"version {version}: {one.num_successes} of {one.num_scored}" for version, one in evaluations.items()]
     Report(
-        name=f"three_nodes_{drill.material.name}",
-        title=f"Three nodes over TLS, {drill.material.name}",
+        name=f"three_nodes_{drill.material.name}{'_two_trainers' * drill.two_trainers}",
+        title=f"Three nodes over TLS, {drill.material.name}{', two of them with the trainer' * drill.two_trainers}",
         rows=drill.rows,
         notes=(
             f"audit: {findings.num_tasks} tasks, {lost} lost, {findings.num_duplicates} counted twice: {holds}",
@@ -286,14 +306,17 @@ def publish(drill: Drill, found: Audit, evaluations: Mapping[int, Evaluation], o
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quickstart", action="store_true", help="real parts and the quickstart's recipe")
+    parser.add_argument("--two-trainers", action="store_true", help="with --quickstart: a rank on node 1, another on node 3")
     parser.add_argument("--versions", type=int, help="to train (default: that of the recipe)")
     parser.add_argument("--cut", type=float, default=30.0, help="seconds for which node 1 is cut off (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
+    if options.two_trainers and not options.quickstart:
+        parser.error("--two-trainers: simulated training has one process; write --quickstart too")
     with tempfile.TemporaryDirectory(prefix="three-nodes-") as name, network(len(_NODES)) as net:
         folder = Path(name)
         make = quickstart_material if options.quickstart else simulated_material
-        drill = Drill(folder, net, make(folder / "material", options.versions))
+        drill = Drill(folder, net, make(folder / "material", options.versions), two_trainers=options.two_trainers)
         drill.write()
         with drill.launched():
             found, evaluations = anyio.run(run, drill, options.cut, backend_options={"use_uvloop": True})
