@@ -13,19 +13,18 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
-from transformers import AutoModelForImageTextToText
 
 from benchmarks.training_memory import Measured
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.trainer_config import TrainerConfig
 from trainer.engine.commands import OpenCommand, TrainCommand, WriteCommand
 from trainer.engine.deepspeed_config import DeepSpeedConfig, read_deepspeed_config
-from trainer.engine.deepspeed_engine import adam_w, initialize
 from trainer.engine.idle import idle_share
 from trainer.engine.models import Models
 from trainer.engine.ranks import Ranks
 from trainer.engine.settings import EngineSettings
 from trainer.imitation import cloning_items
+from trainer.model import loading
 from trainer.model.layers import trained_layers, trained_parameters, without_values
 from trainer.model.model_folder import stop_tokens
 from trainer.versions.checkpoints import model_files
@@ -95,12 +94,7 @@ def _anonymous_bytes() -> int:
 
 def millrace(model: Path, version: Path, deepspeed: DeepSpeedConfig, memory: Memory) -> None:
     ranks = Ranks()
-    with memory.phase("read the model"):
-        models = Models(OpenCommand(str(model), "", str(model)), ranks=ranks, settings=_settings(deepspeed))
-    memory.model = models.module
-    samples = [item.sample for part in idle_share(models.module, stop_token=min(stop_tokens(model))) for item in part]
-    with memory.phase("make a step"):
-        models.train(TrainCommand([cloning_items(samples)], _RATE))
+    models = _stepped(model, deepspeed, memory, ranks)
     if ranks.rank == 0:
         (version / "trainer").mkdir(parents=True)
         for file in model_files(model):
@@ -111,6 +105,17 @@ def millrace(model: Path, version: Path, deepspeed: DeepSpeedConfig, memory: Mem
         ranks.sum(0)
 
 
+def _stepped(model: Path, deepspeed: DeepSpeedConfig, memory: Memory, ranks: Ranks) -> Models:
+    """Read, and trained by one step."""
+    with memory.phase("read the model"):
+        models = Models(OpenCommand(str(model), "", str(model)), ranks=ranks, settings=_settings(deepspeed))
+    memory.model = models.module
+    samples = [item.sample for part in idle_share(models.module, stop_token=min(stop_tokens(model))) for item in part]
+    with memory.phase("make a step"):
+        models.train(TrainCommand([cloning_items(samples)], _RATE))
+    return models
+
+
 def resume(model: Path, version: Path, deepspeed: DeepSpeedConfig, memory: Memory) -> None:
     command = OpenCommand(str(version), str(version), str(model))
     with memory.phase("go on from it"):
@@ -118,20 +123,18 @@ def resume(model: Path, version: Path, deepspeed: DeepSpeedConfig, memory: Memor
     memory.model = models.module
 
 
+@contextmanager
+def _whole(deepspeed: DeepSpeedConfig) -> Iterator[None]:
+    yield
+
+
 def usual(model: Path, version: Path, deepspeed: DeepSpeedConfig, memory: Memory) -> None:
     ranks = Ranks()
-    torch.set_num_threads(1)
-    with memory.phase("read the model"):
-        whole = AutoModelForImageTextToText.from_pretrained(model, dtype=getattr(torch, deepspeed.dtype))
-        optimizer = adam_w(whole, _ALGORITHM, learning_rate=_RATE)
-        engine = initialize(whole, optimizer, deepspeed.completed(_ALGORITHM), ranks)
-    memory.model = whole
-    with memory.phase("make a step"):
-        logits = engine(input_ids=torch.arange(8)[None]).logits
-        engine.backward(logits.float().logsumexp(-1).sum())
-        engine.step()
+    # DeepSpeed divides what every rank has read.
+    loading._divided = _whole
+    models = _stepped(model, deepspeed, memory, ranks)
     with memory.phase("write a version", version):
-        _gather(whole, version, writes=ranks.rank == 0)
+        _gather(models.module, version, writes=ranks.rank == 0)
         ranks.sum(0)
 
 
