@@ -90,16 +90,17 @@ class JobNodeLoop:
     async def run(self) -> int:
         """The exit code: of rank 0 once the job is over, or of a rank of this node that failed."""
         while True:
-            code = await (self._lead() if self._index == 0 else self._follow())
+            before = self._words.newest_generation
+            await self._words.say(state=JobState.READY, address="")
+            _log.info("job_waits", nodes=self._others)
+            code = await (self._lead() if self._index == 0 else self._follow(before))
             if code is not None:
                 return code
-            await self._words.say(state=JobState.READY, address="")
 
     # the first node ---------------------------------------------------------------------------------------------------
 
     async def _lead(self) -> int | None:
         """One generation. None: another node was lost in it."""
-        _log.info("job_waits", nodes=self._others)
         await self._words.until(lambda: all(self._state(name) is JobState.READY for name in self._others))
         generation, port = self._words.newest_generation + 1, _free_port(self._interface.address)
         place = self._place(self._interface.address, port)
@@ -113,13 +114,26 @@ class JobNodeLoop:
         return code
 
     async def _lost(self, generation: int) -> None:
-        """Returns when a node does not run, or no longer."""
+        """Returns when a node no longer runs, or did not begin in time."""
+
+        def is_settled() -> bool:
+            return bool(self._gone(generation)) or all(self._runs(name, generation) for name in self._others)
+
         with anyio.move_on_after(_JOIN_S) as joining:
-            await self._words.until(lambda: all(self._runs(name, generation) for name in self._others))
+            await self._words.until(is_settled)
         if not joining.cancelled_caught:
-            await self._words.until(lambda: not all(self._runs(name, generation) for name in self._others))
-        gone = [name for name in self._others if not self._runs(name, generation)]
-        _log.error("job_node_lost", generation=generation, nodes=gone)
+            await self._words.until(lambda: bool(self._gone(generation)))
+        missing = [name for name in self._others if not self._runs(name, generation)]
+        _log.error("job_node_lost", generation=generation, nodes=missing)
+
+    def _gone(self, generation: int) -> list[str]:
+        """Who is not heard, or has run in it and does not any more."""
+        words = {name: self._words.of(name) for name in self._others}
+        return [
+            name
+            for name, word in words.items()
+            if word is None or (word.generation == generation and word.state is not JobState.RUNNING)
+        ]
 
     async def _finish(self, code: int) -> None:
         """Returns when nobody's ranks run, or nobody is heard."""
@@ -129,13 +143,9 @@ class JobNodeLoop:
 
     # the others -------------------------------------------------------------------------------------------------------
 
-    async def _follow(self) -> int | None:
-        """One generation. None: the first node was lost in it, or ended it."""
+    async def _follow(self, before: int) -> int | None:
+        """One generation, behind the newest `before` this node was ready. None: the first node was lost in it."""
         leader, words = self._job.nodes[0], self._words
-        _log.info("job_waits", nodes=(leader,))
-        # What runs already was begun without this node.
-        await words.until(lambda: words.is_read)
-        before = words.newest_generation
         await words.until(lambda: self._running(leader) > before)
         word = words.of(leader)
         assert word is not None
@@ -206,6 +216,7 @@ async def _first(result: Callable[[], Awaitable[int]], end: Callable[[], Awaitab
 async def run_job(bus: Bus, subjects: Subjects, job: Job, node: str, command: Sequence[str], interface: Interface) -> int:
     """This node's part, until the job is over or one of its ranks fails. Returns the exit code."""
     words = JobWords(bus, subjects, node)
+    await words.begin()
     async with background(words.run):
         try:
             return await JobNodeLoop(job, node, words, command, interface).run()

@@ -35,7 +35,7 @@ class _Heard:
 
 
 class JobWords:
-    """`run` speaks and listens until it is cancelled."""
+    """`begin` reads what was said; `run` then speaks and listens."""
 
     def __init__(self, bus: Bus, subjects: Subjects, node: str) -> None:
         self.word = JobNode(node=WorkerId(node), state=JobState.READY)
@@ -44,8 +44,6 @@ class JobWords:
         self._subjects = subjects
         self._node = node
         self._heard: dict[str, _Heard] = {}
-        self.is_read = False
-        """Whether what was said before this node came is known."""
         self._changed = anyio.Event()
 
     def of(self, node: str) -> JobNode | None:
@@ -69,7 +67,24 @@ class JobWords:
         while not holds():
             await self._changed.wait()
 
+    async def begin(self) -> None:
+        """Returns when it is known what was said before this node came; it has said nothing yet."""
+        while True:
+            try:
+                records = await self._bus.history(self._subjects.heartbeats, self._subjects.job_node("*"))
+                break
+            except BusError as error:
+                _log.warning("job_words_unread", error=str(error))
+                await anyio.sleep(_BEAT_S)
+        for record in records:
+            if isinstance(record.message, JobNode):
+                self._hear(record.message, record.seq)
+                # No generation is named twice, also where all nodes came anew.
+                generation = max(self.word.generation, record.message.generation)
+                self.word = msgspec.structs.replace(self.word, generation=generation)
+
     async def run(self) -> None:
+        """Speaks and listens until it is cancelled."""
         while True:
             await self._beat()
             await anyio.sleep(_BEAT_S)
@@ -87,14 +102,15 @@ class JobWords:
             _log.warning("job_word_unsent", error=str(error))
             return
         for record in records:
-            if isinstance(record.message, JobNode) and record.message.node != self._node:
+            if isinstance(record.message, JobNode):
                 self._hear(record.message, record.seq)
-        self.is_read = True
         self._changed.set()
         self._changed = anyio.Event()
 
     def _hear(self, word: JobNode, seq: int) -> None:
         before = self._heard.get(word.node)
+        if word.node == self._node:
+            return
         if before is None:
             self._heard[word.node] = _Heard(word, seq)
         elif seq > before.seq:

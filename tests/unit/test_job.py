@@ -166,6 +166,25 @@ async def test_a_node_that_leaves_ends_the_generation_and_one_that_fails_for_goo
         await eventually(lambda: made.codes == {"a": 78, "b": 78})
 
 
+async def test_nodes_that_all_came_anew_begin_at_once(tmp_path: Path) -> None:
+    """No generation is named twice, whoever remembers the last one."""
+    async with world(tmp_path) as (made, start):
+        start("a")
+        start("b")
+        await made.generations(1)
+        made.stop("a")
+        made.stop("b")
+        for name in ("a", "b"):
+            await eventually_is(made, name, JobState.LEFT)
+        start("b")
+        await eventually_is(made, "b", JobState.READY)
+        start("a")
+        await made.generations(2)
+        word = await made.state("a")
+        assert word is not None
+        assert word.generation == 2
+
+
 async def eventually_is(made: World, name: str, state: JobState) -> None:
     with anyio.fail_after(HANGS_S):
         while (word := await made.state(name)) is None or word.state is not state:  # noqa: ASYNC110
