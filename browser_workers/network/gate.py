@@ -185,7 +185,11 @@ class Gate:
         self.signed_in = True
 
     def want(self, caller: Caller, target: Target) -> None:
-        self._wanted.send_nowait((caller, target))
+        try:
+            self._wanted.send_nowait((caller, target))
+        except (anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            # More came and went in one turn of the loop than may be connected, or it is closing.
+            caller.refuse(HTTPStatus.TOO_MANY_REQUESTS)
 
     async def connect(self, caller: Caller, target: Target) -> None:
         """Joins a caller to where it wants to go, or says why not."""

@@ -122,6 +122,26 @@ async def test_a_page_that_tries_every_port_does_not_fill_the_log() -> None:
     assert [line["port"] for line in logs if line["event"] == "host_refused"] == list(range(1, 33))
 
 
+async def test_more_callers_than_the_gate_gets_to_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Callers that are gone already wait in its queue too, where the loop is behind."""
+    monkeypatch.setattr(gate_module, "_MAX_CONNECTIONS", 2)
+    gate = Gate(PRIVATE)
+
+    async def behind(_: object) -> None:
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr(gate, "_dispatch", behind)
+    async with serving(gate):
+        request = b"CONNECT 127.0.0.1:9 HTTP/1.1\r\nHost: 127.0.0.1:9\r\n" + credentials(gate) + b"\r\n"
+        for number in (1, 2):
+            async with await anyio.connect_tcp("127.0.0.1", gate.port) as gone:
+                await gone.send(request)
+            with anyio.fail_after(HANGS_S):
+                while gate.num_open or gate._wanted.statistics().current_buffer_used < number:  # noqa: ASYNC110
+                    await anyio.sleep(0.01)
+        assert await answer_of(gate, "127.0.0.1", 9) is HTTPStatus.TOO_MANY_REQUESTS
+
+
 async def test_a_denied_name_is_not_even_looked_up() -> None:
     staged = StagedNetwork({"x.ads.example": (("127.0.0.1",),)}, served={})
     async with serving(Gate(Rules(denied_hosts=("ads.example",)), staged.network)) as gate:
