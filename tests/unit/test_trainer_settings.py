@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from agents.vllm_adapters import adapter_arguments
+from ops.config.loading import load_config
 from ops.config.schema import build_config
+from ops.roles.deepspeed_trainer import engine_settings
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.errors import ConfigurationError
 from schemas.lora_config import LoraConfig
@@ -53,6 +55,17 @@ def test_files_that_cannot_work_are_refused(tmp_path: Path, settings: dict[str, 
     file.write_text(json.dumps(settings))
     with pytest.raises(ConfigurationError, match=says):
         read_deepspeed_config(file)
+
+
+def test_fp16_is_for_policies_too(tmp_path: Path) -> None:
+    file = tmp_path / "ds.json"
+    file.write_text(json.dumps({"zero_optimization": {"stage": 1}, "fp16": {"enabled": True}}))
+    named = f"algorithm_config.deepspeed_config_filename={file}"
+    with pytest.raises(ConfigurationError, match=r"write policy_config\.dtype: float16"):
+        engine_settings(load_config("update_online", [named]))
+    found = engine_settings(load_config("update_online", [named, "policy_config.dtype=float16"])).deepspeed
+    assert found.dtype == "float16"
+    assert found.completed(AlgorithmConfig())["fp16"] == {"enabled": True, "hysteresis": 1}
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
