@@ -22,7 +22,7 @@ from bus.background import background
 from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.config.loading import load_config
-from ops.launch.job_words import JobWords
+from ops.launch.job_membership import JobMembership
 from ops.launch.node_file import NodeFile, read_node_file
 from ops.launch.ranks import Place, local_ranks
 from ops.processes.interruptible import run
@@ -79,8 +79,8 @@ class Interface:
 class JobNodeLoop:
     """Begins, ends and begins again this node's ranks."""
 
-    def __init__(self, job: Job, node: str, words: JobWords, command: Sequence[str], interface: Interface) -> None:
-        self._words = words
+    def __init__(self, job: Job, node: str, membership: JobMembership, command: Sequence[str], interface: Interface) -> None:
+        self._membership = membership
         self._command = command
         self._interface = interface
         self._job = job
@@ -90,8 +90,8 @@ class JobNodeLoop:
     async def run(self) -> int:
         """The exit code: of rank 0 once the job is over, or of a rank of this node that failed."""
         while True:
-            before = self._words.newest_generation
-            await self._words.say(state=JobState.READY, address="")
+            before = self._membership.newest_generation
+            await self._membership.say(state=JobState.READY, address="")
             _log.info("job_waits", nodes=self._others)
             code = await (self._lead() if self._index == 0 else self._follow(before))
             if code is not None:
@@ -101,12 +101,12 @@ class JobNodeLoop:
 
     async def _lead(self) -> int | None:
         """One generation. None: another node was lost in it."""
-        await self._words.until(lambda: all(self._state(name) is JobState.READY for name in self._others))
-        generation, port = self._words.newest_generation + 1, _free_port(self._interface.address)
+        await self._membership.until(lambda: all(self._state(name) is JobState.READY for name in self._others))
+        generation, port = self._membership.newest_generation + 1, _free_port(self._interface.address)
         place = self._place(self._interface.address, port)
         async with local_ranks(self._command, place, (DRAIN_SIGNAL,)) as ranks:
             address = f"{self._interface.address}:{port}"
-            await self._words.say(state=JobState.RUNNING, generation=generation, address=address)
+            await self._membership.say(state=JobState.RUNNING, generation=generation, address=address)
             _log.info("job_begins", generation=generation, ranks=place.num_ranks)
             code = await _first(ranks.ended, lambda: self._lost(generation))
         if code is not None and (code == EXIT_RESTART or not isinstance(Restarts().after_exit(code, 0.0)[1], Restart)):
@@ -120,44 +120,44 @@ class JobNodeLoop:
             return bool(self._gone(generation)) or all(self._runs(name, generation) for name in self._others)
 
         with anyio.move_on_after(_JOIN_S) as joining:
-            await self._words.until(is_settled)
+            await self._membership.until(is_settled)
         if not joining.cancelled_caught:
-            await self._words.until(lambda: bool(self._gone(generation)))
+            await self._membership.until(lambda: bool(self._gone(generation)))
         missing = [name for name in self._others if not self._runs(name, generation)]
         _log.error("job_node_lost", generation=generation, nodes=missing)
 
     def _gone(self, generation: int) -> list[str]:
         """Who is not heard, or has run in it and does not any more."""
-        words = {name: self._words.of(name) for name in self._others}
+        said = {name: self._membership.of(name) for name in self._others}
         return [
             name
-            for name, word in words.items()
+            for name, word in said.items()
             if word is None or (word.generation == generation and word.state is not JobState.RUNNING)
         ]
 
     async def _finish(self, code: int) -> None:
         """Returns when nobody's ranks run, or nobody is heard."""
-        await self._words.say(state=JobState.FINISHED, exit_code=code)
+        await self._membership.say(state=JobState.FINISHED, exit_code=code)
         with anyio.move_on_after(_FOLLOW_S):
-            await self._words.until(lambda: all(self._state(name) is not JobState.RUNNING for name in self._others))
+            await self._membership.until(lambda: all(self._state(name) is not JobState.RUNNING for name in self._others))
 
     # the others -------------------------------------------------------------------------------------------------------
 
     async def _follow(self, before: int) -> int | None:
         """One generation, behind the newest `before` this node was ready. None: the first node was lost in it."""
-        leader, words = self._job.nodes[0], self._words
-        await words.until(lambda: self._running(leader) > before)
-        word = words.of(leader)
+        leader, membership = self._job.nodes[0], self._membership
+        await membership.until(lambda: self._running(leader) > before)
+        word = membership.of(leader)
         assert word is not None
         generation, (address, _, port) = word.generation, word.address.partition(":")
         async with local_ranks(self._command, self._place(address, int(port)), (DRAIN_SIGNAL,)) as ranks:
-            await words.say(state=JobState.RUNNING, generation=generation)
-            code = await _first(ranks.ended, lambda: words.until(lambda: not self._runs(leader, generation)))
+            await membership.say(state=JobState.RUNNING, generation=generation)
+            code = await _first(ranks.ended, lambda: membership.until(lambda: not self._runs(leader, generation)))
             if code is not None and code != 0:
                 return code
             with anyio.move_on_after(_FOLLOW_S):
-                await words.until(lambda: not self._runs(leader, generation))
-            over = words.of(leader)
+                await membership.until(lambda: not self._runs(leader, generation))
+            over = membership.of(leader)
             if over is None or over.state is not JobState.FINISHED or over.generation != generation:
                 return None
             if over.exit_code in (0, EXIT_RESTART):
@@ -168,12 +168,12 @@ class JobNodeLoop:
     # both -------------------------------------------------------------------------------------------------------------
 
     def _state(self, node: str) -> JobState | None:
-        word = self._words.of(node)
+        word = self._membership.of(node)
         return word.state if word is not None else None
 
     def _running(self, node: str) -> int:
         """The generation in which it runs; 0: in none."""
-        word = self._words.of(node)
+        word = self._membership.of(node)
         return word.generation if word is not None and word.state is JobState.RUNNING else 0
 
     def _runs(self, node: str, generation: int) -> bool:
@@ -215,13 +215,13 @@ async def _first(result: Callable[[], Awaitable[int]], end: Callable[[], Awaitab
 
 async def run_job(bus: Bus, subjects: Subjects, job: Job, node: str, command: Sequence[str], interface: Interface) -> int:
     """This node's part, until the job is over or one of its ranks fails. Returns the exit code."""
-    words = JobWords(bus, subjects, node)
-    await words.begin()
-    async with background(words.run):
+    membership = JobMembership(bus, subjects, node)
+    await membership.begin()
+    async with background(membership.run):
         try:
-            return await JobNodeLoop(job, node, words, command, interface).run()
+            return await JobNodeLoop(job, node, membership, command, interface).run()
         finally:
-            await words.leave()
+            await membership.leave()
 
 
 async def _main(path: Path, name: str, command: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 import os
 import resource
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from schemas.errors import TrainerError
+from schemas.objective_config import ObjectiveConfig
 from tests.deadlines import HANGS_S
 from tests.support.agents import tiny_models
 from tests.support.training.lora_runs import samples_of
@@ -28,6 +30,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*torch.distributed.*is deprecated:FutureWarning"),
 ]
 STATE = TrainerState(version=1, num_trajectories=0, num_updates=0)
+WITH_CRITIC = replace(settings(3), objective=ObjectiveConfig(adv_estimator="gae", loss_type="clipped"))
+"""All ranks take part in writing its weights too, behind what one of them could not write."""
 _PROGRAM = """
 import sys
 from pathlib import Path
@@ -102,10 +106,10 @@ def without_room(base: Path, work: Path) -> None:
     """Rank 1 cannot write what it holds."""
     if os.environ["RANK"] != "0":
         resource.setrlimit(resource.RLIMIT_FSIZE, (64, resource.RLIM_INFINITY))
-        follow(settings=settings(3))
+        follow(settings=WITH_CRITIC)
         return
     samples = samples_of(base, 3)
-    with open_engine(base, settings=settings(3)) as engine:
+    with open_engine(base, settings=WITH_CRITIC) as engine:
         engine.train(cloning_items(samples))
         try:
             write_checkpoint(work, base=base, engine=engine.files(), state=STATE)

@@ -11,9 +11,9 @@ import pytest
 from bus.memory import MemoryBus
 from bus.ports import Expect, Record
 from bus.subjects import Subjects
-from ops.launch import job_words
+from ops.launch import job_membership
 from ops.launch.job import Interface, Job, run_job
-from ops.launch.job_words import JobWords
+from ops.launch.job_membership import JobMembership
 from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.ids import RunName
 from schemas.messages import AnyMessage, JobNode, JobState
@@ -49,7 +49,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_words, "_BEAT_S", 0.05)
+    monkeypatch.setattr(job_membership, "_BEAT_S", 0.05)
 
 
 class Server(MemoryBus):
@@ -192,10 +192,10 @@ async def eventually_is(made: World, name: str, state: JobState) -> None:
 
 
 async def test_a_node_that_is_no_longer_heard_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def killed(_: JobWords) -> None:
+    async def killed(_: JobMembership) -> None:
         """Nobody hears a last word."""
 
-    monkeypatch.setattr(JobWords, "leave", killed)
+    monkeypatch.setattr(JobMembership, "leave", killed)
     async with world(tmp_path) as (made, start):
         start("a")
         start("b")

@@ -9,8 +9,6 @@ from schemas.algorithm_config import AlgorithmConfig
 from schemas.errors import ConfigurationError
 
 _OURS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping", "optimizer")
-
-
 _PRECISIONS = {"bf16": "bfloat16", "fp16": "float16"}
 
 

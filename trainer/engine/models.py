@@ -70,19 +70,30 @@ class Models:
         weights are written by rank 0, what each rank holds of an optimizer by that rank.
 
         Raises:
-            OSError: this rank cannot write its part.
+            OSError: this rank cannot write its part. The others need it all the same, for what they write behind that.
         """
-        folder, adapters = Path(command.folder), adapters_of(self.module)
+        failures: list[OSError] = []
+        for write in self._writing(Path(command.folder), whole=command.whole):
+            try:
+                write()
+            except OSError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def _writing(self, folder: Path, *, whole: bool) -> Iterator[Callable[[], None]]:
+        adapters, beside = adapters_of(self.module), folder / "trainer"
         if adapters is not None:
-            self._write_layers(self.module, partial(adapters.write, folder))
+            yield partial(self._write_layers, self.module, partial(adapters.write, folder))
         else:
-            self._write_layers(self.module, lambda layers: write_weights(folder, stored_layers(self.module, layers)))
-        if not command.whole:
-            return
-        self.policy.write(folder / "trainer", OPTIMIZER)
-        if self.critic is not None:
-            self._write_layers(self.critic.named, partial(write_tensors, folder / "trainer", CRITIC))
-            self.critic.write(folder / "trainer", CRITIC_OPTIMIZER)
+            yield partial(
+                self._write_layers, self.module, lambda layers: write_weights(folder, stored_layers(self.module, layers))
+            )
+        if whole:
+            yield partial(self.policy.write, beside, OPTIMIZER)
+        if whole and self.critic is not None:
+            yield partial(self._write_layers, self.critic.named, partial(write_tensors, beside, CRITIC))
+            yield partial(self.critic.write, beside, CRITIC_OPTIMIZER)
 
     def _write_layers(self, model: torch.nn.Module, write: Callable[[Iterator[Layer]], object]) -> None:
         """Every rank goes through all layers, whatever becomes of the writing."""

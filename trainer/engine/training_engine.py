@@ -152,7 +152,7 @@ class TrainEngine:
         return PresentFiles(self, whole)
 
     def write(self, folder: Path, *, whole: bool) -> None:
-        """Lets every rank write its part into `folder`, which all of them have. Raises `OSError`: one could not."""
+        """Lets every rank write its part into rank 0's `folder`. Raises `OSError`: one could not."""
         command = WriteCommand(str(folder), whole)
         self._send([command] * self._ranks.size)
         for said in self._write(command):

@@ -34,7 +34,7 @@ class _Heard:
     """Beats of this node since it was stored last. What stood there when this one came may be of long ago."""
 
 
-class JobWords:
+class JobMembership:
     """`begin` reads what was said; `run` then speaks and listens."""
 
     def __init__(self, bus: Bus, subjects: Subjects, node: str) -> None:
@@ -74,7 +74,7 @@ class JobWords:
                 records = await self._bus.history(self._subjects.heartbeats, self._subjects.job_node("*"))
                 break
             except BusError as error:
-                _log.warning("job_words_unread", error=str(error))
+                _log.warning("job_nodes_unread", error=str(error))
                 await anyio.sleep(_BEAT_S)
         for record in records:
             if isinstance(record.message, JobNode):
