@@ -10,6 +10,7 @@ several parts (`policy_config.vllm_args`) has one child for each, which ends wit
 
 import logging
 import os
+import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -61,6 +62,8 @@ class VllmCore:
     _llm: "LLMEngine" = field(init=False)
     _adapters: VllmAdapters = field(init=False)
     _params: "dict[float, SamplingParams]" = field(init=False)
+    _looking_up: threading.Lock = field(default_factory=threading.Lock, init=False)
+    """Held where vLLM looks for its processor, and where that place is another for a while."""
     _refusals: tuple[type[Exception], ...] = field(init=False)
 
     def boot(self) -> None:
@@ -151,7 +154,8 @@ class VllmCore:
                 # PIL decodes lazily, so that a screenshot whose pixels are cached is not decoded again.
                 prompt["multi_modal_data"] = {"image": [Image.open(BytesIO(screenshot.data)) for screenshot in screenshots]}
             # With the processor's own cache nothing depends on the order in which prompts reach the engine.
-            return self._llm.renderer.render_cmpl([prompt], skip_mm_cache=True)[0]
+            with self._looking_up:
+                return self._llm.renderer.render_cmpl([prompt], skip_mm_cache=True)[0]
         except self._refusals as error:
             raise PolicyError(f"vLLM refuses a prompt of {len(tokens)} tokens: {error}") from error
 
@@ -220,11 +224,13 @@ class VllmCore:
         return finished
 
     def _reload(self, folder: Path) -> None:
-        """vLLM goes on to look for its processor where the weights came from, which need not be there for longer."""
+        """vLLM goes on to look for its processor where the weights came from, which need not be there for longer: no prompt
+        is prepared meanwhile."""
         config = self._llm.model_config
         before = config.model, config.model_weights, config.revision
-        self._llm.engine_core.engine_core.collective_rpc("reload_weights", kwargs={"weights_path": str(folder)})
-        config.model, config.model_weights, config.revision = before
+        with self._looking_up:
+            self._llm.engine_core.engine_core.collective_rpc("reload_weights", kwargs={"weights_path": str(folder)})
+            config.model, config.model_weights, config.revision = before
 
     def generation(self, output: "RequestOutput", *, temperature: float) -> Generation:
         completion = output.outputs[0]

@@ -112,6 +112,10 @@ def test_no_request_fails_while_weights_change(told: Told) -> None:
     assert all(generation["finish_reason"] in ("stop", "length") for generation in told.in_flight)
 
 
+def test_a_prompt_that_is_prepared_while_weights_are_read_is_not_looked_for_beside_them(told: Told) -> None:
+    assert told.facts["refused_meanwhile"] is None
+
+
 def test_every_token_belongs_to_the_version_that_sampled_it(told: Told) -> None:
     spans = [[(s["start"], s["end"], s["version"]) for s in generation["versions"]] for generation in told.in_flight]
     assert any(len(each) == 2 for each in spans), "the weights changed in the middle of some answers"

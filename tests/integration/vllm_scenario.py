@@ -7,15 +7,19 @@ import json
 import shutil
 import sys
 import tempfile
+import threading
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import msgspec
 import psutil
 
 from agents.engine import ChatMessage, Generation, GenerationRequest
+from agents.fitting import fitted
 from agents.prompts import system_prompt
 from agents.vllm_arguments import VllmSettings
 from agents.vllm_core import VllmCore
@@ -94,9 +98,41 @@ class Story:
                 # The first screenshot is in the prefix cache, as those of earlier steps are.
                 group.start_soon(partial(self.say, text=_LONG_TEXT), f"in flight {index}", 0, 1, 100 + index)
             await stepped(self.engine, 10)
-            # Weights are held for as long as they are read, and gone afterwards.
+            # Weights are held for as long as they are read, and gone afterwards; nothing else is with them.
             with tempfile.TemporaryDirectory() as held:
-                await self.engine.load(shutil.copytree(self.folder_b, Path(held) / "b"), PolicyVersion(4))
+                only_weights = shutil.copytree(
+                    self.folder_b, Path(held) / "b", ignore=shutil.ignore_patterns("*token*", "*proc*")
+                )
+                meanwhile = asked_meanwhile(self.engine._core)
+                await self.engine.load(only_weights, PolicyVersion(4))
+            self.facts["refused_meanwhile"] = await anyio.to_thread.run_sync(meanwhile.result)
+
+
+def asked_meanwhile(core: VllmCore) -> Future[str | None]:
+    """Has a prompt prepared in the very moment in which vLLM has read new weights; what the refusal says, if there is one."""
+    refusal: Future[str | None] = Future()
+    told, tokens = fitted(request(0), core.tokenizer, core.max_prompt)
+
+    def prepare() -> None:
+        try:
+            core.prepare(tokens, told.screenshots)
+            refusal.set_result(None)
+        except PolicyError as error:
+            refusal.set_result(str(error))
+
+    engine: Any = core._llm.engine_core.engine_core
+    call = engine.collective_rpc
+
+    def then_prepare(method: str, *args: Any, **options: Any) -> Any:
+        found = call(method, *args, **options)
+        if method == "reload_weights":
+            preparing = threading.Thread(target=prepare)
+            preparing.start()
+            preparing.join(1.0)  # long enough to be refused; it has to wait for the end of the reading
+        return found
+
+    engine.collective_rpc = then_prepare
+    return refusal
 
 
 async def stepped(engine: VllmEngine, num_steps: int) -> None:
