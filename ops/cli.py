@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from ops.commands.arguments import settle_words
-from ops.commands.listing import Command, Headings, parser_of
+from ops.commands.listing import Command, Headings, parser_of, require_command
 from ops.console.standard_streams import readers_may_leave
 
 COMMANDS: Headings = {
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code: 0 done, 78 a mistake that only a person can mend (its sentence is on stderr), 130 Ctrl-C."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     with readers_may_leave():
-        options = parse(given)
+        options = parse(given or ["--help"])
         try:
             code: int = options.run(options)
         except KeyboardInterrupt:
@@ -79,7 +79,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parse(given: list[str]) -> argparse.Namespace:
     """Raises `SystemExit` for arguments that no command has, after saying so on stderr."""
-    parser = parser_of(COMMANDS, called=given[0] if given else "")
+    called = given[0] if given else ""
+    parser = parser_of(COMMANDS, called)
+    if called and not called.startswith("-"):
+        require_command(parser, COMMANDS, called)
     options, rest = parser.parse_known_args(given, argparse.Namespace(given=given))
     return settle_words(options, rest)
 

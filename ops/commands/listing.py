@@ -4,7 +4,9 @@ import argparse
 import shutil
 import textwrap
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
+from importlib.metadata import version
 from types import ModuleType
 
 _COLUMN = 16
@@ -41,6 +43,7 @@ def parser_of(headings: Headings, called: str) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=f"millrace {version('millrace')}", help="say which this is")
     # argparse knows no headings for commands: it is given no summaries to list, and the epilog lists them all.
     parsers = parser.add_subparsers(required=True, prog=parser.prog, metavar="COMMAND", help=argparse.SUPPRESS)
     for command in (command for commands in headings.values() for command in commands):
@@ -53,6 +56,14 @@ def parser_of(headings: Headings, called: str) -> argparse.ArgumentParser:
         own.set_defaults(run=module.run, parser=own, command=command.name)
         module.add_arguments(own)
     return parser
+
+
+def require_command(parser: argparse.ArgumentParser, headings: Headings, called: str) -> None:
+    """Ends the process where there is no such command, with the nearest one's name in place of a list of all."""
+    names = [command.name for commands in headings.values() for command in commands]
+    if called not in names:
+        nearest = next(iter(get_close_matches(called, names, n=1)), "millrace --help, which lists them")
+        parser.error(f"there is no command {called!r}: write {nearest}")
 
 
 def add_command(

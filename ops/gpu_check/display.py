@@ -1,21 +1,24 @@
 """Shows what a check came to: a table of figures with what is expected of them, the same as JSON, and a plot."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from rich.table import Table
 
 from ops.gpu_check.checks import Failure
-from ops.gpu_check.results import Learning, Serving, Trained, read
+from ops.gpu_check.results import Learning, Serving, Trained, Training, read
 from schemas.trainer_config import TrainerConfig
 
 TARGET_MFU = 0.4
 _COLOUR = "#1b7f9e"
+_GREY = "#d9dee2"
+_IDLE = "the GPU waits"
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,14 @@ def _serving(told: Serving) -> Iterator[Line]:
 def _trained(told: Trained) -> Iterator[Line]:
     for run in told.runs:
         part = f"training, {run.layout}"
-        yield Line(part, "trained", run.tokens_per_s, "tokens/s")
+        samples = "sample" if run.samples_at_once == 1 else "samples"
+        yield Line(part, f"trained, {run.samples_at_once} {samples} at once", run.tokens_per_s, "tokens/s")
         if run.mfu is not None:
             yield Line(part, "MFU", run.mfu, "", f"at least {TARGET_MFU:.2f}")
         if run.memory_gib is not None:
             yield Line(part, "memory of a GPU", run.memory_gib, "GiB", f"millrace plan: {run.planned_gib:.1f}")
+        for kind, seconds in run.gpu_s.items():
+            yield Line(part, f"of a step's {run.step_s:.2f} s: {kind}", seconds, "s")
     if (gate := told.agreement) is not None:
         bounds = TrainerConfig()
         part = f"policy and {gate.trainer.removeprefix('torch.')} trainer"
@@ -94,21 +100,52 @@ def written(folder: Path, failures: Sequence[Failure]) -> list[Line]:
 
 
 def plot(folder: Path, file: Path) -> None:
-    """Tokens a second by answers at once, and success by version where there are any."""
+    """What there is of: tokens a second by answers at once, where an optimizer step's time goes, success by version."""
+    served = [told for each in sorted(folder.glob("serving-*.json")) if (told := read(folder, each.stem, Serving)) is not None]
+    trained, learning = read(folder, "training", Trained), read(folder, "learning", Learning)
+    drawn: list[Callable[[Axes], None]] = []
+    if served:
+        drawn.append(lambda axes: _draw_sampling(axes, served))
+    if trained is not None and (runs := [run for run in trained.runs if run.gpu_s]):
+        drawn.append(lambda axes: _draw_steps(axes, runs))
+    if learning is not None and learning.success:
+        drawn.append(lambda axes: _draw_learning(axes, learning))
     with mpl.rc_context({"font.size": 10.0, "axes.spines.top": False, "axes.spines.right": False}):
-        figure = Figure(figsize=(9.0, 3.8), dpi=130, layout="constrained")
+        figure = Figure(figsize=(max(1, len(drawn)) * 4.8, 3.8), dpi=130, layout="constrained")
         FigureCanvasAgg(figure)
-        left, right = figure.subplots(1, 2)
-        for told in filter(None, (read(folder, each.stem, Serving) for each in sorted(folder.glob("serving-*.json")))):
-            label = "one GPU" if told.num_parts == 1 else f"{told.num_parts} GPUs"
-            left.plot([t.at_once for t in told.throughput], [t.tokens_per_s for t in told.throughput], "o-", label=label)
-            left.legend(frameon=False)
-        left.set(title="sampled", xlabel="answers at once", ylabel="tokens a second", ylim=(0, None))
-        learning = read(folder, "learning", Learning)
-        if learning is not None and learning.success:
-            right.plot(range(1, len(learning.success) + 1), learning.success, "o-", color=_COLOUR)
-        right.set(title="learning", xlabel="version", ylabel="success of its episodes", ylim=(0, 1))
+        for place, draw in enumerate(drawn, start=1):
+            draw(figure.add_subplot(1, len(drawn), place))
         figure.savefig(file)
+
+
+def _draw_sampling(axes: Axes, served: Sequence[Serving]) -> None:
+    for told in served:
+        label = "one GPU" if told.num_parts == 1 else f"{told.num_parts} GPUs"
+        axes.plot([t.at_once for t in told.throughput], [t.tokens_per_s for t in told.throughput], "o-", label=label)
+    axes.legend(frameon=False)
+    axes.set(title="sampled", xlabel="answers at once", ylabel="tokens a second", ylim=(0, None))
+
+
+def _draw_learning(axes: Axes, learning: Learning) -> None:
+    axes.plot(range(1, len(learning.success) + 1), learning.success, "o-", color=_COLOUR)
+    axes.set(title="learning", xlabel="version", ylabel="success of its episodes", ylim=(0, 1))
+
+
+def _draw_steps(axes: Axes, runs: Sequence[Training]) -> None:
+    """A bar for each layout."""
+    kinds = list(dict.fromkeys(kind for run in runs for kind in run.gpu_s))
+    begins = [0.0] * len(runs)
+    for kind in (*kinds, _IDLE):
+        busy = [sum(run.gpu_s.values()) for run in runs]
+        widths = [
+            max(0.0, run.step_s - spent) if kind == _IDLE else run.gpu_s.get(kind, 0.0)
+            for run, spent in zip(runs, busy, strict=True)
+        ]
+        axes.barh([run.layout for run in runs], widths, left=begins, label=kind, color=_GREY if kind == _IDLE else None)
+        begins = [begin + width for begin, width in zip(begins, widths, strict=True)]
+    axes.set(title="an optimizer step", xlabel="seconds")
+    axes.invert_yaxis()
+    axes.legend(frameon=False, fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.4, -0.18))
 
 
 def _number(value: float) -> str:

@@ -24,6 +24,8 @@ from trainer.samples import Sample
 
 PAGE = 1280, 768
 """Pixels of a page as WebGym has them."""
+NUM_PAGES = 32
+"""Of an optimizer step, and of those whose answers policy and trainer are compared by."""
 _WORDS = ("Save", "Send", "Open", "Close", "Next", "Back", "Delete", "Print")
 
 

@@ -57,7 +57,9 @@ class Answers(msgspec.Struct, frozen=True):
 class Training(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     layout: str
-    """packed: as many samples in a micro-batch as `max_tokens_per_micro_batch` allows; one by one."""
+    """packed, packed with activations kept, one by one."""
+    samples_at_once: int
+    """Of a micro-batch."""
     tokens_a_step: int
     step_s: float
     tokens_per_s: float
@@ -66,6 +68,8 @@ class Training(msgspec.Struct, frozen=True, kw_only=True):
     """None where the device's peak is not known."""
     memory_gib: float | None
     planned_gib: float
+    gpu_s: dict[str, float] = {}
+    """Of one more step, by kind of kernel; empty on a CPU."""
 
 
 class Agreement(msgspec.Struct, frozen=True):

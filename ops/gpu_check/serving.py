@@ -18,7 +18,7 @@ import torch
 from agents.engine import Generation, GenerationRequest
 from agents.vllm_arguments import VllmSettings
 from agents.vllm_engine import VllmEngine
-from ops.gpu_check.drawn_pages import PAGE, demonstrations, prompt
+from ops.gpu_check.drawn_pages import NUM_PAGES, PAGE, demonstrations, prompt
 from ops.gpu_check.refreshing import refreshes
 from ops.gpu_check.results import Answers, Serving, Throughput, write
 from ops.planning.gpus import GIB, own_gpu
@@ -32,7 +32,6 @@ from schemas.policy_config import PolicyConfig
 _AT_ONCE = (1, 16, 64)
 _SHARE = 0.6
 """Of a GPU's memory: as beside a trainer."""
-_NUM_COMPARED = 32
 
 
 def policy_config(num_parts: int) -> PolicyConfig:
@@ -93,7 +92,7 @@ async def check(model: Path, folder: Path, num_parts: int) -> Serving:
         opened_s = time.monotonic() - began
         asking = Asking(engine)
         if num_parts == 1:
-            write(folder, "answers", Answers(tuple(await asking.answers(_NUM_COMPARED))))
+            write(folder, "answers", Answers(tuple(await asking.answers(NUM_PAGES))))
         else:
             await asking.answers(1)
         throughput = tuple([await asking.throughput(number) for number in _AT_ONCE])

@@ -13,7 +13,8 @@ from transformers import AutoConfig, AutoModelForImageTextToText
 from agents.image_tokens import ImageTokens, ScaledGrid, Tiles
 from schemas.errors import ConfigurationError
 from schemas.messages import Screenshot
-from trainer.model.supported import TILES
+from trainer.engine.throughput import ModelCost
+from trainer.model.supported import GRIDS, TILES
 
 _MOST_TILES = 12
 """InternVL's processors make as many of one screenshot unless their settings say otherwise."""
@@ -37,6 +38,10 @@ class ModelSize:
     """Of one parameter, as the model is stored."""
     vision_layers: int = 0
     vision_hidden: int = 0
+    patch_flops: float = 0.0
+    """Of a forward pass, what one patch of a screenshot takes; 0: nobody counts it for this kind of model."""
+    frame_flops: float = 0.0
+    """The same of a screenshot, times the square of its patches: they attend to each other."""
     patches_a_token: int = 1
     """A square number: so many are merged."""
     image_tokens: ImageTokens | None = None
@@ -69,11 +74,12 @@ def model_size(folder: Path) -> ModelSize:
     return _measured(config, model)
 
 
-def _measured(config: Any, model: torch.nn.Module) -> ModelSize:
+def _measured(config: Any, model: Any) -> ModelSize:
     text, vision = config.get_text_config(), getattr(config, "vision_config", None)
     width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
     stored = config.dtype or text.dtype or torch.bfloat16
     key_value_heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
+    cost = ModelCost.counted(config, model.model) if config.model_type in (*GRIDS, *TILES) else None
     return ModelSize(
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
         largest_layer=max(_together(model)),
@@ -87,6 +93,8 @@ def _measured(config: Any, model: torch.nn.Module) -> ModelSize:
         dtype_bytes=stored.itemsize,
         vision_layers=_first(vision, "depth", "num_hidden_layers"),
         vision_hidden=_first(vision, "hidden_size", "embed_dim"),
+        patch_flops=cost.a_patch if cost else 0.0,
+        frame_flops=cost.a_squared_frame if cost else 0.0,
         **_seen(config, vision),
         linear=_linear(model),
     )

@@ -11,9 +11,11 @@ from ops.planning.memory import Serving, cached_tokens
 from ops.planning.model_size import ModelSize
 from ops.planning.plan import Plan
 
-_PREFILL, _READ, _TRAINED = 0.45, 0.6, 0.35
-"""Shares of peak that are usual: of the arithmetic while prompts are calculated, of the bandwidth while tokens are sampled, of
-the arithmetic in training. No benchmark of this project has measured them on a GPU yet."""
+_PREFILL, _READ = 0.45, 0.6
+"""Shares of peak that are usual: of the arithmetic while prompts are calculated, of the bandwidth while tokens are sampled. No
+benchmark of this project has measured them on a GPU yet."""
+_TRAINED = 0.43
+"""The same in training, what is recomputed included: 0.40 to 0.46 on an H200 (benchmarks/results/gpu_check_h200.json)."""
 _FULL = 0.9
 """Of what policies can do: more is not to be had from them by more browsers."""
 _ITERATION_S = 0.004
@@ -90,7 +92,9 @@ def rates(made: Plan, work: Workload) -> Rates | None:
     if made.training is None or made.serving is None or not gpu.is_known or not made.num_browsers:
         return None
     prompt = prompt_tokens(made, work)
-    engine = _Engine(made.serving, gpu, prompt, work.answer_tokens, most=config.policy_config.max_num_seqs)
+    engine = _Engine(
+        made.serving, gpu, prompt, work.answer_tokens, patches=_patches(made), most=config.policy_config.max_num_seqs
+    )
     sessions = made.num_browsers * config.env_config.server_size
     in_flight = engine.in_flight(sessions / made.num_policies, page_s=work.page_s)
     answer_s = engine.answer_s(in_flight)
@@ -118,25 +122,31 @@ def rates(made: Plan, work: Workload) -> Rates | None:
 
 def prompt_tokens(made: Plan, work: Workload) -> int:
     """Of a step in the middle of an episode, as far as the engine's context and training's cut-off reach."""
-    browser, config = made.config.browser_config, made.config
-    screenshots = (config.context_config.num_rounds + 1) * made.size.screenshot_tokens(
-        browser.viewport_width, browser.viewport_height
-    )
+    config = made.config
+    screenshots = (config.context_config.num_rounds + 1) * _patches(made) // made.size.patches_a_token
     most = min(config.policy_config.max_model_len, config.algorithm_config.cutoff_len) - work.answer_tokens
     return max(1, min(most, screenshots + work.text_tokens))
+
+
+def _patches(made: Plan) -> int:
+    """Of a screenshot."""
+    browser = made.config.browser_config
+    return made.size.patches(browser.viewport_width, browser.viewport_height)
 
 
 class _Engine:
     """Of one policy."""
 
-    def __init__(self, serving: Serving, gpu: Gpu, prompt: int, answer: int, *, most: int) -> None:
+    def __init__(self, serving: Serving, gpu: Gpu, prompt: int, answer: int, *, patches: int, most: int) -> None:
         size = serving.size
         self.most = float(max(1, min(most, cached_tokens(serving) // (prompt + answer))))
         """Answers at once."""
         self._answer = answer
         self._calculated = serving.num_parts * gpu.flops * _PREFILL
         self._read = serving.num_parts * gpu.bandwidth * _READ
-        self._prefill_s = forward_flops(size, prompt, predicted=0) / self._calculated
+        new = screenshot_flops(size, patches)
+        """Of the latest screenshot; those before it are known from the steps before."""
+        self._prefill_s = (forward_flops(size, prompt, predicted=0) + new) / self._calculated
         self._weights = size.num_parameters * serving.dtype_bytes
         self._cache = (prompt + answer / 2) * 2 * size.num_layers * size.key_value * serving.key_value_bytes
         """Bytes that a token of one answer reads."""
@@ -168,15 +178,20 @@ def _trained_s(made: Plan, gpu: Gpu, prompt: int, work: Workload, steps: float) 
     samples = min(steps, algorithm.positive_samples_to_train) if clones else steps
     passes = _RECOMPUTED if training.checkpoints_activations else _PASSES
     answer = work.answer_tokens
-    flops = passes * training.num_engines * forward_flops(training.size, prompt + answer, predicted=answer)
+    seen = (made.config.context_config.num_rounds + 1) * screenshot_flops(training.size, _patches(made))
+    flops = passes * training.num_engines * (forward_flops(training.size, prompt + answer, predicted=answer) + seen)
     return samples * algorithm.num_train_epochs * flops / (training.num_ranks * gpu.flops * _TRAINED)
+
+
+def screenshot_flops(size: ModelSize, patches: int) -> float:
+    """What seeing one takes: of a 2B model nearly as much as reading a prompt with it does."""
+    return patches * size.patch_flops + patches**2 * size.frame_flops
 
 
 def forward_flops(size: ModelSize, length: int, *, predicted: int) -> float:
     """Of one sequence: 2 a parameter and token in layers, causal attention, and the output layer at `predicted` tokens.
 
-    `trainer.engine.throughput` counts so too; from sizes alone it can be told of every family. What sees the screenshots is
-    left out: a twentieth, for models of billions of parameters.
+    `trainer.engine.throughput` counts so too; from sizes alone it can be told of every family.
     """
     layer = size.hidden * (2 * size.query + 2 * size.key_value + 3 * size.intermediate)
     text = 2.0 * layer * size.num_layers * length + 2.0 * size.query * size.num_layers * length**2

@@ -29,6 +29,7 @@ from tests.support.agents import tiny_architectures, tiny_models
 from tests.support.training.trainer_world import ALGORITHM, completion, ref, settings
 from trainer.engine.training_engine import open_engine
 from trainer.episodes.sample_builder import SampleBuilder
+from trainer.fast_layers.compiled_layers import compile_layers
 from trainer.imitation import cloning_items
 from trainer.model.batches import collate
 from trainer.model.families import family_of
@@ -157,6 +158,35 @@ def test_packed_samples_are_those_of_the_plain_model(models: Models, name: str) 
         assert parameter.grad is not None, parameter_name
         largest = float(gradient.abs().max())
         torch.testing.assert_close(parameter.grad, gradient, atol=2e-3 * largest + 1e-6, rtol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
+@pytest.mark.parametrize("checkpointed", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_compiled_layers_compute_the_same(models: Models, name: str, checkpointed: bool) -> None:
+    """Whatever a micro-batch holds, and without being compiled anew for every size of it."""
+    folder = models.base(name)
+    samples = samples_of(folder)
+    plain, compiled = (CompletionModel(load_model(folder, settings().deepspeed), suppressed_tokens(folder)) for _ in range(2))
+    if checkpointed:
+        compiled.model.gradient_checkpointing_enable({"use_reentrant": False})
+    assert compile_layers(compiled.model, backend="eager") > 0
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    num_graphs = []
+    for chosen in (samples[:2], samples[1:], samples, samples[:3], samples + samples[1:], samples + samples[:1]):
+        batch = collate(cloning_items(chosen), pixel_scale(folder))
+        expected, found = (model.train()(batch).logprobs for model in (plain, compiled))
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+        for model, logprobs in ((plain, expected), (compiled, found)):
+            model.zero_grad()
+            torch.autograd.backward(logprobs.sum())
+        for parameter, other in zip(plain.parameters(), compiled.parameters(), strict=True):
+            assert parameter.grad is not None
+            largest = float(parameter.grad.abs().max())
+            torch.testing.assert_close(other.grad, parameter.grad, atol=5e-3 * largest + 1e-6, rtol=1e-3)
+        num_graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+    assert 0 < num_graphs[2] == num_graphs[-1], num_graphs
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -23,7 +23,11 @@ def test_a_tiny_model_is_checked(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert [way.over for way in serving.refreshes] == ["path", "bus"]
     assert trained.agreement is not None
     assert trained.agreement.k3 < 1e-6, "both are in float32"
-    assert [run.layout for run in trained.runs] == ["packed", "one by one"]
+    assert [(run.layout, run.samples_at_once) for run in trained.runs] == [
+        ("packed", 16),
+        ("packed, activations kept", 8),
+        ("one by one", 1),
+    ]
     assert trained.runs[0].tokens_a_step == trained.runs[1].tokens_a_step > 0
     told = json.loads((tmp_path / "gpu_check.json").read_text())
     assert {line["part"] for line in told["figures"]} >= {"serving", "training, packed", "policy and float32 trainer"}

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import types
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,22 @@ def test_the_help_of_a_command_fits_the_terminal(
     with pytest.raises(SystemExit):
         cli.main([command, "--help"])
     assert [line for line in capsys.readouterr().out.splitlines() if len(line) > width] == []
+
+
+def test_a_mistyped_command_is_told_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    for written, said in (("qickstart", "write quickstart\n"), ("zzz", "write millrace --help, which lists them\n")):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([written])
+        assert ended.value.code == 2
+        assert capsys.readouterr().err.endswith(f"there is no command {written!r}: {said}")
+
+
+def test_alone_it_lists_the_commands_and_it_tells_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, said in (((), "train a model made on the spot"), (("--version",), f"millrace {version('millrace')}\n")):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(arguments)
+        assert ended.value.code == 0
+        assert said in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -84,7 +101,7 @@ def test_a_monitor_of_a_run_that_has_ended_says_how_to_look_at_it(tmp_path: Path
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("nonsense", "invalid choice: 'nonsense'"),
+        ("nonsense", "there is no command 'nonsense'"),
         ("audit --run runs/x", "millrace audit: error: unrecognized arguments: --run"),
         ("audit a.b=1", "unrecognized arguments: a.b=1"),
         ("chaos --episodes -1", "--episodes: '-1' is not a whole number of 1 or more"),

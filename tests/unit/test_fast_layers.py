@@ -4,10 +4,14 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 import pytest
+import structlog
 import torch
+from torch import nn
 from torch.nn import functional
+from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextRMSNorm, apply_rotary_pos_emb_vision
 
+from trainer.fast_layers.compiled_layers import compile_layers, compiles
 from trainer.fast_layers.linear_layers import linear
 from trainer.fast_layers.norms import fast_norms
 from trainer.fast_layers.rotary import rotate
@@ -69,6 +73,48 @@ def test_rotation() -> None:
         return turned
 
     assert_equal(lambda x: rotate(x, cosines[:, None], sines[:, None]), theirs, [random(6, 3, 8)])
+
+
+# In a process in which DeepSpeed has divided a model, torch's linear function is one of DeepSpeed's for good.
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+@pytest.mark.parametrize("function", [rotate, linear])
+def test_within_a_compiled_layer_it_is_the_same(function: Function) -> None:
+    tensors = {rotate: [random(6, 3, 8), random(6, 1, 4), random(6, 1, 4)], linear: [random(5, 3), random(2, 3), random(2)]}
+    tables = [torch.cat([table, table], -1) for table in tensors[function][1:]] if function is rotate else []
+
+    def called(*leaves: torch.Tensor) -> torch.Tensor:
+        return function(leaves[0], *tables) if tables else function(*leaves)
+
+    leaves = tensors[function][:1] if tables else tensors[function]
+    assert_equal(torch.compile(called, backend="aot_eager", fullgraph=True), called, leaves)
+
+
+def test_a_layer_of_a_kind_that_decides_by_what_it_sees_is_not_compiled() -> None:
+    class SomeExperts(nn.Module):
+        pass
+
+    class Layer(GradientCheckpointingLayer):  # type: ignore[misc]
+        def __init__(self, part: nn.Module) -> None:
+            super().__init__()
+            self.part = part
+
+    layers = nn.ModuleList([Layer(nn.Linear(2, 2)), Layer(SomeExperts()), nn.Linear(2, 2)])
+    assert compile_layers(layers, backend="eager") == 1
+
+
+def test_a_gpu_without_a_compiler_is_said_and_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not torch.cuda.is_available()
+    assert not compiles()
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("Failed to find C compiler\nand more of it")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch, "compile", lambda _: refuse)
+    monkeypatch.setattr(torch, "ones", lambda *_, **__: None)
+    with structlog.testing.capture_logs() as said:
+        assert not compiles()
+    assert [entry["reason"] for entry in said] == ["Failed to find C compiler"]
 
 
 def test_chosen_logprobs() -> None:

@@ -1,15 +1,21 @@
 """What a check of GPUs consists of, and how it is told when a part fails."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import torch
 
 from ops.cli import main
 from ops.config.loading import load_config
-from ops.gpu_check import checks, display
+from ops.gpu_check import checks, display, training
 from ops.gpu_check.checks import Part
+from ops.gpu_check.kernels import OTHERS, kind_of
 from ops.gpu_check.learning import config_of
 from ops.gpu_check.results import Agreement, Learning, Refresh, Serving, Throughput, Trained, Training, write
+from trainer.engine.settings import EngineSettings
+from trainer.ports import Effort, StepResult
 
 
 def planned(num_gpus: int, *only: str) -> dict[str, Part]:
@@ -56,6 +62,7 @@ def test_every_figure_has_a_line(tmp_path: Path) -> None:
     run = Training(
         device="H100",
         layout="packed",
+        samples_at_once=16,
         tokens_a_step=100,
         step_s=1.0,
         tokens_per_s=100.0,
@@ -63,6 +70,7 @@ def test_every_figure_has_a_line(tmp_path: Path) -> None:
         mfu=0.41,
         memory_gib=60.0,
         planned_gib=58.0,
+        gpu_s={"matrix products": 0.5, "attention": 0.2},
     )
     write(tmp_path, "serving-1", serving)
     write(tmp_path, "training", Trained((run,), Agreement("torch.bfloat16", 0.01, 0.0002, 0.0)))
@@ -71,12 +79,54 @@ def test_every_figure_has_a_line(tmp_path: Path) -> None:
     assert found["serving", "sampled, 16 answers at once"] == (80.0, "")
     assert found["serving", "memory of a GPU"] == (47.0, "millrace plan: 47.5")
     assert found["serving", "next version, 4,000 MB by bus"] == (7.0, "")
+    assert found["training, packed", "trained, 16 samples at once"] == (100.0, "")
     assert found["training, packed", "MFU"] == (0.41, "at least 0.40")
+    assert found["training, packed", "of a step's 1.00 s: attention"] == (0.2, "")
     assert found["policy and bfloat16 trainer", "k3"] == (0.0002, "at most 0.01")
     assert found["learning", "versions"] == (6.0, "")
     assert found["learning", "of the last one's"] == (0.3, "")
     display.plot(tmp_path, tmp_path / "gpu_check.png")
     assert (tmp_path / "gpu_check.png").stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "kind"),
+    [
+        ("nvjet_sm90_tst_128x256_64x4_2x1_v_bz_coopA_NTN", "matrix products"),
+        ("cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26_64x64x64_1x4x1_cga1x1x1_kernel0_0", "attention"),
+        (
+            "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, false, cutlass::bfloat16_t>>",
+            "attention",
+        ),
+        ("triton_poi_fused__unsafe_view_mul_silu_1", "fused by the compiler"),
+        ("void at::native::multi_tensor_apply_kernel<at::native::FusedAdamMathFunctor<float, 4>>", "optimizer"),
+        ("Memcpy DtoD (Device -> Device)", "copies"),
+        ("void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<BinaryFunctor>>", OTHERS),
+    ],
+)
+def test_kernels_are_told_by_their_names(kernel: str, kind: str) -> None:
+    assert kind_of(kernel) == kind
+
+
+def test_a_micro_batch_that_does_not_fit_is_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+
+    class Engine:
+        def train(self, items: object) -> StepResult:
+            if tried[-1] > 4:
+                raise torch.OutOfMemoryError
+            return StepResult(1.0, 1.0, 1e-6, 10, {}, Effort(1.0, 10, 10, 1e12, 0.0))
+
+    @contextmanager
+    def opened(model: Path, *, settings: EngineSettings) -> Iterator[Engine]:
+        tried.append(settings.algorithm.per_device_train_batch_size)
+        yield Engine()
+
+    monkeypatch.setattr(training, "open_engine", opened)
+    packed = training.LAYOUTS[0]
+    found = [training.measured(Path("model"), [], packed, at_once) for at_once in packed.at_once]
+    assert tried == [16, 8, 4, 2, 1]
+    assert [each is not None for each in found] == [False, False, True, True, True]
 
 
 @pytest.mark.parametrize("on_gpu", [True, False])

@@ -16,7 +16,7 @@ from ops.planning.memory import Serving, Training, cached_tokens, rank_gpu, serv
 from ops.planning.model_size import ModelSize, model_size
 from ops.planning.plan import Machine, Plan, planned
 from ops.planning.problems import problems
-from ops.planning.rates import Rates, Workload, forward_flops, rates
+from ops.planning.rates import Rates, Workload, forward_flops, rates, screenshot_flops
 from schemas.errors import ConfigurationError
 from trainer.engine.throughput import ModelCost
 
@@ -168,7 +168,11 @@ def test_arithmetic_is_what_the_trainer_counts(tmp_path: Path) -> None:
     folder = describe_model(tmp_path / "2B", "2B")
     cost = ModelCost.of(AutoConfig.from_pretrained(folder))
     counted = 4000 * cost.a_token + 4000**2 * cost.a_squared_length + 300 * cost.a_completion_token
-    assert forward_flops(model_size(folder), 4000, predicted=300) == pytest.approx(counted, rel=1e-9)
+    size = model_size(folder)
+    assert forward_flops(size, 4000, predicted=300) == pytest.approx(counted, rel=1e-9)
+    seen = 3840 * cost.a_patch + 3840**2 * cost.a_squared_frame
+    assert screenshot_flops(size, size.patches(1280, 768)) == pytest.approx(seen, rel=1e-9)
+    assert seen > counted / 5
 
 
 _QUICK = ("policy_config.max_new_tokens=512", "objective=grpo")

@@ -8,6 +8,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,9 @@ class DeepSpeedEngine:
     def _attempt(self, share: Share) -> tuple[float, dict[str, float]]:
         """This rank's loss and metrics."""
         self._dropout.begin(self.num_updates)
-        total, sums = 0.0, defaultdict[str, float](float)
+        # Added up where they are: asked for after every micro-batch, they would keep the next one from being prepared.
+        total = torch.zeros((), dtype=torch.float64, device=self._ranks.device)
+        sums = defaultdict[str, torch.Tensor](partial(torch.zeros_like, total))
         for index, part in enumerate(share):
             batch = self._collate(part).to(self._ranks.device)
             self._engine.set_gradient_accumulation_boundary(index == len(share) - 1)
@@ -105,11 +108,11 @@ class DeepSpeedEngine:
             loss = (token.losses * batch.targets.weights).sum()
             # DeepSpeed averages gradients over ranks; the sum over ranks is meant.
             self._engine.backward(loss * self._ranks.size)
-            total += float(loss.detach())
+            total += loss.detach()
             for name, values in token.metrics.items():
-                sums[name] += float((values * batch.targets.trained).sum())
+                sums[name] += (values * batch.targets.trained).sum()
         self._engine.step()
-        return total, sums
+        return float(total), {name: float(value) for name, value in sums.items()}
 
     @torch.no_grad()
     def forward(self, batch: Batch, *arguments: Any) -> Any:

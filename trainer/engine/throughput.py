@@ -73,16 +73,21 @@ class ModelCost:
     def of(cls, config: Any) -> "ModelCost":
         """From the model's own configuration."""
         with torch.device("meta"):
-            model = AutoModelForImageTextToText.from_config(config).model
+            return cls.counted(config, AutoModelForImageTextToText.from_config(config).model)
+
+    @classmethod
+    def counted(cls, config: Any, model: nn.Module) -> "ModelCost":
+        """Of the part of a model below its output layer, which needs no memory."""
         text, vision = config.text_config, config.vision_config
         layers = getattr(text, "layer_types", None) or ["full_attention"] * text.num_hidden_layers
         head = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+        language: Any = model.language_model
         towers = [part for name, part in model.named_children() if name != "language_model"]
         a_patch, a_merged = (sum(_products(tower, merged=merged) for tower in towers) for merged in (False, True))
         depth = getattr(vision, "depth", None) or vision.num_hidden_layers
         whole, window = _attending(vision, depth)
         return cls(
-            a_token=2.0 * _products(model.language_model.layers, share=_expert_share(text)),
+            a_token=2.0 * _products(language.layers, share=_expert_share(text)),
             a_squared_length=2.0 * text.num_attention_heads * head * layers.count("full_attention"),
             a_completion_token=2.0 * text.hidden_size * text.vocab_size,
             a_patch=2.0 * (a_patch + a_merged / family_of(config).patches_a_token) + 4.0 * vision.hidden_size * window,

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from trainer.fast_layers.rotary import rotate
-from trainer.model.packed_attention import attend
+from trainer.model.packed_attention import as_it_is, attend
 from trainer.model.packing import Packing
 
 
@@ -22,6 +22,11 @@ def batched_image_attention(model: nn.Module) -> int:
     for layer in layers:
         layer.forward = MethodType(_attend, layer)
     return len(layers)
+
+
+@as_it_is
+def _packing(cu_seqlens: torch.Tensor) -> Packing:
+    return Packing(tuple(cu_seqlens.diff().tolist()))
 
 
 def _is_one(module: nn.Module) -> bool:
@@ -38,7 +43,7 @@ def _attend(
     **_: Any,
 ) -> torch.Tensor:
     """(patches, width) to the same shape; `frames` spares asking the device for the sizes between `cu_seqlens`."""
-    packing = frames or Packing(tuple(cu_seqlens.diff().tolist()))
+    packing = frames or _packing(cu_seqlens)
     projected = layer.qkv(hidden_states).unflatten(-1, (3, layer.num_heads, -1))
     cosines, sines = position_embeddings
     rotated = rotate(projected[:, :2], cosines[:, None, None], sines[:, None, None])

@@ -22,7 +22,8 @@ def fast_linear_layers(model: nn.Module) -> int:
 
 def linear(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """(..., k) times the transpose of (n, k), plus (n,)."""
-    if inputs.device.type != "cpu" or weight.dtype != torch.float32 or inputs.dtype != torch.float32 or not _HAS_ONEDNN:
+    by_onednn = inputs.device.type == "cpu" and weight.dtype == inputs.dtype == torch.float32 and _HAS_ONEDNN
+    if not by_onednn or torch.compiler.is_compiling():
         return functional.linear(inputs, weight, bias)
     found: torch.Tensor = _Linear.apply(inputs.reshape(-1, inputs.shape[-1]), weight, bias)  # type: ignore[no-untyped-call]
     return found.view(*inputs.shape[:-1], -1)

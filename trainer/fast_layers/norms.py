@@ -19,7 +19,7 @@ def fast_norms(model: nn.Module) -> int:
 
 
 def _forward(layer: Any, inputs: torch.Tensor) -> torch.Tensor:
-    if inputs.dtype != torch.float32:
+    if inputs.dtype != torch.float32 or torch.compiler.is_compiling():
         forward: torch.Tensor = type(layer).forward(layer, inputs)
         return forward
     found: torch.Tensor = _Norm.apply(inputs, layer.weight, layer.variance_epsilon)  # type: ignore[no-untyped-call]

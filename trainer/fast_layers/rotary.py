@@ -13,8 +13,17 @@ def rotate(features: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -
 
     Computed in float32, or better where the features are.
     """
+    if torch.compiler.is_compiling():
+        return _plainly_turned(features, cosines, sines)
     found: torch.Tensor = _Rotation.apply(features, cosines, sines)  # type: ignore[no-untyped-call]
     return found
+
+
+def _plainly_turned(features: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
+    """For a compiler to find the passes that can be spared."""
+    precise = features.to(torch.promote_types(features.dtype, cosines.dtype))
+    first, second = precise.chunk(2, dim=-1)
+    return (precise * cosines + torch.cat([-second, first], dim=-1) * sines).to(features.dtype)
 
 
 class _Rotation(torch.autograd.Function):

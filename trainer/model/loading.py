@@ -17,6 +17,7 @@ from schemas.trainer_config import TrainerConfig
 from trainer.engine.deepspeed_config import DeepSpeedConfig
 from trainer.engine.deepspeed_module import import_deepspeed
 from trainer.fast_layers.acceleration import accelerate
+from trainer.fast_layers.compiled_layers import compile_layers, compiles
 from trainer.model.adapter_folder import base_of, holds_adapters, require_adapters
 from trainer.model.adapters import adapt, load_adapters
 from trainer.model.packed_attention import PACKED, register
@@ -82,6 +83,8 @@ class _Division:
 
 def _prepared(model: PreTrainedModel, deepspeed: DeepSpeedConfig) -> PreTrainedModel:
     accelerate(model)
+    if deepspeed.stage != 3 and compiles():  # ZeRO-3 fetches parameters within the layers
+        compile_layers(model)
     if deepspeed.checkpoints_activations:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     return model
