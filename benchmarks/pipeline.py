@@ -1,6 +1,6 @@
 """Versions an hour: the real roles in both of their modes, beside the schedules of others, in one simulated world.
 
-    python -m benchmarks.pipeline [--versions 12]        # about twelve minutes
+    python -m benchmarks.pipeline [--versions 12]        # about twenty-five minutes
 
 The world is AsyncWebRL's as far as that is published, one minute of its in two seconds: 1,280 sessions for batches of 1,024
 episodes (here an eighth of both), eleven minutes of collecting a batch when no session ever waits, heavy tails, 1.6 minutes
