@@ -24,7 +24,7 @@ from schemas.errors import ConfigurationError
 EXAMPLE = """\
 millrace watch judgements --run-dir runs/mine --verdict success
 millrace watch calls --stage criterion_b | jq .message.text
-millrace watch trajectories --from beginning --no-follow | jq .outcome"""
+millrace watch trajectories --from beginning --no-follow | jq .message.outcome"""
 FILTERS: dict[str, tuple[str, ...]] = {
     "trajectories": ("split", "outcome", "episode", "task", "website", "version", "min_reward", "max_reward"),
     "judgements": (
