@@ -40,7 +40,9 @@ def compiles() -> bool:
     try:
         compiled(torch.ones(8, device="cuda"))
     except Exception as error:  # noqa: BLE001 - compilers fail in many ways, and training goes on without them
-        _log.warning("layers_not_compiled", reason=str(error).splitlines()[0], instead="they run as they are, slower")
+        _log.warning(
+            "layers_not_compiled", reason=str(error).partition("\n")[0] or repr(error), instead="they run as they are, slower"
+        )
         return False
     return True
 
