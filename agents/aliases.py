@@ -7,20 +7,21 @@ understood. Sources: the `computer_use` tools of Qwen's models and of others, We
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from agents import values
 from agents.calls import Call
 from agents.tool import Tool
 from schemas.messages import ActionKind
 
-POINT = ("coordinate", "coordinates", "point", "position")
-START_POINT = ("start_coordinate", "start_coordinates", "start_point", "start_box", "start", "from")
+POINT = ("coordinate", "coordinates", "point", "point_2d", "position")
+START_POINT = ("start_coordinate", "start_coordinates", "start_point", "start_point_2d", "start_box", "start", "from")
 END_POINT = (
-    "end_coordinate", "end_coordinates", "end_point", "end_box", "coordinate2", "coordinate_2", "target_coordinate",
-    "end", "to",
+    "end_coordinate", "end_coordinates", "end_point", "end_point_2d", "end_box", "coordinate2", "coordinate_2",
+    "target_coordinate", "end", "to",
 )  # fmt: skip
 ELEMENT = ("element_id", "element", "id", "index", "mark", "ref")
 START_ELEMENT = ("start_element_id", "start_element", "source_element_id", "from_element_id", "start", "from", "source")
 END_ELEMENT = ("end_element_id", "end_element", "target_element_id", "to_element_id", "element_id2", "end", "to", "target")
-TEXT = ("text", "content", "value")
+TEXT = ("text", "content", "message", "value")
 ANSWER = ("text", "answer", "content", "response", "result")
 OPTION = ("text", "option", "label", "value")
 URL = ("url", "address")
@@ -52,7 +53,7 @@ _NAMES = {
     ActionKind.SCROLL: ("scroll", "scroll_id", "hover_and_scroll", "scroll_page"),
     ActionKind.WAIT: ("wait", "sleep"),
     ActionKind.GO_BACK: ("go_back", "back", "goback"),
-    ActionKind.NAVIGATE: ("navigate", "goto", "go_to", "go_to_url", "open_url", "visit"),
+    ActionKind.NAVIGATE: ("navigate", "goto", "go_to", "go_to_url", "goto_url", "open_url", "visit"),
     ActionKind.NEW_TAB: ("new_tab", "open_tab", "open_new_tab", "create_tab"),
     ActionKind.SWITCH_TAB: ("switch_tab", "switch_to_tab", "select_tab", "focus_tab"),
     ActionKind.CLOSE_TAB: ("close_tab",),
@@ -77,17 +78,22 @@ def spelled_action(call: Call, tool: Tool) -> SpelledAction | None:
     if not isinstance(written, str):
         return None
     if (own := tool.kind_of(written)) is not None:
-        return SpelledAction(_buttoned(own, call), call)
+        return SpelledAction(_buttoned(own, call, tool), call)
     name = written.strip().lower().replace("-", "_").replace(" ", "_")
     if implying := _IMPLYING.get(name):
         return SpelledAction(implying.kind, {**call, **implying.call})
     kind = _KINDS.get(name)
-    return None if kind is None else SpelledAction(_buttoned(kind, call), call)
+    return None if kind is None else SpelledAction(_buttoned(kind, call, tool), call)
 
 
-def _buttoned(kind: ActionKind, call: Call) -> ActionKind:
-    """A click may name its button."""
-    return ActionKind.RIGHT_CLICK if kind is ActionKind.CLICK and call.get("button") == "right" else kind
+def _buttoned(kind: ActionKind, call: Call, tool: Tool) -> ActionKind:
+    """A click may name its button, or how often: two clicks are one where the tool has no double click."""
+    if kind is not ActionKind.CLICK:
+        return kind
+    if call.get("button") == "right":
+        return ActionKind.RIGHT_CLICK
+    twice = (values.number(call.get("clicks")) or 1) >= 2
+    return ActionKind.DOUBLE_CLICK if twice and ActionKind.DOUBLE_CLICK in tool.actions else kind
 
 
 def argument(call: Call, names: tuple[str, ...]) -> object:

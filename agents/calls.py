@@ -1,6 +1,7 @@
 """Finds tool calls in what a model said.
 
-Invariant: reading never fails, and nothing is added to what was said: a field that cannot be made out is missing.
+Invariant: reading never fails, and nothing is added to what was said: a field that cannot be made out is missing. What an
+argument may be called is `agents.aliases`' affair.
 """
 
 import json
@@ -11,39 +12,46 @@ Call = Mapping[str, object]
 """Arguments of a tool call by name; `action` among them, unless the call is broken."""
 
 
-def _name(*names: str) -> str:
-    """One of these as a word of its own. It begins with plain letters, so that the search skips everything else."""
-    return "(" + "|".join(rf"{name}(?<!\w{name})" for name in names) + ")"
+class BrokenCall(dict[str, object]):
+    """What can be made out of a call that does not end as it should: an argument that it lacks may have been meant."""
 
 
 # A model says what it likes, so every repetition is possessive, or ends at the next thing that it looks for: no character is
 # looked at again and again.
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
-_NUMBER = r"[+-]?+\d++(?:\.\d++)?+"
-_IS = r"""["']?+\s*+[:=]\s*+"""
-_LOOSE_NAME = re.compile(_name("action") + _IS + r"""["']?+([A-Za-z_]++)""")
-_LOOSE_POINT = re.compile(
-    _name("start_coordinate", "end_coordinate", "coordinate") + "s?+" + _IS
-    + rf"[\[(]?+\s*+({_NUMBER}(?:\s*+,\s*+{_NUMBER})*+)"
-)  # fmt: skip
-_LOOSE_KEYS = re.compile(_name("keys") + _IS + r"[\[(]([^\])]*+)")
-_LOOSE_KEY = re.compile(r"""[^\s,"'{}]++""")
-_LOOSE_TEXT = re.compile(
-    _name("text", "url", "direction", "time", "end_element_id", "element_id", "pixels", "keys", "tab", "num_lines", "enter")
-    + _IS + r"""(?:"((?:[^"\\]|\\.)*+)"?+|'([^']*+)'?+|([^\s,}\]]++))"""
-)  # fmt: skip
+_FUNCTION_END = "</function>"
+_FUNCTION = re.compile(r"<function=([^<>\s]{1,100})>")
+_PARAMETER = re.compile(
+    rf"<parameter=([^<>\s]{{1,100}})>\n?(.*?)\n?(?:</parameter>|(?=<parameter=)|(?={_FUNCTION_END})|\Z)", re.DOTALL
+)
+_LOOSE_FIELD = re.compile(
+    r"""(?<!\w)([A-Za-z_]\w{0,30}+)["']?+\s*+[:=]\s*+(?:"""
+    r"""[\[(]?+\s*+([+-]?+\d++(?:\.\d++)?+(?:\s*+,\s*+[+-]?+\d++(?:\.\d++)?+)*+)(?=[\s,\])}]|\Z)"""  # numbers
+    r"""|[\[(]([^\])]*+)"""  # a list
+    r"""|"((?:[^"\\]|\\.|"(?!\s*+(?:[,}\])]|"\w{1,30}+"\s*+:|\Z)))*+)"?+"""  # text, whatever quotes stand in it
+    r"""|'([^']*+)'?+"""
+    r"""|([^\s,}\]{\["'][^\s,}\]]*+))""",
+    re.DOTALL,
+)
+"""A word, and behind a colon or an equals sign what it is."""
+_LOOSE_ITEM = re.compile(r"""[^\s,"'{}]++""")
+_LOOSE_NAME = re.compile(r"[A-Za-z_][\w -]*+")
 
 
 def calls(said: str) -> list[Call]:
-    """Possible calls in order: the well-formed ones, or, where there is none, what loose reading finds."""
+    """Possible calls in order, each as it is: well-formed, or what loose reading finds, which may be nothing."""
     bodies = [str(body) for body in _CALL.findall(said)] or [said]
-    strict = [call for body in bodies if (call := _strict(body)) is not None]
-    return strict or [_loose(body) for body in bodies]
+    return [_loose(body) if (call := _strict(body)) is None else call for body in bodies]
 
 
 def _strict(body: str) -> Call | None:
-    """The arguments of the first JSON object in `body`, if it is a call."""
+    """The arguments of the first JSON object in `body`, or of the function that it calls in XML, if it is a call."""
     start = body.find("{")
+    named = _FUNCTION.search(body, 0, start if start >= 0 else len(body))
+    if named:
+        said = {str(name): str(value) for name, value in _PARAMETER.findall(body, named.end())}
+        found = {"action": str(named[1]), **said}
+        return found if _FUNCTION_END in body else BrokenCall(found)
     if start < 0:
         return None
     value = _json(lambda: json.JSONDecoder(strict=False).raw_decode(body, start)[0])
@@ -67,17 +75,16 @@ def _json(read: Callable[[], object]) -> object:
         return None
 
 
-def _loose(body: str) -> Call:
-    """Fields of a call whose JSON is broken: unquoted, cut off, wrongly bracketed."""
-    found: dict[str, object] = {}
-    if name := _LOOSE_NAME.search(body):
-        found["action"] = name[2]
-    for field, numbers in _LOOSE_POINT.findall(body):
-        found.setdefault(field, numbers)
-    for field, keys in _LOOSE_KEYS.findall(body):
-        found.setdefault(field, _LOOSE_KEY.findall(keys))
-    for field, double, single, bare in _LOOSE_TEXT.findall(body):
-        found.setdefault(field, _unescaped(double) if double else single or bare)
+def _loose(body: str) -> BrokenCall:
+    """Fields of a call whose JSON is broken: unquoted, cut off, wrongly bracketed. The action may stand under `name`."""
+    found = BrokenCall()
+    for name, numbers, listed, double, single, bare in _LOOSE_FIELD.findall(body):
+        if "," in numbers or listed:
+            found.setdefault(name, _LOOSE_ITEM.findall(numbers or listed))
+        else:
+            found.setdefault(name, numbers or (_unescaped(double) if double else single or bare))
+    if named := _LOOSE_NAME.match(str(found.pop("action", None) or found.get("name", ""))):
+        found["action"] = named[0]
     return found
 
 

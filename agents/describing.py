@@ -23,6 +23,11 @@ def describe(action: Action) -> str:
     return " ".join(word for word in words if word)
 
 
+def describe_all(actions: Sequence[Action]) -> str:
+    """All actions of one answer."""
+    return "; ".join(map(describe, actions))
+
+
 def sentence(action: Action, elements: Sequence[Element]) -> str:
     """One sentence that names the elements it acts on by what stands on them, as a person would.
 

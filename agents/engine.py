@@ -40,10 +40,10 @@ class GenerationRequest:
     """Rounds that `messages` leaves out."""
     shortened: Shortened = _nothing_to_leave_out
 
-    def shorter(self) -> "GenerationRequest | None":
-        """The same with its oldest round left out; None when only the current one is left."""
-        messages = self.shortened(self.num_dropped + 1)
-        return None if messages is None else replace(self, messages=messages, num_dropped=self.num_dropped + 1)
+    def shorter(self, by: int = 1) -> "GenerationRequest | None":
+        """The same with so many more of its oldest rounds left out; None when there are not so many."""
+        messages = self.shortened(self.num_dropped + by)
+        return None if messages is None else replace(self, messages=messages, num_dropped=self.num_dropped + by)
 
     @property
     def screenshots(self) -> tuple[Screenshot, ...]:

@@ -16,6 +16,7 @@ from agents.context import Round
 from bus import chain
 from bus.ports import Bus, Record
 from bus.subjects import Subjects
+from schemas.context_config import ContextConfig
 from schemas.errors import PolicyError
 from schemas.ids import EpisodeId
 from schemas.messages import Observation, Screenshot, StepRequest, Task
@@ -42,10 +43,10 @@ class Histories:
     """The most recently answered episodes, in at most `max_bytes`. What was sampled is let go of but for its words, and of a
     round that has left the window its answer and screenshot too: what no prompt shows."""
 
-    def __init__(self, bus: Bus, subjects: Subjects, *, num_screenshots: int, max_bytes: int) -> None:
+    def __init__(self, bus: Bus, subjects: Subjects, *, context: ContextConfig, max_bytes: int) -> None:
         self._bus = bus
         self._subjects = subjects
-        self._num_screenshots = num_screenshots
+        self._context = context
         self._max_bytes = max_bytes
         self._kept: OrderedDict[EpisodeId, History] = OrderedDict()
         self.num_bytes = 0
@@ -84,9 +85,10 @@ class Histories:
         return History(task=record.message, attempt=attempt, rounds=self._light(rounds))
 
     def _light(self, rounds: tuple[Round, ...]) -> tuple[Round, ...]:
-        last = len(rounds) - self._num_screenshots
+        last = len(rounds) - self._context.num_rounds
+        left = _not_shown if self._context.keeps_turns else _left_the_window
         answered = map(_answered, rounds)
-        return tuple(_left_the_window(round_) if index < last else round_ for index, round_ in enumerate(answered))
+        return tuple(left(round_) if index < last else round_ for index, round_ in enumerate(answered))
 
 
 def _rounds_before(observation: Observation, records: Sequence[Record]) -> tuple[Round, ...]:
@@ -119,18 +121,27 @@ def _answered(round_: Round) -> Round:
     return Round(observation, step)
 
 
-def _left_the_window(round_: Round) -> Round:
-    """A line says what was done; screenshot and answer are no longer shown."""
-    observation, step = round_.observation, round_.step
-    if not observation.screenshot.data and not step.response:
+def _not_shown(round_: Round) -> Round:
+    """The round stays a turn; its screenshot is no longer shown."""
+    observation = round_.observation
+    if not observation.screenshot.data:
         return round_
     screenshot = Screenshot(data=b"", media_type=observation.screenshot.media_type, width=0, height=0)
-    seen = msgspec.structs.replace(observation, screenshot=screenshot, page_text="")
-    return Round(seen, msgspec.structs.replace(step, response=""))
+    return Round(msgspec.structs.replace(observation, screenshot=screenshot), round_.step)
+
+
+def _left_the_window(round_: Round) -> Round:
+    """A line at most says what was done; screenshot and answer are no longer shown."""
+    seen, step = _not_shown(round_).observation, round_.step
+    if not seen.page_text and not step.response:
+        return Round(seen, step)
+    return Round(msgspec.structs.replace(seen, page_text=""), msgspec.structs.replace(step, response=""))
 
 
 def _num_bytes(round_: Round) -> int:
     """What can be large, and a flat rate for the rest."""
     seen, step = round_.observation, round_.step
-    texts = (seen.url, seen.title, seen.error, seen.hit, *seen.changes, seen.page_text, step.response, step.action.text)
-    return _FLAT_BYTES + len(seen.screenshot.data) + sum(map(sys.getsizeof, texts))
+    said = [text for result in seen.earlier_results for text in (result.error, result.hit, *result.changes)]
+    texts = (seen.url, seen.title, seen.error, seen.hit, *seen.changes, seen.page_text, *said, step.response)
+    acted = [action.text for action in step.actions]
+    return _FLAT_BYTES + len(seen.screenshot.data) + sum(map(sys.getsizeof, (*texts, *acted)))

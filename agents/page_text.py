@@ -5,6 +5,7 @@ Invariant: every part is bounded, and says how much of it was left out.
 
 from collections.abc import Sequence
 
+from agents.action_space import ActionSpace
 from agents.plain_text import fitting, plain, short
 from schemas.context_config import ContextConfig
 from schemas.messages import BrowserTab, Element, Observation
@@ -23,7 +24,7 @@ _MAX_URL = 120
 
 def current_page(observation: Observation, context: ContextConfig) -> list[str]:
     """Lines about the current observation only: they would mislead once the page has changed."""
-    lines = tab_lines(observation.tabs)
+    lines = tab_lines(observation.tabs, first=ActionSpace.of(context).tool.first_tab)
     if context.interaction_mode == "set_of_marks":
         lines += element_lines(observation.elements)
     if context.accessibility_tree and observation.accessibility_tree:
@@ -31,13 +32,13 @@ def current_page(observation: Observation, context: ContextConfig) -> list[str]:
     return lines + read_text(observation)
 
 
-def tab_lines(tabs: Sequence[BrowserTab]) -> list[str]:
-    """As `Action.tab` counts them; nothing while there is one."""
+def tab_lines(tabs: Sequence[BrowserTab], *, first: int = 1) -> list[str]:
+    """Numbered from `first`; nothing while there is one."""
     if len(tabs) < 2:
         return []
     lines = [
         plain(f"{number}. {short(tab.title, _MAX_TITLE)} ({short(tab.url, _MAX_URL)})" + " [active]" * tab.active)
-        for number, tab in enumerate(tabs[:_MAX_TABS], start=1)
+        for number, tab in enumerate(tabs[:_MAX_TABS], start=first)
     ]
     return ["Tabs:", *lines, *_left_out(len(tabs) - _MAX_TABS, "tabs")]
 

@@ -24,18 +24,28 @@ class Parsed:
     """False: nothing could be understood and `action` is the fallback."""
     thought: str
     """The sentence after `Action:`, or empty."""
+    further: tuple[Action, ...] = ()
+    """Behind `action`, where an answer may have several calls."""
+    num_left_out: int = 0
+    """Calls that are none of these."""
 
 
-def parse_response(response: str, space: ActionSpace = _STANDARD) -> Parsed:
-    """Reads the first tool call of a response that says something the space offers; anything before the end of a `<think>`
-    block is left out. Never raises. Time is linear in the response, whatever it says."""
+def parse_response(response: str, space: ActionSpace = _STANDARD, *, max_calls: int = 1) -> Parsed:
+    """Reads tool calls of a response that say something the space offers: the first one, or with a higher `max_calls` so many
+    in order, up to the one that ends the episode. Anything before the end of a `<think>` block is left out. Never raises. Time
+    is linear in the response, whatever it says."""
     said = response.rpartition("</think>")[2]
     thought = _thought(said)
-    for call in calls(said):
-        action = _action(call, space)
-        if action is not None:
-            return Parsed(action, True, thought)
-    return Parsed(_FALLBACK, False, thought)
+    found = calls(said)
+    actions: list[Action] = []
+    for call in found:
+        if (action := _action(call, space)) is not None:
+            actions.append(action)
+            if len(actions) == max_calls or action.kind is ActionKind.ANSWER:
+                break
+    if not actions:
+        return Parsed(_FALLBACK, False, thought)
+    return Parsed(actions[0], True, thought, tuple(actions[1:]), len(found) - len(actions) if max_calls > 1 else 0)
 
 
 def _thought(said: str) -> str:

@@ -7,9 +7,10 @@ from functools import partial
 from agents import aliases, values
 from agents.action_space import ActionSpace
 from agents.aliases import argument
-from agents.calls import Call
+from agents.calls import BrokenCall, Call
 from schemas.messages import Action, ActionKind
 
+_MAX_PRESSES = 20
 _TARGET_NAMES = frozenset((*aliases.POINT, *aliases.ELEMENT, "x", "y"))
 
 
@@ -61,7 +62,7 @@ def _type(call: Call, space: ActionSpace) -> Action | None:
     """The extended set types into the field with the focus when no target is named, and may leave Enter out."""
     target = _own_target(call, space)
     text = values.text(argument(call, aliases.TEXT))
-    enter = values.flag(argument(call, aliases.ENTER), default=True)
+    enter = values.flag(argument(call, aliases.ENTER), default=space.tool.presses_enter)
     aimed = bool(target) or (space.tool.types_at_focus and _TARGET_NAMES.isdisjoint(call))
     if text is None or not aimed or not (enter or space.tool.types_at_focus):
         return None
@@ -82,7 +83,8 @@ def _scroll(call: Call, space: ActionSpace) -> Action | None:
     if direction not in space.tool.directions:
         return None
     target = _own_target(call, space)
-    return Action(kind=ActionKind.SCROLL, point=target.point, element=target.element, direction=direction)
+    amount = 1.0 if space.tool.scroll_amount is None else values.share(call.get("amount"), default=space.tool.scroll_amount)
+    return Action(kind=ActionKind.SCROLL, point=target.point, element=target.element, direction=direction, amount=amount)
 
 
 def _signed_direction(call: Call) -> str:
@@ -94,12 +96,14 @@ def _signed_direction(call: Call) -> str:
 
 
 def _press(call: Call, space: ActionSpace) -> Action | None:
-    keys = values.keys(argument(call, aliases.KEYS))
-    return None if keys is None else Action(kind=ActionKind.PRESS, keys=keys)
+    together = values.flag(call.get("is_hotkey"), default=False)
+    keys = values.keys(argument(call, aliases.KEYS), together=together)
+    times = min(values.position(call.get("presses")) or 1, _MAX_PRESSES)
+    return None if keys is None else Action(kind=ActionKind.PRESS, keys=tuple(key for key in keys for _ in range(times)))
 
 
 def _wait(call: Call, space: ActionSpace) -> Action:
-    return Action(kind=ActionKind.WAIT, seconds=values.seconds(argument(call, aliases.SECONDS)))
+    return Action(kind=ActionKind.WAIT, seconds=values.seconds(argument(call, aliases.SECONDS), default=space.tool.wait_s))
 
 
 def _go_back(call: Call, space: ActionSpace) -> Action:
@@ -116,13 +120,13 @@ def _new_tab(call: Call, space: ActionSpace) -> Action:
 
 
 def _switch_tab(call: Call, space: ActionSpace) -> Action | None:
-    tab = values.position(argument(call, aliases.TAB))
+    tab = values.tab(argument(call, aliases.TAB), first=space.tool.first_tab)
     return None if tab is None else Action(kind=ActionKind.SWITCH_TAB, tab=tab)
 
 
 def _close_tab(call: Call, space: ActionSpace) -> Action | None:
     named = argument(call, aliases.TAB)
-    tab = values.position(named)
+    tab = values.tab(named, first=space.tool.first_tab)
     return None if named is not None and tab is None else Action(kind=ActionKind.CLOSE_TAB, tab=tab)
 
 
@@ -131,9 +135,10 @@ def _read_page(call: Call, space: ActionSpace) -> Action:
 
 
 def _answer(call: Call, space: ActionSpace) -> Action | None:
-    """A model that ends the task without an answer says at least whether it reached the goal."""
-    text = values.text(argument(call, (*aliases.ANSWER, "status")))
-    return Action(kind=ActionKind.ANSWER, text=text) if text else None
+    """A model that ends the task without an answer says at least whether it reached the goal, unless the tool lets it be."""
+    text = values.spoken(argument(call, (*aliases.ANSWER, "status"))) or ""
+    ends = bool(text) or (space.tool.ends_without_answer and not isinstance(call, BrokenCall))
+    return Action(kind=ActionKind.ANSWER, text=text) if ends else None
 
 
 _READERS: Mapping[ActionKind, Callable[[Call, ActionSpace], Action | None]] = {

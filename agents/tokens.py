@@ -1,10 +1,11 @@
 """Chat messages to prompt tokens by the model folder's tokenizer and chat template: neither torch nor transformers.
 
-Invariant: the tokens are those of the model's own transformers processor for the same messages and screenshots.
+Invariant: the tokens are those of the model's own transformers processor for the same messages and screenshots; but what an
+earlier answer has thought stays, where a template would drop it.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import jinja2
@@ -12,6 +13,7 @@ import jinja2.ext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
+from agents.earlier_answers import CLOSING, OPENING
 from agents.engine import ChatMessage
 from agents.image_tokens import ImageTokens, image_tokens
 from schemas.errors import ConfigurationError
@@ -19,6 +21,8 @@ from schemas.messages import Screenshot
 
 _TOKENS_A_TILE = 256
 """Where a processor's settings do not say."""
+_KEPT = {tag: f"\ue000{tag.strip('<>')}\ue001" for tag in (OPENING, CLOSING)}
+"""Templates drop what stands between these tags in earlier answers: while one is filled in, they are spelled so."""
 
 
 class PromptTokenizer:
@@ -49,22 +53,56 @@ class PromptTokenizer:
         return tuple(sorted(self._special - self.stop_tokens))
 
     @property
+    def control_texts(self) -> frozenset[str]:
+        """How control tokens are spelt: text that holds one is read as the token."""
+        spelt = (self._tokenizer.id_to_token(token) for token in self._special)
+        return frozenset(text for text in spelt if text)
+
+    @property
+    def end_of_turn_text(self) -> str:
+        return self._eos
+
+    @property
     def end_of_turn(self) -> int:
         """The token that a well-formed answer ends with."""
         return self._token(self._eos)
 
     def prompt(self, messages: Sequence[ChatMessage]) -> list[int]:
         """Prompt tokens with one placeholder a screenshot, ready for the answer to be generated."""
-        rendered = self._template.render(messages=[_template_message(m) for m in messages], add_generation_prompt=True)
+        rendered = self.render([_template_message(message) for message in messages])
+        for tag, spelled in _KEPT.items():
+            rendered = rendered.replace(spelled, tag)
         return self.encode(rendered)
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, object]],
+        *,
+        tools: Sequence[Mapping[str, object]] = (),
+        asks: bool = True,
+    ) -> str:
+        """Text by the chat template, from messages and tools in the form that templates take.
+
+        Args:
+            asks: whether an answer is to follow.
+
+        Raises:
+            jinja2.TemplateError, TypeError, ValueError: the template cannot take such messages.
+        """
+        return self._template.render(messages=messages, tools=list(tools) or None, add_generation_prompt=asks)
 
     def expanded_prompt(self, messages: Sequence[ChatMessage]) -> list[int]:
         """Prompt tokens as the model sees them: a placeholder for every image token."""
-        screenshots = (part for message in messages for part in message.content if isinstance(part, Screenshot))
-        tokens: list[int] = []
-        for token in self.prompt(messages):
-            tokens += self._shown(next(screenshots)) if token == self.image_token else [token]
-        return tokens
+        screenshots = [part for message in messages for part in message.content if isinstance(part, Screenshot)]
+        return self.expanded(self.prompt(messages), screenshots)
+
+    def expanded(self, tokens: Sequence[int], screenshots: Sequence[Screenshot]) -> list[int]:
+        """The same from prompt tokens with one placeholder a screenshot."""
+        shown = iter(screenshots)
+        found: list[int] = []
+        for token in tokens:
+            found += self._shown(next(shown)) if token == self.image_token else [token]
+        return found
 
     def length(self, tokens: Sequence[int], screenshots: Sequence[Screenshot]) -> int:
         """Tokens of the expanded prompt, from those with one placeholder a screenshot."""
@@ -92,7 +130,11 @@ class PromptTokenizer:
 
 def _template_message(message: ChatMessage) -> dict[str, object]:
     if all(isinstance(part, str) for part in message.content):
-        return {"role": message.role, "content": "".join(part for part in message.content if isinstance(part, str))}
+        text = "".join(part for part in message.content if isinstance(part, str))
+        if message.role == "assistant":
+            for tag, spelled in _KEPT.items():
+                text = text.replace(tag, spelled)
+        return {"role": message.role, "content": text}
     parts = [{"type": "text", "text": part} if isinstance(part, str) else {"type": "image"} for part in message.content]
     return {"role": message.role, "content": parts}
 

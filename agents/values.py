@@ -1,5 +1,6 @@
 """Values of arguments, as models write them, to values that can be stored and carried out; None for anything else."""
 
+import json
 import math
 import re
 
@@ -8,6 +9,7 @@ from agents.keys import chords
 from schemas.text import valid
 
 _NUMBER = re.compile(r"[+-]?+\d++(?:\.\d++)?+")
+_LISTED = re.compile(r"""'([^']*+)'|"([^"]*+)"|([^\s,\[\]'"]++)""")
 _BRACKETED = re.compile(r"[\[(#]\s*+(\d{1,6}+)\s*+[\])]?+")
 _DIRECTIONS = ("up", "down", "left", "right")
 _FALSE = ("false", "no", "0")
@@ -61,10 +63,45 @@ def text(value: object) -> str | None:
     return valid(str(value))
 
 
-def keys(value: object) -> tuple[str, ...] | None:
-    parts = value if isinstance(value, list) else [value]
+def spoken(value: object) -> str | None:
+    """A text, or an object or list as its JSON: what an answer may be."""
+    if not isinstance(value, dict | list) or not value:
+        return text(value)
+    try:
+        return valid(json.dumps(value, ensure_ascii=False))
+    except (ValueError, RecursionError):
+        return None
+
+
+def tab(value: object, *, first: int) -> int | None:
+    """Where a tab stands, from 1, by its number where the first has `first`."""
+    counted = number(value)
+    return position(value if counted is None else counted - first + 1)
+
+
+def share(value: object, *, default: float) -> float:
+    """From 0 to 1; the default for nothing, and for what is no number."""
+    found = number(value)
+    return default if found is None else min(max(found, 0.0), 1.0)
+
+
+def keys(value: object, *, together: bool = False) -> tuple[str, ...] | None:
+    """Chords, one after the other. `together`: all keys are pressed at once."""
+    parts = _listed(value)
     written = [part for each in parts if (part := text(each)) is not None]
-    return chords(written) or None if len(written) == len(parts) else None
+    if len(written) != len(parts):
+        return None
+    return chords(["+".join(written)] if together else written) or None
+
+
+def _listed(value: object) -> list[object]:
+    """A list, also where it is spelled out, as XML calls have it: as JSON, or as Python writes one."""
+    if isinstance(value, str) and value.startswith("["):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return [single or double or bare for single, double, bare in _LISTED.findall(str(value))] or [value]
+    return value if isinstance(value, list) else [value]
 
 
 def flag(value: object, *, default: bool) -> bool:
@@ -79,9 +116,9 @@ def direction(value: object) -> str | None:
     return written if written in _DIRECTIONS else None
 
 
-def seconds(value: object) -> float:
+def seconds(value: object, *, default: float) -> float:
     found = number(value)
-    return 2.0 if found is None else min(max(found, 0.0), _MAX_WAIT_S)
+    return default if found is None else min(max(found, 0.0), _MAX_WAIT_S)
 
 
 def num_lines(value: object) -> int:

@@ -119,21 +119,23 @@ class VllmEngine:
 
     async def generate(self, request: GenerationRequest) -> Generation:
         self._check()
-        request, tokens = fitted(request, self._core.tokenizer, self._max_prompt)
         request_id = str(next(self._ids))
         pending: _Pending[Generation] = _Pending()
         try:
             with anyio.fail_after(self._timeout_s):
-                prepared = await anyio.to_thread.run_sync(
-                    self._core.prepare, tokens, request.screenshots, limiter=self._preparing
-                )
-                self._ask(_Submit(request_id, prepared, request.temperature, pending))
-                return replace(await pending.result(), num_dropped=request.num_dropped)
+                told, prepared = await anyio.to_thread.run_sync(self._prepared, request, limiter=self._preparing)
+                self._ask(_Submit(request_id, prepared, told.temperature, pending))
+                return replace(await pending.result(), num_dropped=told.num_dropped)
         except TimeoutError as error:
             raise PolicyError(f"vLLM gave no answer within policy_config.vllm_timeout ({self._timeout_s:g} s)") from error
         finally:
             if not pending.done.is_set():
                 self._commands.put(_Abort(request_id))
+
+    def _prepared(self, request: GenerationRequest) -> tuple[GenerationRequest, Any]:
+        """The request as it fits, and the engine's input for it. Not on the event loop: a long prompt takes its time."""
+        told, tokens = fitted(request, self._core.tokenizer, self._max_prompt)
+        return told, self._core.prepare(tokens, told.screenshots)
 
     async def load(self, folder: Path, version: PolicyVersion) -> None:
         pending: _Pending[PolicyVersion] = _Pending()

@@ -19,12 +19,14 @@ from anyio.abc import TaskGroup
 from agents.action_space import ActionSpace
 from agents.context import Round, Windows
 from agents.duty import Duty
+from agents.earlier_answers import ends_thinking
 from agents.engine import Engine, Generation, GenerationRequest, Measured
 from agents.engine_deaths import EngineDeaths
 from agents.following import Following
 from agents.held_steps import HeldSteps
 from agents.histories import Histories
 from agents.parsing import Parsed, parse_response
+from agents.prompts import system_prompt
 from agents.serving import Serving
 from agents.slot_scheduler import SlotScheduler, Source
 from agents.tally import Tally
@@ -77,6 +79,8 @@ class PolicyWorker:
         self._context = config.context_config
         self._space = ActionSpace.of(config.context_config)
         self._model = config.model_config
+        # One that cannot be made is told now, not at the first step.
+        system_prompt(self._model.prompt_version, self._space, self._model.prompt_text)
         self._engine = engine
         self._deaths = EngineDeaths(context, engine, max_running=policy_config.max_num_seqs + len(Source) - 1)
         self._sources = sources
@@ -97,7 +101,7 @@ class PolicyWorker:
         self._histories = Histories(
             bus,
             subjects,
-            num_screenshots=config.context_config.num_rounds,
+            context=config.context_config,
             max_bytes=policy_config.history_mb * 2**20,
         )
         self._tally = Tally()
@@ -255,9 +259,8 @@ class PolicyWorker:
 
     async def _parsed(self, text: str) -> Parsed:
         """A long text is read in a thread: whoever asks whether this worker is there does not wait for it."""
-        if len(text) < _LONG_TEXT:
-            return parse_response(text, self._space)
-        return await anyio.to_thread.run_sync(parse_response, text, self._space)
+        parse = partial(parse_response, text, self._space, max_calls=self._context.max_calls)
+        return parse() if len(text) < _LONG_TEXT else await anyio.to_thread.run_sync(parse)
 
     def _step_request(
         self,
@@ -275,13 +278,18 @@ class PolicyWorker:
             step=observation.step,
             action=parsed.action,
             parsed=parsed.parsed,
+            # An endpoint that hides its tokens may hide the thinking too.
+            thinking_ended=not generation.completion_tokens or ends_thinking(response, self._model),
             response=response,
             thought=parsed.thought,
+            further=parsed.further,
+            num_left_out=parsed.num_left_out,
             prompt_tokens=generation.prompt_tokens,
             completion_tokens=generation.completion_tokens,
             logprobs=generation.logprobs,
             versions=generation.versions,
             screenshots=screenshots,
+            num_dropped=generation.num_dropped,
             worker=self._worker,
             temperature=generation.temperature,
             finish_reason=generation.finish_reason,

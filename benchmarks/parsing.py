@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.context import without_thinking
+from agents.earlier_answers import without_thinking
 from agents.parsing import parse_response
 from agents.rendering import render_action
 from benchmarks.report import RESULTS, Report

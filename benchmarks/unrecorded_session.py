@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from judges.endpoint.port import Answer, Endpoint
 from judges.rubric.asking import Finding, Inquiry
-from schemas.messages import StageUsage, Trajectory
+from schemas.messages import AskedQuestion, StageUsage, Trajectory
 
 
 class Unrecorded:
@@ -36,6 +36,10 @@ class Unrecorded:
 
     @property
     def usage(self) -> tuple[StageUsage, ...]:
+        return ()
+
+    @property
+    def answered(self) -> tuple[AskedQuestion, ...]:
         return ()
 
 

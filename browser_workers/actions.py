@@ -33,9 +33,9 @@ def wait_s(action: Action) -> float:
     return max(0.0, min(action.seconds, MAX_WAIT_S))
 
 
-def scroll_delta(direction: str, viewport: tuple[int, int]) -> tuple[int, int] | str:
-    """Pixels to the right and downwards that make a page, or a sentence that says why there are none."""
-    width, height = viewport
+def scroll_delta(direction: str, viewport: tuple[int, int], amount: float = 1.0) -> tuple[int, int] | str:
+    """Pixels to the right and downwards that make `amount` of a page, or a sentence that says why there are none."""
+    width, height = (round(side * amount) for side in viewport)
     deltas = {"up": (0, -height), "down": (0, height), "left": (-width, 0), "right": (width, 0)}
     return deltas.get(direction) or f"{direction[:60]!r} is no direction: write up, down, left or right"
 
@@ -43,7 +43,7 @@ def scroll_delta(direction: str, viewport: tuple[int, int]) -> tuple[int, int] |
 def web_address(text: str) -> str:
     """A http(s) URL, with `https://` where no scheme is written; empty when the text names something else."""
     text = text.strip()
-    if not text or any(character.isspace() for character in text):
+    if text.split() != [text]:
         return ""
     if "://" not in text:
         scheme, _, rest = text.partition(":")

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from browser_workers.har.log import NetworkLog
 from browser_workers.site import Site
 from schemas.errors import BrowserError
 from schemas.messages import Action, BrowserTab, Element, Screenshot
@@ -49,6 +50,8 @@ class Opening:
     """Whether it is found out what an action hit and changed, which costs a round trip per step."""
     solution: Solution | None = None
     """What demonstrations follow."""
+    network: NetworkLog | None = None
+    """Is told what the episode's pages send and get; None: nobody is."""
 
 
 @dataclass(frozen=True, slots=True)

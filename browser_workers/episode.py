@@ -1,6 +1,6 @@
 """The life of one episode as a state machine: what happened comes in, what to do next goes out. No I/O, and time is passed in.
 
-    Open -> Observe -> Ask -> Act -> Observe -> Ask -> ... -> Finish
+    Open -> Observe -> Ask -> Act (-> Act ...) -> Observe -> Ask -> ... -> Finish
 
 Invariants: `Ask` numbers steps from 0 without gaps; an output that could not be parsed uses up its step; whatever goes in, an
 episode ends within its step limit and its time.
@@ -9,10 +9,22 @@ episode ends within its step limit and its time.
 from dataclasses import dataclass, replace
 
 from browser_workers.browser import PageState, Performed, View
-from schemas.messages import Action, ActionEffect, ActionKind, Outcome, Screenshot, Split, StepRefusal, StepRequest, Task
+from schemas.messages import (
+    Action,
+    ActionEffect,
+    ActionKind,
+    ActionResult,
+    Outcome,
+    Screenshot,
+    Split,
+    StepRefusal,
+    StepRequest,
+    Task,
+)
 
 _BLANK_RETRIES_S = (0.1, 0.3, 1.0)
 """Pauses before a blank page is looked at again."""
+_NAVIGATIONS = (ActionKind.NAVIGATE, ActionKind.GO_BACK)
 _MAX_BEYOND_START = 3
 """Attempts to leave the first page backwards after which a training episode is over."""
 
@@ -39,6 +51,8 @@ class Ask:
     effect: ActionEffect
     error: str
     same_screenshot: bool
+    earlier_results: tuple[ActionResult, ...] = ()
+    """Of the actions before the last one, where the answer had several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +68,7 @@ class Finish:
     """The environment's own, where there is one."""
     error: str = ""
     last_look: Ask | None = None
-    """What the last action led to, for judges, where the environment does not judge by itself."""
+    """What the last actions led to, for judges, where no policy sees it and the environment does not judge by itself."""
 
 
 Decision = Open | Observe | Ask | Act | Finish
@@ -68,7 +82,18 @@ class Episode:
         self._step = 0
         self._screenshot: Screenshot | None = None
         self._url = ""
-        self._action: Action | None = None
+        self._further: tuple[Action, ...] = ()
+        """Of the same answer, still to be carried out."""
+        self._earlier: list[ActionResult] = []
+        """What those before the latest one came to."""
+        self._navigated = False
+        """By one of them, or the latest."""
+        self._navigation_failed = False
+        """The newest navigation of the answer, or the first page's."""
+        self._answer: str | None = None
+        """That ends the episode."""
+        self._page_text = ""
+        """That one of them has read."""
         self._performed = Performed()
         self._num_blank = 0
         self._num_beyond_start = 0
@@ -82,6 +107,7 @@ class Episode:
         self.num_unparsed = 0
         self.num_unparsed_last = 0
         """Behind the last answer that could be parsed."""
+        self.thinking_ended_last = True
         self.navigation_error = ""
         """Why the first page could not be opened."""
 
@@ -96,6 +122,7 @@ class Episode:
         """The first page is there; the episode's time begins."""
         self.deadline = now + self._task.timeout_s
         self._performed = performed
+        self._navigation_failed = bool(performed.navigation_error)
         self.navigation_error = performed.navigation_error
         return Observe()
 
@@ -109,6 +136,8 @@ class Episode:
         self._num_blank = 0
         look = self._look(view)
         self._screenshot, self._url = look.view.screenshot, view.state.url
+        if self._answer is not None:
+            return self._ended(last_look=look)
         if self._step < self._task.max_steps:
             return look
         return Finish(Outcome.STEP_LIMIT, reward=self._reward, last_look=look)
@@ -118,13 +147,14 @@ class Episode:
         self._earned.append(0.0)
         self.num_unparsed += not step.parsed
         self.num_unparsed_last = 0 if step.parsed else self.num_unparsed_last + 1
-        self._action = step.action
+        self.thinking_ended_last = step.thinking_ended
+        self._earlier.clear()
+        self._navigated = self._navigation_failed = False
+        self._page_text = ""
         if self.num_unparsed_last == self._task.max_unparsed > 0:
             error = f"{self.num_unparsed_last} answers in a row could not be parsed"
             return Finish(Outcome.UNREADABLE, reward=self._reward, error=error)
-        if step.action.kind is ActionKind.ANSWER:
-            return Finish(Outcome.ANSWERED, answer=step.action.text, reward=self._reward)
-        return Act(step.action)
+        return self._carry_out(step.action, step.further)
 
     def refused(self, refusal: StepRefusal) -> Decision:
         """No policy can answer: there is nothing to wait for."""
@@ -134,6 +164,7 @@ class Episode:
 
     def acted(self, performed: Performed, state: PageState, *, now: float) -> Decision:
         self._performed = performed
+        self._navigation_failed = self._navigation_failed or bool(performed.navigation_error)
         self._read(state)
         if state.environment is not None and state.environment.done:
             return Finish(Outcome.DONE, reward=self._reward)
@@ -143,14 +174,33 @@ class Episode:
             return Finish(Outcome.DONE, reward=0.0, error=error)
         if now >= self.deadline:
             return self.timed_out()
+        if self._further:
+            self._earlier.append(ActionResult(error=_said(performed), hit=performed.hit, changes=performed.changes))
+            self._page_text = performed.page_text or self._page_text
+            return self._carry_out(self._further[0], self._further[1:])
         if self._step >= self._task.max_steps and self._environment_judges:
             return Finish(Outcome.STEP_LIMIT, reward=self._reward)
         return Observe()
 
     def timed_out(self) -> Finish:
+        """Unless it was answered in time, and only the last look was not taken any more."""
+        if self._answer is not None:
+            return self._ended()
         return Finish(Outcome.TIMED_OUT, reward=self._reward, error=f"not over after {self._task.timeout_s:g} s")
 
     # ------------------------------------------------------------------------------------------------------------------
+
+    def _carry_out(self, action: Action, further: tuple[Action, ...]) -> Decision:
+        self._further = further
+        if action.kind is ActionKind.ANSWER:
+            self._answer, self._performed = action.text, Performed()
+            return Observe() if self._earlier and not self._environment_judges else self._ended()
+        if action.kind in _NAVIGATIONS:
+            self._navigated, self._navigation_failed = True, False
+        return Act(action)
+
+    def _ended(self, last_look: Ask | None = None) -> Finish:
+        return Finish(Outcome.ANSWERED, answer=self._answer or "", reward=self._reward, last_look=last_look)
 
     def _read(self, state: PageState) -> None:
         if (environment := state.environment) is None:
@@ -165,24 +215,24 @@ class Episode:
         if view.blank and self._screenshot is not None and self._navigated:
             view = replace(view, screenshot=self._screenshot)
             error = _joined(error, "the page stayed blank; this is the screenshot from before")
+        performed = self._performed
+        if self._page_text and not performed.page_text:
+            performed = replace(performed, page_text=self._page_text)
         same = self._screenshot is not None and view.screenshot.data == self._screenshot.data
         return Ask(
             step=self._step,
             view=view,
-            performed=self._performed,
+            performed=performed,
             effect=self._effect(changed=not same or view.state.url != self._url),
             error=error,
             same_screenshot=same,
+            earlier_results=tuple(self._earlier),
         )
 
-    @property
-    def _navigated(self) -> bool:
-        return self._action is not None and self._action.kind in (ActionKind.NAVIGATE, ActionKind.GO_BACK)
-
     def _effect(self, *, changed: bool) -> ActionEffect:
-        if self._performed.navigation_error:
+        if self._navigation_failed:
             return ActionEffect.NAVIGATION_FAILED
-        if self._action is None:
+        if not self._step:
             return ActionEffect.NONE
         if self._performed.refused:
             return ActionEffect.REFUSED

@@ -7,13 +7,14 @@ reason and the steps it had); a bus that fails raises, so that the task is playe
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 
 from browser_workers.asking import Asking
 from browser_workers.browser import Browser, Opening, Session, Solution
 from browser_workers.episode import Act, Ask, Decision, Episode, Finish, Observe, Open
+from browser_workers.har.log import NetworkLog
 from browser_workers.phases import Phases
 from browser_workers.words import Worded
 from bus import chain as chains
@@ -28,6 +29,7 @@ from schemas.messages import (
     Action,
     CheckKind,
     FinalState,
+    NetworkRecord,
     Observation,
     Outcome,
     StepRefusal,
@@ -62,12 +64,14 @@ class Clock:
 
 _CAUSE_S = 0.2
 """Until what says why an error came is there as well."""
+_TRAFFIC_S = 5.0
+"""For what was sent last to be answered and written down."""
 _FINAL_STATE_S = 30.0
 """For all that checks look at: the episode's own time does not bound that."""
 
 
 class _TimeIsUp(Exception):
-    """The episode's deadline passed while the browser was at work: what it was at is not finished."""
+    """The episode's deadline passed while it waited for a session."""
 
 
 @asynccontextmanager
@@ -104,14 +108,17 @@ class Play:
         resend_s: float,
         max_attempts: int,
         on_step: Callable[[], None] = lambda: None,
+        network: NetworkLog | None = None,
     ) -> None:
-        """`on_step` is called at every answer that is accepted."""
+        """`on_step` is called at every answer that is accepted; `network` is told what the pages send."""
         self._bus = bus
         self._subjects = subjects
         self._chain = chain
         self._task: Task = chain.task
         self._worker = worker
         self._on_step = on_step
+        self._network = network
+        self._has_begun = False
         self._retryable = chain.attempt < max_attempts
         self._asking = Asking(bus=bus, subjects=subjects, chain=chain, resend_s=resend_s)
         self._phases = Phases(bus, subjects.phase(worker), chain, worker)
@@ -136,6 +143,8 @@ class Play:
             BusError: somebody else owns the episode now, or the bus failed.
         """
         decision: Decision = Open()
+        self._has_begun = True
+        opening = replace(opening, network=self._network)
         with self._failing() as failed:
             live = self._subjects.live(self._task.episode, self._chain.attempt)
             began = time.monotonic()
@@ -156,6 +165,8 @@ class Play:
                     await self._show(decision.last_look)
                 if self._task.checks and decision.outcome.finished:
                     self._final_state = await self._read_final_state(session)
+                if self._network is not None:
+                    await self._network.settled(_TRAFFIC_S)
         if failed:
             return failed[0]
         assert isinstance(decision, Finish)
@@ -190,12 +201,14 @@ class Play:
             environment_reward=finish.reward,
             environment_step_rewards=self._episode.step_rewards,
             environment_success=self._episode.success,
+            network=self._chain.network,
             error=finish.error,
             navigation_error=self._episode.navigation_error,
             final_state=self._final_state,
             worker=self._worker,
             num_unparsed=self._episode.num_unparsed,
             num_unparsed_last=self._episode.num_unparsed_last,
+            thinking_ended_last=self._episode.thinking_ended_last,
             versions=tuple(self._versions),
             timings=self.clock.timings(),
             ended_at=time.time(),
@@ -207,14 +220,26 @@ class Play:
         Raises:
             ChainConflict: somebody else owns the episode, or has ended it.
         """
-        trajectory = self.trajectory(finish)
         try:
-            await self._chain.finish(trajectory)
+            return await self._close(finish)
         except ChainConflict:
             await self._catch_up()
-            trajectory = self.trajectory(finish)
-            await self._chain.finish(trajectory)
+            return await self._close(finish)
+
+    async def _close(self, finish: Finish) -> Trajectory:
+        """Appends the record of its traffic, where there is one, and the end. Raises `ChainConflict`."""
+        if self._network is not None and self._has_begun and self._chain.network is None:
+            await self._record(self._network)
+        trajectory = self.trajectory(finish)
+        await self._chain.finish(trajectory)
         return trajectory
+
+    async def _record(self, log: NetworkLog) -> None:
+        num_earlier = await self._chain.num_played_before()
+        try:
+            await self._chain.record(log.record(self._chain, num_earlier))
+        except MessageTooLarge as error:
+            await self._chain.record(log.unfit(self._chain, num_earlier, str(error)))
 
     async def _catch_up(self) -> None:
         """Notes what came as the episode was given up, and the chain then ends behind: an answer, a step that was not carried
@@ -231,6 +256,8 @@ class Play:
         message = newest.message
         if isinstance(message, Observation) and message.attempt == self._chain.attempt:
             self._chain.observed(newest.seq)
+        elif isinstance(message, NetworkRecord) and message.attempt == self._chain.attempt:
+            self._chain.recorded(newest.seq, message.summary)
         elif chains.is_answer(message, self._chain.attempt):
             self._note_answer(newest, message)
         else:
@@ -262,7 +289,7 @@ class Play:
 
     async def _use(self, session: Session, decision: Open | Observe | Act) -> Decision:
         began = time.monotonic()
-        with self._in_time():
+        with anyio.move_on_after(self._episode.deadline - began):
             async with _alive(session):
                 match decision:
                     case Open():
@@ -279,6 +306,7 @@ class Play:
                         state = await session.state()
                         self.clock.add("act", began)
                         return self._episode.acted(performed, state, now=time.monotonic())
+        return self._episode.timed_out()
 
     async def _look_at_solution(self, session: Session) -> None:
         """Ahead of the screenshot: the step's element is brought into view."""
@@ -327,6 +355,7 @@ class Play:
                 tabs=state.tabs,
                 hit=performed.hit,
                 changes=performed.changes,
+                earlier_results=ask.earlier_results,
                 page_text=performed.page_text,
                 oracle=oracle.target if oracle is not None else None,
                 oracle_action=oracle_action or self._solving,

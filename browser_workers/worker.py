@@ -13,6 +13,7 @@ import structlog
 
 from browser_workers.browser import Browser
 from browser_workers.episode import Finish
+from browser_workers.har.log import NetworkLog
 from browser_workers.intake import Intake
 from browser_workers.play import Play
 from browser_workers.suites import Suite, UnknownWebsite, resolve
@@ -52,6 +53,7 @@ class BrowserWorker:
         self._env_config = config.env_config
         self._resend_s = config.browser_config.resend_s
         self._eval_share = config.browser_config.eval_share
+        self._browser_config = config.browser_config
         self._browser = browser
         self._suites = suites
         self._bulkhead = Bulkhead(context)
@@ -117,6 +119,7 @@ class BrowserWorker:
             resend_s=self._resend_s,
             max_attempts=max_attempts,
             on_step=lambda: self._add("steps_taken", 1),
+            network=NetworkLog.of(self._browser_config, chain.task),
         )
         if chain.attempt > max_attempts:
             return await play.end(Finish(Outcome.FAILED, error=f"begun {max_attempts} times and never ended"))

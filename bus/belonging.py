@@ -20,6 +20,7 @@ from schemas.messages import (
     JudgeCall,
     Judgement,
     LetterResent,
+    NetworkRecord,
     Observation,
     Position,
     ServedVersion,
@@ -43,6 +44,7 @@ _CHAIN: Mapping[str, tuple[type[AnyMessage], ...]] = {
     "obs": (Observation,),
     "act": (StepRequest, StepRefusal),
     "held": (StepHeld,),
+    "net": (NetworkRecord,),
     "done": (Trajectory,),
 }
 
@@ -69,7 +71,7 @@ def _misplaced_in_chain(tokens: list[str], message: AnyMessage) -> str:
     match message:
         case Observation() | StepRequest() | StepRefusal() | StepHeld():
             return _unlike([*tokens[1:3], tokens[4]], [message.episode, str(message.attempt), str(message.step)])
-        case EpisodeStart():
+        case EpisodeStart() | NetworkRecord():
             return _unlike(tokens[1:3], [message.episode, str(message.attempt)])
         case Task() | Trajectory():
             return _unlike(tokens[1:2], [message.episode])

@@ -1,8 +1,9 @@
 """The chain rule: an episode is a chain of records, and every append names the record it follows.
 
-    task -> start -> obs 0 -> act 0 -> obs 1 -> act 1 -> ... -> done
+    task -> start -> obs 0 -> act 0 -> obs 1 -> act 1 -> ... -> [net] -> done
 
-An observation that no policy can answer is followed by a refusal in the place of its act, and that by the end.
+An observation that no policy can answer is followed by a refusal in the place of its act, and that by the end. Where traffic
+is recorded, the record stands ahead of the end, and nothing of its attempt comes between.
 
 All appends of one episode are compare-and-set on the last sequence under the episode's prefix. So a new owner that appends
 `start` fences a stalled one, the first answer to an observation wins, and a chain ends in exactly one `done`, whoever died
@@ -38,6 +39,8 @@ from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import (
     AnyMessage,
     EpisodeStart,
+    NetworkRecord,
+    NetworkSummary,
     Observation,
     Outcome,
     RecordRef,
@@ -91,6 +94,8 @@ async def open_observation(bus: Bus, subjects: Subjects, wake: StepWake) -> Open
     if state.end is not None or state.attempt > wake.attempt:
         return None
     found, waits = state.newest, (wake.attempt, wake.step)
+    if isinstance(found, NetworkRecord):
+        return None
     is_of_step = isinstance(found, Observation | StepRequest | StepRefusal) and (found.attempt, found.step) == waits
     observation = found if is_of_step else await _unanswered(bus, subjects, wake)
     return OpenObservation(observation, state.seq) if isinstance(observation, Observation) else None
@@ -194,6 +199,8 @@ class EpisodeChain:
         self._stream = stream_of(subjects, task.episode)
         self.last_seq = last_seq
         """Of the chain's newest record, as far as its owner knows."""
+        self.network: NetworkSummary | None = None
+        """Of the record of its traffic, once that stands."""
 
     @classmethod
     async def take(cls, bus: Bus, subjects: Subjects, task: Task, worker: WorkerId) -> "EpisodeChain | Trajectory":
@@ -230,6 +237,27 @@ class EpisodeChain:
         """Notes the sequence of an observation that stands, which the next append follows."""
         self.num_observations += 1
         self.last_seq = seq
+
+    async def num_played_before(self) -> int:
+        """Earlier attempts in which a policy had answered: what they did on a site is not undone."""
+        if self.attempt == 1:
+            return 0
+        names = await self._bus.subjects(self._stream, self._subjects.chain(self.task.episode))
+        return len({attempt for attempt, kind in map(place_of, names) if kind == "act" and attempt < self.attempt})
+
+    async def record(self, network: NetworkRecord) -> None:
+        """Appends the record of its traffic. Nothing but the end comes behind it.
+
+        Raises:
+            ChainConflict: something was appended that its owner does not know of.
+            MessageTooLarge: the server never takes it.
+        """
+        await self._append("net", 0, network)
+        self.network = network.summary
+
+    def recorded(self, seq: int, network: NetworkSummary) -> None:
+        """Notes the sequence of the record of its traffic that stands."""
+        self.network, self.last_seq = network, seq
 
     def answered(self, seq: int) -> None:
         """Notes the sequence of the policy's accepted answer, which the next append follows."""
@@ -285,7 +313,7 @@ class EpisodeChain:
             expect=Expect(self._subjects.chain(self.task.episode), self.last_seq),
         )
 
-    async def _append(self, kind: str, step: int, message: EpisodeStart | Observation) -> None:
+    async def _append(self, kind: str, step: int, message: EpisodeStart | Observation | NetworkRecord) -> None:
         subject = self._subjects.chain_record(self.task.episode, self.attempt, kind, step)
         expect = Expect(self._subjects.chain(self.task.episode), self.last_seq)
         self.last_seq = await append_when_room(self._bus, self._stream, subject, message, expect=expect)
@@ -321,6 +349,7 @@ async def cancel(bus: Bus, subjects: Subjects, task: Task, outcome: Outcome, rea
             num_steps=num_steps,
             error=reason,
             ended_at=now,
+            network=state.newest.summary if isinstance(state.newest, NetworkRecord) else None,
         )
         expect = Expect(subjects.chain(task.episode), state.seq)
         try:
@@ -338,5 +367,7 @@ def _counts(newest: AnyMessage | None) -> tuple[int, int]:
             return step + 1, step
         case StepRequest(step=step):
             return step + 1, step + 1
+        case NetworkRecord(num_observations=num_observations, num_steps=num_steps):
+            return num_observations, num_steps
         case _:
             return 0, 0

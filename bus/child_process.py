@@ -3,12 +3,16 @@
 A start that is cut off half-way leaves a process that nobody waits for, and its pipes.
 """
 
+import os
+import signal
 import subprocess
 from collections.abc import Sequence
 from typing import Any
 
 import anyio
 from anyio.abc import Process
+
+_PAUSES_S = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 
 
 async def start_process(command: Sequence[str], **options: Any) -> Process:
@@ -23,12 +27,33 @@ async def start_process(command: Sequence[str], **options: Any) -> Process:
 
 
 async def run_process(command: Sequence[str], *, stderr: int = subprocess.PIPE) -> subprocess.CompletedProcess[bytes]:
-    """Runs a command to its end, without input; it is killed when this is cancelled.
+    """Runs a command to its end, without input. When this is cancelled, it is killed with all that it has started: nothing of
+    it writes anywhere any more.
 
     Raises:
         OSError: as above.
     """
-    async with await start_process(command, stdin=subprocess.DEVNULL, stderr=stderr) as process:
+    process = await start_process(command, stdin=subprocess.DEVNULL, stderr=stderr, start_new_session=True)
+    try:
+        return await _heard(process, command)
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await _end_group(process.pid)
+        raise
+
+
+async def _end_group(group: int) -> None:
+    """What was killed is gone a moment later; one that nobody reaps stays in the list of processes, and does nothing."""
+    for pause_s in _PAUSES_S:
+        try:
+            os.killpg(group, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            return
+        await anyio.sleep(pause_s)
+
+
+async def _heard(process: Process, command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    async with process:
         said = {"stdout": b"", "stderr": b""}
 
         async def read(name: str) -> None:

@@ -8,7 +8,7 @@ from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.errors import RecordGone
 from schemas.ids import EpisodeId
-from schemas.messages import AnyMessage, Judgement, Observation, Screenshot, StepRequest, Trajectory
+from schemas.messages import AnyMessage, Judgement, NetworkRecord, Observation, Screenshot, StepRequest, Trajectory
 
 R = TypeVar("R", Observation, StepRequest)
 
@@ -33,6 +33,20 @@ class Evidence:
         """Step k is the policy's answer to observation k. Raises `RecordGone`."""
         found = await self._records(StepRequest, "act", of.episode, of.attempt)
         return _complete(found, of.num_steps, of.episode)
+
+    async def network(self, of: Trajectory) -> NetworkRecord | None:
+        """The record of its attempt's traffic; None: none was made.
+
+        Raises:
+            RecordGone: the chain has aged out.
+        """
+        if of.network is None:
+            return None
+        stream = self.subjects.episodes(self.subjects.shard(of.episode))
+        record = await self.bus.last(stream, self.subjects.chain_record(of.episode, of.attempt, "net", 0))
+        if record is None or not isinstance(record.message, NetworkRecord):
+            raise _gone(of.episode, 0, 1)
+        return record.message
 
     async def screenshots(self, message: AnyMessage) -> tuple[Screenshot, ...]:
         """Those that belong to a message: of a trajectory or judgement screenshot k was seen at step k; of a step, those in

@@ -84,7 +84,7 @@ def role_permissions(names: Subjects, config: BusConfig, rubrics: Iterable[str])
     chains = tuple(names.episodes(shard) for shard in range(names.num_shards))
     results = (names.trajectories, names.judged, names.checkpoints)
     admitted, done, trajectory = f"{run}.ep.*.*.task", f"{run}.ep.*.*.done", f"{run}.trajectory.*.*"
-    start, observed, acted = (f"{run}.ep.*.*.*.{kind}.*" for kind in ("start", "obs", "act"))
+    start, observed, acted, sent = (f"{run}.ep.*.*.*.{kind}.*" for kind in ("start", "obs", "act", "net"))
     position, checkpoint = f"{run}.position.*", f"{run}.checkpoint.*"
 
     def presence(role: Access) -> tuple[str, ...]:
@@ -116,6 +116,7 @@ def role_permissions(names: Subjects, config: BusConfig, rubrics: Iterable[str])
                 *presence(Access.BROWSER),
                 start,
                 observed,
+                sent,
                 done,
                 *(f"{run}.step.{split.value}.any.>" for split in Split),
                 f"{run}.wake.*",
@@ -172,7 +173,7 @@ def role_permissions(names: Subjects, config: BusConfig, rubrics: Iterable[str])
             answers=asked(Access.ARCHIVER),
         ),
         Access.REPLAYER: RolePermissions(
-            writes=(admitted, start, observed, acted, done, trajectory, f"{run}.judged.*.*.*", checkpoint),
+            writes=(admitted, start, observed, acted, sent, done, trajectory, f"{run}.judged.*.*.*", checkpoint),
             tails=(*chains, *results),
         ),
     }

@@ -119,7 +119,7 @@ class Subjects:
         return f"{self.run}.ep.{self.shard(episode)}.{episode}.done"
 
     def chain_record(self, episode: EpisodeId, attempt: int, kind: str, step: int) -> str:
-        """`kind` is start, obs or act."""
+        """`kind` is start, obs, act or net."""
         return f"{self.run}.ep.{self.shard(episode)}.{episode}.{attempt}.{kind}.{step}"
 
     def chain_kind(self, episode: EpisodeId, attempt: int, kind: str) -> str:

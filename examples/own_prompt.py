@@ -4,8 +4,10 @@ model_config:
   prompt_version: examples/own_prompt.py:terse
 """
 
-from agents.prompts import prompt
-from agents.tool import Tool
+from collections.abc import Sequence
+
+from agents.prompts import in_tags, prompt
+from agents.tool import Tool, ToolCall
 
 SYSTEM = """You drive a web browser through one tool:
 {definition}
@@ -20,5 +22,5 @@ class Terse:
     def system(self, tool: Tool) -> str:
         return SYSTEM.format(definition=tool.definition, example=tool.example)
 
-    def response(self, thought: str, call: str) -> str:
-        return f"<tool_call>{call}</tool_call>"
+    def response(self, thought: str, calls: Sequence[ToolCall]) -> str:
+        return in_tags([call.json for call in calls])

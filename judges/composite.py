@@ -67,9 +67,13 @@ class CompositeJudge:
                 return verdict in (Verdict.ERROR, Verdict.EXCLUDED)
 
     def _combined(self, asked: Sequence[_Part]) -> Ruling:
-        last = asked[-1].ruling
         stages = tuple(stage for part in asked for stage in _named(part))
         usage = tuple(usage for part in asked for usage in part.ruling.usage)
+        protocols = tuple(protocol for part in asked for protocol in part.ruling.protocols)
+        return replace(self._ruling(asked, stages, usage), protocols=protocols)
+
+    def _ruling(self, asked: Sequence[_Part], stages: tuple[StageVerdict, ...], usage: tuple[StageUsage, ...]) -> Ruling:
+        last = asked[-1].ruling
         if last.verdict is Verdict.EXCLUDED:
             return replace(last, stages=stages, usage=usage, error=f"{asked[-1].judge}: {last.error}")
         if last.reward is not None and self._is_decided_by(last.verdict):

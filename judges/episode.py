@@ -7,7 +7,7 @@ import anyio
 
 from bus.evidence import Evidence
 from schemas.errors import NoVerdict, RecordGone
-from schemas.messages import Observation, StepRequest, Trajectory
+from schemas.messages import NetworkRecord, Observation, StepRequest, Trajectory
 
 T = TypeVar("T")
 
@@ -37,6 +37,10 @@ class JudgedEpisode:
             if self._steps is None:
                 self._steps = await _kept(self._evidence.steps, self.trajectory)
             return self._steps
+
+    async def network(self) -> NetworkRecord | None:
+        """The record of its traffic; None: none was made. Raises `NoVerdict` when the chain has aged out."""
+        return await _kept(self._evidence.network, self.trajectory)
 
 
 async def _kept(read: Callable[[Trajectory], Awaitable[T]], trajectory: Trajectory) -> T:

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Protocol
 
 from judges.episode import JudgedEpisode
-from schemas.messages import RewardPart, StageUsage, StageVerdict, Verdict
+from schemas.messages import JudgeProtocol, RewardPart, StageUsage, StageVerdict, Verdict
 
 OUTCOME = "outcome"
 """The part of a reward that the judge itself gives."""
@@ -25,6 +25,8 @@ class Ruling:
     parts: tuple[RewardPart, ...] = ()
     usage: tuple[StageUsage, ...] = ()
     """What it took, whatever came of it."""
+    protocols: tuple[JudgeProtocol, ...] = ()
+    """How models were asked."""
     blocked: bool = False
     """The site blocked the agent: no success, and no failure either."""
     error: str = ""

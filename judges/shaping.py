@@ -20,7 +20,7 @@ LENGTH = "length"
 UNREADABLE = "unreadable"
 """-weight, where too many answers in a row ended the episode that could not be parsed."""
 LAST_TURN = "last_turn"
-"""The reward taken back, where the last step could not be parsed."""
+"""The reward taken back, where the last step could not be parsed, or never ended its thinking."""
 
 
 def shaped(ruling: Ruling, trajectory: Trajectory, config: ShapingConfig, unparsed: Sequence[bool] | None = None) -> Ruling:
@@ -57,7 +57,8 @@ def _terms(
     reward: float, trajectory: Trajectory, config: ShapingConfig, unparsed: Sequence[bool] | None
 ) -> Iterator[RewardPart]:
     num_steps, max_steps = trajectory.num_steps, trajectory.task.max_steps
-    if config.last_turn and reward > 0 and trajectory.num_unparsed_last:
+    in_form = not trajectory.num_unparsed_last and trajectory.thinking_ended_last
+    if config.last_turn and reward > 0 and not in_form:
         yield RewardPart(LAST_TURN, -reward)
     if config.unreadable and trajectory.outcome is Outcome.UNREADABLE:
         yield RewardPart(UNREADABLE, -config.unreadable)

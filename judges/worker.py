@@ -198,6 +198,7 @@ class JudgeWorker:
             parts=ruling.parts,
             usage=ruling.usage,
             blocked=ruling.blocked,
+            protocols=ruling.protocols,
         )
         if await create(self._bus, self._subjects.judged, self._subject(trajectory), judgement) is None:
             _log.info("judged_before", episode=task.episode)

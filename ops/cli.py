@@ -15,6 +15,7 @@ COMMANDS: Headings = {
         Command("plan", "say what a run needs of GPUs, host and disk, and what would make it fit"),
         Command("gpu-check", "measure what a model comes to on this machine's GPUs"),
         Command("eval", "evaluate a model on a file of tasks, or compare evaluations"),
+        Command("sft", "train a model on other people's conversations, before it learns from reward"),
         Command("replay", "put some stored episodes into a new run: to train, judge or consume"),
         Command("chaos", "kill, stop and cut off parts of a run, then count its episodes"),
     ),
@@ -26,7 +27,10 @@ COMMANDS: Headings = {
         Command("judge", "judge finished trajectories", "role"),
         Command("trainer", "train on judged trajectories and publish checkpoints", "role"),
     ),
-    "settings": (Command("config", "print a configuration with the origin of every value, or explain a key"),),
+    "settings": (
+        Command("config", "print a configuration with the origin of every value, or explain a key"),
+        Command("config import", "answer another program's configuration key by key, and write one of ours", "config_import"),
+    ),
     "workers on several nodes": (
         Command("node", "run the roles that a node file gives this node"),
         Command("launch", "start nodes over ssh, or write what others start them with"),
@@ -49,12 +53,12 @@ COMMANDS: Headings = {
     ),
     "store episodes and models": (
         Command("archive", "copy episodes and screenshots to files before they age out"),
-        Command("import", "write all episodes of an archive or run into another run", "import_"),
+        Command("import", "write an archive, a run or other people's conversations into a run", "import_"),
         Command("export", "write episodes for other tools, as Parquet or JSON"),
         Command("export-model", "write a version of a run as a model folder for transformers and vLLM"),
     ),
     "tasks and their sites": (
-        Command("tasks", "write a task file of one of the suites"),
+        Command("tasks", "write a task file of a suite or benchmark, or check one"),
         Command("site", "serve a site of the suites on loopback, for one's own browser"),
     ),
     "administer": (
@@ -79,6 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parse(given: list[str]) -> argparse.Namespace:
     """Raises `SystemExit` for arguments that no command has, after saying so on stderr."""
+    # A command of two words is one name.
+    if any(command.name == " ".join(given[:2]) for commands in COMMANDS.values() for command in commands):
+        given = [" ".join(given[:2]), *given[2:]]
     called = given[0] if given else ""
     parser = parser_of(COMMANDS, called)
     if called and not called.startswith("-"):

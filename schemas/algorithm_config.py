@@ -24,6 +24,8 @@ class AlgorithmConfig:
     val_split_ratio: float = 0.0
     """Share of the tasks, chosen by their names, that cloning does not train on: `val_loss` is measured on them, the mean
     negative log-likelihood of a token."""
+    val_max_steps: int = 64
+    """Latest steps of those tasks that `val_loss` is measured on; offline the first ones, which stay; 0: all."""
     augmentation: str = "none"
     """Of `behaviour_cloning` and `reinforce`: what becomes of a sample each time that it is trained on. `none`: nothing.
     `brightness`: its screenshots become a little brighter or darker."""
@@ -90,6 +92,7 @@ class AlgorithmConfig:
             0 <= self.val_split_ratio < 1,
             f"algorithm_config.val_split_ratio is {self.val_split_ratio}: write 0 (none) or a share below 1, as in 0.05",
         )
+        require(self.val_max_steps >= 0, f"algorithm_config.val_max_steps is {self.val_max_steps}: write 0 (all) or more")
         self._require_schedule()
         for name in self.reporters:
             require(

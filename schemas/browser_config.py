@@ -1,57 +1,19 @@
 """Browsers: which one, what its pages may reach, what it may use, and the screenshots it takes."""
 
-import re
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_network
 from typing import Literal
-from urllib.parse import urlsplit
 
+from schemas.browser_requirements import (
+    is_network,
+    require_devtools_address,
+    require_hosts,
+    require_identity,
+    require_near,
+    require_proxies,
+)
 from schemas.requirement import require
 
-_HOST = re.compile(r"(?!.*\.\.)[\w.-]+", re.UNICODE)
-
-
-def _is_network(text: str) -> bool:
-    try:
-        return "/" in text and bool(ip_network(text))
-    except ValueError:
-        return False
-
-
-def _require_hosts(key: str, hosts: tuple[str, ...]) -> None:
-    """Names, or addresses, and nothing else."""
-    for host in hosts:
-        try:
-            is_host = _HOST.fullmatch(host.strip()) is not None or bool(ip_address(host.strip("[]")))
-        except ValueError:
-            is_host = False
-        require(
-            is_host and not host.startswith("."),
-            f"{key} has {host!r}, which is no host: write a name such as example.org (its subdomains are meant too) "
-            "or an address, without scheme, port, path or wildcard",
-        )
-
-
-def _require_devtools_address(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        is_web = parts.scheme in ("http", "https", "ws", "wss") and bool(host) and parts.port != 0
-    except ValueError:
-        is_web = False
-    require(
-        is_web,
-        f"browser_config.cdp_url is {url!r}: write the browser's DevTools address, as in http://127.0.0.1:9222 or wss://host/path",
-    )
-    try:
-        local = ip_address(host).is_loopback
-    except ValueError:
-        local = host == "localhost"
-    require(
-        local or parts.scheme in ("https", "wss"),
-        f"browser_config.cdp_url leads to {host} unencrypted: write https:// or wss:// for a browser on another machine "
-        "(http and ws are for this machine, also for the near end of a tunnel)",
-    )
+_MOST_NETWORK_MB = 100.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +35,28 @@ class BrowserConfig:
     """What pages may reach of loopback, private and other addresses that are not public: names with their subdomains, as in
     `shop.corp.example`, which may lead to loopback and private addresses; addresses and networks, as in `10.20.0.0/16`.
     A task's website that is such an address itself, or `localhost`, is reached anyway, at its own port."""
+    proxies: tuple[str, ...] = ()
+    """Proxies by which episodes reach public addresses, one each, as in `http://proxy.example:3128` and
+    `socks5://user@proxy.example:1080`, without passwords; `environment`: the one in the worker's `HTTPS_PROXY`,
+    `HTTP_PROXY` or `ALL_PROXY`, but for hosts in its `NO_PROXY`."""
+    proxies_file: str = ""
+    """File with more of them, a line each, with their passwords; on every node with browsers, readable by its owner alone."""
+    proxy_per: Literal["episode", "site"] = "episode"
+    """`episode`: each takes the next one; `site`: all that begin on a site take the same one, on every worker."""
+    proxy_dns: Literal["local", "remote"] = "local"
+    """Who looks names up: the worker, which judges the addresses that it found; or the proxy, which may find others."""
+    proxy_cooldown_s: float = 60.0
+    """Seconds for which a proxy gets no new episode after it could not be reached, refused its password, or was silent."""
+    locale: str = ""
+    """What pages are told, as in `en-GB`: language, numbers and dates; empty: Chromium's own."""
+    timezone: str = ""
+    """As in `Europe/Berlin`; empty: the worker's own."""
+    geolocation: str = ""
+    """Degrees of latitude and longitude, as in `52.52,13.40`, for pages that ask for the place; empty: they are denied it."""
+    user_agent: str = ""
+    """What browsers call themselves; empty: Chromium's own name."""
+    color_scheme: Literal["light", "dark", "no-preference"] = "light"
+    """What pages are told to prefer."""
     max_episodes: int = 1000
     """Episodes after which a browser is replaced; 0: no limit."""
     max_memory_mb: int = 0
@@ -96,15 +80,38 @@ class BrowserConfig:
     """Seconds after which a step that nobody has taken is queued again, and after which a policy worker that took it and has
     gone silent loses it to any other. (One whose process is gone loses it within a second.)"""
 
+    record_network: bool = False
+    """Keep what an episode's pages send and get (HAR 1.2), for judges such as `webarena_verified_v1`. Without cookies,
+    credentials, passwords and the like, and without requests for pictures, scripts, styles, fonts and media."""
+    network_max_entries: int = 2000
+    """Requests of an episode that are kept; the record says how many more there were, and no such judge goes by it then."""
+    network_max_mb: float = 2.0
+    """Megabytes (1e6 bytes) of an episode's record before it is compressed; what is beyond is left out, and said."""
+
     def __post_init__(self) -> None:
+        require(
+            self.network_max_entries > 0,
+            f"browser_config.network_max_entries is {self.network_max_entries}: write 1 or more",
+        )
+        require(
+            0 < self.network_max_mb <= _MOST_NETWORK_MB,
+            f"browser_config.network_max_mb is {self.network_max_mb:g}: write more than 0 and at most {_MOST_NETWORK_MB:g}",
+        )
         require(self.viewport_width > 0 and self.viewport_height > 0, "browser_config.viewport_* must be above 0")
         require(1 <= self.jpeg_quality <= 100, f"browser_config.jpeg_quality is {self.jpeg_quality}: write 1 to 100")
         require(self.resend_s > 0, f"browser_config.resend_s is {self.resend_s}: write more than 0")
-        _require_hosts("browser_config.allowed_hosts", self.allowed_hosts)
-        _require_hosts("browser_config.denied_hosts", self.denied_hosts)
-        _require_hosts("browser_config.private_hosts", tuple(host for host in self.private_hosts if not _is_network(host)))
+        require_hosts("browser_config.allowed_hosts", self.allowed_hosts)
+        require_hosts("browser_config.denied_hosts", self.denied_hosts)
+        require_hosts("browser_config.private_hosts", tuple(host for host in self.private_hosts if not is_network(host)))
         if self.cdp_url:
-            _require_devtools_address(self.cdp_url)
+            require_devtools_address(self.cdp_url)
+        require_proxies(self.proxies)
+        require_near(self.cdp_url, has_proxies=bool(self.proxies or self.proxies_file))
+        require(
+            self.proxy_cooldown_s >= 0,
+            f"browser_config.proxy_cooldown_s is {self.proxy_cooldown_s:g}: write 0 or a number of seconds above it",
+        )
+        require_identity(self.locale, self.timezone, self.geolocation, self.user_agent)
         for name in ("max_episodes", "max_memory_mb", "page_memory_mb"):
             value = getattr(self, name)
             require(value >= 0, f"browser_config.{name} is {value}: write 0 or a number above it")

@@ -21,7 +21,16 @@ class DifficultySteps:
         require(min(self.easy, self.medium, self.hard) > 0, "difficulty_max_steps: easy, medium and hard must be above 0")
 
     def cap(self, difficulty: int) -> int:
-        return self.easy if difficulty <= 3 else self.medium if difficulty <= 6 else self.hard
+        """Tasks without a difficulty are easy."""
+        caps = {"easy": self.easy, "medium": self.medium, "hard": self.hard}
+        return caps.get(difficulty_class(difficulty), self.easy)
+
+
+def difficulty_class(difficulty: int) -> str:
+    """WebGym's classes: 1 to 3, 4 to 6, 7 and more."""
+    if difficulty < 1:
+        return "unknown"
+    return "easy" if difficulty <= 3 else "medium" if difficulty <= 6 else "hard"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +46,26 @@ class DifficultyShare:
         low, high = self.range
         require(low <= high, f"env_config.difficulty_ratio has the range [{low}, {high}]: write the lower difficulty first")
         require(self.weight > 0, f"env_config.difficulty_ratio has the weight {self.weight:g}: write a number above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuccessBands:
+    """Weights of training tasks by their pass rate; a task that was not tried has the weight 1. OpenWebRL's."""
+
+    all_fail: float = 0.5
+    """Of a pass rate of 0."""
+    low: float = 1.0
+    """Below 0.3."""
+    mid: float = 1.5
+    """From 0.3, below 0.7."""
+    high: float = 1.0
+    """From 0.7, below 1."""
+    all_success: float = 0.5
+    """Of 1."""
+
+    def __post_init__(self) -> None:
+        for name, weight in vars(self).items():
+            require(weight > 0, f"env_config.success_bands.{name} is {weight:g}: write a number above 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +133,8 @@ class EnvConfig:
     train_tasks_sampler: str = "uniform"
     """`uniform`: all tasks alike. `ratio`: by `difficulty_ratio`. `adaptive`: new and once failed tasks first, seldom
     those that failed often or are solved; tasks of sites with few tasks more often. `frontier`: those first that about half
-    of a group's episodes solve."""
+    of a group's episodes solve. `success_bands`: by how often they are solved, with the weights of `success_bands`."""
+    success_bands: SuccessBands = SuccessBands()
     difficulty_ratio: dict[str, DifficultyShare] = field(default_factory=dict)
     """Of `ratio`: classes of difficulty by name; tasks of none of them are not played."""
     deduplicate_across_iterations: bool = True

@@ -40,7 +40,8 @@ class ShapingConfig:
     unreadable: float = 0.0
     """Of an episode that `env_config.max_unparsed` ended; borne by its end (OpenWebRL: 1)."""
     last_turn: bool = False
-    """All of a reward above 0, where the last step could not be parsed; borne by the episode's end (OpenWebRL)."""
+    """All of a reward above 0, where the last step could not be parsed or never ended its thinking; borne by the episode's end
+    (OpenWebRL)."""
 
     def __post_init__(self) -> None:
         for name, weight in vars(self).items():
@@ -51,21 +52,25 @@ class ShapingConfig:
 class JudgeConfig:
     judge: str = "environment_v1"
     """Name and version of the judge, which its judgements carry as their rubric: `environment_v1` (a task's checks, else the
-    reward that the page itself gave), `rubric_v1` (a model looks at the evidence, see `openai_config`), `answer_exact_v1`,
-    `answer_numeric_v1`, `answer_fuzzy_v1`, `milestones_v1`, or one of `composites`."""
+    reward that the page itself gave), `rubric_v1` (a model looks at the evidence, see `openai_config`), a published evaluator
+    (`webjudge_v1` and others), `webarena_verified_v1` (that benchmark's evaluators), `answer_exact_v1`, `answer_numeric_v1`,
+    `answer_fuzzy_v1`, `milestones_v1`, or one of `composites`."""
     label: str = ""
     """Added to the rubric, so that one judge with two settings can judge one run: `rubric_v1-large`."""
     composites: dict[str, Composite] = field(default_factory=dict)
     """Judges made of others, by name."""
     shaping: ShapingConfig = ShapingConfig()
     prompts: str = ""
-    """Folder of prompt files to use instead of those of the rubric judge's version; needs a `label`."""
+    """Folder of prompt files to use instead of those of the judge's version; needs a `label`."""
+    webarena_python: str = ""
+    """Python in whose environment `webarena_verified_v1` finds the package webarena-verified; empty: the judge's own."""
     num_votes: int = 1
-    """Times that each question of the evaluation is asked; the majority decides. An odd number."""
+    """Times that each question of the evaluation is asked, by a published evaluator that which decides; the majority counts.
+    An odd number."""
     max_evidence_screenshots: int = 48
-    """Screenshots that one question of the evaluation shows."""
+    """Screenshots that one question of `rubric_v1`'s evaluation shows."""
     max_blocking_screenshots: int = 20
-    """Screenshots that blocking detection shows."""
+    """Screenshots that its blocking detection shows."""
     max_attempts: int = 5
     """Times that a judge which raises an error is asked, before the error is recorded."""
     max_calls: int = 0
@@ -132,7 +137,7 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenAIConfig:
-    """The rubric judge's OpenAI-compatible endpoints."""
+    """The judges' OpenAI-compatible endpoints."""
 
     model: str = "gemini-3-flash-preview"
     """The judges' model, for all kinds of question that name none of their own."""
@@ -141,12 +146,12 @@ class OpenAIConfig:
     base_url: str = ""
     """Empty: that of the provider whose usual variable holds the key (GEMINI_API_KEY, OPENAI_API_KEY)."""
     keypoint_detection: QuestionConfig = QuestionConfig()
-    """Which screenshots are evidence: a call for each but the last. Where this names no model and would ask Gemini for
-    gemini-3-flash-preview, it asks the lighter gemini-2.5-flash-lite."""
+    """Which screenshots are evidence, or how much each tells: a call for each. Where this names no model and would ask Gemini
+    for gemini-3-flash-preview, it asks the lighter gemini-2.5-flash-lite."""
     blocking_detection: QuestionConfig = QuestionConfig()
     """Whether the site blocked the agent: one call. Lighter as above."""
     evaluation: QuestionConfig = QuestionConfig()
-    """Criterion B, criterion A for every fact, and the reference answer."""
+    """Everything else: criterion B, criterion A for every fact, the reference answer; what a published evaluator asks."""
     timeout_s: float = 120.0
     """Seconds one call may take."""
     patience_s: float = 600.0
@@ -168,4 +173,6 @@ class OpenAIConfig:
         require(self.model != "", "openai_config.model is empty: write the name of a model")
         for name in ("timeout_s", "max_answers", "max_concurrent", "max_completion_tokens"):
             require(getattr(self, name) > 0, f"openai_config.{name} is {getattr(self, name):g}: write a number above 0")
+        if self.temperature is not None:
+            require(self.temperature >= 0, f"openai_config.temperature is {self.temperature:g}: write 0 or more, or null")
         require(self.patience_s >= 0, f"openai_config.patience_s is {self.patience_s:g}: write 0 or more")

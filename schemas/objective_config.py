@@ -71,7 +71,7 @@ class ObjectiveConfig:
     """Advantages get mean 0 and variance 1 over all trained tokens of the iteration."""
     pass_rate_weights: tuple[float, ...] = ()
     """Factors of a group's advantages by the share of its episodes that succeeded: none, up to a third, up to two thirds,
-    more, all (OpenWebRL: 0.5, 1, 1.5, 1, 0.5). Empty: all alike."""
+    more, all. Empty: all alike. OpenWebRL has 0.5, 1, 1.5, 1, 0.5, and draws tasks by them: `env_config.success_bands`."""
     reward_scale: float = 1.0
     """Factor of rewards."""
     reward_clip: float = 0.0

@@ -49,9 +49,10 @@ class PolicyConfig:
     eval_temperature: float | None = None
     """Of sampling in evaluation episodes; null: `temperature`."""
     top_p: float = 0.99
-    """Only the likeliest tokens that together have this probability are sampled; 1: all."""
+    """Only the likeliest tokens that together have this probability are sampled; 1: all, which a policy
+    gradient begins with."""
     top_k: int = 2
-    """Only so many of the likeliest tokens are sampled; -1: all."""
+    """Only so many of the likeliest tokens are sampled; -1: all, which a policy gradient begins with."""
     min_p: float = 0.0
     """Only tokens with at least this share of the likeliest one's probability are sampled; 0: all."""
     max_model_len: int = 16384

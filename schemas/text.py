@@ -46,9 +46,14 @@ class Characters(dict[int, str]):
 def valid(text: str, most: int = MOST) -> str:
     """The text as a record may hold it, at most `most` characters; equal to the text where that is so already."""
     text = cut(text, most)
-    if _UNFIT.search(text) is None:
+    if is_valid(text):
         return text
     return _CONTROL.sub(_REPLACED, encodable(with_line_feeds(text)))
+
+
+def is_valid(text: str) -> bool:
+    """Whether `valid` leaves the text as it is, but for its length."""
+    return _UNFIT.search(text) is None
 
 
 def encodable(text: str) -> str:

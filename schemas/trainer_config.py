@@ -6,6 +6,9 @@ from typing import Literal
 from schemas.lora_config import LoraConfig
 from schemas.requirement import require
 
+FREEZABLE = ("vision", "projector")
+"""The screenshot encoder, and what connects it to the language model."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerConfig:
@@ -38,6 +41,9 @@ class TrainerConfig:
     peak_tflops: float = 0.0
     """TFLOP/s of one device at the training's precision, which MFU is measured against; 0: a known GPU's, none on a CPU."""
     lora: LoraConfig = field(default_factory=LoraConfig)
+    freeze: tuple[str, ...] = ()
+    """Parts of the policy that stay as they are: `vision`, the screenshot encoder, and `projector`, which connects it to the
+    language model. They have no optimizer state, and are published unchanged."""
     guard_batches: int = 3
     """Batches in a row, each far worse than the best so far, after which training returns to the last good version; 0: never.
     Online only."""
@@ -71,6 +77,13 @@ class TrainerConfig:
             "guard_max_returns",
         ):
             require(getattr(self, name) >= 0, f"trainer_config.{name} is {getattr(self, name)}: write 0 or more")
+        for part in self.freeze:
+            require(part in FREEZABLE, f"trainer_config.freeze names {part!r}: write some of {', '.join(FREEZABLE)}")
+        require(
+            not (self.freeze and self.lora.active),
+            f"trainer_config.freeze is {list(self.freeze)}, and where adapters are trained all weights of the model stay as "
+            "they are: leave it out, and choose trainer_config.lora.targets",
+        )
         for name in ("guard_parse_rate", "guard_success"):
             require(0 <= getattr(self, name) < 1, f"trainer_config.{name} is {getattr(self, name)}: write 0 to below 1")
         require(

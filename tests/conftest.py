@@ -1,5 +1,7 @@
 """Fixtures that every test may use."""
 
+import signal
+
 import pytest
 import structlog
 
@@ -20,6 +22,13 @@ def plain_tracebacks() -> None:
             structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
         ]
     )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def ctrl_c_is_heard() -> None:
+    """A shell that starts tests in the background has them ignore it, and all that they start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,7 @@ from trainer.episodes.passes import NUM_REMEMBERED, Consumed, Passes
 from trainer.gate import MismatchGate
 from trainer.learners import Learner
 from trainer.learners.parts import Parts
+from trainer.learning_rates import LearningRates
 from trainer.ports import EngineFiles
 from trainer.publishing import Publishing
 from trainer.samples import Sample
@@ -46,6 +47,7 @@ class IterationRules:
     staleness_bound: int | None
     truncation: Truncation
     saving: Saving
+    rates: LearningRates
 
 
 class Iterations:
@@ -80,6 +82,7 @@ class Iterations:
         self._bound = rules.staleness_bound
         self._truncation = rules.truncation
         self._saving = rules.saving
+        self._rates = rules.rates
 
     @property
     def store(self) -> StepStore:
@@ -120,6 +123,7 @@ class Iterations:
         measured = await self._measure(plan, version)
         clock.end("mismatch")
         self._status.state = "training"
+        engine.rate_factor = self.state.guard.rate_factor * self._rates.factor(version)
         trained = await self.learner.train(version, clock)
         self._status.state = "saving"
         leaves = self._status.drain.requested

@@ -28,6 +28,7 @@ from trainer.iterations import IterationRules, Iterations
 from trainer.learners import Learner
 from trainer.learners.choice import choose_learner
 from trainer.learners.parts import LearningRules, Parts
+from trainer.learning_rates import LearningRates
 from trainer.model.adapter_folder import base_of
 from trainer.ports import Builder, TrainingEngine
 from trainer.publishing import Publishing
@@ -89,6 +90,7 @@ class Trainer:
             staleness_bound=feeder.staleness_bound,
             truncation=Truncation(top_k=max(0, policy.top_k), top_p=policy.top_p, min_p=policy.min_p),
             saving=Saving(trainer, num_iterations=feeder.num_iterations),
+            rates=LearningRates(config.algorithm_config.learning_rate, feeder),
         )
         self._announcements = Announcements(context.bus, context.subjects, publisher)
         self._batch_size = config.env_config.train_tasks_rollout_size
@@ -133,7 +135,6 @@ class Trainer:
         with ExitStack() as stack:
             opened = self._open_engine(folder, await self._whole_state(newest, state), state.num_updates)
             engine = await self._in_thread(lambda: stack.enter_context(opened))
-            engine.rate_factor = state.guard.rate_factor
             parts = await self._parts(engine)
             _log.info("training_resumed", version=newest.version, position=state.position, folder=str(folder))
             yield Iterations(
@@ -180,7 +181,7 @@ class Trainer:
             self._subjects,
             await self._in_thread(lambda: self._open_builder(self._base)),
             cache_bytes=self._trainer.screenshot_cache_mb * 2**20,
-            rules=StepRules.of(self._algorithm, self._objective),
+            rules=StepRules.of(self._algorithm, self._objective, stored=self._feeder.mode == "offline"),
             on_surprise=Bulkhead(self._context).left_out,
         )
         updates = Updates(

@@ -1,7 +1,9 @@
 """The long prompt (WebGym): Memory, Progress, Intention, Action, tool_call."""
 
-from agents.prompts import filled, prompt
-from agents.tool import Tool
+from collections.abc import Sequence
+
+from agents.prompts import filled, in_tags, prompt
+from agents.tool import Tool, ToolCall
 
 
 @prompt("complete")
@@ -11,7 +13,7 @@ class Complete:
     def system(self, tool: Tool) -> str:
         return filled("complete.txt", tool)
 
-    def response(self, thought: str, call: str) -> str:
+    def response(self, thought: str, calls: Sequence[ToolCall]) -> str:
         """Memory and Progress are empty, and the thought is the Intention too."""
         head = f'Memory: {{}}\nProgress: {{"done": [], "left": []}}\nIntention: {thought}'
-        return f"{head}\nAction: {thought}\n<tool_call>\n{call}\n</tool_call>"
+        return f"{head}\nAction: {thought}\n{in_tags([call.json for call in calls])}"

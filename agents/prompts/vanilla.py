@@ -1,7 +1,9 @@
 """The short prompt: Action, tool_call."""
 
-from agents.prompts import filled, prompt
-from agents.tool import Tool
+from collections.abc import Sequence
+
+from agents.prompts import filled, in_tags, prompt
+from agents.tool import Tool, ToolCall
 
 
 @prompt("vanilla")
@@ -11,5 +13,5 @@ class Vanilla:
     def system(self, tool: Tool) -> str:
         return filled("vanilla.txt", tool)
 
-    def response(self, thought: str, call: str) -> str:
-        return f"Action: {thought}\n<tool_call>\n{call}\n</tool_call>"
+    def response(self, thought: str, calls: Sequence[ToolCall]) -> str:
+        return f"Action: {thought}\n{in_tags([call.json for call in calls])}"

@@ -21,6 +21,7 @@ from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.limits import Limits
 from browser_workers.network.outside import Network
+from browser_workers.network.proxies import egresses_of
 from schemas.browser_config import BrowserConfig
 from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
@@ -45,7 +46,8 @@ class PlaywrightBrowser:
         network: Network = Network(),  # noqa: B008 - a value
     ) -> None:
         self._source = source_of(browser_config)
-        self._settings = TabSettings(browser_config, env_config, context_config or ContextConfig(), network)
+        egresses = egresses_of(browser_config)
+        self._settings = TabSettings(browser_config, env_config, context_config or ContextConfig(), network, egresses)
         self._lifetime = Lifetime.of(browser_config, env_config)
         self._limits = Limits(env_config.http_pools)
         self._max_parked = max(_MIN_PARKED, env_config.server_size // 4)

@@ -1,6 +1,7 @@
 """Opens the browser context of an episode, with the only way to the network that its pages have."""
 
 from contextlib import suppress
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -15,7 +16,8 @@ from browser_workers.chromium.sign_in import sign_in
 from browser_workers.chromium.tab import Tab
 from browser_workers.network.gate import Gate
 from browser_workers.network.reach import Reach
-from browser_workers.network.rules import rules_for
+from browser_workers.network.rules import endpoint, rules_for
+from schemas.browser_config import BrowserConfig
 from schemas.errors import PageFailed
 
 _CLOSE_S = 5.0
@@ -38,7 +40,9 @@ async def open_context(
                 await context.close()
             raise
         return context, interception
-    gate = Gate(rules, settings.network, site=opening.site)
+    begun_on = endpoint(opening.url)
+    egress = settings.egresses.choose(begun_on.host if begun_on is not None else "")
+    gate = Gate(rules, settings.network, site=opening.site, egress=egress)
     try:
         await group.start(gate.serve)
     except OSError as error:
@@ -69,5 +73,18 @@ async def _new_context(running: Chromium, settings: TabSettings, gate: Gate | No
         device_scale_factor=1,
         accept_downloads=False,
         proxy=None if gate is None else {"server": gate.proxy, "bypass": _NOTHING_BYPASSES},
+        **_identity(settings.config),
     )
     return await running.call("a context", creating, timeout_s=settings.timeout_s)
+
+
+def _identity(config: BrowserConfig) -> dict[str, Any]:
+    """What pages are told about whoever looks at them, in Playwright's words."""
+    said: dict[str, Any] = {"color_scheme": config.color_scheme}
+    said |= {"locale": config.locale} if config.locale else {}
+    said |= {"timezone_id": config.timezone} if config.timezone else {}
+    said |= {"user_agent": config.user_agent} if config.user_agent else {}
+    if config.geolocation:
+        latitude, longitude = map(float, config.geolocation.split(","))
+        said |= {"geolocation": {"latitude": latitude, "longitude": longitude}, "permissions": ["geolocation"]}
+    return said

@@ -162,7 +162,7 @@ class Performer:
         doing: Awaitable[None] | str = f"{action.kind.value} cannot be done there"
         match action.kind, point:
             case ActionKind.SCROLL, (_, _):
-                delta = scroll_delta(action.direction, self._settings.viewport)
+                delta = scroll_delta(action.direction, self._settings.viewport, action.amount)
                 doing = delta if isinstance(delta, str) else device.scroll(page, point, delta)
             case ActionKind.TYPE, _:
                 doing = device.replace_text(page, action.text, point, enter=action.enter)

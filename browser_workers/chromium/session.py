@@ -15,6 +15,7 @@ from browser_workers.chromium.observing import Observer
 from browser_workers.chromium.page_events import PageEvents
 from browser_workers.chromium.performing import Performer
 from browser_workers.chromium.process.launch import Chromium
+from browser_workers.chromium.recording import Recording
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.site_routes import answer
 from browser_workers.chromium.windows import Windows
@@ -50,6 +51,7 @@ class PlaywrightSession:
         self._limits = limits
         page_events = PageEvents(context, group, timeout_s=settings.timeout_s)
         self._windows = Windows(running, group, settings, context, opening, page_events)
+        self._recording = Recording(context, group)
         self._endless_scripts = EndlessScripts(self._windows, page_events, timeout_s=settings.timeout_s)
         self._observer = Observer(settings, limits)
         self._performer = Performer(self._windows, page_events, settings, opening, self._observer.elements)
@@ -99,6 +101,7 @@ class PlaywrightSession:
         """Gives a used session to the next episode: nothing of the earlier one is left but the process."""
         tab = await self._windows.active()
         self.opening = opening
+        self._recording.begin(None)
         self._windows.begin(opening)
         self._performer.begin(opening)
         await tab.wipe()
@@ -110,6 +113,7 @@ class PlaywrightSession:
         tab = await self._windows.active()
         async with self._limits.navigate, self._endless_scripts.ended():
             await tab.prepare()
+            self._recording.begin(self.opening.network)
             await tab.navigate(self.opening.url)
         await tab.navigation.forget_history()
         return await self._performer.performed()

@@ -1,8 +1,9 @@
 """Holds what every tab of a browser is told."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from browser_workers.network.egress import Egresses
 from browser_workers.network.outside import Network
 from schemas.browser_config import BrowserConfig
 from schemas.context_config import ContextConfig
@@ -20,6 +21,7 @@ class TabSettings:
     env: EnvConfig = EnvConfig()
     context: ContextConfig = ContextConfig()
     network: Network = Network()
+    egresses: Egresses = field(default_factory=lambda: Egresses(()))
     why_blocked: Callable[[str], str] = nothing_is_known
     """Why a host could lately not be reached, in a sentence; empty when nothing is known."""
 

@@ -10,7 +10,7 @@ import base64
 import hmac
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 
 import anyio
@@ -19,8 +19,9 @@ import structlog
 from anyio.abc import TaskStatus
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from browser_workers.network.addresses import Address
+from browser_workers.network.addresses import Address, Kind, kind
 from browser_workers.network.caller import Callee, Caller
+from browser_workers.network.egress import Egress
 from browser_workers.network.names import Names, TooManyNames
 from browser_workers.network.outside import Network
 from browser_workers.network.pipe import End
@@ -28,6 +29,7 @@ from browser_workers.network.played_site import connect_played
 from browser_workers.network.refusals import Refusals
 from browser_workers.network.requests import Target
 from browser_workers.network.rules import Endpoint, Rules, endpoint, normal_host
+from browser_workers.network.tunnel import ProxyFailed
 from browser_workers.site import Site
 
 _log = structlog.get_logger()
@@ -46,10 +48,19 @@ _PLAIN = "http://"
 """Origins that the gate plays: those of another scheme would want a certificate that browsers trust."""
 _MAX_LOGGED = 32
 """Refusals; a page can have any number of them."""
+_Way = Callable[[Callable[[], End]], Awaitable[End]]
+"""Connects an end that it is given. Raises `OSError`."""
+
+
+class _Refused(Exception):
+    def __init__(self, status: HTTPStatus, reason: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason
 
 
 class Gate:
-    """Of one episode. `serve` runs until `close`. It plays `site` itself where that is one of plain HTTP."""
+    """Of one episode. `serve` runs until `close`. It plays `site` itself where that is one of plain HTTP, and leaves by
+    `egress` for public addresses: what a person opened of others is nearer than any proxy."""
 
     def __init__(
         self,
@@ -57,6 +68,7 @@ class Gate:
         network: Network = Network(),  # noqa: B008 - a value
         *,
         site: Site | None = None,
+        egress: Egress | None = None,
         idle_s: float = _IDLE_S,
         stranger_s: float = _STRANGER_S,
         sweep_s: float = _SWEEP_S,
@@ -69,7 +81,7 @@ class Gate:
         self._rules = rules
         self._site = site if site is not None and site.origin.startswith(_PLAIN) else None
         self._played = endpoint(self._site.origin) if self._site is not None else None
-        self._network = network
+        self._network, self._egress = network, egress
         self._idle_s, self._stranger_s, self._sweep_s = idle_s, stranger_s, sweep_s
         self._names = Names(network.look_up)
         self._refusals = Refusals()
@@ -209,19 +221,41 @@ class Gate:
     async def _reach(self, caller: Caller, host: str, port: int) -> tuple[HTTPStatus, str]:
         if self._site is not None and Endpoint(host, port) == self._played:
             return await self._play(caller, self._site)
+        try:
+            ways = await self._ways(host, port)
+        except _Refused as refused:
+            return refused.status, refused.reason
+        return await self._join(caller, host, port, ways)
+
+    async def _ways(self, host: str, port: int) -> list[_Way]:
+        """In the order in which they are to be tried. Raises `_Refused`."""
         if reason := self._rules.refusal(host, port):
-            return HTTPStatus.FORBIDDEN, reason
+            raise _Refused(HTTPStatus.FORBIDDEN, reason)
+        egress = self._egress if self._egress is not None and not self._egress.excepts(host) else None
+        if egress is None or not egress.looks_up or self._rules.is_looked_up_here(host):
+            return [self._way(egress, address, port) for address in await self._permitted(host, port)]
+        if reason := self._rules.refusal_of_private_name(host):
+            raise _Refused(HTTPStatus.FORBIDDEN, reason)
+        return [_through(egress, host, port)]
+
+    async def _permitted(self, host: str, port: int) -> list[Address]:
+        """Raises `_Refused`."""
         try:
             addresses = await self._names.addresses(host)
         except TooManyNames as error:
-            return HTTPStatus.TOO_MANY_REQUESTS, str(error)
-        except (OSError, ValueError):
-            return HTTPStatus.BAD_GATEWAY, f"no address is known for {host}"
+            raise _Refused(HTTPStatus.TOO_MANY_REQUESTS, str(error)) from error
+        except (OSError, ValueError) as error:
+            raise _Refused(HTTPStatus.BAD_GATEWAY, f"no address is known for {host}") from error
         reasons = {address: self._rules.refusal(host, port, address) for address in addresses}
         permitted = [address for address in addresses if not reasons[address]]
         if not permitted:
-            return HTTPStatus.FORBIDDEN, next(iter(reasons.values()))
-        return await self._join(caller, host, port, permitted)
+            raise _Refused(HTTPStatus.FORBIDDEN, next(iter(reasons.values())))
+        return permitted
+
+    def _way(self, egress: Egress | None, address: Address, port: int) -> _Way:
+        if egress is not None and kind(address) is Kind.PUBLIC:
+            return _through(egress, str(address), port)
+        return lambda end: self._network.connect(end, address, port)
 
     async def _play(self, caller: Caller, site: Site) -> tuple[HTTPStatus, str]:
         try:
@@ -230,12 +264,14 @@ class Gate:
             return HTTPStatus.BAD_GATEWAY, f"{site.origin} cannot be played: {error.strerror or error}"
         return self._joined(end)
 
-    async def _join(self, caller: Caller, host: str, port: int, addresses: Sequence[Address]) -> tuple[HTTPStatus, str]:
+    async def _join(self, caller: Caller, host: str, port: int, ways: Sequence[_Way]) -> tuple[HTTPStatus, str]:
         failed = HTTPStatus.GATEWAY_TIMEOUT, f"{host}:{port} did not answer"
-        for address in addresses:
+        for way in ways:
             try:
-                with anyio.move_on_after(_ADDRESS_S if len(addresses) > 1 else _CONNECT_S):
-                    return self._joined(await self._network.connect(lambda: Callee(self, caller), address, port))
+                with anyio.move_on_after(_ADDRESS_S if len(ways) > 1 else _CONNECT_S):
+                    return self._joined(await way(lambda: Callee(self, caller)))
+            except ProxyFailed as error:
+                return HTTPStatus.BAD_GATEWAY, f"{host}:{port} cannot be reached: {error}"
             except ConnectionRefusedError:
                 failed = HTTPStatus.BAD_GATEWAY, f"{host}:{port} refused the connection"
             except OSError as error:
@@ -247,3 +283,7 @@ class Gate:
         if end.other is not None:
             return HTTPStatus.OK, ""
         return HTTPStatus.TOO_MANY_REQUESTS, f"the episode has {_MAX_CONNECTIONS} connections already"
+
+
+def _through(egress: Egress, host: str, port: int) -> _Way:
+    return lambda end: egress.connect(end, host, port)

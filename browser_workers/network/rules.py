@@ -17,6 +17,8 @@ _WEB_PORTS = (80, 443)
 """A site on one of them is on the other too."""
 _BY_NAME = (Kind.LOOPBACK, Kind.PRIVATE)
 """Where a name may lead that a person wrote; nobody's site is at the others."""
+_PRIVATE_SUFFIXES = ("local", "localdomain", "internal", "intranet", "lan", "home", "corp", "private", "home.arpa")
+"""What networks of their own call their hosts; none is a public domain (RFC 6762, appendix G; RFC 8375)."""
 
 
 def normal_host(host: str) -> str:
@@ -73,6 +75,16 @@ class Rules:
         if self.allowed_hosts and not self._allowed(host):
             return f"{host} is not among browser_config.allowed_hosts"
         return ""
+
+    def is_looked_up_here(self, host: str) -> bool:
+        """An address, a name of this machine, or a name that may lead to private addresses: nobody else knows better."""
+        return bool(assumed(host)) or any(_covers(name, host, None) for name in self.private_names)
+
+    def refusal_of_private_name(self, host: str) -> str:
+        """Why nobody else is asked to look `host` up, who would do it in a network of theirs; empty: it is a public name."""
+        if "." in host and not any(_covers(suffix, host, None) for suffix in _PRIVATE_SUFFIXES):
+            return ""
+        return f"{host} is a name of private networks: pages reach it only where browser_config.private_hosts has it"
 
     def _private(self, host: str, port: int, address: Address) -> str:
         found = kind(address)

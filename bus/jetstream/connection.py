@@ -13,6 +13,7 @@ import structlog
 from nats.aio.client import Client
 
 from bus.address import ServerAddress
+from bus.jetstream.client import PatientClient
 from bus.jetstream.nearest import nearest_first
 from bus.jetstream.transport import Transport
 from bus.patience import fail_after_running
@@ -42,7 +43,7 @@ class Connection:
         self._address = address
         self._name = name
         self._key_refused = False
-        self._client = self._trying = Client()
+        self._client = self._trying = PatientClient()
         self._up = anyio.Event()
         self._closed = anyio.Event()
         self._closing = False
@@ -72,7 +73,7 @@ class Connection:
             NotPermitted: it refuses our key.
             ConfigurationError: the file with certificates cannot be read.
         """
-        client = self._trying = Client()
+        client = self._trying = PatientClient()
         client._transport = Transport()  # type: ignore[no-untyped-call]
         encryption = _encryption(self._address)
         self._key_refused = False
@@ -142,12 +143,15 @@ class Connection:
         """Sees to it that a client which lost its connection gets another.
 
         The library first waits until what it had not sent yet has gone out, over a connection that it knows to be dead: until
-        the kernel gives up, after a quarter of an hour. And an error that it does not expect ends its trying, without a word.
+        the kernel gives up, after a quarter of an hour. And an error that it does not expect ends its trying, or its reading,
+        without a word.
         """
         if client.is_reconnecting and self.is_up:
             if isinstance(client._transport, Transport):
                 client._transport.abort()
-        elif not client.is_connected and (trying := client._reconnection_task) is not None and trying.done():
+            return
+        task = client._reading_task if client.is_connected else client._reconnection_task
+        if task is not None and task.done():
             self._closed.set()
 
     async def close(self) -> None:

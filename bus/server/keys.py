@@ -6,7 +6,6 @@
 
 import os
 import secrets
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +14,7 @@ import nkeys
 from bus.access import Access
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName
-
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+from schemas.private_file import require_private
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +58,6 @@ def read_seed(folder: Path, role: Access) -> str:
         ConfigurationError: the file is missing, is no seed, or others may read it; says what to do.
     """
     return _read(folder / f"{role}.seed")
-
-
-def require_private(path: Path) -> None:
-    """Raises `ConfigurationError` when a file with credentials is missing or others may read it."""
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        raise ConfigurationError(f"the credentials {path} cannot be read ({error.strerror})") from error
-    if mode & _OTHERS:
-        raise ConfigurationError(f"{path} can be read by others: chmod 600 {path}")
 
 
 def public_key(seed: str) -> str:

@@ -5,8 +5,9 @@ from pathlib import Path
 from bus.access import Access
 from bus.address import ServerAddress, inbox_of
 from bus.server.embedded import address_of
-from bus.server.keys import read_seed, require_private
+from bus.server.keys import read_seed
 from schemas.bus_config import BusConfig
+from schemas.private_file import require_private
 
 
 def address_for(server: Path, bus: BusConfig, role: str) -> ServerAddress:

@@ -1,6 +1,7 @@
 """Classifies requests without an answer: to wait, to ask otherwise, or to give up. Decides, and waits for nothing."""
 
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -16,6 +17,9 @@ QUOTA_PAUSE_S: Final = 60.0
 
 _FILTER_CODES: Final = ("content_filter", "content_policy_violation")
 _QUOTA_CODES: Final = ("insufficient_quota",)
+_MESSAGES: Final = "messages"
+_NOT_OF_FORM: Final = (_MESSAGES, "model", "temperature", "max_completion_tokens")
+"""Arguments of a request that say nothing of the form of its answer."""
 _MAX_SAID: Final = 300
 
 
@@ -39,6 +43,11 @@ class Refused:
     reason: str
     parameter: str = ""
     """The one that it names as the cause, as in `temperature`."""
+
+    @property
+    def may_be_of_form(self) -> bool:
+        """Whether the form of answer that was asked for may be the cause."""
+        return re.split(r"[.\[]", self.parameter)[0] not in _NOT_OF_FORM
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +97,7 @@ def _fault_of_status(error: openai.APIStatusError, now: float) -> Fault:
         return Misconfigured(reason + _said(error))
     if status in (402, 408, 409, 429) or status >= 500:
         return _retry(error, reason, now)
-    return Refused(reason + _said(error), error.param or "")
+    return Refused(reason + _said(error), error.param or (_MESSAGES if status == 413 else ""))
 
 
 def _retry(error: openai.APIStatusError, reason: str, now: float) -> Retry:

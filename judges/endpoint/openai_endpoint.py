@@ -70,7 +70,7 @@ class OpenAIEndpoint:
                     await self._opened(patience)
                     said = await self._call(question, form, temperature, max_completion_tokens)
                 if isinstance(said, Answer):
-                    self._forms.taken(form)
+                    self._forms.taken(form, question.schema_name)
                     return replace(said, num_failures=num_failures)
                 if isinstance(said, Filtered):
                     return replace(filtered_answer(), num_failures=num_failures)
@@ -79,7 +79,7 @@ class OpenAIEndpoint:
                     case Misconfigured():
                         self._raise_misconfigured(said)
                     case Refused():
-                        self._ask_otherwise(said, forms, temperature)
+                        self._ask_otherwise(said, question, forms, temperature)
                     case Retry():
                         await self._wait(said, patience, num_failures)
         except _GaveUp as gave_up:
@@ -115,7 +115,8 @@ class OpenAIEndpoint:
         if pause_s := exhausted_for_s(response.headers):
             self._gate.close(pause_s, "its rate limit is used up")
         try:
-            return replace(read_completion(response.content), seconds=anyio.current_time() - started)
+            said = read_completion(response.content)
+            return replace(said, seconds=anyio.current_time() - started, temperature=temperature)
         except NoCompletion:
             return Retry("a reply that is no completion")
 
@@ -131,11 +132,11 @@ class OpenAIEndpoint:
         with patience.kept(), self._gate.troubled(fault.reason):
             await anyio.sleep(delay_s)
 
-    def _ask_otherwise(self, fault: Refused, forms: list[Form], temperature: float | None) -> None:
+    def _ask_otherwise(self, fault: Refused, question: Question, forms: list[Form], temperature: float | None) -> None:
         """Raises `_GaveUp` when there is no other way to ask."""
         if fault.parameter == "temperature" and temperature is not None:
             self._temperature = None
-        elif len(forms) > 1:
+        elif fault.may_be_of_form and self._forms.may_cure(forms[0], question.schema_name, fault.reason) and len(forms) > 1:
             forms.pop(0)
         else:
             raise _GaveUp(f"refuses the question: {fault.reason}")

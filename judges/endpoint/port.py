@@ -35,6 +35,8 @@ class Answer:
     """Requests that got no answer before this one."""
     seconds: float = 0.0
     """Of the request that was answered."""
+    temperature: float | None = None
+    """As it was sent; None: the endpoint's own."""
 
 
 class Unanswered(NoVerdict):

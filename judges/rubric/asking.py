@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from judges.endpoint.port import Question
-from schemas.messages import StageUsage, Trajectory
+from schemas.errors import NoVerdict
+from schemas.messages import AskedQuestion, StageUsage, Trajectory
 
 
 class QuestionKind(enum.StrEnum):
@@ -19,6 +20,10 @@ class QuestionKind(enum.StrEnum):
 
 class MalformedVerdict(Exception):
     """A model's answer is no verdict; says why."""
+
+
+class Unusable(NoVerdict):
+    """A question was answered as often as it may be, and no answer holds a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +58,19 @@ class JudgeSession(Protocol):
         """The verdict of the first answer that holds one; asked before, it is not asked again.
 
         Raises:
-            NoVerdict: no answer holds one, or none could be had.
+            Unusable: no answer holds one.
+            NoVerdict: none could be had.
         """
         ...
 
     @property
     def usage(self) -> tuple[StageUsage, ...]:
-        """What the questions so far took, those of an earlier worker included."""
+        """What the questions of this session took so far, also where an earlier worker had the answer."""
+        ...
+
+    @property
+    def answered(self) -> tuple[AskedQuestion, ...]:
+        """Those of them whose answers held a verdict."""
         ...
 
 

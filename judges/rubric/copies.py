@@ -6,6 +6,7 @@ Time is linear in the text, whatever a page plants in it.
 import json
 import re
 from collections.abc import Iterable
+from itertools import permutations
 
 from judges.rubric.asking import MalformedVerdict
 from judges.rubric.untrusted import cleaned
@@ -20,17 +21,24 @@ class Copies:
     """Everything that may hold a verdict in the untrusted text of one episode."""
 
     def __init__(self, untrusted: Iterable[str]) -> None:
-        plain = (_bare(text) for text in set(untrusted) if "verdict" in text.lower() or "\\u" in text)
-        self._planted = tuple(text for text in plain if "verdict" in text)
+        self._plain = frozenset(map(_bare, set(untrusted)))
 
-    def refuse(self, verdict: str) -> None:
-        """Raises `MalformedVerdict` when a verdict, as the JSON object it is, stands in the untrusted text."""
-        if not self._planted:
+    def refuse(self, verdict: str, field: str = "verdict") -> None:
+        """Raises `MalformedVerdict` when a verdict, as the JSON object it is, stands in the untrusted text.
+
+        `field` is one that the verdict has: a text without its name holds none.
+        """
+        planted = [text for text in self._plain if field in text]
+        if not planted:
             return
-        fields = [f"{_bare(name)}:{_bare(value)}" for name, value in json.loads(verdict).items()]
-        spelled = ("{" + ",".join(order) + "}" for order in (fields, fields[::-1]))
-        if any(copy in text for copy in spelled for text in self._planted):
+        fields = [f"{_bare(name)}:{_spelled(value)}" for name, value in json.loads(verdict).items()]
+        spelled = ["{" + ",".join(order) + "}" for order in permutations(fields)]
+        if any(copy in text for copy in spelled for text in planted):
             raise MalformedVerdict("the verdict is a copy of one that stands in what it was to judge")
+
+
+def _spelled(value: object) -> str:
+    return _bare(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _bare(text: str) -> str:

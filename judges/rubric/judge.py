@@ -1,29 +1,27 @@
 """The staged rubric judge: a model looks at the evidence, one question after the other, until one does not hold."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-
-import anyio
 
 from judges.endpoint.port import Question
 from judges.episode import JudgedEpisode
 from judges.judge import Ruling, scored, undecided
+from judges.prompt_files import Prompts
 from judges.rubric.asking import Finding, Inquiry, JudgeSession, JudgeSessions, QuestionKind
 from judges.rubric.copies import Copies
 from judges.rubric.evidence import SeenScreenshot, distinct, evidence, spread
 from judges.rubric.moments import account, untrusted_texts
-from judges.rubric.prompts import Prompts
+from judges.rubric.protocol import protocols_of
 from judges.rubric.questions import Questions
+from judges.rubric.side_by_side import all_of
 from judges.rubric.stages import Stage, StageKind, next_stage, required_stages, succeeded, was_blocked
 from judges.rubric.untrusted import cleaned, fence
 from judges.rubric.verdicts import BLOCKING, CRITERION, KEYPOINT, VerdictForm, read_verdict, unfenced
 from judges.rubric.votes import decide
-from schemas.errors import MillraceError, NoVerdict
+from schemas.errors import NoVerdict
 from schemas.judge_config import JudgeConfig
 from schemas.messages import Fact, StageVerdict, Trajectory, Verdict
-
-_KEYPOINTS_AT_ONCE = 32
-"""Of one episode: as many as one endpoint takes at once by default."""
 
 
 class RubricJudge:
@@ -41,8 +39,12 @@ class RubricJudge:
         self._config = judge_config
 
     async def judge(self, episode: JudgedEpisode) -> Ruling:
-        required = required_stages(episode.trajectory.task)
         session = await self._sessions.begin(episode.trajectory)
+        ruling = await self._ruling(episode, session)
+        return replace(ruling, protocols=protocols_of(self.name, self._prompts, session))
+
+    async def _ruling(self, episode: JudgedEpisode, session: JudgeSession) -> Ruling:
+        required = required_stages(episode.trajectory.task)
         found = list[StageVerdict]()
         try:
             hearing = await self._hearing(episode, session)
@@ -130,7 +132,7 @@ class _Hearing:
     async def _keypoints(self, stage: Stage) -> StageVerdict:
         """Of all screenshots but the last, many at once; the last is evidence in any case."""
         asked = self._shots[:-1]
-        findings = await _all([partial(self._keypoint, shot, number) for number, shot in enumerate(asked, 1)])
+        findings = await all_of([partial(self._keypoint, shot, number) for number, shot in enumerate(asked, 1)])
         needed = [shot.step for shot, finding in zip(asked, findings, strict=True) if finding.passed]
         self._evidence = evidence(self._shots, needed, self._config.max_evidence_screenshots)
         chosen = ", ".join(map(str, _steps(self._evidence)))
@@ -179,25 +181,3 @@ class _Hearing:
 
 def _steps(shown: Sequence[SeenScreenshot]) -> tuple[int, ...]:
     return tuple(shot.step for shot in shown)
-
-
-async def _all(asks: Sequence[Callable[[], Awaitable[Finding]]]) -> list[Finding]:
-    """The findings in order, so many at once. The first error ends the others, and is raised as itself."""
-    found = dict[int, Finding]()
-    errors = list[MillraceError]()
-    waiting = iter(enumerate(asks))
-
-    async def work() -> None:
-        try:
-            for index, ask in waiting:
-                found[index] = await ask()
-        except MillraceError as error:
-            errors.append(error)
-            group.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as group:
-        for _ in range(min(_KEYPOINTS_AT_ONCE, len(asks))):
-            group.start_soon(work)
-    if errors:
-        raise errors[0]
-    return [found[index] for index in range(len(asks))]

@@ -35,9 +35,11 @@ def untrusted_texts(observations: Sequence[Observation], steps: Sequence[StepReq
     for observation in observations:
         yield from (observation.url, observation.title, observation.error, observation.hit, observation.page_text)
         yield from (observation.accessibility_tree, *observation.changes)
+        for result in observation.earlier_results:
+            yield from (result.error, result.hit, *result.changes)
         yield from (element.text for element in observation.elements)
     for step in steps:
-        yield from (step.action.text, step.thought, step.response)
+        yield from (*(action.text for action in step.actions), step.thought, step.response)
 
 
 def told_once(parts: Sequence[str]) -> str:
@@ -68,7 +70,8 @@ def _led_here(observation: Observation, before: StepRequest | None) -> str:
     if not before.parsed:
         return "after no action: what the agent wrote could not be read"
     reached = f", which reached {on_one_line(observation.hit, _TEXT_LIMIT)}" if observation.hit else ""
-    return f"after the action: {describe(before.action)}{reached}{_OUTCOMES.get(observation.effect, '')}"
+    done = ", then ".join(map(describe, before.actions))
+    return f"after the action: {done}{reached}{_OUTCOMES.get(observation.effect, '')}"
 
 
 def describe(action: Action) -> str:

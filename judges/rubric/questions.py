@@ -8,9 +8,9 @@ Nothing untrusted stands outside the fence's markers.
 from collections.abc import Sequence
 
 from judges.endpoint.port import Question
+from judges.prompt_files import Prompts
 from judges.rubric.evidence import SeenScreenshot
 from judges.rubric.moments import told_once
-from judges.rubric.prompts import Prompts
 from judges.rubric.untrusted import Fence, cleaned, shortened
 from judges.rubric.verdicts import BLOCKING, CRITERION, KEYPOINT, VerdictForm
 from schemas.messages import Fact, Screenshot, Trajectory

@@ -5,7 +5,7 @@ Invariant: a question with an accepted answer is not asked again, by whichever w
 are `openai_config.max_answers`, those of earlier workers included.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import anyio
@@ -15,12 +15,12 @@ from bus.presence import Status
 from bus.retry import Backoff
 from judges.endpoint.port import Answer, Endpoint, Unanswered
 from judges.rubric.accounts import Tally, cost_of, require_prices, require_tokens, summed, usage_of
-from judges.rubric.asking import Finding, Inquiry, JudgeSession, MalformedVerdict
+from judges.rubric.asking import Finding, Inquiry, JudgeSession, MalformedVerdict, Unusable
 from judges.rubric.budget import Budget
 from judges.rubric.journal import Journal, digest_of
 from schemas.errors import NoVerdict
 from schemas.judge_config import OpenAIConfig
-from schemas.messages import JudgeCall, StageUsage, Trajectory
+from schemas.messages import AskedQuestion, JudgeCall, StageUsage, Trajectory
 from schemas.text import valid
 
 _CUT_OFF = "length"
@@ -78,19 +78,31 @@ class RecordedSession:
         self._sessions = sessions
         self._episode = trajectory.episode
         self._calls = calls
-        self._being_asked: dict[str, anyio.Lock] = {}
+        self._asked: dict[str, anyio.Lock] = {}
+        """By question; stays when it is answered."""
         self._unanswered = list[StageUsage]()
         """Of questions that came to no answer, for which nothing stands on CALLS."""
 
     @property
     def usage(self) -> tuple[StageUsage, ...]:
-        answered = (usage_of(call) for calls in self._calls.values() for call in calls)
-        return summed((*answered, *self._unanswered))
+        return summed((*map(usage_of, self._answers()), *self._unanswered))
+
+    @property
+    def answered(self) -> tuple[AskedQuestion, ...]:
+        return tuple(
+            AskedQuestion(stage=call.stage, model=call.model, temperature=call.temperature, screenshots=call.screenshots)
+            for call in self._answers()
+            if call.accepted
+        )
+
+    def _answers(self) -> Iterator[JudgeCall]:
+        """To what this session asked; another judge of the rubric may have asked about the episode too."""
+        return (call for question in self._asked for call in self._calls.get(question, ()))
 
     async def ask(self, inquiry: Inquiry) -> Finding:
         model = self._sessions.endpoints[inquiry.kind].model
         digest = digest_of(model, inquiry.question, inquiry.vote)
-        async with self._being_asked.setdefault(digest, anyio.Lock()):
+        async with self._asked.setdefault(digest, anyio.Lock()):
             return await self._ask(inquiry, digest)
 
     async def _ask(self, inquiry: Inquiry, digest: str) -> Finding:
@@ -100,7 +112,7 @@ class RecordedSession:
         while True:
             if number == len(calls):
                 if number >= max_answers:
-                    raise NoVerdict(f"{inquiry.stage}: {number} answers hold no verdict, the last: {reason}")
+                    raise Unusable(f"{inquiry.stage}: {number} answers hold no verdict, the last: {reason}")
                 await anyio.sleep(_ASKED_AGAIN.pause_s(number))
                 await self._have_answered(inquiry, digest, calls)
             call = calls[number]
@@ -159,6 +171,7 @@ class RecordedSession:
             accepted=accepted,
             finish_reason=_CUT_OFF if len(text) > _MOST_CHARACTERS else answer.finish_reason,
             screenshots=inquiry.screenshots,
+            temperature=answer.temperature,
             num_failures=answer.num_failures,
             prompt_tokens=answer.prompt_tokens,
             cached_tokens=answer.cached_tokens,

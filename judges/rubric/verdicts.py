@@ -6,7 +6,7 @@ no part of any other text is ever taken for a verdict.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -50,18 +50,40 @@ def read_verdict(form: VerdictForm, text: str) -> Finding:
     Raises:
         MalformedVerdict: it is anything else; says what.
     """
+    found = read_object(text, ("reasoning", "verdict"))
+    passed = chosen(found, "verdict", (form.passed, form.failed)) == form.passed
+    return Finding(passed=passed, reasoning=worded(found, "reasoning"))
+
+
+def read_object(text: str, fields: Sequence[str]) -> dict[str, object]:
+    """The object that `text` is, with exactly these fields; tolerated is what `read_verdict` tolerates.
+
+    Raises:
+        MalformedVerdict: it is anything else; says what.
+    """
     body = unfenced(text)
     if not body:
         raise MalformedVerdict("the answer is empty")
     found = _object(body)
-    if set(found) != {"reasoning", "verdict"}:
-        raise MalformedVerdict(f"the object has the fields {_shown(sorted(found))} instead of reasoning and verdict")
-    reasoning, verdict = found["reasoning"], found["verdict"]
-    if not isinstance(reasoning, str):
-        raise MalformedVerdict("the reasoning is no text")
-    if not isinstance(verdict, str) or verdict not in (form.passed, form.failed):
-        raise MalformedVerdict(f"the verdict is {_shown(verdict)} instead of {form.passed} or {form.failed}")
-    return Finding(passed=verdict == form.passed, reasoning=shortened(cleaned(reasoning), _REASONING_LIMIT))
+    if set(found) != set(fields):
+        raise MalformedVerdict(f"the object has the fields {shown(sorted(found))} instead of {' and '.join(fields)}")
+    return found
+
+
+def worded(found: Mapping[str, object], field: str) -> str:
+    """The text of a field, such as can be stored. Raises `MalformedVerdict` where it is none."""
+    text = found[field]
+    if not isinstance(text, str):
+        raise MalformedVerdict(f"the {field} is no text")
+    return shortened(cleaned(text), _REASONING_LIMIT)
+
+
+def chosen(found: Mapping[str, object], field: str, words: Sequence[str]) -> str:
+    """Which of the words a field is. Raises `MalformedVerdict` where it is none of them."""
+    word = found[field]
+    if not isinstance(word, str) or word not in words:
+        raise MalformedVerdict(f"the {field} is {shown(word)} instead of {' or '.join(words)}")
+    return word
 
 
 def unfenced(text: str) -> str:
@@ -105,5 +127,6 @@ def _refused(constant: str) -> NoReturn:
     raise MalformedVerdict(f"{constant} is no JSON")
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """In an error text."""
     return shortened(cleaned(repr(value)), _QUOTED)

@@ -35,7 +35,7 @@ async def archive_once(run: RunFolder, config: Config, name: str) -> int:
                 progress=lambda done: show(_line(done)),
             )
             done = await archiver.run(once=True)
-    Console().print(f"{_line(done)} to {folder.path}", soft_wrap=True, highlight=False)
+    Console().print(f"{_line(done)} to {folder.path}", soft_wrap=True, highlight=False, markup=False)
     return 0
 
 
@@ -51,7 +51,7 @@ async def check(path: Path) -> int:
     for fault in found.damaged[:_SHOWN]:
         console.print(f"  {fault}", style="red", markup=False, soft_wrap=True)
     if len(found.damaged) > _SHOWN:
-        console.print(f"  and {len(found.damaged) - _SHOWN} more", style="red")
+        console.print(f"  and {len(found.damaged) - _SHOWN} more", style="red", markup=False)
     return 1 if found.damaged else 0
 
 

@@ -6,8 +6,11 @@ from typing import Protocol
 
 from bus.codec import decode
 from schemas.errors import ArchiveDamaged
-from schemas.ids import EpisodeId
+from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Judgement, Split, Trajectory
+
+IMPORTED = WorkerId("import")
+"""Stands in the place of a worker where nobody played or judged: the episode is a conversation of other people."""
 
 
 @dataclass(frozen=True, slots=True)

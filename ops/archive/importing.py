@@ -29,7 +29,7 @@ async def import_episodes(source: Path, run: RunFolder, config: Config, *, judge
                     progress=lambda done: show(_line(done)),
                 )
                 done = await importer.run(opened.source)
-    Console().print(f"{_line(done)} into run {config.bus_config.run}", soft_wrap=True, highlight=False)
+    Console().print(f"{_line(done)} into run {config.bus_config.run}", soft_wrap=True, highlight=False, markup=False)
     return 0
 
 

@@ -1,4 +1,5 @@
-"""Screenshots as files of their own, named by their content: a screenshot that many records show is stored once.
+"""Screenshots as files of their own, named by their content: a screenshot that many records show is stored once. Records of
+traffic (HAR) are kept in the same way, and called screenshots here.
 
 The screenshot's bytes are cut out of the encoded message, never re-encoded, so that what is left, with the screenshot put
 back where it was, gives the identical message. A message that this version cannot read is not cut.
@@ -12,9 +13,10 @@ from bus.codec import decode
 from ops.archive.durable import make_folder, sync_all, write_whole
 from ops.archive.episodes import StoredRecord
 from schemas.errors import ArchiveDamaged, MessageCorrupt
-from schemas.messages import Observation, Screenshot
+from schemas.messages import NetworkRecord, Observation, Screenshot
 
-_SUFFIXES = {"image/jpeg": "jpg", "image/png": "png"}
+_HAR = "application/har+gzip"
+_SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", _HAR: "har.gz"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class CutRecord:
     sha256: str
     """Of the whole message, screenshot included."""
     screenshot: str | None = None
-    """`<sha256>.<jpg|png>`: the screenshot's file name; None: the message is whole."""
+    """`<sha256>.<jpg|png|har.gz>`: the screenshot's file name; None: the message is whole."""
     screenshot_at: int | None = None
     """Offset in the message at which the screenshot's bytes belong."""
 
@@ -42,7 +44,7 @@ def screenshot_path(name: str) -> str:
 
 
 def cut(record: StoredRecord) -> tuple[CutRecord, Screenshot | None]:
-    """Takes the screenshot out of an observation; anything else comes back whole."""
+    """Takes the screenshot out of an observation, or the traffic out of its record; anything else comes back whole."""
     digest = hashlib.sha256(record.data).hexdigest()
     screenshot = _screenshot(record)
     at = record.data.find(screenshot.data) if screenshot is not None else -1
@@ -57,7 +59,13 @@ def _screenshot(record: StoredRecord) -> Screenshot | None:
         message = decode(record.data)
     except MessageCorrupt:
         return None
-    return message.screenshot if isinstance(message, Observation) and message.screenshot.data else None
+    match message:
+        case Observation() if message.screenshot.data:
+            return message.screenshot
+        case NetworkRecord():
+            return Screenshot(data=message.har, media_type=_HAR, width=0, height=0)
+        case _:
+            return None
 
 
 def join(record: CutRecord, screenshot: bytes) -> StoredRecord:

@@ -13,12 +13,13 @@ from bus.lineage import Lineage
 from bus.ports import Bus, Record, StoredBytes
 from bus.subjects import Subjects
 from schemas.errors import MessageCorrupt
-from schemas.ids import EpisodeId
+from schemas.ids import EpisodeId, GroupId
 from schemas.messages import (
     AnyMessage,
     Checkpoint,
     EpisodeStart,
     Judgement,
+    NetworkRecord,
     Observation,
     Split,
     StepRefusal,
@@ -39,6 +40,7 @@ class Kind(Enum):
     ANSWER = "act"
     REFUSAL = "refusal"
     """In the place of an answer."""
+    NETWORK = "net"
     DONE = "done"
 
 
@@ -76,6 +78,7 @@ class Ruled:
     seq: int
     time_s: float
     episode: EpisodeId
+    group: GroupId
     rubric: str
     verdict: Verdict
     reward: float | None
@@ -87,6 +90,11 @@ class Ruled:
     """Played by an oracle."""
     digest: str
     """Of the trajectory inside it."""
+
+    @property
+    def score(self) -> float | None:
+        """The reward, where somebody came to a verdict."""
+        return self.reward if self.verdict in (Verdict.SUCCESS, Verdict.FAILURE) else None
 
 
 @dataclass(frozen=True)
@@ -240,6 +248,9 @@ def _place(record: Record) -> tuple[Kind | None, int, int]:
         case StepRefusal():
             said = [message.episode, str(message.attempt), "act", str(message.step)]
             place = Kind.REFUSAL, message.attempt, message.step
+        case NetworkRecord():
+            said = [message.episode, str(message.attempt), "net", "0"]
+            place = Kind.NETWORK, message.attempt, 0
         case Trajectory():
             said = [message.episode, "done"]
             place = Kind.DONE, message.attempt, 0
@@ -258,6 +269,7 @@ def _ruled(record: StoredBytes, judgement: Judgement) -> Ruled:
         seq=record.seq,
         time_s=record.time_s,
         episode=judgement.episode,
+        group=judgement.group,
         rubric=judgement.rubric,
         verdict=judgement.verdict,
         reward=judgement.reward,

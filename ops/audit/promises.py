@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from ops.audit.chains import chain_fault
 from ops.audit.feed import Feed
 from ops.audit.ledger import Kind, Ledger, Ruled
 from schemas.ids import EpisodeId
 from schemas.messages import Checkpoint, Verdict
-from trainer.episodes.passes import Position
 
 _DECIDED = (Verdict.SUCCESS, Verdict.FAILURE)
 _OPEN = ("unfinished", "unpublished", "unjudged", "unused")
@@ -134,9 +134,9 @@ def _unjudged(
 
 def miscounted(checkpoints: Sequence[Checkpoint], ruled: Sequence[Ruled], feed: Feed) -> tuple[str, ...]:
     """Recounts JUDGED: every version must consume exactly the next judgements that count, in JUDGED's order."""
-    counted = feed.counted(ruled)
+    feeding = feed.taken(ruled)
     faults: list[str] = []
-    position, total = Position(), 0
+    total = 0
     for index, checkpoint in enumerate(checkpoints):
         version = checkpoint.version
         if version != index:
@@ -145,20 +145,20 @@ def miscounted(checkpoints: Sequence[Checkpoint], ruled: Sequence[Ruled], feed: 
             faults.append(f"version {version} says that its parent is {checkpoint.parent}")
         if index == 0:
             continue
-        taken = feed.next(counted, position)
-        total += feed.size(position)
+        taken = next(feeding)
+        total += taken.size
         if checkpoint.num_trajectories != total:
             faults.append(f"version {version} has consumed {checkpoint.num_trajectories} trajectories, not {total}")
-        elif len(taken) < feed.size(position) or checkpoint.judged_seq != taken[-1]:
-            where = taken[-1] if len(taken) == feed.size(position) else "nowhere"
+        elif not taken.is_whole or checkpoint.judged_seq != taken.seqs[-1]:
+            where = taken.seqs[-1] if taken.is_whole else "nowhere"
             faults.append(f"version {version} ends at judgement {checkpoint.judged_seq}; its last one stands at {where}")
-        position = feed.passes.after(position, seq=taken[-1] if taken else position.seq, count=feed.size(position))
     return tuple(faults)
 
 
 def unused(checkpoints: Sequence[Checkpoint], ruled: Sequence[Ruled], feed: Feed) -> tuple[str, ...]:
-    """What a trainer that has ended left: online, everything that counts is consumed but for less than a batch."""
+    """What a trainer that has ended left: online, everything that counts is consumed but for less than a version takes."""
     if not checkpoints or feed.passes.num_stored is not None:
         return ()
+    following = islice(feed.taken(ruled), len(checkpoints) - 1, None)
     left = len(feed.counted(ruled)) - checkpoints[-1].num_trajectories
-    return (f"{left} judgements that no version consumed",) if left >= feed.batch else ()
+    return (f"{left} judgements that no version consumed",) if next(following).is_whole else ()

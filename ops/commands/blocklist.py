@@ -32,7 +32,8 @@ millrace blocklist add example.org --hours 48 --run-dir runs/mine
 millrace blocklist remove https://www.example.org/ --run-dir runs/mine"""
 _ADDED, _REMOVED = "added by hand", "removed by hand"
 _LONGEST = 253
-_SITE = re.compile(r"(?!.*\.\.)[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
+_IN_BRACKETS = re.compile(r"\[(.*)\]:[0-9]{1,5}")
+_SITE = re.compile(r"(?!.*\.\.)[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?(:[0-9]{1,5})?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +88,7 @@ def named_site(text: str) -> str:
 
 def _is_address(site: str) -> bool:
     try:
-        return bool(ip_address(site))
+        return bool(ip_address(_IN_BRACKETS.sub(r"\1", site)))
     except ValueError:
         return False
 

@@ -10,16 +10,26 @@ EXAMPLE = """\
 millrace calibrate runs/mine --template labels.jsonl
 millrace calibrate runs/mine --rubric rubric_v1 --labels labels.jsonl \\
     --json out/rubric_v1.json
-millrace calibrate runs/mine --rubric rubric_v1-large --against rubric_v1"""
+millrace calibrate runs/mine --rubric rubric_v1-large --against rubric_v1
+millrace calibrate runs/mine --rubric webjudge_v1 --rubric agenttrek_v1 \\
+    --labels human_label.json --agent Operator"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
-    parser.add_argument("--rubric", help="the judge in question: whose stored judgements are compared")
+    parser.add_argument(
+        "--rubric", action="append", help="the judge in question, whose stored judgements are compared; may be given again"
+    )
     truth = parser.add_mutually_exclusive_group(required=True)
-    truth.add_argument("--labels", type=Path, metavar="FILE", help="JSON lines with episode and success")
+    truth.add_argument(
+        "--labels",
+        type=Path,
+        metavar="FILE",
+        help="JSON lines with episode and success, or labels as Online-Mind2Web or CUAVerifierBench publish them",
+    )
     truth.add_argument("--against", metavar="RUBRIC", help="another rubric, whose verdicts are taken for true")
     truth.add_argument("--template", type=Path, metavar="FILE", help="write a file of labels to fill in instead")
+    parser.add_argument("--agent", metavar="NAME", help="whose trajectories these are, where labels are of several agents'")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too, with a picture beside it")
 
 
@@ -28,6 +38,10 @@ def run(options: argparse.Namespace) -> int:
         options.parser.error("--template takes neither --rubric nor --json")
     if options.template is None and options.rubric is None:
         options.parser.error("--rubric is missing: name the judge that is in question")
+    if options.agent is not None and options.labels is None:
+        options.parser.error("--agent belongs to --labels")
+    if options.json is not None and options.json.suffix.casefold() == ".png":
+        options.parser.error(f"--json is {options.json}, and a picture is written beside it: name a file that ends in .json")
     return _calibrate_now(options)
 
 
@@ -42,6 +56,7 @@ async def _calibrate_now(options: argparse.Namespace) -> int:
     if options.template is not None:
         return await template(source, options.template.resolve())
     out = options.json.resolve() if options.json else None
+    rubrics = tuple(dict.fromkeys(options.rubric))
     if options.labels is not None:
-        return await against_labels(source, options.rubric, options.labels, out)
-    return await against_rubric(source, options.rubric, options.against, out)
+        return await against_labels(source, rubrics, options.labels, options.agent, out)
+    return await against_rubric(source, rubrics, options.against, out)

@@ -7,8 +7,9 @@ from pathlib import Path
 from ops.commands.arguments import add_overrides
 from ops.commands.execution import interruptible
 from ops.config.display import as_json, as_yaml
+from ops.config.elsewhere.page import names_page
 from ops.config.explaining import explained
-from ops.config.pages import keys_page, names_page
+from ops.config.pages import keys_page
 from ops.config.parts import parts_table
 from ops.config.resolved import resolve
 from ops.console.terminal import Console

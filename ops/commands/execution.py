@@ -56,17 +56,22 @@ def guarded(body: Callable[[argparse.Namespace], Awaitable[int]]) -> Handler:
 
 def joined_run(options: argparse.Namespace) -> "tuple[RunFolder, Config]":
     """The run's folder and this worker's configuration: with `--config` a folder without a run becomes one."""
+    folder, config = planned_run(options)
+    if not folder.config.exists():
+        folder.create(config)
+        tell_idle_keys(options)
+    return folder, config
+
+
+def tell_idle_keys(options: argparse.Namespace) -> None:
+    """Warns of what `--config` and overrides say without effect."""
     import structlog
 
     from ops.config.loading import loaded
 
-    folder, config = planned_run(options)
-    if not folder.config.exists():
-        folder.create(config)
-        if notes := loaded(options.config, options.overrides).notes:
-            keys, look = " ".join(note.key for note in notes), f"millrace config {options.config}"
-            structlog.get_logger().warning("keys_without_effect", keys=keys, see=look)
-    return folder, config
+    if notes := loaded(options.config, options.overrides).notes:
+        keys, look = " ".join(note.key for note in notes), f"millrace config {options.config}"
+        structlog.get_logger().warning("keys_without_effect", keys=keys, see=look)
 
 
 def planned_run(options: argparse.Namespace) -> "tuple[RunFolder, Config]":
@@ -77,8 +82,12 @@ def planned_run(options: argparse.Namespace) -> "tuple[RunFolder, Config]":
     if options.config is None:
         folder = RunFolder((options.run_dir or RUN_DIR).resolve())
         return folder, folder.load(options.overrides)
-    config = load_config(options.config, options.overrides)
-    folder = RunFolder((options.run_dir or Path(config.save_path)).resolve())
+
+    def folder_of(config: "Config") -> RunFolder:
+        return RunFolder((options.run_dir or Path(config.save_path)).resolve())
+
+    config = load_config(options.config, options.overrides, lambda composed: folder_of(composed).prompt_texts())
+    folder = folder_of(config)
     return folder, replace(config, save_path=str(folder.path))
 
 

@@ -25,5 +25,5 @@ async def run(options: argparse.Namespace) -> int:
 
     out = options.out.resolve()
     exported = export_model(RunFolder(options.run_dir.resolve()), out, options.version)
-    Console().print(f"version {exported} is in {out}", soft_wrap=True, highlight=False)
+    Console().print(f"version {exported} is in {out}", soft_wrap=True, highlight=False, markup=False)
     return 0

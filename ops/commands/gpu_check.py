@@ -40,13 +40,13 @@ async def run(options: argparse.Namespace) -> int:
     model, folder = await run_sync(_prepared, options, num_gpus)
     failures = []
     for part in checks.parts(model, folder, num_gpus=num_gpus, minutes=options.minutes, only=tuple(options.only)):
-        console.print(f"{part.name}: at most {part.seconds / 60:.0f} min")
+        console.print(f"{part.name}: at most {part.seconds / 60:.0f} min", markup=False)
         if (failure := await checks.run(part, folder)) is not None:
             failures.append(failure)
     found = await run_sync(display.written, folder, failures)
     console.print(display.table(found, title=f"{model.name} on {num_gpus or 'no'} GPU{'' if num_gpus == 1 else 's'}"))
     for failure in failures:
-        console.print(f"{failure.part} could not be checked: {failure.reason}", style="bold red", soft_wrap=True)
+        console.print(f"{failure.part} could not be checked: {failure.reason}", style="bold red", soft_wrap=True, markup=False)
     return _FAILED if failures else 0
 
 

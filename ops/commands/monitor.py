@@ -160,7 +160,7 @@ def _console(entrance: "Entrance | None") -> Console:
     console = Console()
     if entrance is not None and not console.is_terminal:
         url = f"{entrance.listening.url(entrance.listening.port)}metrics"
-        console.print(f"metrics for Prometheus: {url}", soft_wrap=True, highlight=False)
+        console.print(f"metrics for Prometheus: {url}", soft_wrap=True, highlight=False, markup=False)
     return console
 
 

@@ -1,4 +1,4 @@
-"""Writes a task file of one of the suites."""
+"""Writes a task file of one of the suites, prepares one from a published benchmark, and checks them."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,13 @@ from typing import Any
 from ops.commands.arguments import seed, seed_range
 from ops.commands.execution import interruptible
 from ops.commands.listing import add_command
+from ops.commands.task_file_actions import CHECK, PREPARE, add_check, add_prepare, check_file, prepare_file
 
-EXAMPLE = "millrace tasks shop --out shop.jsonl --difficulty easy"
+EXAMPLE = """\
+millrace tasks shop --out shop.jsonl --difficulty easy
+millrace tasks prepare webgym train.jsonl --out webgym.jsonl
+millrace tasks check webgym.jsonl"""
+_SHOP_EXAMPLE = "millrace tasks shop --out shop.jsonl --difficulty easy"
 _MINIWOB_EXAMPLE = """\
 millrace tasks miniwob --pages click-test,enter-text --seeds 0:100 --out train.jsonl
 millrace tasks miniwob --seeds 1000:1005 --out held_out.jsonl"""
@@ -20,7 +25,9 @@ _GRID_EXAMPLES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    suites = parser.add_subparsers(required=True, dest="suite", metavar="SUITE")
+    suites = parser.add_subparsers(required=True, dest="suite", metavar="ACTION")
+    add_prepare(suites)
+    add_check(suites)
     miniwob = add_command(suites, "miniwob", "write tasks over the MiniWoB++ pages", example=_MINIWOB_EXAMPLE)
     miniwob.add_argument("--pages", metavar="NAMES", help="pages, with commas between them (default: all)")
     miniwob.add_argument(
@@ -29,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     miniwob.add_argument(
         "--first-id", type=seed, default=0, metavar="N", help="number of the first task (default: %(default)s)"
     )
-    shop = add_command(suites, "shop", "write tasks over the demo shop, with programmatic checks", example=EXAMPLE)
+    shop = add_command(suites, "shop", "write tasks over the demo shop, with programmatic checks", example=_SHOP_EXAMPLE)
     shop.add_argument("--seed", type=seed, default=0, metavar="N", help="which tasks are drawn (default: %(default)s)")
     shop.add_argument("--difficulty", choices=("easy", "medium", "hard"), help="only tasks of this difficulty (default: all)")
     grids = [
@@ -67,6 +74,8 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 @interruptible
 async def run(options: argparse.Namespace) -> int:
+    if options.suite in (PREPARE, CHECK):
+        return await (prepare_file(options) if options.suite == PREPARE else check_file(options))
     out = options.out.resolve()
     lines = await _miniwob(options, out) if options.suite == "miniwob" else _without_a_browser(options)
     from ops.run.task_files import write_tasks

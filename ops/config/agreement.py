@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from importlib.util import find_spec
 
+from agents.action_space import ActionSpace
+from agents.prompt_file import is_prompt_file
 from schemas.config import Config
 from schemas.extensions import AUGMENTATIONS, ESTIMATORS, JUDGES, KINDS, LOSSES, PROMPTS, SAMPLERS, VOCABULARIES, Kind
 from schemas.requirement import require
@@ -16,6 +18,9 @@ _NAMED: tuple[tuple[Kind, Callable[[Config], str]], ...] = (
     (VOCABULARIES, lambda config: config.context_config.actions),
 )
 
+_ONE_CALL = ("vanilla", "complete")
+"""Prompts that say so."""
+
 
 def kind_of(key: str) -> Kind | None:
     """The kind of part that a key names; None: it names none."""
@@ -25,7 +30,8 @@ def kind_of(key: str) -> Kind | None:
 def require_known_parts(config: Config) -> None:
     """Raises `ConfigurationError` where a name stands for no part. Imports nothing."""
     for kind, named in _NAMED:
-        kind.require_known(named(config))
+        if not (kind is PROMPTS and is_prompt_file(named(config))):
+            kind.require_known(named(config))
     judging = config.judge_config
     for name, composite in judging.composites.items():
         require(
@@ -36,6 +42,29 @@ def require_known_parts(config: Config) -> None:
             JUDGES.require_known(part, written_in=f"judge_config.composites.{name}.parts")
     if judging.judge not in judging.composites:
         JUDGES.require_known(judging.judge)
+
+
+def require_answers(config: Config) -> None:
+    """How the model is asked goes with how its answers are read. A vocabulary of one's own is not looked at: it may be away.
+
+    Raises:
+        ConfigurationError: the tool has no words for the targets, demonstrations would lose calls, or the prompt asks for one
+            call where several are read.
+    """
+    context, version = config.context_config, config.model_config.prompt_version
+    require(
+        context.max_calls == 1 or version not in _ONE_CALL,
+        f"context_config.max_calls is {context.max_calls}, and the prompt {version} asks for one call: write 1, or openwebrl "
+        "(in XML openwebrl_xml) or a prompt of your own for model_config.prompt_version",
+    )
+    if context.actions not in VOCABULARIES.builtin:
+        return
+    needed = ActionSpace.of(context).tool.most_calls
+    require(
+        context.max_calls >= needed or not config.feeder_config.demonstrate,
+        f"feeder_config.demonstrate is true, and a demonstration of the {context.actions} actions answers with up to {needed} "
+        f"calls, of which context_config.max_calls leaves {context.max_calls}: write {needed} or more for it",
+    )
 
 
 def require_agreement(config: Config) -> None:

@@ -4,8 +4,8 @@ import difflib
 from collections.abc import Iterator
 
 from ops.config.display import scalar
+from ops.config.elsewhere.programs import said_otherwise, webgym_words
 from ops.config.key_docs import KeyDoc, key_docs
-from ops.config.names import said_otherwise, webgym_words
 from ops.config.resolved import Resolved, plain
 from ops.config.schema import known_keys, nearest_key
 from schemas.errors import ConfigurationError

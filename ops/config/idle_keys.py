@@ -12,10 +12,22 @@ from ops.config.translation import Note
 from schemas.config import Config
 from schemas.extensions import JUDGES
 
+_WEBARENA = "webarena_verified_v1"
+
 
 def _asks_no_model(config: Config) -> bool:
     judge = config.judge_config.judge
     return judge in JUDGES.builtin and not JUDGES.find(judge).traits.asks_models
+
+
+def _fixes_its_screenshots(config: Config) -> bool:
+    judge = config.judge_config.judge
+    return judge in JUDGES.builtin and judge != "rubric_v1"
+
+
+def _runs_no_webarena(config: Config) -> bool:
+    judge = config.judge_config
+    return _WEBARENA not in (judge.judge, *(part for each in judge.composites.values() for part in each.parts))
 
 
 def _told_to_nobody(config: Config) -> bool:
@@ -44,8 +56,13 @@ IDLE = (
         "only env_config.train_tasks_sampler=ratio draws by it",
     ),
     Idle(
+        (_ENV + "success_bands",),
+        lambda config: config.env_config.train_tasks_sampler != "success_bands",
+        "only env_config.train_tasks_sampler=success_bands draws by it",
+    ),
+    Idle(
         (_ENV + "deduplicate_across_iterations",),
-        lambda config: config.env_config.train_tasks_sampler in ("adaptive", "frontier"),
+        lambda config: config.env_config.train_tasks_sampler in ("adaptive", "frontier", "success_bands"),
         "env_config.train_tasks_sampler goes by what became of a task",
     ),
     Idle(
@@ -58,6 +75,7 @@ IDLE = (
                 "replay_balance",
                 "replay_capacity",
                 "val_split_ratio",
+                "val_max_steps",
                 "filter_same_screenshot",
             )
         ),
@@ -73,6 +91,11 @@ IDLE = (
         ("openai_config",),
         _asks_no_model,
         "judge_config.judge asks no model",
+    ),
+    Idle(
+        ("judge_config.max_evidence_screenshots", "judge_config.max_blocking_screenshots"),
+        _fixes_its_screenshots,
+        "only rubric_v1 shows as many screenshots as it is told to",
     ),
     Idle(
         (_POLICY + "base_url", _POLICY + "api_key_env_var"),
@@ -106,6 +129,21 @@ IDLE = (
         ("browser_config.jpeg_quality",),
         lambda config: config.browser_config.screenshot_format != "jpeg",
         "screenshots are no JPEGs",
+    ),
+    Idle(
+        ("browser_config.network_max_entries", "browser_config.network_max_mb"),
+        lambda config: not config.browser_config.record_network,
+        "no traffic is kept without browser_config.record_network",
+    ),
+    Idle(
+        ("judge_config.webarena_python",),
+        _runs_no_webarena,
+        "only webarena_verified_v1 runs webarena-verified",
+    ),
+    Idle(
+        ("browser_config.proxy_per", "browser_config.proxy_dns", "browser_config.proxy_cooldown_s"),
+        lambda config: not config.browser_config.proxies and not config.browser_config.proxies_file,
+        "there are no browser_config.proxies",
     ),
     Idle(
         ("browser_config.cdp_token_env_var",),

@@ -7,11 +7,13 @@ one of `conf/main/objective`, which overrides of single keys may change.
 
 import dataclasses
 import difflib
+import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 from hydra import compose, initialize_config_dir
@@ -23,7 +25,8 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from ops.config.agreement import require_known_parts
+from agents.prompt_file import is_prompt_file, read_prompt_file
+from ops.config.agreement import require_answers, require_known_parts
 from ops.config.idle_keys import idle_notes
 from ops.config.recipes import OBJECTIVES, RECIPES, objective_names, recipe_names
 from ops.config.schema import build_config, unknown_key
@@ -33,6 +36,8 @@ from schemas.config import Config
 from schemas.errors import ConfigurationError
 
 _SUFFIXES = (".yaml", ".yml")
+_PROMPT = "model_config.prompt_version"
+_INTERPOLATION = re.compile(r"(\\*+)\$\{")
 _TWINS = SAME_AS | {ours: theirs for theirs, ours in SAME_AS.items()}
 
 
@@ -52,20 +57,30 @@ class Loaded:
     """Keys that were written and have no effect."""
 
 
-def load_config(recipe: str | Path, overrides: Sequence[str] = ()) -> Config:
+Kept = Callable[[Config], Mapping[str, str]]
+"""Texts of prompt files, by their paths, that count in place of the files."""
+
+
+def load_config(recipe: str | Path, overrides: Sequence[str] = (), kept: Kept | None = None) -> Config:
     """Composes one configuration.
+
+    Args:
+        recipe: the name of a committed one, or a file.
+        overrides: `key=value`.
+        kept: asked where the text of a prompt file is needed.
 
     Raises:
         ConfigurationError: no such recipe, a file that is not YAML, an unknown key, or a wrong value; says what to write.
     """
-    return loaded(recipe, overrides).config
+    return loaded(recipe, overrides, kept).config
 
 
-def loaded(recipe: str | Path, overrides: Sequence[str] = ()) -> Loaded:
+def loaded(recipe: str | Path, overrides: Sequence[str] = (), kept: Kept | None = None) -> Loaded:
     """As `load_config`, with what is to be said of it."""
     ours = translated(written(recipe, overrides))
-    config = build_config(ours.tree)
+    config = _with_prompt_text(build_config(ours.tree), recipe, overrides, kept)
     require_known_parts(config)
+    require_answers(config)
     return Loaded(config, (*ours.notes, *idle_notes(config)))
 
 
@@ -108,7 +123,46 @@ def overridden_keys(overrides: Sequence[str]) -> tuple[tuple[str, bool], ...]:
 
 def dump_config(config: Config) -> str:
     """YAML with every key, which `load_config` reads back to an equal value."""
-    return OmegaConf.to_yaml(OmegaConf.create(dataclasses.asdict(config)))
+    return OmegaConf.to_yaml(OmegaConf.create(_plain(dataclasses.asdict(config))))
+
+
+def _plain(value: object) -> Any:
+    """With every text as it is, also one that would stand for another key's value."""
+    match value:
+        case dict():
+            return {key: _plain(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case str():
+            return _INTERPOLATION.sub(r"\1\1\\${", value)
+        case _:
+            return value
+
+
+def _with_prompt_text(config: Config, recipe: str | Path, overrides: Sequence[str], kept: Kept | None) -> Config:
+    """With the text of a prompt file, unless it stands there already: a run's does not follow its file. Raises
+    `ConfigurationError`."""
+    model = config.model_config
+    if not is_prompt_file(model.prompt_version) or model.prompt_text:
+        return config
+    known = kept(config) if kept else {}
+    text = known.get(model.prompt_version) or read_prompt_file(model.prompt_version, _prompt_folder(recipe, overrides))
+    return dataclasses.replace(
+        config, model_config=dataclasses.replace(model, prompt_texts={**model.prompt_texts, model.prompt_version: text})
+    )
+
+
+def _prompt_folder(recipe: str | Path, overrides: Sequence[str]) -> Path:
+    """Of the file that names the prompt; the working directory where it is an override."""
+    if any(key == _PROMPT for key, _ in overridden_keys(overrides)):
+        return Path.cwd()
+    naming = Path.cwd()
+    for merged in merged_files(recipe, overrides):
+        said = yaml.safe_load(merged.path.read_text(encoding="utf-8"))
+        for name in _PROMPT.removeprefix(f"{merged.package}.").split("."):
+            said = said.get(name) if isinstance(said, dict) else None
+        naming = naming if said is None else merged.path.parent
+    return naming
 
 
 def _locate(recipe: str | Path) -> tuple[Path, str]:

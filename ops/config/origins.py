@@ -11,6 +11,7 @@ import yaml
 from ops.config.loading import MergedFile, merged_files, overridden_keys
 from ops.config.recipes import RECIPES
 from ops.config.schema import known_keys
+from ops.config.translation import WHOLE_DISTRIBUTION
 from ops.config.webgym_keys import SAME_AS, SPLIT
 
 DEFAULT = "default"
@@ -19,6 +20,7 @@ _DERIVED = {
     "bus_config.rubrics": ("judge_config.label", "judge_config.judge", "openai_config"),
     "feeder_config.mode": (SPLIT,),
     "judge_config.judge": ("openai_config",),
+    **dict.fromkeys(WHOLE_DISTRIBUTION, ("objective_config.adv_estimator",)),
 }
 """Keys that follow from others where nobody says anything about them (`ops.config.schema`, `ops.config.translation`)."""
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import msgspec
 
-from ops.config.names import said_otherwise
+from ops.config.elsewhere.programs import said_otherwise
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 

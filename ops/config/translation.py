@@ -12,6 +12,7 @@ from schemas.errors import ConfigurationError
 from schemas.requirement import require
 
 Tree = dict[str, object]
+WHOLE_DISTRIBUTION: Mapping[str, object] = {"policy_config.top_k": -1, "policy_config.top_p": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ def translated(written: Mapping[str, object]) -> Translated:
         if has(tree, key):
             _move(tree, key, ours)
     _choose_mode(tree)
+    _choose_sampling(tree)
     return Translated(tree, tuple(notes))
 
 
@@ -70,6 +72,16 @@ def _choose_judge(tree: Tree) -> None:
     """Who names the models that judge wants them asked, unless he says who judges."""
     if "openai_config" in tree and not has(tree, "judge_config.judge"):
         put(tree, "judge_config.judge", "rubric_v1")
+
+
+def _choose_sampling(tree: Tree) -> None:
+    """A policy gradient compares whole distributions: nothing is cut off, unless a person says so."""
+    key, engine = "objective_config.adv_estimator", "policy_config.engine"
+    asks_endpoint = has(tree, engine) and get(tree, engine) == "openai"
+    if has(tree, key) and get(tree, key) != "none" and not asks_endpoint:
+        for name, all_of_them in WHOLE_DISTRIBUTION.items():
+            if not has(tree, name):
+                put(tree, name, all_of_them)
 
 
 def _choose_mode(tree: Tree) -> None:

@@ -107,7 +107,7 @@ async def days_main(settings: ScaledSettings, *, num_days: int, command: str) ->
     for broken in (*report.faults, *report.stalled, report.grown)[:_SHOWN]:
         console.print(broken, markup=False)
     console.print("[bold green]every promise was kept[/]" if report.holds else "[bold red]a promise was broken[/]")
-    console.print(f"metrics   {file}", soft_wrap=True, highlight=False)
+    console.print(f"metrics   {file}", soft_wrap=True, highlight=False, markup=False)
     return 0 if report.holds else 1
 
 

@@ -36,8 +36,8 @@ async def _disturb(run_dir: Path, *, kinds: Sequence[FaultKind], seed: int, inte
     arena, console = OwnRun(folder), Console()
     victims = _victims(arena, kinds)
     names = sorted({name for some in victims.values() for name in some})
-    console.print(f"faults for {duration_s:g} s, one in {interval_s:g} s, into {', '.join(names)}")
-    injector = Injector(arena, folder.path, lambda fault: console.print(f"{fault.kind} {fault.victim}"))
+    console.print(f"faults for {duration_s:g} s, one in {interval_s:g} s, into {', '.join(names)}", markup=False)
+    injector = Injector(arena, folder.path, lambda fault: console.print(f"{fault.kind} {fault.victim}", markup=False))
     planned = faults(seed=seed, mean_interval_s=interval_s, victims=victims, durations=durations(config.bus_config))
     async with join(folder, config, role="monitor", name="chaos") as bus:
         watch = AcknowledgementWatch(bus, subjects_of(config), config.bus_config)
@@ -48,9 +48,11 @@ async def _disturb(run_dir: Path, *, kinds: Sequence[FaultKind], seed: int, inte
         found = await audit(bus, config)
     console.print(audit_table(found))
     counted = ", ".join(f"{kind} {count}" for kind, count in kinds_counted(injector.log).items())
-    console.print(f"faults: {counted or 'none'}; {injector.num_missed} found nobody; {watch.num_looks} looks at the queues")
+    console.print(
+        f"faults: {counted or 'none'}; {injector.num_missed} found nobody; {watch.num_looks} looks at the queues", markup=False
+    )
     for violation in sorted(watch.violations):
-        console.print(f"[bold red]{violation}[/]")
+        console.print(violation, style="bold red", markup=False)
     if watch.num_looks == 0:
         console.print("[bold red]the queues could never be compared with the outputs: give it a longer --duration[/]")
     kept = found.findings.holds_so_far and not watch.violations and watch.num_looks > 0

@@ -27,7 +27,7 @@ async def drill_main(settings: DrillSettings, *, command: str) -> int:
     report.write(settings.folder / "report.json")
     console.print(report.table())
     console.print("[bold green]every promise was kept[/]" if report.holds else "[bold red]a promise was broken[/]")
-    console.print(f"metrics   {settings.folder / 'report.json'}", soft_wrap=True, highlight=False)
+    console.print(f"metrics   {settings.folder / 'report.json'}", soft_wrap=True, highlight=False, markup=False)
     return 0 if report.holds else 1
 
 

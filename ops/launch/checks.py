@@ -83,7 +83,7 @@ async def chromium() -> Check:
         path = find_chromium()
     except MillraceError as error:
         return Check(part=part, health=Health.MISSING, found="none", remedy=str(error))
-    with tempfile.TemporaryDirectory(prefix="millrace-doctor-") as folder:
+    with tempfile.TemporaryDirectory(prefix="millrace-doctor-", ignore_cleanup_errors=True) as folder:
         screenshot = Path(folder) / "blank.png"
         sandbox = ("--no-sandbox",) if os.geteuid() == 0 else ()
         flags = ("--headless", "--disable-gpu", "--disable-dev-shm-usage", *sandbox, f"--user-data-dir={folder}/profile")

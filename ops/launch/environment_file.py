@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from bus.server.keys import require_private
 from schemas.errors import ConfigurationError
+from schemas.private_file import require_private
 
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z")
 _QUOTES = ("'", '"')

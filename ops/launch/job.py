@@ -228,7 +228,8 @@ async def _main(path: Path, name: str, command: Sequence[str]) -> int:
     file = read_node_file(path)
     file = file.of(file.node(name))
     job, interface = Job.of(file), Interface.within(file.trainer_network)
-    config, folder = load_config(file.recipe, [*file.bus]), RunFolder(Path(file.folder))
+    folder = RunFolder(Path(file.folder))
+    config = load_config(file.recipe, [*file.bus], lambda _: folder.prompt_texts())
     worker = WorkerId(f"{name}-job")
     with role_logs(log_path(folder.logs, Role.TRAINER.value, worker), run=file.run, role=Role.TRAINER.value, worker=worker):
         async with join(folder, config, role=Role.TRAINER.value, name=worker) as bus:

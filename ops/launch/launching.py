@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 from ops.console.output_folder import make_output
-from ops.launch.kubernetes import Images, Names, manifests
+from ops.launch.kubernetes import SECCOMP_PROFILE, Images, Names, manifests
 from ops.launch.node_file import Node, NodeFile, read_node_file
+from ops.launch.seccomp import chromium_seccomp
 from ops.launch.ssh import Step, draining, starting, stopping, take
 from ops.launch.templates import NODES_FILE, slurm_script, systemd_unit
 
@@ -76,20 +77,32 @@ def _written(plan: Plan, file: NodeFile, nodes: Sequence[Node]) -> dict[Path, st
             return {plan.out / f"{node.name}.sbatch": slurm_script(file.of(node), node, plan.options) for node in nodes}
         case _:
             chosen = replace(file, nodes={node.name: node for node in nodes})
-            return {plan.out / f"millrace-{file.run}.yaml": manifests(chosen, plan.images)}
+            return {
+                plan.out / f"millrace-{file.run}.yaml": manifests(chosen, plan.images),
+                plan.out / SECCOMP_PROFILE: chromium_seccomp(),
+            }
 
 
 def _next(plan: Plan, file: NodeFile) -> str:
     if plan.means != "kubernetes":
-        config = f", {file.config}" if file.recipe_file else ""
+        given = "".join(f", {each.name}" for each in file.copied)
         return (
-            f"copy each to its node, {plan.file.name} (as {NODES_FILE}){config} into {file.folder}, and the keys of that "
+            f"copy each to its node, {plan.file.name} (as {NODES_FILE}){given} into {file.folder}, and the keys of that "
             f"node's roles into {file.keys}"
         )
     names, keys = Names(file.run), plan.cluster / "keys" / file.run
     roles = sorted({share.role for node in file.nodes.values() for share in node.workers}, key=lambda role: role.value)
-    lines = ["create the secrets first; none of them is in the manifests:"]
-    lines += [f"  kubectl create secret generic {names.keys(role)} --from-file={keys}/{role.value}.seed" for role in roles]
+    lines = [f"copy {SECCOMP_PROFILE} to every node with browsers, into the folder seccomp of its kubelet"]
+    lines.append("create the secrets; none of them is in the manifests:")
+    lines += [
+        f"  kubectl create secret generic {names.keys(role.value)} --from-file={keys}/{role.value}.seed" for role in roles
+    ]
+    if file.pods.monitor:
+        lines.append(f"  kubectl create secret generic {names.keys('monitor')} --from-file={keys}/monitor.seed")
+        lines.append(
+            f"  kubectl create secret generic {names.monitor} --from-file=tls.crt --from-file=tls.key --from-file=token"
+            f"  # a certificate of {file.pods.monitor}, and 20 characters or more"
+        )
     lines.append(f"  kubectl create secret generic {names.authority} --from-file={plan.cluster}/ca.pem")
     if file.environment:
         lines.append(f"  kubectl create secret generic {names.environment} --from-env-file=ENVIRONMENT")

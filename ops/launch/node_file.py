@@ -27,7 +27,9 @@ from pathlib import Path
 
 import yaml
 
+from agents.prompt_file import is_prompt_file
 from ops.config.loading import load_config
+from ops.launch.pod_settings import PodSettings, read_pod_settings
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName, subject_token
@@ -38,9 +40,11 @@ ROLES = (Role.SERVER, Role.FEEDER, Role.BROWSER, Role.POLICY, Role.JUDGE, Role.A
 _SINGLE = (Role.SERVER, Role.TRAINER)
 _WITH_GPUS = (Role.POLICY, Role.TRAINER)
 _PATHS = ("ca_file", "keys", "folder", "environment", "server", "source", "venv")
-_KEYS = ("run", "config", "url", *_PATHS, "trainer_network", "nodes")
+_TEXTS = ("run", "config", "url", *_PATHS, "trainer_network")
+_KEYS = (*_TEXTS, "kubernetes", "nodes")
 _NODE = "{node}"
 _PLAIN = "letters, digits and . _ -"
+_BEFORE_QUOTE = re.compile(r"(\\*)('|\Z)")
 _PATH = re.compile(r"/([A-Za-z0-9._/-]|\{node\})*\Z")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\Z")
 _ADDRESS = re.compile(r"([a-z_][a-z0-9_-]*@)?[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?\Z")
@@ -104,6 +108,8 @@ class NodeFile:
     """Virtual environment; empty: .venv in `source`."""
     trainer_network: str = ""
     """Where the ranks of a trainer meet that several nodes have, as 10.1.0.0/16."""
+    pods: PodSettings = PodSettings()
+    """The file's key `kubernetes`."""
     nodes: Mapping[str, Node] = field(default_factory=dict)
 
     @property
@@ -133,6 +139,31 @@ class NodeFile:
         return str(self.recipe_file.resolve()) if self.recipe_file else self.config
 
     @property
+    def copied(self) -> tuple[Path, ...]:
+        """What nodes are given of that which stands beside this file: the recipe, and the prompt file that it names.
+
+        Raises:
+            ConfigurationError: the recipe is no YAML, or its prompt file does not stand there.
+        """
+        if self.recipe_file is None:
+            return ()
+        try:
+            said = yaml.safe_load(self.recipe_file.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"{self.recipe_file} is no YAML: {' '.join(str(error).split())}") from error
+        model = said.get("model_config") if isinstance(said, dict) else None
+        version = str(model.get("prompt_version", "")) if isinstance(model, dict) else ""
+        if not is_prompt_file(version):
+            return (self.recipe_file,)
+        prompt = self.recipe_file.parent / version
+        if not _FILE.match(version.removeprefix("./")) or not prompt.is_file():
+            raise ConfigurationError(
+                f"{self.recipe_file} names the prompt {version}, which every node is to be given: put the file beside the "
+                f"recipe, and write its name, of {_PLAIN}"
+            )
+        return self.recipe_file, prompt
+
+    @property
     def bus(self) -> tuple[str, ...]:
         """What all roles are given as KEY=VALUE."""
         values = {"run": self.run, "url": self.url, "ca_file": self.ca_file, "keys": self.keys}
@@ -157,8 +188,8 @@ def _is_network(text: str) -> bool:
 
 
 def quoted(value: str) -> str:
-    """A value as overrides take it, whatever it holds."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    """A value as overrides take it, whatever it holds: a backslash is one, unless a quote comes behind it."""
+    escaped = _BEFORE_QUOTE.sub(lambda found: 2 * found[1] + found[2].replace("'", "\\'"), value)
     return f"'{escaped}'"
 
 
@@ -179,7 +210,8 @@ class _Reader:
 
     def file(self, content: object) -> NodeFile:
         given = self._mapping(content, "the file", _KEYS)
-        texts = {key: self._text(given[key], key) for key in _KEYS[:-1] if key in given}
+        texts = {key: self._text(given[key], key) for key in _TEXTS if key in given}
+        pods = read_pod_settings(given.get("kubernetes", {}), self._wrong)
         for key in ("run", "url", "ca_file", "keys", "folder"):
             if not texts.get(key):
                 raise self._wrong(f"{key} is missing")
@@ -193,7 +225,7 @@ class _Reader:
         nodes = {name: self._node(name, node) for name, node in named.items()}
         if not nodes:
             raise self._wrong("nodes is empty: name every machine, with its address and roles")
-        file = NodeFile(path=self.path, run=run, nodes=nodes, **{"config": "default", **texts})
+        file = NodeFile(path=self.path, run=run, nodes=nodes, pods=pods, **{"config": "default", **texts})
         if any(node.is_server for node in nodes.values()) and not file.server:
             raise self._wrong("a node has the role server: write the folder that millrace cluster made for it in server")
         trainers = [name for name, node in nodes.items() if node.share(Role.TRAINER) is not None]

@@ -64,8 +64,8 @@ def draining(file: NodeFile, node: Node) -> Step:
 
 def _files(file: NodeFile, node: Node, cluster: Path) -> Iterator[tuple[Path, str]]:
     yield file.path, f"{file.folder}/{NODES_FILE}"
-    if file.recipe_file is not None:
-        yield file.recipe_file, f"{file.folder}/{file.config}"
+    for given in file.copied:
+        yield given, f"{file.folder}/{given.name}"
     yield cluster / "ca.pem", file.ca_file
     for share in node.workers:
         seed = f"{share.role.value}.seed"

@@ -49,4 +49,4 @@ def reading_matter(instructions: Sequence[str], model: ModelConfig) -> list[str]
         render_action(Action(kind=ActionKind.CLICK, point=point), thought=THOUGHT, model=model, grid=GRID) for point in points
     ]
     tasks = [f"Task: {instruction}\n" for instruction in instructions]
-    return [system_prompt(model.prompt_version), *tasks, *answers]
+    return [system_prompt(model.prompt_version, text=model.prompt_text), *tasks, *answers]

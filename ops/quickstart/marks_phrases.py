@@ -48,7 +48,13 @@ def line_number(number: int) -> str:
 def marks_phrases(space: ActionSpace, model: ModelConfig) -> list[str]:
     """For the prompts and answers of such a model."""
     lines = [line_number(number) for number in range(1, NUM_LINES)]
-    return [*_PROMPT, system_prompt(model.prompt_version, space), *lines, *_TAGS, *sorted(set(_answer_phrases(space, model)))]
+    return [
+        *_PROMPT,
+        system_prompt(model.prompt_version, space, model.prompt_text),
+        *lines,
+        *_TAGS,
+        *sorted(set(_answer_phrases(space, model))),
+    ]
 
 
 def _answer_phrases(space: ActionSpace, model: ModelConfig) -> Iterator[str]:

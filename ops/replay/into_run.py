@@ -37,6 +37,7 @@ async def main(request: ReplayRequest) -> int:
         f"{played.num_incomplete} of them because part of their chain has aged out\nrun folder {folder.path}",
         soft_wrap=True,
         highlight=False,
+        markup=False,
     )
     return 0
 

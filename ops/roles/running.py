@@ -6,9 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from bus.background import background
 from bus.context import WorkerContext
 from bus.presence import presence
 from bus.server import address_of, server_process
+from ops.processes.alive import show_alive
 from ops.processes.service import exit_code, reachable
 from ops.run.folder import RunFolder
 from ops.run.joining import RoleRun, join, runs_of, subjects_of
@@ -22,7 +24,11 @@ from schemas.messages import Role
 
 async def run_role(role: Role, run_dir: Path, config: Config, worker: WorkerId) -> int:
     """Runs one role until it is cancelled, drained, or its work is complete. Returns the exit code."""
-    folder = RunFolder(run_dir)
+    async with background(show_alive):
+        return await _run(role, RunFolder(run_dir), config, worker)
+
+
+async def _run(role: Role, folder: RunFolder, config: Config, worker: WorkerId) -> int:
     if role is Role.SERVER:
         await _serve(folder, config)
         return 0

@@ -4,7 +4,7 @@ import io
 
 from PIL import Image, UnidentifiedImageError
 
-from agents.describing import describe
+from agents.describing import describe_all
 from ops.roles.click_mark import Place, draw_click, draw_path, pointed_at
 from schemas.messages import Observation, StepRequest
 from trainer.tracking import ShownStep
@@ -18,7 +18,7 @@ _QUALITY = 80
 def show_step(number: int, seen: Observation, step: StepRequest) -> ShownStep:
     """`number`: of the step, from 1."""
     return ShownStep(
-        action=describe(step.action), response=step.response, parsed=step.parsed, screenshot=_drawn(number, seen, step)
+        action=describe_all(step.actions), response=step.response, parsed=step.parsed, screenshot=_drawn(number, seen, step)
     )
 
 

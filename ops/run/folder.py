@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from schemas.errors import ConfigurationError
 
 _MODE = 0o700
 _MIB = 1024 * 1024
-_NEEDED_BYTES = 512 * _MIB
+NEEDED_BYTES = 512 * _MIB
+"""Free on the disk of a run that begins."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class RunFolder:
 
     config.yaml     resolved configuration
     config.lock     held by a process that changes it
+    import.json     which conversations of other people were imported last, and whether all of them are there
     server/         data and credentials of the run's own nats-server
     logs/           a JSON-lines file and an output file per worker
     holdings/       what each worker on this machine holds, for the process that follows it
@@ -42,6 +44,10 @@ class RunFolder:
     @property
     def config(self) -> Path:
         return self.path / "config.yaml"
+
+    @property
+    def imported(self) -> Path:
+        return self.path / "import.json"
 
     @property
     def server(self) -> Path:
@@ -81,7 +87,7 @@ class RunFolder:
         """What figures name: a path in this folder without it, so that the folder can be moved; any other as it is."""
         return path.relative_to(self.path) if path.is_relative_to(self.path) else path
 
-    def create(self, config: Config, *, needed_bytes: int = _NEEDED_BYTES) -> None:
+    def create(self, config: Config, *, needed_bytes: int = NEEDED_BYTES) -> None:
         """Makes the folders, and stores the configuration atomically.
 
         Raises:
@@ -113,6 +119,10 @@ class RunFolder:
                 f"the disk of {self.path} has {free // _MIB} MiB free and the run needs {needed_bytes // _MIB} MiB: "
                 "delete something there, or choose another folder"
             )
+
+    def prompt_texts(self) -> Mapping[str, str]:
+        """Of prompt files, as they were when the run was created; empty before that. Raises `ConfigurationError`."""
+        return self.load().model_config.prompt_texts if self.config.is_file() else {}
 
     def load(self, overrides: Sequence[str] = ()) -> Config:
         """The stored configuration, with overrides for one worker.

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from schemas.errors import ConfigurationError
+from schemas.private_file import require_private
 
 LOGIN, STATIC, METRICS = "/login", "/static", "/metrics"
 TOKEN_VARIABLE = "MILLRACE_WEB_TOKEN"  # noqa: S105 - the name of a variable
@@ -68,9 +69,8 @@ def read_token(file: Path | None, environment: Mapping[str, str] = os.environ) -
     if file is None:
         token = environment.get(TOKEN_VARIABLE, "").strip()
     else:
+        require_private(file)
         try:
-            if file.stat().st_mode & 0o077:
-                raise ConfigurationError(f"others can read {file}: chmod 600 {file}")
             token = file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigurationError(f"the token file {file} cannot be read ({error})") from error

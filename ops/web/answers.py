@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from schemas.errors import ConfigurationError, MessageCorrupt, MillraceError, RecordGone
 from schemas.ids import EpisodeId, subject_token
-from schemas.messages import Screenshot
+from schemas.messages import NetworkRecord, Screenshot
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _SCREENSHOT_TYPES = ("image/jpeg", "image/png")
@@ -33,6 +33,16 @@ def screenshot_answer(screenshot: Screenshot) -> Response:
     if screenshot.media_type not in _SCREENSHOT_TYPES:
         raise RecordGone(f"A screenshot of type {screenshot.media_type} cannot be shown.")
     return Response(screenshot.data, media_type=screenshot.media_type, headers=_FOREVER)
+
+
+def traffic_answer(record: NetworkRecord) -> Response:
+    """HAR, as browsers' developer tools open it."""
+    headers = {
+        "content-disposition": f'attachment; filename="{record.episode}.har"',
+        "content-encoding": "gzip",
+        "cache-control": "no-store",
+    }
+    return Response(record.har, media_type="application/json", headers=headers)
 
 
 def explaining(endpoint: Endpoint) -> Endpoint:

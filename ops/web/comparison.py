@@ -58,4 +58,4 @@ def _same(left: Answer | None, right: Answer | None) -> bool:
     """Both ended here, or both did the very same."""
     if left is None or right is None:
         return left is right
-    return left.action == right.action and left.parsed == right.parsed
+    return (left.action, left.words, left.parsed) == (right.action, right.words, right.parsed)

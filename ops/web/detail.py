@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.describing import describe
+from agents.describing import describe_all
 from bus.codec import decode
 from ops.archive.episodes import StoredEpisode
 from ops.web.index import Row
@@ -16,6 +16,7 @@ from schemas.messages import (
     Element,
     JudgeCall,
     Judgement,
+    NetworkRecord,
     Observation,
     StepRequest,
     Trajectory,
@@ -207,6 +208,13 @@ def seen_at(episode: StoredEpisode, step: int) -> Observation | None:
     return message if isinstance(message, Observation) else None
 
 
+def traffic_of(episode: StoredEpisode) -> NetworkRecord | None:
+    """What the pages of the attempt that ended the episode sent and got, where it was recorded. Raises `MessageCorrupt`."""
+    suffix = f"{episode.trajectory.attempt}.net.0"
+    message = next((decode(record.data) for record in episode.records if record.subject_suffix == suffix), None)
+    return message if isinstance(message, NetworkRecord) else None
+
+
 def screenshot_digest(observation: Observation) -> str:
     return hashlib.sha256(observation.screenshot.data).hexdigest()
 
@@ -252,7 +260,7 @@ def _page(seen: Observation) -> Page:
 def _answer(step: StepRequest, texts: TokenTexts) -> Answer:
     return Answer(
         action=step.action,
-        words=describe(step.action),
+        words=describe_all(step.actions),
         parsed=step.parsed,
         response=step.response,
         thought=step.thought,

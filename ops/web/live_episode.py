@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agents.describing import describe
+from agents.describing import describe_all
 from bus.ports import Bus
 from bus.stored import newest
 from bus.subjects import Subjects
@@ -131,7 +131,7 @@ def _page(seen: Observation) -> Page:
 def _answer(step: StepRequest) -> LiveAnswer:
     return LiveAnswer(
         action=step.action,
-        words=describe(step.action),
+        words=describe_all(step.actions),
         parsed=step.parsed,
         thought=step.thought[:_MOST_TEXT],
         response=step.response[:_MOST_TEXT],

@@ -10,7 +10,7 @@ from bus.codec import decode
 from ops.archive.episodes import StoredEpisode
 from ops.web.detail import Chain
 from schemas.errors import MessageCorrupt, RecordGone
-from schemas.messages import AnyMessage, JudgeCall, Observation
+from schemas.messages import AnyMessage, JudgeCall, NetworkRecord, Observation
 
 
 def raw_step(chain: Chain, number: int) -> dict[str, Any]:
@@ -35,12 +35,18 @@ def raw_episode(episode: StoredEpisode, calls: Sequence[JudgeCall]) -> dict[str,
 
 
 def plain(message: AnyMessage) -> Any:
-    """A message as JSON has it, with the digest of its screenshot in place of the bytes."""
+    """A message as JSON has it, with the digest of its screenshot or traffic in place of the bytes."""
     values = msgspec.to_builtins(message)
     if isinstance(message, Observation):
         data = message.screenshot.data
-        values["screenshot"]["data"] = f"{len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}"
+        values["screenshot"]["data"] = _named(data)
+    elif isinstance(message, NetworkRecord):
+        values["har"] = _named(message.har)
     return values
+
+
+def _named(data: bytes) -> str:
+    return f"{len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}"
 
 
 def _decoded(data: bytes) -> Any:

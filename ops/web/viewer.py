@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from ops.web.answers import explaining, json_answer, named, screenshot_answer
+from ops.web.answers import explaining, json_answer, named, screenshot_answer, traffic_answer
 from ops.web.application import Section, Shell
 from ops.web.comparison import compare
-from ops.web.detail import Chain, Detail, detail_of, screenshot_digest, seen_at
+from ops.web.detail import Chain, Detail, detail_of, screenshot_digest, seen_at, traffic_of
 from ops.web.index import EpisodeIndex, Row
 from ops.web.prompt import prompt_of
 from ops.web.query import read_query
@@ -61,6 +61,7 @@ class Viewer:
             Route(f"{one}/steps/{{step:int}}/prompt", explaining(self._prompt)),
             Route(f"{one}/steps/{{step:int}}/raw", explaining(self._raw_step)),
             Route(f"{one}/download", explaining(self._download)),
+            Route(f"{one}/traffic.har", explaining(self._traffic)),
             Route("/api/compare", explaining(self._compare)),
             Route("/api/screenshots/{digest}/{episode}/{step:int}", explaining(self._screenshot)),
             Route("/api/events", self._events),
@@ -86,7 +87,8 @@ class Viewer:
     async def _prompt(self, request: Request) -> Response:
         config = self.shown.config
         chain = await self._chain(request)
-        return json_answer(prompt_of(chain, request.path_params["step"], config.context_config, config.model_config))
+        step = request.path_params["step"]
+        return json_answer(prompt_of(chain, step, config.context_config, config.model_config, self.texts))
 
     async def _raw_step(self, request: Request) -> Response:
         return json_answer(raw_step(await self._chain(request), request.path_params["step"]))
@@ -97,6 +99,15 @@ class Viewer:
         calls = [call for found in (await self._calls(fetched)).values() for call in found]
         headers = {"content-disposition": f'attachment; filename="{episode}.json"'}
         return json_answer(raw_episode(fetched.episode, calls), headers)
+
+    async def _traffic(self, request: Request) -> Response:
+        fetched = await self._fetch(named(request.path_params["episode"]))
+        record = traffic_of(fetched.episode)
+        if record is None:
+            raise RecordGone(
+                "Of this episode no traffic is kept: browser workers record it with browser_config.record_network."
+            )
+        return traffic_answer(record)
 
     async def _screenshot(self, request: Request) -> Response:
         fetched = await self._fetch(named(request.path_params["episode"]))

@@ -17,11 +17,23 @@ from schemas.messages.feeding import (
     SchedulePlace,
     TaskResults,
 )
-from schemas.messages.judgement import JudgeCall, Judgement, RewardPart, SiteBlock, StageUsage, StageVerdict, Verdict
+from schemas.messages.judgement import (
+    AskedQuestion,
+    JudgeCall,
+    Judgement,
+    JudgeProtocol,
+    RewardPart,
+    SiteBlock,
+    StageUsage,
+    StageVerdict,
+    Verdict,
+)
+from schemas.messages.network import NetworkRecord, NetworkSummary
 from schemas.messages.step import (
     Action,
     ActionEffect,
     ActionKind,
+    ActionResult,
     BrowserTab,
     Element,
     Observation,
@@ -43,7 +55,9 @@ __all__ = [
     "Action",
     "ActionEffect",
     "ActionKind",
+    "ActionResult",
     "AnyMessage",
+    "AskedQuestion",
     "BrowserTab",
     "Check",
     "CheckKind",
@@ -65,9 +79,12 @@ __all__ = [
     "JobNode",
     "JobState",
     "JudgeCall",
+    "JudgeProtocol",
     "Judgement",
     "LetterResent",
     "Message",
+    "NetworkRecord",
+    "NetworkSummary",
     "Observation",
     "OpenGroup",
     "Outcome",
@@ -111,6 +128,7 @@ AnyMessage = (
     | StepHeld
     | StepPhase
     | Trajectory
+    | NetworkRecord
     | Judgement
     | JudgeCall
     | SiteBlock

@@ -3,6 +3,7 @@
 import enum
 
 from schemas.ids import EpisodeId, WorkerId
+from schemas.messages.network import NetworkSummary
 from schemas.messages.structs import Message, RecordRef, Struct
 from schemas.messages.task import Task
 from schemas.ranges import Amount, Attempt, Episode, Moment, Real, StepCount, Version, Worker
@@ -78,6 +79,8 @@ class Trajectory(Message, frozen=True, tag="trajectory/1"):
     num_unparsed: StepCount = 0
     num_unparsed_last: StepCount = 0
     """Of these, those behind the last one that could be parsed."""
+    thinking_ended_last: bool = True
+    """`thinking_ended` of the last answer."""
     versions: tuple[Version, ...] = ()
     """Oldest policy version of each step."""
     timings: Timings = Timings()
@@ -87,6 +90,8 @@ class Trajectory(Message, frozen=True, tag="trajectory/1"):
     """What the environment's reward rose by at each step; empty when it did so at the last step alone."""
     environment_success: bool | None = None
     """Whether the environment took the task for solved; None: it did with a reward of 1."""
+    network: NetworkSummary | None = None
+    """Of the record of its traffic, which stands in the chain ahead of this; None: none was made."""
 
     def contradiction(self) -> str:
         if not self.num_steps <= self.num_observations <= self.num_steps + 1:

@@ -63,6 +63,29 @@ class StageUsage(Struct, frozen=True):
     seconds: Amount = 0.0
 
 
+class AskedQuestion(Struct, frozen=True):
+    """One question whose answer held a verdict."""
+
+    stage: str
+    model: str
+    temperature: Amount | None = None
+    """As sent; None: the endpoint's own."""
+    screenshots: tuple[Step, ...] = ()
+    """Steps whose screenshots were shown, in order."""
+
+
+class JudgeProtocol(Struct, frozen=True):
+    """How one judge asked models. Their addresses and other settings are the run's configuration."""
+
+    judge: str
+    prompts: str
+    """Name of their version."""
+    digest: str
+    """sha256 of the prompts' files."""
+    questions: tuple[AskedQuestion, ...] = ()
+    """In no order that counts: many are asked at once."""
+
+
 class Judgement(Message, frozen=True, tag="judgement/1"):
     """What a trajectory was worth. Create-only: at most one per episode and rubric."""
 
@@ -87,6 +110,8 @@ class Judgement(Message, frozen=True, tag="judgement/1"):
     """Of model calls, by stage and model."""
     blocked: bool = False
     """The site blocked the agent: excluded, and left out of training for a while."""
+    protocols: tuple[JudgeProtocol, ...] = ()
+    """Of every judge that asked models."""
 
     def contradiction(self) -> str:
         task = self.trajectory.task
@@ -114,6 +139,8 @@ class JudgeCall(Message, frozen=True, tag="call/1"):
     finish_reason: str = ""
     screenshots: tuple[Step, ...] = ()
     """Steps whose screenshots were shown, in order."""
+    temperature: Amount | None = None
+    """As sent; None: the endpoint's own."""
     num_failures: Count = 0
     """Requests without an answer before this one."""
     prompt_tokens: Count = 0

@@ -13,6 +13,7 @@ from schemas.ranges import (
     Episode,
     Logprob,
     Pixels,
+    Share,
     Step,
     TokenId,
     Version,
@@ -57,6 +58,16 @@ class ActionEffect(enum.Enum):
     """The action could not be carried out; `Observation.error` says why."""
 
 
+class ActionResult(Struct, frozen=True):
+    """What an action came to; all empty when it was simply carried out."""
+
+    error: str = ""
+    hit: str = ""
+    """What its input reached, as in `button "Save"`."""
+    changes: tuple[str, ...] = ()
+    """What it changed, as far as the browser can tell: a phrase each."""
+
+
 class Observation(Message, frozen=True, tag="obs/1"):
     """What the policy sees at one step."""
 
@@ -81,6 +92,8 @@ class Observation(Message, frozen=True, tag="obs/1"):
     """What the last action's input reached, as in `button "Save"`."""
     changes: tuple[str, ...] = ()
     """What it changed, as far as the browser can tell: a phrase each."""
+    earlier_results: tuple[ActionResult, ...] = ()
+    """What the actions before the last one came to, where the answer had several."""
     page_text: str = ""
     """Only behind a `read_page`."""
     oracle: tuple[Pixels, Pixels, Pixels, Pixels] | None = None
@@ -129,6 +142,8 @@ class Action(Struct, frozen=True):
     """Of a press: chords one after the other, each of keys joined by `+`, as in `Control+a`."""
     direction: str = "down"
     """Of a scroll: up, down, left or right."""
+    amount: Share = 1.0
+    """Of a scroll: the share of the window's height, or width, that it goes."""
     tab: Count | None = None
     """Of switch_tab and close_tab: position among the observation's tabs, from 1; None: the active one."""
     num_lines: Count = 100
@@ -165,6 +180,12 @@ class StepRequest(Message, frozen=True, tag="act/1"):
     """False: the output could not be parsed and `action` is the fallback, a wait of 2 s."""
     response: str
     """Raw text of the completion."""
+    further: tuple[Action, ...] = ()
+    """Carried out behind `action`, in this order, where an answer may have several calls."""
+    thinking_ended: bool = True
+    """False: the answer of a model that thinks never ended its thinking, whatever could be read in it."""
+    num_left_out: Count = 0
+    """Calls that are no action: they could not be read, stood behind the one that ends the episode, or were too many."""
     thought: str = ""
     """The one-line description of the action that older rounds are summarised by."""
     prompt_tokens: tuple[TokenId, ...] = ()
@@ -175,6 +196,8 @@ class StepRequest(Message, frozen=True, tag="act/1"):
     versions: tuple[VersionSpan, ...] = ()
     screenshots: tuple[Step, ...] = ()
     """Steps of this attempt whose observations' screenshots stand in the prompt, in order."""
+    num_dropped: Count = 0
+    """Screenshots, and behind those turns, that a prompt of this configuration would have shown but for its length."""
     worker: Worker = WorkerId("")
     temperature: Amount = 1.0
     finish_reason: str = "stop"
@@ -189,9 +212,16 @@ class StepRequest(Message, frozen=True, tag="act/1"):
             return f"{length} completion_tokens with {len(self.logprobs)} logprobs"
         if self.versions and not _covers(self.versions, length):
             return f"the spans of versions do not cover the {length} completion_tokens one behind the other"
+        if any(action.kind is ActionKind.ANSWER for action in self.actions[:-1]):
+            return "an action stands behind the one that ends the episode"
         if max(self.screenshots, default=0) > self.step:
             return f"step {self.step} shows the screenshot of step {max(self.screenshots)}"
         return ""
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """All that the answer asks for, in order."""
+        return (self.action, *self.further)
 
     @property
     def num_prompt(self) -> int:

@@ -90,3 +90,9 @@ class Task(Message, frozen=True, tag="task/1"):
     results_seq: Count = 0
     """Adaptive sampling: sequence on JUDGED up to which results counted when the task's round was drawn. Equal in all tasks of
     a round."""
+    distribution: str = ""
+    """As the task file has it: `id` is that of training's tasks, `ood` out of it; empty: not said."""
+    published_split: str = ""
+    """As the task file has it: the split's name where the task was published; empty: not said."""
+    evaluation: str = ""
+    """As the task file has it, as JSON: what the evaluators of a benchmark go by, for the judge that runs them."""

@@ -45,7 +45,7 @@ async def test_what_judges_blocked_is_listed_and_a_person_may_change_it(tmp_path
     async with running_run(tmp_path) as bus:
         assert "no site is blocked" in (await run(*folder)).stdout
         await block(bus, SUBJECTS, "captcha.example", hours=12.0, reason="a captcha in all screenshots", episode=_EPISODE)
-        added = await run("add", "https://www.Example.org:8443/a", "--hours", "2", "--reason", "they asked us to", *folder)
+        added = await run("add", "https://www.Example.org:443/a", "--hours", "2", "--reason", "they asked us to", *folder)
         assert added.returncode == 0, added.stderr
         assert added.stdout.startswith("example.org is left out of training for 2 hours, until ")
         table = (await run(*folder)).stdout.splitlines()

@@ -8,7 +8,9 @@ import psutil
 import pytest
 
 from browser_workers.suites.demo import DemoSuite
+from browser_workers.suites.shop.suite import ShopSuite
 from bus import chain
+from schemas.context_config import ContextConfig
 from schemas.messages import Action, ActionKind, Observation, Outcome, Task
 from tests import builders
 from tests.support.browsers.page_plays import SIZE, SUBJECTS, Policy, play, playing
@@ -66,3 +68,38 @@ async def test_a_browser_killed_in_mid_episode(tmp_path: Path) -> None:
     assert failed.num_observations == 2
     assert failed.num_steps >= 1
     assert (won.outcome, won.environment_reward) == (Outcome.DONE, 1.0)
+
+
+async def test_all_calls_of_an_answer_are_carried_out_before_the_page_is_looked_at_again(tmp_path: Path) -> None:
+    def numbered(observation: Observation, tag: str, text: str) -> int:
+        return next(element.id for element in observation.elements if (element.tag, element.text) == (tag, text))
+
+    def search(observation: Observation) -> Action | tuple[Action, ...]:
+        match observation.step:
+            case 0:
+                return Action(kind=ActionKind.CLICK, element=numbered(observation, "button", "Close"))
+            case 1:
+                field = numbered(observation, "input[type=search]", "Search the shop")
+                click, enter = Action(kind=ActionKind.CLICK, element=field), Action(kind=ActionKind.PRESS, keys=("Enter",))
+                return click, Action(kind=ActionKind.TYPE, text="lamp", enter=False), enter
+            case _:
+                return Action(kind=ActionKind.CLICK, element=999), Action(kind=ActionKind.ANSWER, text="There are lamps.")
+
+    context = ContextConfig(interaction_mode="set_of_marks", actions="extended", max_calls=3)
+    task = msgspec.structs.replace(builders.task("lamps"), website="shop:home")
+    async with playing(tmp_path, search, {"shop": ShopSuite()}, context=context, size=(1024, 768)) as bus:
+        (ended,) = await play(bus, [task])
+        third, last = [await chain.read(bus, SUBJECTS, ref) for ref in ended.observations[2:]]
+    assert (ended.outcome, ended.answer, ended.num_steps) == (Outcome.ANSWERED, "There are lamps.", 3)
+    assert third is not None
+    assert isinstance(third.message, Observation)
+    assert "lamp" in third.message.url
+    clicked, typed = third.message.earlier_results
+    assert "Search the shop" in clicked.hit
+    assert not clicked.error
+    assert not typed.error
+    assert last is not None
+    assert isinstance(last.message, Observation)
+    assert (last.message.step, last.message.url, last.message.error) == (3, third.message.url, "")
+    (refused,) = last.message.earlier_results
+    assert "there is no element 999" in refused.error

@@ -47,6 +47,7 @@ _NUM_FIRST = 40
 """Judgements before the first line is typed."""
 
 _EVAL, _CALIBRATE = "test_eval.py::test_an_api_model_over_a_kill", "test_calibrate.py::test_against_another_rubric"
+_PROTOCOL = "test_eval.py::test_a_protocol_over_the_real_engine_then_a_submission_without_playing"
 _OFFLINE = "test_offline_training.py::test_a_kill_changes_nothing_and_no_browser_runs"
 _REJUDGE = "test_rejudge.py::test_the_rubric_judge_asks_by_its_new_name_pauses_at_the_runs_limit_and_goes_on"
 _LETTERS = "test_dead_letters.py::test_the_command"
@@ -54,16 +55,23 @@ _LAUNCH = "test_launching.py::test_a_node_is_given_its_own_keys_only_started_onc
 _DRILL = "test_drill.py::test_a_run_on_one_server_keeps_its_promises_under_every_kind_of_fault"
 _RUN = "test_run_here.py::test_a_run_in_one_command_and_on_from_a_kill"
 _STREAMS = "test_cluster.py::test_the_command_creates_streams_changes_them_and_leaves_them_alone"
+_SFT = "test_sft.py::test_a_warm_start_through_kills_ends_with_the_same_bytes"
 _ELSEWHERE = {
+    "config import": "test_config_import.py",
     "eval --api": _EVAL,
     "eval --compare": _EVAL,
     "eval 16": _EVAL,
+    "eval openwebrl-webvoyager": _PROTOCOL,
+    "eval openwebrl-online-mind2web": _PROTOCOL,
+    "eval mine.yaml": _PROTOCOL,
     "eval 30": _EVAL,
     "eval models/mine": _EVAL,
     "replay runs/quickstart --train": _OFFLINE,
     "replay runs/quickstart --into runs/offline": _OFFLINE,
     "replay runs/quickstart --into runs/again --rejudge --train": _OFFLINE,
     "rejudge --run-dir runs/mine judge_config.judge=rubric_v1": _REJUDGE,
+    "rejudge --run-dir runs/mine judge_config.judge=webjudge_v1": _REJUDGE,
+    "rejudge --run-dir runs/mine judge_config.judge=agenttrek_v1": _REJUDGE,
     "rejudge --run-dir runs/shop judge_config.judge=rubric_v1": _REJUDGE,
     "rejudge --run-dir runs/again judge_config.judge=rubric_v1": _REJUDGE,
     "calibrate runs/mine --rubric": _CALIBRATE,
@@ -71,12 +79,17 @@ _ELSEWHERE = {
     "dead-letters show 12": _LETTERS,
     "dead-letters resend 12": _LETTERS,
     "export-model": "test_model_export.py",
+    "import trajectories.jsonl --from openai": _SFT,
+    "sft": _SFT,
+    "view runs/sft": "test_viewer.py",
     "launch": _LAUNCH,
     "report runs/mine/archive --rubric rubric_v1": "test_report.py",
     "plan": "test_planning.py::test_the_command",
     "gpu-check": "test_gpu_check.py",
     "run mine.yaml": "test_your_own_run.py",
+    "run openwebrl": "test_published_recipes.py::test_openwebrl_goes_on_from_its_warm_start",
     "run update_online": _RUN,
+    "tasks prepare": "test_task_preparation.py",
     "streams --run-dir runs/mine bus_config.episodes_max_gb=200": _STREAMS,
     "watch calls": "test_watch.py",
     "watch trajectories --from 2h --outcome failed": "test_watch.py",
@@ -126,7 +139,7 @@ class Reader:
         """Returns what is wrong with what became of it; empty: it did its work, or said something until it was stopped."""
         cwd = self._place(f"script-{number}", with_run=True)
         await (anyio.Path(cwd) / "mine.py").write_text(script)
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
         with anyio.fail_after(_LONGEST_S):
             code, output = await self._follow(
                 (sys.executable, "mine.py"), cwd, environment, partial(self._is_at_work, "script", "", cwd)

@@ -1,4 +1,5 @@
-"""An API model is evaluated through the real client, over a kill, and counted again without being asked anything."""
+"""An API model is evaluated through the real client, over a kill, and counted again without being asked anything; a checkpoint
+through the real engine and browser by a protocol, with two seeds, and submitted without being played again."""
 
 import json
 import signal
@@ -13,9 +14,10 @@ from bus.codec import decode
 from ops.archive.opening import open_source
 from ops.processes.role_process import millrace_command, millrace_environment
 from ops.simulation.browser import Script
-from ops.simulation.material import ensure_task_file
+from ops.simulation.material import ensure_demo_task_file, ensure_task_file
 from schemas.messages import Action, ActionKind, StepRequest
 from schemas.simulation_config import SimulationConfig
+from tests.support.agents import tiny_models
 from tests.support.judging.endpoint_replies import Reply, says
 from tests.support.judging.endpoint_requests import Asked
 from tests.support.judging.scripted_endpoint import scripted_endpoint
@@ -95,3 +97,55 @@ async def check(result: dict[str, Any], out: Path, sampled: int) -> None:
     assert 0 < prompt <= sampled, "what was asked before the kill and never answered is not the episodes'"
     assert costs["policy"] == pytest.approx(((prompt - cached) * 2.0 + cached * 1.0 + completion * 8.0) / 1e6)
     assert "sesame" not in (out / "config.yaml").read_text()
+
+
+_PROTOCOL = """
+name: small
+tasks: {file: demo.jsonl, first: 2}
+seeds: [4, 7]
+steps: 2
+sampling: {temperature: 1.0, max_tokens: 8}
+viewport: {width: 160, height: 210}
+context: {screenshots: 1, tokens: 512}
+judge: {name: environment_v1}
+"""
+
+
+async def test_a_protocol_over_the_real_engine_then_a_submission_without_playing(tmp_path: Path) -> None:
+    model, out = tiny_models.build(tmp_path / "tiny", seed=1), tmp_path / "out"
+    tasks = ensure_demo_task_file(tmp_path / "demo.jsonl", num_tasks=3)
+    lines = [json.loads(line) | {"reference_length": 1} for line in tasks.read_text().splitlines()]
+    tasks.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    (tmp_path / "small.yaml").write_text(_PROTOCOL)
+    asked = ["eval", "small.yaml", str(model), "--out", str(out), "policy_config.dtype=float32", "env_config.server_size=2"]
+
+    async def typed(*more: str) -> str:
+        done = await anyio.run_process(
+            millrace_command([*asked, *more]), cwd=tmp_path, env=millrace_environment(), check=False
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr).decode()[-4000:]
+        return done.stdout.decode()
+
+    said = await typed()
+    result = json.loads((out / "result.json").read_text())
+    assert (result["seeds"], result["num_tasks"], result["num_planned"]) == ([4, 7], 2, 4)
+    assert set(result["tasks"]) == {"demo-00000", "demo-00001"}
+    ended = result["num_episodes"] + sum(result["blocked"].values()) + sum(result["invalid"].values())
+    assert ended == result["over_all"]["number"] == 4
+    for digest in (result["protocol"]["sha256"], result["model"]["sha256"]):
+        assert digest in said
+        assert digest in (out / "evaluation.html").read_text()
+    for seed in (4, 7):
+        stored = json.loads((out / f"seed-{seed}" / "evaluation.json").read_text())
+        assert stored["protocol"]["sha256"] == result["protocol"]["sha256"]
+
+    output = out / "seed-4" / "logs" / "policy-1.out"
+    before = output.read_bytes()
+    assert "a submission of 2 tasks" in await typed("--submission", str(tmp_path / "submission"))
+    assert output.read_bytes() == before, "what is complete is only counted"
+    assert json.loads((out / "result.json").read_text()) == result
+    for task in result["tasks"]:
+        submitted = json.loads((tmp_path / "submission" / task / "result.json").read_text())
+        assert (submitted["schema_version"], submitted["reference_length"]) == ("online-mind2web-v2", 1)
+        pictures = {step["screenshot"] for step in submitted["action_history"]}
+        assert {path.name for path in (tmp_path / "submission" / task / "trajectory").iterdir()} == pictures

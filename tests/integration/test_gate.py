@@ -1,6 +1,5 @@
 """The gate on real sockets: where connections go, what is held, what is left."""
 
-import base64
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -22,6 +21,7 @@ from browser_workers.network.outside import Network
 from browser_workers.network.pipe import End
 from browser_workers.network.rules import Rules
 from tests.deadlines import HANGS_S
+from tests.support.browsers.gate_callers import answer_of, ask, credentials, serving
 from tests.support.browsers.staged_network import StagedNetwork
 
 
@@ -33,14 +33,6 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 PRIVATE = Rules(private_networks=(ip_network("127.0.0.0/8"),))
 SIZE = 32 * 2**20
-
-
-@asynccontextmanager
-async def serving(gate: Gate) -> AsyncIterator[Gate]:
-    async with anyio.create_task_group() as group:
-        await group.start(gate.serve)
-        yield gate
-        gate.close()
 
 
 @asynccontextmanager
@@ -74,27 +66,6 @@ def clock_of_the_gate(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None
     passed: list[float] = []
     monkeypatch.setattr(gate_module, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + sum(passed)))
     return passed.append
-
-
-def credentials(gate: Gate) -> bytes:
-    return b"Proxy-Authorization: Basic " + base64.b64encode(f"{gate.user}:{gate.password}".encode()) + b"\r\n"
-
-
-async def ask(gate: Gate, host: str, port: int) -> tuple[anyio.abc.SocketStream, HTTPStatus]:
-    """A tunnel, and what the gate says to it."""
-    stream = await anyio.connect_tcp("127.0.0.1", gate.port)
-    where = f"{host}:{port}".encode()
-    await stream.send(b"CONNECT " + where + b" HTTP/1.1\r\nHost: " + where + b"\r\n" + credentials(gate) + b"\r\n")
-    heard = b""
-    while b"\r\n\r\n" not in heard:
-        heard += await stream.receive(1)
-    return stream, HTTPStatus(int(heard.split(b" ")[1]))
-
-
-async def answer_of(gate: Gate, host: str, port: int) -> HTTPStatus:
-    stream, answer = await ask(gate, host, port)
-    await stream.aclose()
-    return answer
 
 
 async def test_what_is_permitted_is_piped_both_ways() -> None:

@@ -36,10 +36,14 @@ from tests.support.judging.asked_judge import (
 )
 from tests.support.judging.endpoint_replies import Reply, verdict
 from tests.support.judging.endpoint_requests import Asked
+from tests.support.judging.published_world import EVALUATORS, spoken
+from tests.support.judging.published_world import PROMPTS as PUBLISHED_PROMPTS
 from tests.support.judging.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
+from tests.support.judging.webarena import package_python
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 PROMPTS = Path(__file__).parents[2] / "judges" / "rubric" / "prompts" / "rubric_v1"
+PUBLISHED_FOLDER = Path(__file__).parents[2] / "judges" / "published" / "prompts"
 
 
 def asking(folder: Path, endpoint: ScriptedEndpoint, *overrides: str, text: str = "") -> Config:
@@ -199,6 +203,36 @@ class TestWorker:
         assert "attempt 2" in judgement.error
 
 
+class TestPublishedEvaluators:
+    @pytest.mark.parametrize("name", EVALUATORS)
+    async def test_each_judges_through_the_real_client_and_says_how_it_asked(self, tmp_path: Path, name: str) -> None:
+        async with scripted_endpoint(spoken) as endpoint:
+            judgement, bus = await judged(asking(tmp_path, endpoint, f"judge={name}"), tmp_path)
+        assert (judgement.rubric, judgement.verdict, judgement.reward) == (name, Verdict.SUCCESS, 1.0)
+        (protocol,) = judgement.protocols
+        assert (protocol.judge, protocol.prompts, protocol.digest) == (name, name, PUBLISHED_PROMPTS[name].digest)
+        recorded = {(call.stage, call.model, call.temperature, call.screenshots) for call in await calls(bus)}
+        assert {(each.stage, each.model, each.temperature, each.screenshots) for each in protocol.questions} == recorded
+        assert {each.temperature for each in protocol.questions} == {0.0}
+        assert len(protocol.questions) == len(endpoint.requests)
+
+    async def test_prompts_of_ones_own(self, tmp_path: Path) -> None:
+        folder = tmp_path / "mine"
+        shutil.copytree(PUBLISHED_FOLDER / "webvoyager_v1", folder)
+        (folder / "question.txt").write_text("Arr, of $count pictures: be it done?")
+        questions: list[str] = []
+
+        def script(asked: Asked) -> Reply:
+            questions.append(asked.text)
+            return spoken(asked)
+
+        async with scripted_endpoint(script) as endpoint:
+            config = asking(tmp_path, endpoint, "judge=webvoyager_v1", "label=pirate", f"prompts={folder}")
+            judgement, _ = await judged(config, tmp_path)
+        assert (judgement.rubric, judgement.protocols[0].prompts) == ("webvoyager_v1-pirate", "mine")
+        assert "Arr, of 2 pictures" in questions[0]
+
+
 COMPOSITES = """
 judge_config:
   judge: careful_v1
@@ -248,7 +282,8 @@ class TestComposition:
     @pytest.mark.parametrize("name", JUDGES.builtin)
     async def test_every_judge_of_millrace_has_the_name_it_is_called_by(self, tmp_path: Path, name: str) -> None:
         async with scripted_endpoint(hoped_for) as endpoint:
-            config = asking(tmp_path, endpoint, f"judge={name}")
+            package = [f"webarena_python={package_python()}"] if name == "webarena_verified_v1" else []
+            config = asking(tmp_path, endpoint, f"judge={name}", *package)
             async with open_judge(role_run_of(MemoryBus(SUBJECTS), config, tmp_path)) as judge:
                 assert judge.name == name
         assert endpoint.requests == []
@@ -259,7 +294,9 @@ class TestComposition:
             (["judge=rubrik_v1"], "judge_config.judge is 'rubrik_v1'; did you mean rubric_v1"),
             (
                 ["judge=rubrik_v1"],
-                "answer_exact_v1, answer_fuzzy_v1, answer_numeric_v1, environment_v1, milestones_v1, rubric_v1, or",
+                "agenttrek_v1, answer_exact_v1, answer_fuzzy_v1, answer_numeric_v1, deepshop_v1, environment_v1, "
+                "milestones_v1, openwebrl_v1, rubric_v1, universal_verifier_v1, webarena_verified_v1, webjudge_v1, "
+                "webvoyager_v1, or",
             ),
             (
                 ["judge=a_v1", "composites={a_v1: {parts: {b_v1: 1}}}"],

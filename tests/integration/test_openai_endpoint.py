@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 
 import anyio
 import openai
@@ -111,6 +112,7 @@ async def test_a_question_travels_whole_and_its_answer_comes_back() -> None:
         prompt_tokens=11 + 2 * SCREENSHOT_TOKENS,
         completion_tokens=4,
         seconds=first.seconds,
+        temperature=0.0,
     )
     assert 0 < first.seconds < 20
     assert again.cached_tokens == 8 + 2 * SCREENSHOT_TOKENS
@@ -181,9 +183,28 @@ async def test_a_refused_question_does_not_loosen_the_form() -> None:
         with pytest.raises(NoVerdict, match=r"refuses the question: 400 \(too long\)"):
             await _ask(endpoint, "long")
         await _ask(endpoint)
-    assert [request.form for request in scripted.requests] == [
-        "json_schema", "json_schema", "json_object", "", "json_schema",
+    assert [request.form for request in scripted.requests] == ["json_schema"] * 3
+
+
+async def test_what_no_form_cures_is_refused_once_for_each_later_question() -> None:
+    def script(asked: Asked) -> Reply:
+        return failed(400, message="At most 1 image(s)") if "Done?" in asked.text else says("{}")
+
+    async with _opened(script) as (scripted, endpoint):
+        await _ask(endpoint)
+        for _ in range(3):
+            with pytest.raises(NoVerdict, match=r"refuses the question: 400 \(At most 1 image\(s\)\)"):
+                await endpoint.ask(replace(_question("Done?"), schema_name="verdict"), max_completion_tokens=9)
+    assert [request.form for request in scripted.requests][1:] == [
+        "json_schema", "json_object", "", "json_schema", "json_schema",
     ]  # fmt: skip
+
+
+async def test_a_refusal_of_the_messages_is_not_met_with_another_form() -> None:
+    async with _opened(lambda _: failed(400, param="messages.[1].content")) as (scripted, endpoint):
+        with pytest.raises(NoVerdict, match="refuses the question"):
+            await _ask(endpoint)
+    assert len(scripted.requests) == 1
 
 
 @pytest.mark.parametrize("form", ["json_schema", "json_object", "text"])
@@ -202,8 +223,8 @@ async def test_a_temperature_that_is_refused_is_left_out_from_then_on() -> None:
         return failed(400, param="temperature") if "temperature" in asked.body else says("{}")
 
     async with _opened(script, temperature=0.5) as (scripted, endpoint):
-        assert (await _ask(endpoint)).num_failures == 1
-        await _ask(endpoint)
+        first, second = await _ask(endpoint), await _ask(endpoint)
+        assert (first.num_failures, first.temperature, second.temperature) == (1, None, None)
     assert temperatures == [0.5, None, None]
     assert {request.form for request in scripted.requests} == {"json_schema"}
 

@@ -14,7 +14,7 @@ from browser_workers.network.gate import Gate
 from browser_workers.network.rules import Rules
 from browser_workers.site import SiteRequest, SiteResponse
 from tests.deadlines import HANGS_S
-from tests.integration.test_gate import credentials, serving
+from tests.support.browsers.gate_callers import credentials, serving
 from tests.support.browsers.staged_network import StagedNetwork
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]

@@ -11,7 +11,7 @@ from bus.blocklist import site_of
 from bus.jetstream import JetStreamBus
 from ops.analysis.report.reporting import report_on
 from ops.analysis.report.selection import Selection
-from schemas.messages import Judgement, Observation, Split, StepRequest, Verdict
+from schemas.messages import Judgement, Observation, Split, StepRequest, Task, Verdict
 from tests.contract.backends import SUBJECTS
 from tests.support.runs import archive_world
 from tests.support.runs.reported_world import OTHER, RUBRIC, fill
@@ -62,6 +62,18 @@ def verdicts_by(judged: list[Any], rubric: str) -> dict[str, Verdict]:
     return found
 
 
+def seen_before(task: Task, trajectories: list[Any]) -> str:
+    """What training had of it under a lower version."""
+    earlier = [
+        each.task
+        for each in trajectories
+        if each.task.split is Split.TRAIN and not each.task.greedy and each.task.policy_version < task.policy_version
+    ]
+    if any((other.website, other.instruction) == (task.website, task.instruction) for other in earlier):
+        return "the task"
+    return "its site only" if any(site_of(other.website) == site_of(task.website) for other in earlier) else "neither"
+
+
 def check_success(figures: Json, trajectories: list[Any], judged: list[Any]) -> None:
     """Plain counts: split, difficulty class, site, domain and version of every episode, by the run's own rubric."""
     verdicts = verdicts_by(judged, RUBRIC)
@@ -80,6 +92,9 @@ def check_success(figures: Json, trajectories: list[Any], judged: list[Any]) -> 
             ("by_site", site_of(task.website)),
             ("by_domain", task.domain or "unknown"),
             ("by_version", str(played)),
+            ("by_distribution", task.distribution or "unknown"),
+            ("by_published_split", task.published_split or "unknown"),
+            ("by_seen", seen_before(task, trajectories)),
         ):
             count = counts.setdefault((grouping, label, kind), [0, 0, 0])
             count[0] += 1

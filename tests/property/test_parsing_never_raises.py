@@ -6,14 +6,15 @@ import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agents.context import without_thinking
+from agents.earlier_answers import without_thinking
 from agents.parsing import parse_response
 from agents.rendering import render_action
 from bus.codec import encode
 from schemas.messages import Action, ActionKind
+from schemas.model_config import ModelConfig
 from tests import builders
 from tests.support.agents import action_spaces
-from tests.support.agents.action_spaces import EXTENDED, EXTENDED_MARKS, assert_within
+from tests.support.agents.action_spaces import EXTENDED, EXTENDED_MARKS, OPENWEBRL, assert_within
 
 _PIECES = st.sampled_from(
     [
@@ -22,7 +23,9 @@ _PIECES = st.sampled_from(
         "coordinate", "1e999", "NaN", '"arguments"', '"text": "x"', '"time"', "true", "null", "Action:", "\x00",
         "drag", "key", "press", "select", "switch_tab", "read_page", "hscroll", "click", '"element_id": [1]', '"element_id"',
         "[12]", '"keys": ["ctrl", "a"]', "keys", '"end_coordinate": [3, 4]', "end_element_id", "pixels", '"tab"', "-7", "3",
-        '"enter": false',
+        '"enter": false', "<function=click>", "<function=write>", "<parameter=point_2d>", "<parameter=message>",
+        "</parameter>", "</function>", '"clicks": 2', '"presses": 9', '"is_hotkey": true', '"amount": 7', '"tab_index": 0',
+        '"message": "x"',
     ]
 )  # fmt: skip
 
@@ -30,12 +33,18 @@ _PIECES = st.sampled_from(
 _GOOD = render_action(Action(kind=ActionKind.CLICK, point=(120.0, 40.0)), thought="Click the button.")
 _GOOD_DRAG = render_action(Action(kind=ActionKind.DRAG, element=12, end_element=3), thought="Drag.", space=EXTENDED_MARKS)
 _GOOD_KEYS = render_action(Action(kind=ActionKind.PRESS, keys=("Control+a", "+")), thought="Press.", space=EXTENDED)
+_GOOD_CALLS = render_action(
+    Action(kind=ActionKind.TYPE, point=(1.0, 2.0), text="tea"),
+    thought="Type.",
+    model=ModelConfig(prompt_version="openwebrl_xml"),
+    space=OPENWEBRL,
+)
 
 
 @st.composite
 def _damaged(draw: st.DrawFn) -> str:
     """A good response with a few characters put in, as a half-trained model writes it."""
-    response = draw(st.sampled_from([_GOOD, _GOOD_DRAG, _GOOD_KEYS]))
+    response = draw(st.sampled_from([_GOOD, _GOOD_DRAG, _GOOD_KEYS, _GOOD_CALLS]))
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(response)))
         response = response[:at] + draw(st.characters()) + response[at:]
@@ -49,11 +58,18 @@ def _damaged(draw: st.DrawFn) -> str:
     st.one_of(st.text(), _damaged(), st.lists(_PIECES, max_size=25).map("".join), st.lists(_PIECES, max_size=25).map(" ".join))
 )
 def test_any_text(response: str) -> None:
-    for space in action_spaces.ALL:
-        parsed = parse_response(response, space)
+    for space in (*action_spaces.ALL, OPENWEBRL):
+        parsed = parse_response(response, space, max_calls=3)
         assert parsed.parsed or parsed.action == Action(kind=ActionKind.WAIT, seconds=2.0)
-        assert_within(parsed.action, space)
-        encode(msgspec.structs.replace(builders.step_request(builders.task()), action=parsed.action, thought=parsed.thought))
+        assert len(parsed.further) < 3
+        for action in (parsed.action, *parsed.further):
+            assert_within(action, space)
+        step = msgspec.structs.replace(
+            builders.step_request(builders.task()), action=parsed.action, further=parsed.further, thought=parsed.thought
+        )
+        assert not step.contradiction()
+        encode(step)
+        assert parse_response(response, space).action == parsed.action
     without_thinking(response)
 
 

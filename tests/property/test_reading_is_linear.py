@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from tests.support.agents.pattern_steps import steps
 
 _ROOT = Path(__file__).parents[2]
-_LENGTHS = 60, 120, 240
-_MOST = 1.5
-"""Work that the second lengthening adds for each character, as a multiple of what the first adds: at least twice as much where
-it is quadratic or worse."""
+_LENGTH, _TIMES = 30, (1, 3, 9)
+"""What is repeated is of about that length, and there so many times."""
+_MOST = 2.0
+"""Work that the second lengthening adds for each character, as a multiple of what the first adds: about three times as much
+where it is quadratic, and more where it is worse."""
+_OFFSETS = range(4)
+"""Added to how often it is repeated: how a text ends, as with an open quote, costs more for some numbers than for others."""
 
 
 def _patterns(value: object) -> Iterator[re.Pattern[str]]:
@@ -50,9 +53,14 @@ _PIECES = st.sampled_from(
 _SAID = st.lists(_PIECES, min_size=1, max_size=3).map("".join)
 
 
-def _growth(pattern: re.Pattern[str], before: str, again: str, behind: str) -> float:
+def _is_linear(pattern: re.Pattern[str], before: str, again: str, behind: str) -> bool:
+    return any(_growth(pattern, before, again, behind, offset) <= _MOST for offset in _OFFSETS)
+
+
+def _growth(pattern: re.Pattern[str], before: str, again: str, behind: str, offset: int) -> float:
     """How much more the second lengthening of a text costs for each character than the first."""
-    texts = [before + again * (length // len(again)) + behind for length in _LENGTHS]
+    once = again * (max(1, _LENGTH // len(again)) + offset)
+    texts = [before + once * times + behind for times in _TIMES]
     work = [steps(pattern, text) for text in texts]
     first, second = ((work[n + 1] - work[n]) / (len(texts[n + 1]) - len(texts[n])) for n in range(2))
     return second / first
@@ -69,10 +77,13 @@ def _growth(pattern: re.Pattern[str], before: str, again: str, behind: str) -> f
 @example("", "coordinate:", "")
 @example("", "1", "x")
 @example(" ", " control +<tool_call>", " ")
+@example(" ", " 'control +", "<tool_call>")
+@example('"', "coordinateenter=", "{```")
+@example("coordinates:", "n't\"", "text<tool_call><tool_call>")
 @given(_SAID, _SAID, _SAID)
 def test_work_grows_like_the_text(before: str, again: str, behind: str) -> None:
     for name, pattern in _COMPILED.items():
-        assert _growth(pattern, before, again, behind) <= _MOST, f"{name} on {before!r} + {again!r} * n + {behind!r}"
+        assert _is_linear(pattern, before, again, behind), f"{name} on {before!r} + {again!r} * n + {behind!r}"
 
 
 @pytest.mark.parametrize(
@@ -85,10 +96,10 @@ def test_work_grows_like_the_text(before: str, again: str, behind: str) -> None:
     ],
 )
 def test_what_is_not_linear_is_found_out(quadratic: str, before: str, again: str) -> None:
-    assert _growth(re.compile(quadratic, re.MULTILINE), before, again, "x") > _MOST
+    assert not _is_linear(re.compile(quadratic, re.MULTILINE), before, again, "x")
 
 
 def test_every_expression_is_looked_at() -> None:
-    assert {"agents.calls._LOOSE_TEXT 0", "agents.parsing._ACTION_LINE 0", "judges.rubric.verdicts._FENCED 0"} <= set(
+    assert {"agents.calls._LOOSE_FIELD 0", "agents.parsing._ACTION_LINE 0", "judges.rubric.verdicts._FENCED 0"} <= set(
         _COMPILED
     )

@@ -11,7 +11,7 @@ from ops.commands.blocklist import named_site, time_left
 from schemas.errors import ConfigurationError
 from schemas.messages import SiteBlock
 from tests.builders import RUN
-from trainer.feeding.task_files import normal_website
+from trainer.feeding.task_values import normal_website
 
 SUBJECTS = Subjects(RUN)
 
@@ -19,7 +19,7 @@ SUBJECTS = Subjects(RUN)
 @pytest.mark.parametrize(
     ("website", "site"),
     [
-        ("https://www.example.org:8443/a?b=c#d", "example.org"),
+        ("https://www.example.org:8443/a?b=c#d", "example.org:8443"),
         ("http://example.org", "example.org"),
         ("HTTPS://WWW.Example.ORG/", "example.org"),
         ("https://example.org./", "example.org"),
@@ -28,11 +28,20 @@ SUBJECTS = Subjects(RUN)
         ("https://www.com/", "www.com"),
         ("https://user:secret@example.org/", "example.org"),
         ("example.org", "example.org"),
-        ("example.org:8080/a", "example.org"),
-        ("localhost:3000", "localhost"),
-        ("http://127.0.0.1:8000/x", "127.0.0.1"),
-        ("http://[::1]:8000/x", "::1"),
-        ("[::1]:8000", "::1"),
+        ("example.org:8080/a", "example.org:8080"),
+        ("https://www.example.org:08080", "example.org:8080"),
+        ("https://example.org:443/a", "example.org"),
+        ("http://example.org:443/a", "example.org"),
+        ("http://www.example.org.:80?a", "example.org"),
+        ("localhost:3000", "localhost:3000"),
+        ("http://127.0.0.1:8000/x", "127.0.0.1:8000"),
+        ("http://[::1]:8000/x", "[::1]:8000"),
+        ("http://[::1]/x", "::1"),
+        ("[::1]:8000", "[::1]:8000"),
+        ("https://bücher.example:8443/", "xn--bcher-kva.example:8443"),
+        ("https://a_b.example:65535", "a_b.example:65535"),
+        ("https://example.org:65536/", "example.org"),
+        ("https://user:word@example.org:7/", "example.org:7"),
         ("https://bücher.example/", "xn--bcher-kva.example"),
         ("https://www.BÜCHER.example", "xn--bcher-kva.example"),
         ("https://xn--bcher-kva.example/", "xn--bcher-kva.example"),
@@ -93,6 +102,8 @@ async def test_zero_hours_lift_a_block() -> None:
         ("example.org", "example.org"),
         ("127.0.0.1", "127.0.0.1"),
         ("http://[::1]:80", "::1"),
+        ("http://[::1]:8000", "[::1]:8000"),
+        ("http://localhost:7770/a", "localhost:7770"),
         ("shop:item", "shop"),
         ("mini_wob", "mini_wob"),
     ],

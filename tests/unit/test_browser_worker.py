@@ -1,5 +1,6 @@
 """The browser worker on the in-memory bus, with a scripted browser and a scripted policy."""
 
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ import structlog
 from anyio.abc import TaskGroup
 
 from browser_workers.browser import EnvironmentState, Opening, PageState, Performed, View
+from browser_workers.har.exchange import Exchange
 from browser_workers.suites.demo import DemoSuite
 from browser_workers.worker import BrowserWorker
 from bus import chain, chain_state
@@ -22,6 +24,8 @@ from bus.memory import MemoryBus
 from bus.ports import Expect, Record
 from bus.presence import Status
 from bus.subjects import Subjects
+from ops.audit.chains import chain_fault
+from ops.audit.ledger import read_ledger
 from schemas.browser_config import BrowserConfig
 from schemas.bus_config import BusConfig
 from schemas.config import Config
@@ -69,6 +73,7 @@ class ScriptedSession:
     """Won by the click number `clicks_to_win`."""
 
     browser: "ScriptedBrowser"
+    opening: Opening
     clicks: int = 0
     failed: anyio.Event = field(default_factory=anyio.Event)
     crashed: anyio.Event = field(default_factory=anyio.Event)
@@ -81,6 +86,13 @@ class ScriptedSession:
 
     async def perform(self, action: Action) -> Performed:
         self.clicks += 1
+        if self.opening.network is not None:
+            url = f"http://site/{self.clicks}?{secrets.token_hex(self.browser.address_bytes)}"
+            exchange = Exchange(method="GET", url=url, started_at=1.0, status=200)
+            place = self.opening.network.begin(exchange)
+            assert place is not None
+            self.opening.network.over(place)
+            self.opening.network.put(place, exchange)
         if self.clicks in self.browser.raises:
             raise self.browser.raises[self.clicks]
         if self.clicks == self.browser.crash_at:
@@ -93,9 +105,13 @@ class ScriptedSession:
 
     async def state(self) -> PageState:
         done = self.clicks >= self.browser.clicks_to_win
+        if not self.browser.judges:
+            return PageState("http://site/", "page")
         return PageState("http://site/", "page", EnvironmentState(done, float(done), target=(1, 2, 3, 4), action=ORACLE))
 
     async def view(self) -> View:
+        if self.clicks and self.browser.never_shows:
+            await anyio.sleep_forever()
         data = b"screenshot %d" % self.clicks + bytes(self.browser.screenshot_bytes)
         screenshot = Screenshot(data=data, media_type="image/jpeg", width=160, height=210)
         return View(screenshot=screenshot, state=await self.state())
@@ -113,10 +129,16 @@ class ScriptedSession:
 @dataclass
 class ScriptedBrowser:
     clicks_to_win: int = 1
+    judges: bool = True
+    """Its pages say what the episode is worth."""
+    never_shows: bool = False
+    """What a click led to."""
     crash_at: int = 0
     hang_at: int = 0
     """The click that never returns."""
     screenshot_bytes: int = 0
+    address_bytes: int = 0
+    """Of what a click asks for, where that is recorded."""
     raises: dict[int, Exception] = field(default_factory=dict)
     """By click, the first is 1: what nobody foresaw."""
     never_tells: bool = False
@@ -129,7 +151,7 @@ class ScriptedBrowser:
 
     @asynccontextmanager
     async def session(self, opening: Opening) -> AsyncIterator[ScriptedSession]:
-        self.sessions.append(ScriptedSession(self))
+        self.sessions.append(ScriptedSession(self, opening))
         self.num_open += 1
         try:
             yield self.sessions[-1]
@@ -170,12 +192,13 @@ class Stage:
         assert isinstance(record.message, Observation)
         return record.message
 
-    async def answer(self, wake: StepWake, action: Action = CLICK, worker: str = "policy-1") -> int:
+    async def answer(self, wake: StepWake, action: Action = CLICK, *further: Action, worker: str = "policy-1") -> int:
         step = msgspec.structs.replace(
             builders.step_request(builders.task(), wake.step, worker=WorkerId(worker), version=7),
             episode=wake.episode,
             attempt=wake.attempt,
             action=action,
+            further=further,
         )
         return await chain.answer(self.bus, SUBJECTS, wake.observation_seq, step)
 
@@ -200,6 +223,7 @@ async def stage(
     resend_s: float = 0.01,
     ack_wait_s: float = 30.0,
     clock: Callable[[], float] = time.time,
+    record_network: bool = False,
     **env: int,
 ) -> AsyncIterator[Stage]:
     """`ack_wait_s`: the lease of a task, in which a busy machine gets round to everything unless a test says less."""
@@ -212,7 +236,7 @@ async def stage(
         Config(
             bus_config=config,
             env_config=EnvConfig(**{"server_size": 2, **env}),  # type: ignore[arg-type]
-            browser_config=BrowserConfig(resend_s=resend_s, eval_share=0.25),
+            browser_config=BrowserConfig(resend_s=resend_s, eval_share=0.25, record_network=record_network),
         ),
         browser=browser,
         suites={"demo": DemoSuite(), "broken": BrokenSuite()},
@@ -661,6 +685,29 @@ async def test_an_action_does_not_outlast_its_episode() -> None:
     assert (trajectory.outcome, trajectory.error) == (Outcome.TIMED_OUT, "not over after 0.2 s")
     assert trajectory.num_steps == 1
     assert run.browser.num_open == 0
+
+
+DONE = Action(kind=ActionKind.ANSWER, text="42")
+PROVED = Check(kind=CheckKind.PAGE, expected=("3",), expression="cart.length")
+
+
+@pytest.mark.parametrize("never_shows", [False, True])
+async def test_an_answer_behind_other_actions_ends_the_chain_with_what_they_led_to(never_shows: bool) -> None:
+    """And where the page cannot be looked at any more, it ends with the answer all the same."""
+    async with stage(ScriptedBrowser(judges=False, never_shows=never_shows)) as run:
+        task = msgspec.structs.replace(builders.task(), checks=(PROVED,), timeout_s=0.5 if never_shows else HANGS_S)
+        await run.admit(task)
+        _, wake = await run.wake()
+        await run.answer(wake, CLICK, DONE)
+        ended = await run.ended()
+        ledger = await read_ledger(run.bus, SUBJECTS)
+        seen = [await chain.read(run.bus, SUBJECTS, ref) for ref in ended.observations]
+    assert (ended.outcome, ended.answer, ended.num_steps) == (Outcome.ANSWERED, "42", 1)
+    assert ended.final_state == FinalState(url="http://site/", title="page", values=("3",))
+    assert chain_fault(ledger.chains[task.episode]) is None
+    shown = [record.message.screenshot.data for record in seen if record and isinstance(record.message, Observation)]
+    assert shown == [b"screenshot 0", b"screenshot 1"][: ended.num_observations]
+    assert ended.num_observations == (1 if never_shows else 2)
 
 
 async def test_the_cause_that_comes_behind_its_consequence_is_recorded() -> None:

@@ -1,16 +1,20 @@
 """Processes of our own: nothing is left of one whose start or run was cancelled, and all that it says is heard."""
 
 import gc
+import shutil
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import psutil
 import pytest
 
 from bus.child_process import run_process, start_process
+from tests.deadlines import HANGS_S
 
 pytestmark = pytest.mark.anyio
 SLEEPS = (sys.executable, "-S", "-c", "import time; time.sleep(600)")
@@ -52,3 +56,29 @@ async def test_what_was_said_is_heard_whole() -> None:
 async def test_what_is_no_program_is_an_error_of_the_system() -> None:
     with pytest.raises(FileNotFoundError):
         await start_process(["/nowhere/no-such-program"])
+
+
+_PARENT = """
+import pathlib, subprocess, sys, time
+child = "import itertools, pathlib, sys\\nfor n in itertools.count(): pathlib.Path(sys.argv[1], str(n % 50)).write_text('x')"
+subprocess.Popen([sys.executable, "-S", "-c", child, sys.argv[1]])
+print("started", flush=True)
+time.sleep(600)
+"""
+
+
+async def test_nothing_that_a_cancelled_command_has_started_goes_on(tmp_path: Path) -> None:
+    """A browser's processes used to write into a folder that was being removed."""
+    folder = tmp_path / "profile"
+    folder.mkdir()
+    with anyio.fail_after(HANGS_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run_process, (sys.executable, "-S", "-c", _PARENT, str(folder)))
+            while not any(folder.iterdir()):  # noqa: ASYNC110 - another process writes there
+                await anyio.sleep(0.01)
+            group.cancel_scope.cancel()
+    await anyio.to_thread.run_sync(shutil.rmtree, folder)
+    await anyio.sleep(0.05)
+    assert not folder.exists()
+    left = [process for process in psutil.process_iter(["cmdline"]) if str(folder) in (process.info["cmdline"] or ())]
+    assert all(process.status() == psutil.STATUS_ZOMBIE for process in left)

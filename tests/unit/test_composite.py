@@ -15,7 +15,7 @@ from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, scored, undecided
 from schemas.errors import ConfigurationError, JudgeError, NoVerdict
 from schemas.judge_config import Composite
-from schemas.messages import RewardPart, StageUsage, StageVerdict, Verdict
+from schemas.messages import JudgeProtocol, RewardPart, StageUsage, StageVerdict, Verdict
 from tests import builders
 
 EPISODE = builders.judged_episode(builders.trajectory(builders.task()))
@@ -171,6 +171,10 @@ async def test_stages_carry_the_judges_name_and_all_usage_is_kept() -> None:
     judge, _ = composite("all", "esx")
     ruling = await judge.judge(EPISODE)
     assert (ruling.usage, ruling.error) == ((USAGE, USAGE), "j0: the ruling has none; j2: there is none")
+    asked = tuple(JudgeProtocol(judge=name, prompts=name, digest="d") for name in ("j0", "j1"))
+    rulings = [Ruling(verdict=Verdict.SUCCESS, reward=1.0, protocols=(each,)) for each in asked]
+    both = [RulingJudge(each.judge, ruling) for each, ruling in zip(asked, rulings, strict=True)]
+    assert (await CompositeJudge("whole", Composite(parts={"j0": 1, "j1": 1}), both).judge(EPISODE)).protocols == asked
     plain = RulingJudge("j0", Ruling(verdict=Verdict.FAILURE, reward=0.0))
     ruling = await CompositeJudge("whole", Composite(parts={"j0": 1}), [plain]).judge(EPISODE)
     assert ruling.stages == (StageVerdict("j0", passed=False),)

@@ -11,7 +11,6 @@ from ops.config.display import as_yaml, scalar
 from ops.config.explaining import explained
 from ops.config.key_docs import KeyDoc, key_docs
 from ops.config.loading import load_config
-from ops.config.names import NAMES
 from ops.config.recipes import RECIPES
 from ops.config.resolved import Resolved, Value, resolve
 from ops.config.schema import known_keys
@@ -186,12 +185,6 @@ def test_colours_say_what_was_changed() -> None:
 def test_a_value_is_one_line_that_reads_back(value: object) -> None:
     assert "\n" not in scalar(value)
     assert yaml.safe_load(scalar(value)) == value
-
-
-def test_names_of_other_programs_lead_to_keys() -> None:
-    assert {name.ours for name in NAMES} <= set(key_docs())
-    assert len({name.theirs for name in NAMES}) == len(NAMES)
-    assert not {name.theirs for name in NAMES} & set(key_docs())
 
 
 @pytest.mark.parametrize("page", ["keys", "names"])

@@ -168,6 +168,33 @@ def test_what_is_switched_on_takes_effect_or_is_refused(overrides: list[str], se
         agreeing(overrides)
 
 
+_OPENWEBRL = "context_config.actions=openwebrl"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (
+            [_OPENWEBRL, "context_config.interaction_mode=set_of_marks"],
+            "write coordinates for context_config.interaction_mode",
+        ),
+        ([_OPENWEBRL, "feeder_config.demonstrate=true"], "up to 3 calls, .*max_calls leaves 1: write 3 or more"),
+        (["context_config.max_calls=2"], "max_calls is 2, and the prompt vanilla asks for one call: write 1, or openwebrl"),
+        (["context_config.max_calls=2", "model_config.prompt_version=complete"], "the prompt complete asks for one call"),
+    ],
+)
+def test_how_is_asked_goes_with_what_is_read(overrides: list[str], sentence: str) -> None:
+    with pytest.raises(ConfigurationError, match=sentence):
+        load_config("update_online", overrides)
+
+
+def test_several_calls_go_with_a_prompt_that_asks_for_them() -> None:
+    several = ["context_config.max_calls=3", "model_config.prompt_version=openwebrl"]
+    assert load_config("update_online", several).context_config.actions == "standard"
+    assert load_config("update_online", [*several, _OPENWEBRL, "feeder_config.demonstrate=true"]).feeder_config.demonstrate
+    assert load_config("update_online", [_OPENWEBRL]).context_config.max_calls == 1
+
+
 def test_groups_do_not_bind_demonstrations_and_stored_episodes() -> None:
     uneven = ["objective=grpo", "env_config.train_tasks_rollout_size=100"]
     for alone in ("feeder_config.demonstrate=true", "feeder_config.mode=offline", "feeder_config.mode=eval"):
@@ -246,6 +273,7 @@ def test_every_key_can_be_named_on_the_command_line() -> None:
         ("env_config.instance_lifetime_max=-1", "env_config.instance_lifetime_max is -1: write 0 or more"),
         ("env_config.max_retries=-1", "env_config.max_retries is -1: write 0 or more"),
         ("openai_config.model=''", "openai_config.model is empty: write the name of a model"),
+        ("openai_config.temperature=-1", "openai_config.temperature is -1: write 0 or more, or null"),
         ("openai_config.patience_s=-1", "openai_config.patience_s is -1: write 0 or more"),
         ("openai_config.keypoint_detection=m", "it is a group, .* openai_config.keypoint_detection.model"),
         ("openai_config.structured_output=xml", "write one of auto, json_schema, json_object, text"),

@@ -3,11 +3,12 @@
 import msgspec
 import pytest
 
-from agents.context import Round, build_window, without_thinking
+from agents.context import Round, build_window
+from agents.earlier_answers import without_thinking
 from agents.plain_text import plain
 from agents.prompts import system_prompt
 from schemas.context_config import ContextConfig
-from schemas.messages import ActionEffect, Observation, Screenshot
+from schemas.messages import Action, ActionEffect, ActionKind, ActionResult, Observation, Screenshot
 from schemas.model_config import ModelConfig
 from tests import builders
 
@@ -77,6 +78,85 @@ def test_no_rounds_with_screenshots() -> None:
     opening = "Task: click the button\nEarlier steps:\n1. thought 0 | Page 0 | the page did not change\n"
     opening += "Result: the page did not change\nPage: Page 1 (http://site/1)\n"
     assert _texts(1, num_rounds=0)[1:] == [("user", [opening, "<screenshot 1>"])]
+
+
+_SAID = "<think>why {0}</think>\nAction: thought {0}\n<tool_call>call {0}</tool_call>"
+_KEPT = {
+    "action": "<tool_call>call {0}</tool_call>",
+    "response": "Action: thought {0}\n<tool_call>call {0}</tool_call>",
+    "thinking": _SAID,
+}
+
+
+def _turns(history: str, num_dropped: int = 0, said: str = _SAID) -> list[tuple[str, str]]:
+    """Three answers, one screenshot."""
+    window = build_window(
+        TASK,
+        [_round(step, response=said.format(step)) for step in range(3)],
+        _observation(3),
+        context=ContextConfig(num_rounds=0, history=history),  # type: ignore[arg-type]
+        model=MODEL,
+        num_dropped=num_dropped,
+    )
+    shown = [part for message in window.messages for part in message.content if isinstance(part, Screenshot)]
+    assert window.screenshots == (3,)
+    assert [part.data for part in shown] == [b"screenshot 3"]
+    return [(message.role, str(message.content[0])) for message in window.messages[1:]]
+
+
+@pytest.mark.parametrize("history", _KEPT)
+def test_earlier_rounds_stay_turns_without_their_screenshots(history: str) -> None:
+    page = "Result: the page changed\nPage: Page {0} (http://site/{0})\n"
+    kept = _KEPT[history]
+    assert _turns(history) == [
+        ("user", "Task: click the button\n"),
+        ("assistant", kept.format(0)),
+        ("user", page.format(1)),
+        ("assistant", kept.format(1)),
+        ("user", page.format(2)),
+        ("assistant", kept.format(2)),
+        ("user", page.format(3)),
+    ]
+
+
+def test_a_turn_that_is_left_out_becomes_a_line() -> None:
+    whole, shorter = _turns("thinking"), _turns("thinking", num_dropped=1)
+    task = "Task: click the button\nEarlier steps:\n1. thought 0 | Page 0 | the page changed\n"
+    assert shorter == [("user", task + whole[2][1]), *whole[3:]]
+    assert [role for role, _ in _turns("thinking", num_dropped=3)] == ["user"]
+
+
+def test_without_a_history_only_the_task_is_left() -> None:
+    assert _turns("none") == [("user", "Task: click the button\nResult: the page changed\nPage: Page 3 (http://site/3)\n")]
+
+
+def test_a_block_that_began_in_the_prompt_gets_its_tag_back() -> None:
+    assert _turns("thinking", said="why {0}</think>done")[1] == ("assistant", "<think>\nwhy 0</think>done")
+
+
+def test_an_answer_without_a_call_stays_as_it_is() -> None:
+    assert _turns("action", said="I do not know.")[1] == ("assistant", "I do not know.")
+
+
+def test_every_action_of_an_answer_has_its_result() -> None:
+    click = Action(kind=ActionKind.CLICK, point=(10, 20))
+    further = (Action(kind=ActionKind.TYPE, point=(30, 40), text="tea"), Action(kind=ActionKind.PRESS, keys=("Enter",)))
+    results = (ActionResult(hit='field "Search"', changes=("focus moved",)), ActionResult(error="a notice"))
+    window = build_window(
+        TASK,
+        [_round(0, action=click, further=further, num_left_out=2)],
+        _observation(1, hit="form", earlier_results=results),
+        context=ContextConfig(max_calls=3),
+        model=MODEL,
+    )
+    assert str(window.messages[-1].content[0]).splitlines() == [
+        "Result: the page changed",
+        '1. click at [10, 20]: hit field "Search"; focus moved',
+        "2. type 'tea' at [30, 40] (a notice)",
+        "3. press Enter: hit form",
+        "2 more calls were left out",
+        "Page: Page 1 (http://site/1)",
+    ]
 
 
 def test_screenshots_are_named_in_order() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from schemas.env_config import EnvConfig
-from schemas.feeder_config import FeederConfig
+from schemas.feeder_config import FeederConfig, Stage
 from schemas.ids import PolicyVersion, RunName, TaskId
 from schemas.messages import Fact, Split
 from trainer.feeding.curriculum import Admission, Slot, evaluation_slots, evaluation_versions, stragglers_due, task_of
@@ -91,12 +91,27 @@ def test_versions_to_evaluate() -> None:
 
 def test_a_task_carries_what_its_episode_needs() -> None:
     slot = Slot(SPEC, 2, 2)
-    task = task_of(slot, run=RunName("r"), split=Split.TRAIN, env=EnvConfig(), version=PolicyVersion(4), demonstrate=False)
+    given = {"run": RunName("r"), "env": EnvConfig()}
+    task = task_of(slot, split=Split.TRAIN, feeder=FeederConfig(), version=PolicyVersion(4), **given)  # type: ignore[arg-type]
     assert (task.episode, task.group, task.index) == ("train-r0002-a-m0", "train-r0002-a", 2)
     assert (task.max_steps, task.timeout_s, task.policy_version) == (20, 18_000.0, 4)
     assert (task.facts, task.reference_answer, task.website) == (SPEC.facts, "yes", SPEC.website)
-    shown = task_of(slot, run=RunName("r"), split=Split.EVAL, env=EnvConfig(), version=PolicyVersion(0), demonstrate=True)
+    showing = FeederConfig(demonstrate=True)
+    shown = task_of(slot, split=Split.EVAL, feeder=showing, version=PolicyVersion(0), **given)  # type: ignore[arg-type]
     assert (shown.episode, shown.max_steps, shown.demonstrate) == ("demo-r0002-a-m0", 50, True)
+
+
+def test_stages_cap_the_steps_of_training_episodes_from_a_version_on() -> None:
+    stages = {"short": Stage(from_version=2, max_steps=5), "long": Stage(from_version=4, max_steps=30)}
+    feeder = FeederConfig(stages={**stages, "slow": Stage(from_version=6, learning_rate=1e-7)})
+
+    def cap(version: int, split: Split = Split.TRAIN) -> int:
+        slot, run, env = Slot(SPEC, 2, 2), RunName("r"), EnvConfig()
+        return task_of(slot, run=run, split=split, env=env, feeder=feeder, version=PolicyVersion(version)).max_steps
+
+    assert [cap(version) for version in (0, 1, 2, 3, 4, 9)] == [20, 20, 5, 5, 30, 30]
+    assert cap(9, Split.EVAL) == 50
+    assert [feeder.learning_rate(version) for version in (5, 6, 9)] == [None, 1e-7, 1e-7]
 
 
 @pytest.mark.parametrize(

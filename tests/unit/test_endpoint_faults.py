@@ -39,7 +39,7 @@ def _google(code: int, *details: dict[str, str]) -> list[dict[str, object]]:
         (_error(400, _openai(param="temperature")), Refused("400 (no way)", "temperature")),
         (_error(400, "<html>"), Refused("400")),
         (_error(301, "<html>"), Misconfigured("301: it sends callers to another address")),
-        (_error(413, _openai()), Refused("413 (no way)")),
+        (_error(413, _openai()), Refused("413 (no way)", "messages")),
         (_error(422, _openai()), Refused("422 (no way)")),
         (_error(400, _openai("content_filter")), Filtered("400 content_filter")),
         (_error(400, _openai("content_policy_violation")), Filtered("400 content_policy_violation")),
@@ -167,13 +167,43 @@ def test_nothing_that_an_endpoint_sends_breaks_the_reading(header: str, other: s
 def test_the_strictest_form_that_was_taken_comes_first(taken: tuple[str, ...], first: str) -> None:
     memory = FormMemory("auto")
     for form in taken:
-        memory.taken(form)  # type: ignore[arg-type]
+        memory.taken(form, "schema")  # type: ignore[arg-type]
     assert memory.to_try == FORMS[FORMS.index(first) :]
+
+
+def test_another_form_is_tried_only_where_it_may_cure_a_refusal() -> None:
+    memory = FormMemory("auto")
+    assert memory.may_cure("json_schema", "score", "bad")
+    memory.taken("json_schema", "score")
+    assert not memory.may_cure("json_schema", "score", "a context of 40,123 tokens")
+    # Plain text demands no form: what is refused in it is refused for something else.
+    assert [memory.may_cure(form, "verdict", "at most 10 images") for form in FORMS[:2]] == [True, True]
+    memory.may_cure("text", "verdict", "at most 10 images")
+    assert not memory.may_cure("json_schema", "verdict", "at most 10 images")
+    assert memory.may_cure("json_schema", "verdict", "no nested schemas here")
+    assert memory.may_cure("json_schema", "another", "at most 10 images")
+
+
+def test_a_peculiar_question_at_the_beginning_leaves_all_forms_to_try() -> None:
+    """An endpoint without schemas, which says the same of everything that it refuses."""
+    memory = FormMemory("auto")
+    for form in FORMS:
+        memory.may_cure(form, "verdict", "400")
+    assert memory.may_cure("json_schema", "verdict", "400")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "may_be"),
+    [("", True), ("response_format", True), ("text.format", True), ("messages", False), ("messages.[1].content[3]", False),
+     ("max_completion_tokens", False)],
+)  # fmt: skip
+def test_a_refusal_that_names_another_cause_is_not_of_the_form(parameter: str, may_be: bool) -> None:
+    assert Refused("400", parameter).may_be_of_form == may_be
 
 
 def test_a_wanted_form_is_the_only_one() -> None:
     memory = FormMemory("json_object")
-    memory.taken("json_object")
+    memory.taken("json_object", "schema")
     assert memory.to_try == ("json_object",)
 
 

@@ -1,7 +1,7 @@
 """The engine's thread with a scripted core: death, refusal, cancellation, weights. No vLLM."""
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -109,6 +109,24 @@ async def test_answers_and_closes(core: ScriptedCore) -> None:
         await engine.load(Path("v7"), PolicyVersion(7))
         assert engine.version == 7
     assert core.closed
+
+
+async def test_prompts_are_made_beside_the_event_loop(core: ScriptedCore) -> None:
+    core.may_finish.set()
+    threads = list[threading.Thread]()
+
+    def prompt(messages: object) -> list[int]:
+        threads.append(threading.current_thread())
+        return [len(threads)] * 3
+
+    def length(tokens: list[int], screenshots: object) -> int:
+        return 5 - tokens[0]
+
+    core.tokenizer.prompt, core.tokenizer.length = prompt, length
+    async with VllmEngine(core.settings) as engine:
+        answered = await engine.generate(replace(REQUEST, shortened=lambda _: REQUEST.messages))
+    assert (len(threads), answered.num_dropped) == (2, 1)
+    assert threading.current_thread() not in threads
 
 
 async def test_a_death_fails_everything_at_once(core: ScriptedCore) -> None:

@@ -6,7 +6,7 @@ import msgspec
 
 from browser_workers.browser import EnvironmentState, PageState, Performed, View
 from browser_workers.episode import Act, Ask, Episode, Finish, Observe
-from schemas.messages import Action, ActionEffect, ActionKind, Outcome, Screenshot, Split, StepRequest, Task
+from schemas.messages import Action, ActionEffect, ActionKind, ActionResult, Outcome, Screenshot, Split, StepRequest, Task
 from tests import builders
 
 CLICK = Action(kind=ActionKind.CLICK, point=(500, 500))
@@ -127,6 +127,15 @@ def test_so_many_unreadable_answers_in_a_row_end_it() -> None:
     assert (episode.num_unparsed, episode.num_unparsed_last) == (3, 2)
 
 
+def test_whether_the_last_answer_ended_its_thinking() -> None:
+    episode, _ = started(builders.task(max_steps=9), view(state=PLAYING))
+    assert episode.thinking_ended_last
+    for ended in (False, True, False):
+        episode.answered(msgspec.structs.replace(answer(Action(kind=ActionKind.WAIT)), thinking_ended=ended))
+        assert episode.thinking_ended_last == ended
+        episode.acted(Performed(), PLAYING, now=2.0)
+
+
 def test_time_runs_from_the_first_page() -> None:
     task = msgspec.structs.replace(builders.task(), timeout_s=10.0)
     episode = Episode(task, now=0.0)
@@ -231,3 +240,116 @@ def test_a_trajectory_has_no_more_rewards_than_steps() -> None:
     ended = builders.trajectory(builders.task(), num_steps=1)
     assert msgspec.structs.replace(ended, environment_step_rewards=(1.0,)).contradiction() == ""
     assert "2 environment_step_rewards" in msgspec.structs.replace(ended, environment_step_rewards=(0.5, 0.5)).contradiction()
+
+
+def several(*actions: Action) -> StepRequest:
+    return msgspec.structs.replace(answer(actions[0]), further=actions[1:])
+
+
+TYPE = Action(kind=ActionKind.TYPE, text="tea")
+READ = Action(kind=ActionKind.READ_PAGE)
+
+
+def test_the_actions_of_an_answer_are_carried_out_in_order_and_looked_at_once() -> None:
+    episode, _ = started()
+    assert episode.answered(several(CLICK, READ, TYPE)) == Act(CLICK)
+    assert episode.acted(Performed(hit="field"), WEB, now=2.0) == Act(READ)
+    assert episode.acted(Performed(page_text="a line"), WEB, now=2.0) == Act(TYPE)
+    assert episode.acted(Performed(changes=("value",)), WEB, now=2.0) == Observe()
+    ask = asked(episode.seen(view(b"two"), now=3.0))
+    assert (ask.step, ask.performed.changes, ask.performed.page_text) == (1, ("value",), "a line")
+    assert ask.earlier_results == (ActionResult(hit="field"), ActionResult())
+    assert act(episode, CLICK) == Observe()
+    assert asked(episode.seen(view(b"three"), now=3.0)).earlier_results == ()
+
+
+def test_a_refused_action_does_not_keep_the_next_from_being_done() -> None:
+    episode, _ = started()
+    assert episode.answered(several(CLICK, TYPE)) == Act(CLICK)
+    assert episode.acted(Performed(refused="nothing is there"), WEB, now=2.0) == Act(TYPE)
+    episode.acted(Performed(), WEB, now=2.0)
+    ask = asked(episode.seen(view(), now=3.0))
+    assert (ask.effect, ask.earlier_results) == (ActionEffect.UNCHANGED, (ActionResult(error="nothing is there"),))
+
+
+def answers_behind(*actions: Action, at: View | None = None) -> Episode:
+    """An episode whose answer has so many actions, and then ends it."""
+    episode, _ = started(builders.task(max_steps=1), at)
+    assert episode.answered(several(*actions, Action(kind=ActionKind.ANSWER, text="42"))) == Act(actions[0])
+    return episode
+
+
+def test_an_answer_behind_other_actions_ends_the_episode_with_a_look_at_what_they_led_to() -> None:
+    episode = answers_behind(CLICK, READ)
+    assert episode.acted(Performed(hit="button"), WEB, now=2.0) == Act(READ)
+    assert episode.acted(Performed(page_text="a line", notice="slow"), WEB, now=2.0) == Observe()
+    assert episode.seen(view(b"white", blank=True), now=2.0) == Observe(0.1)
+    end = episode.seen(view(b"two"), now=2.0)
+    assert isinstance(end, Finish)
+    assert (end.outcome, end.answer) == (Outcome.ANSWERED, "42")
+    look = asked(end.last_look)
+    assert (look.step, look.effect, look.error, look.performed) == (1, ActionEffect.CHANGED, "", Performed(page_text="a line"))
+    assert look.earlier_results == (ActionResult(hit="button"), ActionResult(error="slow"))
+
+
+def test_nobody_looks_again_where_the_environment_judges() -> None:
+    episode = answers_behind(CLICK, at=view(state=PLAYING))
+    assert episode.acted(Performed(), PLAYING, now=2.0) == Finish(Outcome.ANSWERED, answer="42", reward=0.0)
+
+
+def test_an_answer_that_came_in_time_stands_whether_or_not_there_was_time_to_look() -> None:
+    episode = answers_behind(CLICK)
+    assert episode.acted(Performed(), WEB, now=2.0) == Observe()
+    assert episode.seen(view(b"two"), now=1e9) == episode.timed_out() == Finish(Outcome.ANSWERED, answer="42")
+    late = answers_behind(CLICK).acted(Performed(), WEB, now=1e9)
+    assert isinstance(late, Finish)
+    assert late.outcome is Outcome.TIMED_OUT
+
+
+NAVIGATE = Action(kind=ActionKind.NAVIGATE, text="https://other.test")
+UNREACHED = Performed(navigation_error="no such host")
+
+
+def seen_behind(*done: tuple[Action, Performed], blank: bool = False) -> tuple[Ask, Ask]:
+    """What is seen behind several actions, and behind a click after that."""
+    episode, _ = started()
+    decision = episode.answered(several(*(action for action, _ in done)))
+    for action, performed in done:
+        assert decision == Act(action)
+        decision = episode.acted(performed, WEB, now=2.0)
+    while decision == Observe() or (blank and isinstance(decision, Observe)):
+        decision = episode.seen(view(b"white", blank=blank), now=2.0)
+    first = asked(decision)
+    act(episode, CLICK)
+    return first, asked(episode.seen(view(b"two"), now=3.0))
+
+
+WAIT = Action(kind=ActionKind.WAIT)
+
+
+def test_a_navigation_failed_whatever_is_done_behind_it_in_the_same_answer() -> None:
+    first, then = seen_behind((NAVIGATE, UNREACHED), (WAIT, Performed()))
+    assert (first.effect, then.effect) == (ActionEffect.NAVIGATION_FAILED, ActionEffect.CHANGED)
+    first, _ = seen_behind((CLICK, UNREACHED), (WAIT, Performed()))
+    assert first.effect is ActionEffect.NAVIGATION_FAILED
+    first, _ = seen_behind((NAVIGATE, UNREACHED), (NAVIGATE, Performed()), (WAIT, Performed()))
+    assert first.effect is ActionEffect.CHANGED, "the next one did not"
+
+
+def test_a_page_that_a_navigation_left_blank_is_one_whatever_is_done_behind_it() -> None:
+    first, _ = seen_behind((NAVIGATE, Performed()), (WAIT, Performed()), blank=True)
+    assert (first.view.screenshot.data, first.same_screenshot) == (b"one", True)
+    assert "stayed blank" in first.error
+    first, _ = seen_behind((CLICK, Performed()), (WAIT, Performed()), blank=True)
+    assert first.view.screenshot.data == b"white"
+
+
+def test_nothing_more_is_done_once_the_environment_is_done_or_time_is_up() -> None:
+    episode, _ = started(first=view(state=PLAYING))
+    episode.answered(several(CLICK, TYPE))
+    assert episode.acted(Performed(), WON, now=2.0) == Finish(Outcome.DONE, reward=1.0)
+    episode, _ = started()
+    episode.answered(several(CLICK, TYPE))
+    late = episode.acted(Performed(), WEB, now=1e9)
+    assert isinstance(late, Finish)
+    assert late.outcome is Outcome.TIMED_OUT

@@ -2,39 +2,37 @@
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+import json
+import re
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytest
+import yaml
 from msgspec.structs import replace
 from rich.console import Console
 
+from ops.analysis.evaluation.beginning import begin
 from ops.analysis.evaluation.comparison import compare, require_alike
-from ops.analysis.evaluation.counting import Counted, result_of
-from ops.analysis.evaluation.display import sentence, show, show_comparison
+from ops.analysis.evaluation.counted_keys import ALL_THE_SAME, LEFT_OUT, changed, counted, counts
+from ops.analysis.evaluation.display import sentences, show, show_comparison
 from ops.analysis.evaluation.estimators import Tries, bootstrap, estimates, mcnemar, pass_all, pass_at
-from ops.analysis.evaluation.plan import Plan, Request, begin, plan_of
-from ops.analysis.evaluation.result import EvaluationResult, Model, read_result, write_result
+from ops.analysis.evaluation.plan import plan_of
+from ops.analysis.evaluation.playing import training_of
+from ops.analysis.evaluation.request import Request
+from ops.analysis.evaluation.result import EvaluationResult, Group, read_result, write_result
 from ops.analysis.evaluation.settings import differences, fingerprint, settings_of
-from ops.analysis.report.episode import ReportedEpisode
-from ops.analysis.report.report import Report
 from ops.cli import main
-from ops.config.loading import load_config
-from ops.run.folder import RunFolder
+from ops.config.schema import build_config, known_keys
 from ops.run.models import checkpoint_folder, whole_model
 from ops.simulation.material import ensure_task_file
-from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.env_config import DifficultySteps, EnvConfig
 from schemas.errors import ConfigurationError
-from schemas.ids import RunName
-from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
-from schemas.messages import Outcome, Split, StageUsage, TokenUsage, Verdict
+from schemas.judge_config import JudgeConfig
 from schemas.policy_config import PolicyConfig
-from tests import builders
-from tests.support.runs.reported_world import judged, step
+from tests.support.runs.evaluated_world import F, S, X, evaluated, model, run_with_versions
 
 # estimators -------------------------------------------------------------------------------------------------------------
 
@@ -76,23 +74,6 @@ def test_mcnemar_is_the_sign_test_of_discordant_tasks(first: int, second: int, p
 
 
 # which model ------------------------------------------------------------------------------------------------------------
-
-
-def model(folder: Path, text: str = "{}") -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(text)
-    return folder
-
-
-def run_with_versions(tmp_path: Path) -> RunFolder:
-    run, base = RunFolder(tmp_path / "run"), model(tmp_path / "base")
-    ensure_task_file(tmp_path / "tests.jsonl", num_tasks=4)
-    config = load_config("simulation", ["env_config.test_tasks=tests.jsonl", f"data_path={tmp_path}"])
-    bus = BusConfig(run=RunName("r"), rubrics=("environment_v1", "rubric_v1"))
-    policy = PolicyConfig(base_model=str(base), engine="simulated")
-    run.create(dataclasses.replace(config, bus_config=bus, policy_config=policy), needed_bytes=0)
-    model(run.checkpoints / "v000003-abc", '{"version": 3}')
-    return run
 
 
 def test_a_checkpoint_is_a_version_or_a_folder(tmp_path: Path) -> None:
@@ -148,6 +129,58 @@ def test_what_figures_depend_on_names_the_evaluation(tmp_path: Path) -> None:
     assert prints(env_config=EnvConfig(server_size=3)) == prints(), "how many browsers play is nothing to the figures"
 
 
+def test_a_key_counts_unless_it_is_listed() -> None:
+    known = known_keys()
+    left_out = [out for out in LEFT_OUT if not any(key == out or key.startswith(f"{out}.") for key in known)]
+    assert left_out == [], "each is a key or a group"
+    assert set(ALL_THE_SAME) <= set(known)
+    assert set(counted(Config())) == {key for key in known if counts(key)}
+    assert changed(Config()) == {}
+    for key in known:
+        group = key.partition(".")[0]
+        listed = {key, group, key.rpartition(".")[0]} & set(LEFT_OUT) and key not in ALL_THE_SAME
+        assert counts(key) == (not listed)
+    assert counts("browser_config.some_later_key")
+    assert not counts("env_config.http_pools.some_later_pool")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("context_config: {history: thinking}", 'context_config.history (its default and "thinking")'),
+        ("context_config: {max_calls: 5}", "context_config.max_calls (its default and 5)"),
+        ("browser_config: {screenshot_format: png}", 'browser_config.screenshot_format (its default and "png")'),
+        ("browser_config: {jpeg_quality: 5}", "browser_config.jpeg_quality (its default and 5)"),
+        ("browser_config: {denied_hosts: [a.org]}", 'browser_config.denied_hosts (its default and ["a.org"])'),
+        (
+            "browser_config: {cdp_url: 'wss://b.org/?token=t'}",
+            "browser_config.cdp_url (its default and sha256 28b129484f20)",
+        ),
+        ("env_config: {max_retries: 0}", "retries (2 and 0)"),
+        ("env_config: {max_unparsed: 1}", "unparsed (0 and 1)"),
+        ("env_config: {use_rich_actree: true}", "env_config.use_rich_actree (its default and true)"),
+        ("env_config: {operation_timeout: 5}", "env_config.operation_timeout (its default and 5.0)"),
+        ("judge_config: {max_evidence_screenshots: 1}", "judge_config.max_evidence_screenshots (its default and 1)"),
+        ("judge_config: {max_blocking_screenshots: 1}", "judge_config.max_blocking_screenshots (its default and 1)"),
+        ("judge_config: {judge: ./own.py:environment_v1}", 'judge_config.judge (its default and "./own.py:environment_v1")'),
+        ("policy_config: {max_model_len: 8192}", "policy_config.max_model_len (its default and 8192)"),
+        ("policy_config: {dtype: float32}", 'policy_config.dtype (its default and "float32")'),
+        ("policy_config: {vllm_args: {x: fp8}}", 'policy_config.vllm_args (its default and {"x":"fp8"})'),
+        ("algorithm_config: {cutoff_len: 8192}", "algorithm_config.cutoff_len (its default and 8192)"),
+        ("openai_config: {base_url: 'https://o/v1'}", 'openai_config.base_url (its default and "https://o/v1")'),
+        ("openai_config: {evaluation: {base_url: x}}", 'openai_config.evaluation.base_url (its default and "x")'),
+        ("openai_config: {max_completion_tokens: 5}", "openai_config.max_completion_tokens (its default and 5)"),
+        ("model_config: {model_type: qwen3-think}", 'model_config.model_type (its default and "qwen3-think")'),
+    ],
+)
+def test_what_can_change_a_figure_is_told_by_its_key(said: str, told: str) -> None:
+    one, other = (
+        settings_of(config, tasks_sha256="x", num_tasks=5) for config in (Config(), build_config(yaml.safe_load(said)))
+    )
+    assert differences(one, other) == (told,)
+    assert one["configuration"] != other["configuration"]
+
+
 def test_a_folder_goes_on_with_its_own_evaluation_alone(tmp_path: Path) -> None:
     run = run_with_versions(tmp_path)
     out = tmp_path / "out"
@@ -182,50 +215,14 @@ def test_an_endpoint_has_to_have_a_key_and_a_private_line(tmp_path: Path, monkey
 # figures ----------------------------------------------------------------------------------------------------------------
 
 
-def evaluated(verdicts: Mapping[str, Sequence[Verdict]]) -> EvaluationResult:
-    config = Config(
-        policy_config=PolicyConfig(engine="openai", base_model="m"),
-        openai_config=OpenAIConfig(prices={"m": Price(input=2.0, output=10.0, cached_input=1.0)}),
-        env_config=EnvConfig(test_tasks_repeat_times=max(map(len, verdicts.values()))),
-    )
-    plan = Plan(
-        model=Model(name="m", kind="api"),
-        folder=RunFolder(Path("out")),
-        config=config,
-        tasks_file=Path("tasks.jsonl"),
-        tasks_sha256="x",
-        recipe="default",
-        num_tasks=len(verdicts),
-        settings=settings_of(config, tasks_sha256="x", num_tasks=len(verdicts)),
-    )
-    counted = Counted(Report(source="s", run="r", rubric="environment_v1"))
-    for name, given in verdicts.items():
-        for verdict in given:
-            counted.add(one := played(name, verdict))
-            counted.pay(one.steps[0].request)
-    return result_of(counted, plan)
-
-
-def played(name: str, verdict: Verdict) -> ReportedEpisode:
-    task = replace(builders.task(name, split=Split.EVAL), difficulty=5 if name == "b" else 1)
-    outcome = Outcome.DONE if verdict in (Verdict.SUCCESS, Verdict.FAILURE) else Outcome.TIMED_OUT
-    of = builders.trajectory(task, outcome=outcome, num_steps=1)
-    seen = step(0, "u")
-    request = replace(seen.request, usage=TokenUsage(prompt=1000, completion=100, cached=400))
-    seen = dataclasses.replace(seen, request=request)
-    usage = (StageUsage(stage="s", model="j", num_calls=2, cost=0.25),)
-    given = judged(of, verdict, usage=usage)
-    return ReportedEpisode(of, given, (given,), (seen,))
-
-
-S, F, X = Verdict.SUCCESS, Verdict.FAILURE, Verdict.EXCLUDED
-
-
 def test_the_figures_of_an_evaluation(tmp_path: Path) -> None:
     result = evaluated({"a": [S, F], "b": [S, S], "c": [F, X]})
     assert (result.num_episodes, result.num_successes, result.success) == (5, 3, 0.6)
     assert [result.low, result.high] == pytest.approx([0.2307, 0.8824], abs=1e-4)
-    assert result.unscored == {"timed out": 1}
+    assert (result.blocked, result.invalid) == ({}, {"timed out": 1})
+    assert result.over_all is not None
+    assert (result.over_all.count, result.over_all.number, result.over_all.value) == (3, 6, 0.5)
+    assert [(one.value, one.num_tasks) for one in result.pass_at_over_all] == [(0.5, 3), (pytest.approx(2 / 3), 3)]
     assert result.tasks == {"a": Tries(1, 2), "b": Tries(2, 2), "c": Tries(0, 1)}
     assert [(one.k, one.value, one.num_tasks) for one in result.pass_at] == [(1, 0.5, 3), (2, 1.0, 2)]
     assert [one.value for one in result.pass_all] == [0.5, 0.5]
@@ -233,18 +230,60 @@ def test_the_figures_of_an_evaluation(tmp_path: Path) -> None:
     assert (result.mean_steps, result.mean_prompt_tokens) == (1.0, 1000.0)
     assert result.costs.policy == pytest.approx(6 * (600 * 2 + 400 * 1 + 100 * 10) / 1e6)
     assert (result.costs.judge, result.costs.judge_calls) == (1.5, 12)
-    assert sentence(result) == "success 0.600  95 % [0.231, 0.882]  3 of 5  m"
+    said = sentences(result)
+    assert said[:2] == (
+        "success 0.600  95 % [0.231, 0.882]  3 of 5  m",
+        "over all tasks 0.500  95 % [0.188, 0.812]  3 of 6  0 blocked  1 invalid",
+    )
+    assert result.protocol is not None
+    assert said[3:] == (f"protocol p, sha256 {result.protocol.sha256}", "unlike where it was published: words")
     write_result(tmp_path / "result.json", result)
     assert read_result(tmp_path) == result
     console = Console(record=True, width=120)
     show(result, console)
-    assert "1: 1 timed out" in console.export_text()
+    shown = console.export_text()
+    assert re.search(r"blocked +0\b", shown)
+    assert "1: 1 timed out" in shown
+
+
+def test_results_tell_distributions_splits_and_what_is_in_the_training_tasks(tmp_path: Path) -> None:
+    train = tmp_path / "train.jsonl"
+    line = {"task_name": "click the button", "website": "demo:click_button?seed=1", "domain": "d", "subdomain": "s"}
+    train.write_text(json.dumps(line | {"task_id": 1, "difficulty": 1, "evaluator_reference": [], "definite_answer": None}))
+    group = Group(num_successes=1, num_scored=2, num_episodes=2)
+    untold = evaluated({"a": [S, F]})
+    assert (untold.by_distribution, untold.by_seen) == ({"unknown": group}, {})
+    seen = evaluated({"a": [S, F]}, seen=training_of([train]))
+    assert seen.by_seen == {"the task": group}
+    told = replace(seen, by_distribution={"ood": group}, by_published_split={"hard": group}, trained_on=("train.jsonl",))
+    write_result(tmp_path / "result.json", told)
+    assert read_result(tmp_path) == told
+    assert all(words in shown(told) for words in ("out (ood)", "hard", "the task", "train.jsonl"))
+    assert "By distribution" not in shown(untold)
+
+
+def shown(result: EvaluationResult) -> str:
+    console = Console(record=True, width=120)
+    show(result, console)
+    return console.export_text()
+
+
+def test_the_training_tasks_are_the_runs_or_those_that_are_named(tmp_path: Path) -> None:
+    run = run_with_versions(tmp_path)
+    asked = Request(model="3", run_dir=run.path, overrides=("env_config.train_tasks=train.jsonl",))
+    assert plan_of(asked).trained_on == ()
+    ensure_task_file(tmp_path / "train.jsonl", num_tasks=2)
+    assert plan_of(asked).trained_on == (tmp_path / "train.jsonl",)
+    other = ensure_task_file(tmp_path / "other.jsonl", num_tasks=2)
+    assert plan_of(Request(model="3", run_dir=run.path, trained_on=(other,))).trained_on == (other,)
+    with pytest.raises(ConfigurationError, match=r"--trained-on .*absent.jsonl is no file"):
+        plan_of(Request(model="3", run_dir=run.path, trained_on=(tmp_path / "absent.jsonl",)))
 
 
 def test_nothing_scored_is_no_success_and_no_failure() -> None:
     result = evaluated({"a": [X]})
     assert (result.success, result.low, result.pass_at[0].value) == (None, None, None)
-    assert sentence(result).startswith("success –  95 % [0.000, 1.000]  0 of 0")
+    assert sentences(result)[0].startswith("success –  95 % [0.000, 1.000]  0 of 0")
 
 
 # comparison -------------------------------------------------------------------------------------------------------------

@@ -11,20 +11,22 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from bus.codec import encode
 from bus.memory import MemoryBus
 from bus.subjects import Subjects
 from ops.archive.archive_source import ArchiveSource
-from ops.archive.episodes import EpisodeSource
+from ops.archive.episodes import EpisodeSource, StoredEpisode, StoredRecord
 from ops.archive.exports.export import Exported, export
-from ops.archive.exports.played import Selection
+from ops.archive.exports.played import Selection, played
 from ops.archive.stream_source import StreamSource
 from schemas.bus_config import BusConfig
 from schemas.context_config import ContextConfig
 from schemas.errors import ConfigurationError
 from schemas.extensions import EXPORTERS
 from schemas.ids import RunName
-from schemas.messages import Split
+from schemas.messages import Action, ActionKind, AnyMessage, Split
 from schemas.model_config import ModelConfig
+from tests import builders
 from tests.support.runs import archive_world as world
 
 pytestmark = pytest.mark.anyio
@@ -155,6 +157,18 @@ async def test_sharegpt_leaves_out_steps_that_changed_nothing_when_asked(tmp_pat
     answers = [sample["messages"][-1]["content"] for sample in samples]
     assert "Action: click 0 of train-r0000-t1-m0" in answers
     assert "Action: click 1 of train-r0000-t1-m0" not in answers
+
+
+def test_an_answer_is_no_step_that_changed_nothing() -> None:
+    of = builders.task()
+    asked = msgspec.structs.replace(builders.step_request(of), further=(Action(kind=ActionKind.ANSWER),))
+    same = msgspec.structs.replace(builders.observation(of, 1), same_screenshot=True)
+    for answered, changed_nothing in ((asked, False), (builders.step_request(of), True)):
+        records: dict[str, AnyMessage] = {"1.obs.0": builders.observation(of, 0), "1.act.0": answered, "1.obs.1": same}
+        stored = tuple(StoredRecord(suffix, 0.0, encode(message)) for suffix, message in records.items())
+        ended = builders.trajectory(of, num_steps=1, num_observations=2)
+        (step,) = played(StoredEpisode(of.episode, ended, encode(ended), 0.0, stored), None).steps
+        assert step.changed_nothing is changed_nothing
 
 
 async def test_sharegpt_refuses_a_prompt_that_the_policy_did_not_see(tmp_path: Path) -> None:

@@ -1,11 +1,14 @@
 """The feeder on the in-memory bus, with scripted players, policies and trainers around it."""
 
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Literal
 
 import anyio
+import anyio.from_thread
 import pytest
 
 from bus import chain
@@ -15,6 +18,9 @@ from bus.memory import MemoryBus
 from bus.presence import Status
 from bus.settlement import settle
 from bus.topology import task_queue
+from ops.roles import feeder as feeder_role
+from ops.run.folder import RunFolder
+from ops.run.joining import RoleRun
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.env_config import EnvConfig
@@ -316,3 +322,25 @@ async def test_cancelling_ends_at_once(bus: MemoryBus) -> None:
 def test_offline_training_has_no_feeder() -> None:
     with pytest.raises(ConfigurationError, match="no feeder is needed"):
         feeder(MemoryBus(SUBJECTS), FeederConfig(mode="offline", num_stored=4))
+
+
+async def test_task_files_are_read_beside_heartbeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, released, ran = anyio.Event(), threading.Event(), anyio.Event()
+
+    def read(_config: Config, _name: str) -> tuple[TaskSpec, ...]:
+        anyio.from_thread.run_sync(begun.set)
+        assert released.wait(HANGS_S), "whoever reads keeps everything else from going on"
+        return specs(2)
+
+    async def run(_feeder: Feeder) -> None:
+        ran.set()
+
+    monkeypatch.setattr(feeder_role, "tasks_of", read)
+    monkeypatch.setattr(Feeder, "run", run)
+    context = WorkerContext(MemoryBus(SUBJECTS), SUBJECTS, Status(Role.FEEDER, WORKER))
+    config = Config(feeder_config=FeederConfig(mode="async"))
+    async with anyio.create_task_group() as group:
+        group.start_soon(feeder_role.feed, RoleRun(RunFolder(tmp_path), config, context))
+        await begun.wait()
+        released.set()
+    assert ran.is_set()

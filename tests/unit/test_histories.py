@@ -9,6 +9,7 @@ from bus import chain
 from bus.chain import EpisodeChain
 from bus.memory import MemoryBus
 from bus.subjects import Subjects
+from schemas.context_config import ContextConfig
 from schemas.errors import PolicyError
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import Observation, StepRequest, Task, VersionSpan
@@ -19,6 +20,7 @@ SUBJECTS = Subjects(builders.RUN)
 _SCREENSHOT = 100_000
 _TOKENS = 20_000
 _NUM_SCREENSHOTS = 2
+_CONTEXT = ContextConfig(num_rounds=_NUM_SCREENSHOTS)
 
 
 def seen_at(of: Task, step: int) -> Observation:
@@ -54,9 +56,17 @@ def assert_light(history: History) -> None:
 
 
 async def test_it_holds_what_prompts_show_and_nothing_else() -> None:
-    histories = Histories(MemoryBus(SUBJECTS), SUBJECTS, num_screenshots=_NUM_SCREENSHOTS, max_bytes=2**30)
+    histories = Histories(MemoryBus(SUBJECTS), SUBJECTS, context=_CONTEXT, max_bytes=2**30)
     assert_light(await remembered(histories, builders.task(), 10))
     assert _NUM_SCREENSHOTS * _SCREENSHOT < histories.num_bytes < (_NUM_SCREENSHOTS + 1) * _SCREENSHOT
+
+
+async def test_where_turns_stay_their_answers_do_and_their_screenshots_do_not() -> None:
+    context = ContextConfig(num_rounds=_NUM_SCREENSHOTS, history="thinking")
+    histories = Histories(MemoryBus(SUBJECTS), SUBJECTS, context=context, max_bytes=2**30)
+    rounds = (await remembered(histories, builders.task(), 10)).rounds
+    assert [bool(round_.observation.screenshot.data) for round_ in rounds] == [False] * 8 + [True] * 2
+    assert all(round_.step.response == "because" for round_ in rounds)
 
 
 async def test_what_is_read_again_from_the_chain_is_as_light() -> None:
@@ -67,13 +77,13 @@ async def test_what_is_read_again_from_the_chain_is_as_light() -> None:
     for step in range(5):
         seq = await owned.observe(seen_at(of, step))
         owned.answered(await chain.answer(bus, SUBJECTS, seq, answered(of, step)))
-    histories = Histories(bus, SUBJECTS, num_screenshots=_NUM_SCREENSHOTS, max_bytes=2**30)
+    histories = Histories(bus, SUBJECTS, context=_CONTEXT, max_bytes=2**30)
     assert_light(await histories.before(seen_at(of, 5)))
 
 
 async def test_the_longest_unused_are_let_go_of() -> None:
     bus = MemoryBus(SUBJECTS)
-    histories = Histories(bus, SUBJECTS, num_screenshots=_NUM_SCREENSHOTS, max_bytes=int(4.5 * _SCREENSHOT))
+    histories = Histories(bus, SUBJECTS, context=_CONTEXT, max_bytes=int(4.5 * _SCREENSHOT))
     tasks = [builders.task(name) for name in ("t1", "t2", "t3")]
     for of in tasks:
         await chain.admit(bus, SUBJECTS, of)
@@ -86,7 +96,7 @@ async def test_the_longest_unused_are_let_go_of() -> None:
 
 
 async def test_an_episode_that_alone_is_too_much_is_not_remembered() -> None:
-    histories = Histories(MemoryBus(SUBJECTS), SUBJECTS, num_screenshots=_NUM_SCREENSHOTS, max_bytes=_SCREENSHOT // 2)
+    histories = Histories(MemoryBus(SUBJECTS), SUBJECTS, context=_CONTEXT, max_bytes=_SCREENSHOT // 2)
     of = builders.task()
     histories.add(History(task=of, attempt=1, rounds=()), Round(seen_at(of, 0), answered(of, 0)))
     assert histories.num_bytes == 0

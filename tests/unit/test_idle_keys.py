@@ -27,12 +27,16 @@ def notes(**groups: object) -> list[str]:
         ("algorithm_config.recency_bias_power", 3, {}, None),
         ("env_config.use_rich_actree", True, {}, {"context_config": {"accessibility_tree": True}}),
         ("openai_config.timeout_s", 7, {}, {"judge_config": {"judge": "rubric_v1"}}),
+        ("judge_config.max_evidence_screenshots", 7, {"judge": "webjudge_v1"}, {"judge_config": {"judge": "rubric_v1"}}),
         ("policy_config.base_url", "http://h/v1", {}, {"policy_config": {"engine": "openai"}}),
         ("policy_config.top_k", 7, {"engine": "openai"}, {}),
         ("log_config.run_name", "mine", {}, {"algorithm_config": {"report_to": "wandb"}}),
         ("feeder_config.max_concurrent", 7, {"mode": "eval"}, {}),
         ("browser_config.jpeg_quality", 7, {"screenshot_format": "png"}, {}),
         ("browser_config.cdp_token_env_var", "T", {}, {"browser_config": {"cdp_url": "http://127.0.0.1:9222"}}),
+        ("browser_config.proxy_dns", "remote", {}, {"browser_config": {"proxies": ["http://h:1"]}}),
+        ("browser_config.network_max_entries", 7, {}, {"browser_config": {"record_network": True}}),
+        ("judge_config.webarena_python", "/p", {}, {"judge_config": {"judge": "webarena_verified_v1"}}),
         ("bus_config.weights_kept", 7, {}, {"bus_config": {"weights": "bus"}}),
         ("algorithm_config.warmup_steps", 7, {"lr_scheduler_type": "constant"}, {}),
         ("simulation_config.mean_steps", 7, {}, {"browser_config": {"engine": "simulated"}}),
@@ -52,6 +56,12 @@ def test_the_replay_buffer_is_of_cloning() -> None:
     assert notes(algorithm_config={"recency_bias_power": 3}, objective_config=objective) == [
         "algorithm_config.recency_bias_power"
     ]
+
+
+def test_the_weights_of_bands_are_of_their_sampler() -> None:
+    weights = {"success_bands": {"low": 2.0}}
+    assert notes(env_config=weights) == ["env_config.success_bands.low"]
+    assert notes(env_config={**weights, "train_tasks_sampler": "success_bands"}) == []
 
 
 def test_defaults_are_never_noted() -> None:

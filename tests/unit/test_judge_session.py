@@ -15,7 +15,7 @@ from judges.rubric.journal import Journal, digest_of
 from schemas.errors import BusUnavailable, ConfigurationError, NoVerdict
 from schemas.ids import WorkerId
 from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
-from schemas.messages import JudgeCall, Role, Screenshot
+from schemas.messages import AskedQuestion, JudgeCall, Role, Screenshot
 from tests.builders import task, trajectory
 from tests.deadlines import HANGS_S
 from tests.support.bus.lagging import LaggingBus
@@ -64,6 +64,24 @@ async def test_a_question_is_asked_once_and_its_answer_stands() -> None:
     assert (call.model, call.text, call.accepted, call.judge) == ("model-a", "no", True, "judge-1")
 
 
+async def test_it_says_which_questions_were_answered_and_how_they_were_asked() -> None:
+    bus = MemoryBus(SUBJECTS)
+    warm = replace(YES, temperature=0.5)
+    asked = AskedQuestion(stage="seen", model="model-a", temperature=0.5, screenshots=(2, 4))
+    async with judge_sessions(bus, Model(in_turn(NEITHER, warm, NEITHER, NEITHER)), openai=OpenAIConfig(max_answers=2)) as one:
+        session = await one.begin(EPISODE)
+        assert not session.answered
+        await session.ask(replace(inquiry(stage="seen"), screenshots=(2, 4)))
+        with pytest.raises(NoVerdict):
+            await session.ask(inquiry("and that?"))
+        assert session.answered == (asked,)
+    async with judge_sessions(bus, Model(silent), worker="judge-2") as two:
+        session = await two.begin(EPISODE)
+        assert not session.answered
+        await session.ask(replace(inquiry(stage="seen"), screenshots=(2, 4)))
+        assert session.answered == (asked,)
+
+
 async def test_who_takes_over_asks_nothing_again() -> None:
     bus, texts = MemoryBus(SUBJECTS), ("one", "two", "three")
     async with judge_sessions(bus, Model(lambda _: YES)) as sessions:
@@ -76,6 +94,17 @@ async def test_who_takes_over_asks_nothing_again() -> None:
         assert [await session.ask(inquiry(text)) for text in texts] == before
         assert session.usage == usage
         assert sum(stage.num_calls for stage in usage) == 3
+
+
+async def test_what_another_judge_of_the_rubric_asked_is_not_its_account() -> None:
+    bus, model = MemoryBus(SUBJECTS), Model(lambda _: YES)
+    async with judge_sessions(bus, model) as sessions:
+        first = await sessions.begin(EPISODE)
+        await first.ask(inquiry("one", stage="part_1"))
+        second = await sessions.begin(EPISODE)
+        await second.ask(inquiry("two", stage="part_2"))
+    assert [(usage.stage, usage.num_calls) for usage in (*first.usage, *second.usage)] == [("part_1", 1), ("part_2", 1)]
+    assert [asked.stage for asked in (*first.answered, *second.answered)] == ["part_1", "part_2"]
 
 
 async def test_a_question_without_any_answer_is_named_and_accounted_for() -> None:

@@ -33,7 +33,20 @@ from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError, JudgeError, MessageCorrupt, NoVerdict, WorkerFailing
 from schemas.ids import RunName, TaskId
 from schemas.judge_config import JudgeConfig, ShapingConfig
-from schemas.messages import Fault, Judgement, Outcome, RewardPart, Role, Split, StageUsage, StageVerdict, Trajectory, Verdict
+from schemas.messages import (
+    AskedQuestion,
+    Fault,
+    Judgement,
+    JudgeProtocol,
+    Outcome,
+    RewardPart,
+    Role,
+    Split,
+    StageUsage,
+    StageVerdict,
+    Trajectory,
+    Verdict,
+)
 from tests.builders import RUN, WORKER, judgement, observation, task, trajectory
 from tests.deadlines import HANGS_S
 from tests.support.judging.sessions import RUBRIC, YES, Model, inquiry, judge_sessions, recorded
@@ -168,6 +181,13 @@ async def judged_by(judge: Judge, of: Trajectory, *, config: JudgeConfig | None 
     async with judging(bus, judge, config=config):
         await publish_trajectory(bus, SUBJECTS, of)
         return await first_judgement(bus)
+
+
+async def test_how_models_were_asked_stands_in_the_judgement() -> None:
+    asked = AskedQuestion(stage="seen", model="m", temperature=0.5, screenshots=(4, 2))
+    protocols = (JudgeProtocol(judge="seen_v1", prompts="mine", digest="0" * 64, questions=(asked,)),)
+    given = await judged_by(RulingJudge(replace(scored(passed=True), protocols=protocols)), trajectory(task()))
+    assert given.protocols == protocols
 
 
 @pytest.mark.parametrize(
@@ -371,7 +391,7 @@ async def all_acknowledged(bus: MemoryBus, rubric: str) -> None:
             await anyio.lowlevel.checkpoint()
 
 
-SHOP = "https://www.shop.example:8443/aisle"
+SHOP = "https://www.shop.example:443/aisle"
 
 
 def on_site(of: Trajectory, split: Split = Split.TRAIN) -> Trajectory:

@@ -1,11 +1,13 @@
 """What nodes are started with: units, scripts and manifests that their readers accept; ssh is a stand-in that runs here."""
 
+import json
 import os
 import shutil
 import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +18,10 @@ import yaml
 from bus.server.keys import write_private
 from ops.cli import main
 from ops.launch.extras import extras_of
+from ops.launch.node_file import read_node_file
+from ops.launch.ssh import starting
 from ops.processes.role_process import millrace_command, millrace_environment
+from schemas.errors import ConfigurationError
 from schemas.messages import Role
 from tests.deadlines import HANGS_S
 
@@ -28,6 +33,11 @@ while [ "$1" != -- ]; do shift; done
 echo "$2" >>"$SSH_LOG"
 exec sh -c "$3"
 """
+
+
+def _own_prompt(nodes: Path, version: str = "./mine.txt") -> None:
+    (nodes.parent / "mine.txt").write_text("$definition")
+    (nodes.parent / "own.yaml").write_text(f"defaults: [simulation, _self_]\nmodel_config: {{prompt_version: {version}}}\n")
 
 
 @pytest.fixture
@@ -102,6 +112,7 @@ def test_manifests_hold_no_secret_and_what_each_role_needs(
     found = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(text)}
     assert set(found) == {
         ("ConfigMap", "millrace-mine-recipe"),
+        *(("NetworkPolicy", f"millrace-mine{of}") for of in ("", "-server", "-browser")),
         ("Service", "nats-1"),
         ("StatefulSet", "millrace-mine-server-nats-1"),
         ("Deployment", "millrace-mine-cpu-1-browser"),
@@ -114,8 +125,9 @@ def test_manifests_hold_no_secret_and_what_each_role_needs(
         found["Deployment", f"millrace-mine-{name}"]["spec"] for name in ("cpu-1-browser", "gpu-1-policy", "gpu-1-trainer")
     )
     assert [spec["replicas"] for spec in (browser, policy, trainer)] == [2, 2, 1]
-    limits = [spec["template"]["spec"]["containers"][0]["resources"]["limits"] for spec in (browser, policy, trainer)]
-    assert limits == [{}, {"nvidia.com/gpu": 2}, {"nvidia.com/gpu": 2}]
+    resources = [spec["template"]["spec"]["containers"][0]["resources"] for spec in (browser, policy, trainer)]
+    assert resources[0] == {"requests": {"cpu": "3", "memory": "2824Mi"}, "limits": {"memory": "5648Mi"}}
+    assert [each["limits"].get("nvidia.com/gpu") for each in resources] == [None, "2", "2"]
     (container,) = browser["template"]["spec"]["containers"]
     (*_, script) = container["command"]
     assert 'exec millrace browser --name "$POD" --run-dir ' in script
@@ -123,6 +135,7 @@ def test_manifests_hold_no_secret_and_what_each_role_needs(
     assert script.endswith("env_config.server_size=9")
     assert subprocess.run(["sh", "-n", "-c", script], check=False, timeout=HANGS_S).returncode == 0
     given = browser["template"]["spec"]["volumes"][0]["secret"]
+    assert json.loads((out / "millrace-chromium.json").read_text())["defaultAction"] == "SCMP_ACT_ALLOW"
     assert given == {"secretName": "millrace-mine-browser", "items": [{"key": "browser.seed", "path": "browser.seed"}]}
     assert "python -m ops.launch.ranks 2 -- millrace trainer" in str(trainer)
     printed = capsys.readouterr().out
@@ -165,9 +178,39 @@ def test_a_node_is_given_its_own_keys_only_started_once_and_stopped_over_ssh(
     assert "cpu-1 runs already" in capfd.readouterr().out
     assert launched(nodes, *over, "--stop") == 0
     assert "cpu-1 has left" in capfd.readouterr().out
-    assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    _wait_ended(process)
     assert launched(nodes, *over, "--drain") == 0
     assert "cpu-1 does not run" in capfd.readouterr().out
+
+
+def _wait_ended(process: psutil.Process) -> None:
+    """One that gave up its memory has left for everybody else, and is a moment later no more than what its parent may reap."""
+    until = time.monotonic() + HANGS_S
+    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_nodes_are_given_the_prompt_file_that_the_recipe_names(
+    nodes: Path, cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _own_prompt(nodes)
+    file = read_node_file(nodes)
+    node = file.node("gpu-1")
+    write_private(cluster / "keys/mine/trainer.seed", b"secret")
+    put = [step.shown for step in starting(file.of(node), node, cluster)]
+    assert f"{tmp_path}/mine.txt -> {tmp_path}/on-gpu-1/folder/mine.txt" in put
+    out = tmp_path / "out"
+    assert launched(nodes, "--with", "kubernetes", "--out", str(out)) == 0
+    maps = [each for each in yaml.safe_load_all((out / "millrace-mine.yaml").read_text()) if each["kind"] == "ConfigMap"]
+    assert maps[0]["data"]["mine.txt"] == "$definition"
+    capsys.readouterr()
+    assert launched(nodes, "--with", "systemd", "--out", str(out)) == 0
+    assert "own.yaml, mine.txt into" in capsys.readouterr().out
+    for elsewhere in ("/mine.txt", "../mine.txt", "./other.txt"):
+        _own_prompt(nodes, elsewhere)
+        with pytest.raises(ConfigurationError, match="put the file beside the recipe, and write"):
+            _ = read_node_file(nodes).copied
 
 
 def test_a_step_that_fails_is_named_and_ends_the_start(

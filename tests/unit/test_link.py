@@ -2,6 +2,7 @@
 
 import socket
 import struct
+from pathlib import Path
 
 import anyio
 import anyio.abc
@@ -10,6 +11,7 @@ import pytest
 from bus.address import ServerAddress
 from bus.jetstream import connection
 from bus.jetstream.link import open_link
+from bus.server import nats_server
 from schemas.errors import NotPermitted
 from tests.deadlines import HANGS_S
 
@@ -69,3 +71,20 @@ async def test_a_refused_key_is_said_even_when_later_attempts_are_only_reset(mon
                     pytest.fail("we were let in")
             group.cancel_scope.cancel()
     assert num_accepted > 1
+
+
+async def test_a_client_that_reads_no_more_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library ends its reading at any error that it does not expect, and goes on saying that it is connected."""
+    monkeypatch.setattr(connection, "_PING_S", 2 * HANGS_S)
+    async with nats_server(tmp_path) as address, open_link(address, "test") as link:
+        deaf = link._client
+        assert deaf._reading_task is not None
+        deaf._reading_task.cancel()
+        with anyio.fail_after(HANGS_S):
+            while link._client is deaf or not link.is_up:  # noqa: ASYNC110 - nobody tells
+                await anyio.sleep(0.05)
+            heard = anyio.Event()
+            inbox = link.new_inbox()
+            await link.subscribe(inbox, lambda _: heard.set())
+            await link._client.publish(inbox, b"still here")
+            await heard.wait()

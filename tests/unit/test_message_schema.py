@@ -105,6 +105,7 @@ def test_subjects_are_those_that_the_code_makes() -> None:
         NAMES.chain_record(episode, 1, "obs", 2),
         NAMES.chain_record(episode, 1, "act", 2),
         NAMES.chain_record(episode, 1, "act", 2),
+        NAMES.chain_record(episode, 1, "net", 0),
         NAMES.chain_done(episode),
         NAMES.live(episode, 1).replace(">", "act.2"),
         NAMES.live(episode, 1).replace(">", "act.2"),

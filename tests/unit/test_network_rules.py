@@ -1,6 +1,7 @@
 """What pages may reach, by value."""
 
 from ipaddress import ip_address, ip_network
+from typing import Any
 
 import pytest
 
@@ -241,3 +242,41 @@ def test_unsafe_addresses_of_browsers_are_refused(url: str, sentence: str) -> No
     with pytest.raises(ConfigurationError) as error:
         BrowserConfig(cdp_url=url)
     assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({"proxies": ("http://h:1", "h:1")}, "entry 2 of browser_config.proxies is no proxy: write scheme, host and port"),
+        ({"proxies": ("http://u:secret@h:1",)}, "entry 1 of browser_config.proxies has a password"),
+        (
+            {"proxies": ("http://h:1",), "cdp_url": "wss://browsers.example/x"},
+            "which is on another machine: give it its proxy",
+        ),
+        ({"proxies_file": "/p", "cdp_url": "wss://browsers.example/x"}, "which is on another machine: give it its proxy"),
+        ({"proxy_cooldown_s": -1.0}, "browser_config.proxy_cooldown_s is -1"),
+        ({"locale": "English"}, "write a language tag such as en-GB"),
+        ({"timezone": "UTC+1 (Berlin)"}, "write a name such as Europe/Berlin"),
+        ({"geolocation": "52.5"}, "write degrees of latitude and longitude"),
+        ({"geolocation": "13.4,152.5,1"}, "write degrees of latitude and longitude"),
+        ({"geolocation": "91,0"}, "write degrees of latitude and longitude"),
+        ({"user_agent": "Mine\r\nX: y"}, "write printable ASCII"),
+    ],
+)
+def test_what_no_browser_could_be_told_is_refused(keys: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        BrowserConfig(**keys)
+    assert sentence in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["intranet", "wiki.corp", "db.internal", "printer.local", "nas.lan", "router.home.arpa"])
+def test_names_of_private_networks_are_nobody_elses_to_look_up(name: str) -> None:
+    assert Rules().refusal_of_private_name(name)
+    assert not Rules().is_looked_up_here(name)
+    assert rules_for(BrowserConfig(private_hosts=(name,)), "").is_looked_up_here(f"x.{name}")
+
+
+@pytest.mark.parametrize("name", ["site.example", "local.example", "internal-wiki.example", "xn--p1ai.xn--p1ai"])
+def test_public_names_may_be(name: str) -> None:
+    assert not Rules().refusal_of_private_name(name)

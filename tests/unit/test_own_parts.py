@@ -112,7 +112,7 @@ def test_a_prompt_of_ones_own_is_asked_and_answered() -> None:
     assert '"computer_use"' in system
     click = Action(kind=ActionKind.CLICK, point=(10.0, 20.0))
     response = render_action(click, thought="Click.", model=config.model_config)
-    assert response.startswith("<tool_call>{")
+    assert response.startswith("<tool_call>\n{")
     assert parse_response(response).action == click
 
 

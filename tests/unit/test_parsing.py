@@ -60,6 +60,7 @@ def _call(arguments: str, tool: str = "computer_use") -> str:
             Action(kind=ActionKind.ANSWER, text="42"),
         ),
         (_call('{"action": "terminate", "status": "failure"}'), Action(kind=ActionKind.ANSWER, text="failure")),
+        (_call('{"action": "left_click", "coordinate": [1, 2], "clicks": 1}'), Action(kind=CLICK, point=(1, 2))),
         # without tags, flat, cut off, unquoted, wrongly bracketed
         ('{"action": "left_click", "coordinate": [3, 4]}', Action(kind=CLICK, point=(3, 4))),
         ('<tool_call>{"action": "left_click", "coordinate": [3, 4', Action(kind=CLICK, point=(3, 4))),
@@ -282,3 +283,46 @@ def test_a_target_of_the_other_mode_is_none(space: ActionSpace, kind: str) -> No
 def test_the_thought_is_the_last_action_line() -> None:
     assert parse_response("Action: a\nAction:  Click it. \n<tool_call>\nAction: b").thought == "Click it."
     assert parse_response("nothing").thought == ""
+
+
+def _several(*calls: str) -> str:
+    return "\n".join(f"<tool_call>{call}</tool_call>" for call in calls)
+
+
+_CLICK, _TYPE = '{"action": "left_click", "coordinate": [1, 2]}', '{"action": "type", "coordinate": [1, 2], "text": "a"}'
+_DONE, _NONSENSE = '{"action": "answer", "text": "42"}', '{"action": "dance"}'
+_BROKEN, _EMPTY = '{"action": "type", "coordinate": [1, 2], "text": "say "hi""}', "what now?"
+
+
+@pytest.mark.parametrize(
+    ("calls", "max_calls", "kinds", "num_left_out"),
+    [
+        ((_CLICK, _TYPE, _DONE), 1, (CLICK,), 0),
+        ((_CLICK, _TYPE, _DONE), 2, (CLICK, TYPE), 1),
+        ((_CLICK, _TYPE, _DONE), 9, (CLICK, TYPE, ActionKind.ANSWER), 0),
+        ((_NONSENSE, _CLICK, _NONSENSE, _TYPE), 9, (CLICK, TYPE), 2),
+        ((_CLICK, _DONE, _TYPE), 9, (CLICK, ActionKind.ANSWER), 1),
+        ((_CLICK,), 9, (CLICK,), 0),
+        ((_CLICK, _BROKEN, _DONE), 9, (CLICK, TYPE, ActionKind.ANSWER), 0),
+        ((_CLICK, _EMPTY, _DONE), 9, (CLICK, ActionKind.ANSWER), 1),
+        ((_BROKEN, _CLICK), 1, (TYPE,), 0),
+        ((_EMPTY, _CLICK), 1, (CLICK,), 0),
+    ],
+)
+def test_several_calls_are_read_up_to_the_answer(
+    calls: tuple[str, ...], max_calls: int, kinds: tuple[ActionKind, ...], num_left_out: int
+) -> None:
+    read = parse_response(_several(*calls), max_calls=max_calls)
+    assert tuple(action.kind for action in (read.action, *read.further)) == kinds
+    assert (read.parsed, read.num_left_out) == (True, num_left_out)
+
+
+def test_two_clicks_are_one_where_there_is_no_double_click() -> None:
+    call = _call('{"action": "left_click", "coordinate": [1, 2], "clicks": 2}')
+    assert parse_response(call, STANDARD).action == Action(kind=CLICK, point=(1, 2))
+    assert parse_response(call, EXTENDED).action == Action(kind=ActionKind.DOUBLE_CLICK, point=(1, 2))
+
+
+def test_with_no_call_that_can_be_read_nothing_is_done() -> None:
+    read = parse_response(_several(_NONSENSE, _NONSENSE), max_calls=9)
+    assert (read.parsed, read.action, read.further, read.num_left_out) == (False, _FALLBACK, (), 0)

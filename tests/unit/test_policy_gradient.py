@@ -17,9 +17,11 @@ from bus.codec import decode, encode
 from bus.memory import MemoryBus
 from ops.simulation.training import SimulatedTrainEngine
 from schemas.algorithm_config import AlgorithmConfig
-from schemas.messages import Checkpoint, Judgement, StepRequest
+from schemas.feeder_config import FeederConfig, Stage
+from schemas.messages import Action, ActionKind, Checkpoint, Judgement, Outcome, StepRequest
 from schemas.objective_config import CriticConfig, ObjectiveConfig
 from schemas.policy_config import PolicyConfig
+from tests import builders
 from tests.support.training.learning_world import CUT_OFF, Recorder, play_random, train
 from tests.support.training.trainer_world import SUBJECTS, judge, member_task
 from trainer.episodes.validation import is_held_out
@@ -106,6 +108,18 @@ async def test_the_last_turn_alone_is_trained_on_where_that_is_asked_for(tmp_pat
     assert metrics(tmp_path)[0]["left_out_earlier"] > 0
 
 
+async def test_a_stage_changes_the_learning_rate_also_for_a_trainer_that_begins_in_it(tmp_path: Path) -> None:
+    bus, recorder = await played(*[(1.0, 0.0)] * 4), Recorder()
+    stages = {"slower": Stage(from_version=1, learning_rate=5e-7), "slowest": Stage(from_version=3, learning_rate=1e-7)}
+    rloo = ObjectiveConfig(adv_estimator="rloo", loss_type="clipped", group_size=2)
+    for num_iterations in (2, 4):  # two trainers, one after the other
+        feeder = FeederConfig(num_iterations=num_iterations, max_staleness=9, stages=stages)
+        await train(bus, tmp_path, recorder, rloo, num_iterations=0, batch=2, algorithm=KEEPS_UNCHANGED, feeder=feeder)
+    assert list(dict.fromkeys(recorder.rate_factors.values())) == pytest.approx([1.0, 0.5, 0.1])
+    by_version = [row["samples"] for row in metrics(tmp_path)]
+    assert len(by_version) == 4
+
+
 async def test_groups_that_are_not_complete_are_carried_over(tmp_path: Path) -> None:
     bus, recorder = MemoryBus(SUBJECTS), Recorder()
     draw = random.Random(1)
@@ -176,6 +190,27 @@ async def test_cloning_with_weights_knows_the_proximal_policy_and_nothing_unpars
         assert item.targets.proximal == pytest.approx(item.sample.logprobs - CUT_OFF)
         assert item.targets.behaviour == pytest.approx(item.targets.proximal)
     assert metrics(tmp_path)[0]["left_out_unparsed"] > 0
+
+
+async def test_an_answer_is_imitated_whatever_the_page_shows_behind_it(tmp_path: Path) -> None:
+    """A step that changed nothing is left out, but not the one that ends the episode."""
+    bus, recorder, task = MemoryBus(SUBJECTS), Recorder(), member_task(0, 0)
+    await chain.admit(bus, SUBJECTS, task)
+    owner = await chain.EpisodeChain.take(bus, SUBJECTS, task, builders.WORKER)
+    assert isinstance(owner, chain.EpisodeChain)
+    click, wait, answer = (Action(kind=kind) for kind in (ActionKind.CLICK, ActionKind.WAIT, ActionKind.ANSWER))
+    for step, actions in enumerate([(click,), (click, wait), (wait, answer), ()]):
+        seen = structs.replace(builders.observation(task, step), same_screenshot=step > 0)
+        seq = await owner.observe(seen)
+        if actions:
+            said = structs.replace(builders.step_request(task, step), action=actions[0], further=actions[1:])
+            owner.answered(await chain.answer(bus, SUBJECTS, seq, said))
+    done = builders.trajectory(task, outcome=Outcome.ANSWERED, num_steps=3, num_observations=4)
+    await owner.finish(done)
+    await judge(bus, done)
+    await train(bus, tmp_path, recorder, ObjectiveConfig(), num_iterations=1, batch=1)
+    assert [item.sample.ref.step for item in recorder.items] == [2]
+    assert metrics(tmp_path)[0]["left_out_unchanged"] == 2
 
 
 async def test_the_validation_split_is_measured_and_not_trained_on(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ from schemas.messages import (
     Task,
     VersionSpan,
 )
+from schemas.model_config import ModelConfig
 from schemas.policy_config import PolicyConfig
 from tests import builders
 from tests.deadlines import HANGS_S
@@ -79,6 +80,7 @@ class ScriptedEngine:
     """An episode at whose steps it dies."""
     num_dropped: int = 0
     logprob: float = -0.5
+    tokens: tuple[int, ...] = (3,)
 
     async def __aenter__(self) -> Self:
         return self
@@ -102,9 +104,9 @@ class ScriptedEngine:
             text=self.text,
             finish_reason="stop",
             prompt_tokens=(1, 2),
-            completion_tokens=(3,),
-            logprobs=(self.logprob,),
-            versions=(VersionSpan(start=0, end=1, version=self.version),),
+            completion_tokens=self.tokens,
+            logprobs=(self.logprob,) * len(self.tokens),
+            versions=tuple(VersionSpan(start=0, end=1, version=self.version) for _ in self.tokens),
             num_dropped=self.num_dropped,
         )
 
@@ -126,12 +128,18 @@ def worker_of(
     *,
     slots: int = 4,
     context: ContextConfig = WINDOW,
+    model: ModelConfig | None = None,
     status: Status | None = None,
     sources: WeightSources | None = None,
 ) -> PolicyWorker:
     return PolicyWorker(
         WorkerContext(bus, SUBJECTS, status or Status(Role.POLICY, WorkerId(name))),
-        Config(bus_config=BusConfig(run=builders.RUN), policy_config=PolicyConfig(max_num_seqs=slots), context_config=context),
+        Config(
+            bus_config=BusConfig(run=builders.RUN),
+            policy_config=PolicyConfig(max_num_seqs=slots),
+            context_config=context,
+            model_config=model or ModelConfig(),
+        ),
         engine=engine,
         sources=sources or local_weights(bus, SUBJECTS),
     )
@@ -240,6 +248,22 @@ async def test_unreadable_output_is_a_wait(bus: MemoryBus) -> None:
     async with running(worker_of(bus, ScriptedEngine(text="hm"))):
         step = await browser.step()
     assert (step.parsed, step.action.kind, step.action.seconds) == (False, ActionKind.WAIT, 2.0)
+
+
+@pytest.mark.parametrize("said", ["It is there.\n</think>\n\n", "It is there. "])
+async def test_whether_thinking_ended_is_told_of_models_that_think_and_tokens_that_are_known(
+    bus: MemoryBus, said: str
+) -> None:
+    thinks = ModelConfig(model_type="qwen3-think")
+    kinds = {"think": (thinks, (3,)), "instruct": (ModelConfig(), (3,)), "hidden": (thinks, ())}
+    found = {}
+    for name, (model, tokens) in kinds.items():
+        browser, engine = await an_episode(bus, name), ScriptedEngine(text=said + CLICK, tokens=tokens)
+        async with running(worker_of(bus, engine, model=model)):
+            step = await browser.step()
+        assert step.parsed
+        found[name] = step.thinking_ended
+    assert found == {"think": "</think>" in said, "instruct": True, "hidden": True}
 
 
 async def test_output_is_read_in_the_configured_action_space(bus: MemoryBus) -> None:
@@ -611,7 +635,7 @@ async def test_a_worker_that_meets_the_same_at_step_after_step_ends_and_hands_ba
     bus: MemoryBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bus.settlement.retry_delay_s", lambda _: 60.0)
-    monkeypatch.setattr("agents.worker.parse_response", lambda *_: dict[str, object]()["grammar"])
+    monkeypatch.setattr("agents.worker.parse_response", lambda *_, **__: dict[str, object]()["grammar"])
     for number in range(MOST_IN_A_ROW):
         browser = await an_episode(bus, f"t{number}")
         await browser.wake(await browser.observe())

@@ -1,13 +1,16 @@
 """The committed recipes say what was published, and each can be the beginning of a run."""
 
+import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from judges.endpoint.addresses import resolve_addresses
 from ops.config.loading import load_config, loaded
-from ops.config.recipes import RECIPES, recipe_names
+from ops.config.recipes import RECIPES, objective_names, recipe_names
 from schemas.config import Config
+from trainer.feeding.stragglers import StragglerClock
 
 config_of = cache(load_config)
 
@@ -51,6 +54,16 @@ def test_async_webrl_as_published() -> None:
     assert {address.model for address in found.values()} == {"gemini-2.5-flash"}
 
 
+@pytest.mark.parametrize("objective", objective_names())
+def test_a_policy_gradient_samples_from_the_whole_distribution(objective: str) -> None:
+    """WebGym's two likeliest tokens are for cloning; what a person writes counts."""
+    policy = load_config("default", [f"objective={objective}"]).policy_config
+    cut = (2, 0.99) if objective == "cloning" else (-1, 1.0)
+    assert (policy.top_k, policy.top_p) == cut
+    chosen = load_config("default", [f"objective={objective}", "policy_config.top_k=7"]).policy_config
+    assert (chosen.top_k, chosen.top_p) == (7, cut[1])
+
+
 def test_evaluation_of_an_api_model() -> None:
     config = config_of("evaluate_api", ("policy_config.base_model=gpt-4o-mini",))
     assert (config.feeder_config.mode, config.policy_config.engine) == ("eval", "openai")
@@ -76,3 +89,60 @@ def test_a_recipe_says_what_it_is_and_nothing_in_vain(name: str) -> None:
     found = loaded(name)
     assert isinstance(found.config, Config)
     assert found.notes == ()
+
+
+_PAGE = Path(__file__).parents[2] / "docs" / "published_recipes.md"
+_ROW = re.compile(r"^\|[^|]*\|[^|]*\| `([a-z_]+_config\.[a-z_.]+)` \| (\S[^|]*?) \|$", re.MULTILINE)
+
+
+def _rows(recipe: str) -> list[tuple[str, str]]:
+    """Keys and what is said to stand there; a value in backticks is a choice, not the recipe's own."""
+    section = {"openwebrl": "OpenWebRL", "async_webrl": "AsyncWebRL", "webgym": "WebGym"}[recipe]
+    text = _PAGE.read_text(encoding="utf-8").partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    return [(key, said) for key, said in _ROW.findall(text) if not said.startswith("`")]
+
+
+@pytest.mark.parametrize("recipe", ["openwebrl", "async_webrl", "webgym"])
+def test_the_page_says_what_the_recipe_has(recipe: str) -> None:
+    rows = _rows(recipe)
+    assert len(rows) > 15
+    for key, said in rows:
+        value: object = config_of(recipe)
+        for name in key.split("."):
+            value = getattr(value, name)
+        shown = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        assert re.match(rf"{re.escape(shown)}(?![\w.])", said), (key, said, shown)
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_a_group_that_is_compared_keeps_its_longest_members(name: str) -> None:
+    """WebGym cancels the last episodes of a batch; it imitates, and compares nothing."""
+    config = config_of(name)
+    compares = not config.objective_config.imitates and config.feeder_config.mode == "sync"
+    clock = StragglerClock(config.env_config)
+    size = config.env_config.train_tasks_rollout_size
+    assert not (compares and (clock.due(size - 1, 0.0) or clock.due(size - 1, 1e9)))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "keys"),
+    [
+        (
+            "openwebrl",
+            "browser_config.viewport_width browser_config.viewport_height policy_config.top_k policy_config.top_p "
+            "objective_config.clip_ratio_low objective_config.clip_ratio_high objective_config.clip_ratio_c "
+            "objective_config.kl_loss_coef objective_config.kl_reward_coef objective_config.entropy_coeff",
+        ),
+        ("async_webrl", "objective_config.clip_ratio_low objective_config.clip_ratio_high objective_config.clip_ratio_c"),
+    ],
+)
+def test_a_row_of_several_values_has_a_key_for_each(recipe: str, keys: str) -> None:
+    assert set(keys.split()) <= {key for key, _ in _rows(recipe)}
+
+
+def test_openwebrl_in_two_stages() -> None:
+    config = config_of("openwebrl")
+    feeder, rate = config.feeder_config, config.algorithm_config.learning_rate
+    assert [feeder.max_steps(version) for version in (0, 89, 90, 139)] == [None, None, 30, 30]
+    assert [feeder.learning_rate(version) or rate for version in (0, 89, 90, 139)] == [1e-6, 1e-6, 5e-7, 5e-7]
+    assert config.algorithm_config.lr_scheduler_type == "constant"

@@ -90,3 +90,12 @@ def test_beyond_its_capacity_the_oldest_go_first() -> None:
     assert [entry.step.step for entry in replay.entries] == [1, 2, 10, 11]
     replay.add(2, plain([ref(step) for step in range(20, 26)]))
     assert [entry.step.step for entry in replay.entries] == [22, 23, 24, 25]
+
+
+def test_what_is_held_out_of_a_stored_data_set_stays_where_it_is() -> None:
+    """So that every version of every pass is measured on the same steps, once they all came."""
+    replay = Replay(small(replay_iterations=1, replay_capacity=2), lasting=True)
+    for version, steps in enumerate([(0, 1), (2, 3), (0, 1), (2, 3)]):
+        replay.add(version, plain([ref(step) for step in steps]))
+        if version:
+            assert [entry.step for entry in replay.entries] == [ref(step) for step in range(4)]

@@ -1,9 +1,13 @@
 """Every statistic of a report by value, and what is shown of it."""
 
+import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.console import Console
 
@@ -19,6 +23,7 @@ from ops.analysis.report.repetition import Repeats, gini, repeats_of, share_of_t
 from ops.analysis.report.report import Report, gather
 from ops.analysis.report.reporting import about, title_of, write
 from ops.analysis.report.sections import sections
+from ops.analysis.report.seen import Seen
 from ops.analysis.report.selection import Selection, counting_rubric, moment_s
 from ops.analysis.report.success import Tally, total
 from ops.analysis.report.tables import Chart, Series, shown
@@ -78,8 +83,8 @@ def test_difficulties_are_webgyms_classes(difficulty: int, name: str) -> None:
     [
         ("demo:click_button?seed=3", "demo:click_button", "demo"),
         ("https://www.Example.org/a?b", "web", "example.org"),
-        ("http://example.org:8443", "web", "example.org"),
-        ("localhost:3000/x", "web", "localhost"),
+        ("http://example.org:8443", "web", "example.org:8443"),
+        ("localhost:3000/x", "web", "localhost:3000"),
         ("", "web", "unknown"),
     ],
 )
@@ -126,6 +131,103 @@ def test_success_under_a_limit_of_n_steps() -> None:
     for verdict, num_steps in ((Verdict.SUCCESS, 1), (Verdict.SUCCESS, 3), (Verdict.FAILURE, 4), (None, 9)):
         limits.add(episode(verdict, num_steps=num_steps))
     assert limits.by_kind["train"].curve() == [Share(1, 3), Share(1, 3), Share(2, 3), Share(2, 3)]
+
+
+def asked(instruction: str, website: str, *, version: int, split: Split = Split.EVAL) -> ReportedEpisode:
+    one = episode(Verdict.SUCCESS if split is Split.EVAL else Verdict.FAILURE, split=split)
+    task = replace(one.task, instruction=instruction, website=website, policy_version=PolicyVersion(version))
+    return dataclasses.replace(one, trajectory=replace(one.trajectory, task=task))
+
+
+def test_success_is_told_by_what_training_had_played_under_lower_versions() -> None:
+    played = [
+        asked("find", "https://a.example", version=2),
+        asked("find", "https://www.a.example/other", version=2),
+        asked("find", "https://b.example", version=2),
+        asked("find", "https://a.example", version=1),
+        asked("find", "https://a.example", version=1, split=Split.TRAIN),
+        asked("find", "https://a.example", version=3, split=Split.TRAIN),
+    ]
+    for order in (played, played[::-1]):
+        seen = Seen()
+        for one in order:
+            seen.note(one.task)
+            seen.add(one)
+        found = seen.tallies()
+        assert {label: {kind: tally.num_episodes for kind, tally in kinds.items()} for label, kinds in found.items()} == {
+            "the task": {"eval": 1, "train": 1},
+            "its site only": {"eval": 1},
+            "neither": {"eval": 2, "train": 1},
+        }
+    assert found["the task"]["train"].success == Share(0, 1)
+
+
+@given(
+    order=st.lists(
+        st.tuples(st.sampled_from("ab"), st.sampled_from("xy"), st.integers(0, 4), st.sampled_from(list(Split))), max_size=12
+    )
+)
+def test_what_training_had_played_is_told_alike_in_any_order(order: list[tuple[str, str, int, Split]]) -> None:
+    played = [asked(words, f"https://{site}.example", version=version, split=split) for words, site, version, split in order]
+    seen, counts = Seen(), Counter[tuple[str, str]]()
+    for one in played:
+        seen.note(one.task)
+        seen.add(one)
+    for words, site, version, split in order:
+        earlier = [(other[0] == words, other[1] == site) for other in order if other[3] is Split.TRAIN and other[2] < version]
+        label = "the task" if (True, True) in earlier else "its site only" if any(e[1] for e in earlier) else "neither"
+        counts[label, split.value] += 1
+    trained = any(split is Split.TRAIN for *_, split in order)
+    found = {(label, kind): tally.num_episodes for label, kinds in seen.tallies().items() for kind, tally in kinds.items()}
+    assert found == (counts if trained else {})
+
+
+def test_episodes_of_tasks_that_are_known_are_not_kept() -> None:
+    seen = Seen()
+    for version in range(200):
+        for words in "abc":
+            one = asked(words, "https://a.example", version=version, split=Split.TRAIN)
+            seen.note(one.task)
+            seen.add(one)
+    assert sum(map(len, seen.waiting.values())) == 3
+
+
+def test_nothing_is_said_of_what_was_seen_where_no_training_is_known() -> None:
+    seen = Seen()
+    one = asked("find", "https://a.example", version=2)
+    seen.note(one.task)
+    seen.add(one)
+    assert seen.tallies() == {}
+
+
+def test_success_is_told_by_distribution_and_published_split_where_tasks_say_them() -> None:
+    report = Report(source="s", run="r", rubric=RUBRIC)
+    for distribution, published in (("id", "hard"), ("ood", "hard"), ("ood", "")):
+        one = episode(Verdict.SUCCESS if distribution == "id" else Verdict.FAILURE, split=Split.EVAL)
+        task = replace(one.task, distribution=distribution, published_split=published)
+        report.add_reported(dataclasses.replace(one, trajectory=replace(one.trajectory, task=task)))
+    figures = as_json(report)["success"]
+    assert figures["by_distribution"]["ood"]["eval"]["success"]["number"] == 2
+    assert figures["by_published_split"].keys() == {"hard", "unknown"}
+    tables = {table.title: table.rows for section in sections(report, top=8)[1] for table in section.tables}
+    assert tables["By distribution"] == (("out (ood)", 2, Share(0, 2)), ("in (id)", 1, Share(1, 1)))
+    assert tables["By published split"] == (("hard", 2, Share(1, 2)), ("unknown", 1, Share(0, 1)))
+    plain = Report(source="s", run="r", rubric=RUBRIC)
+    plain.add_reported(episode())
+    titles = {table.title for section in sections(plain, top=8)[1] for table in section.tables}
+    assert titles.isdisjoint({"By distribution", "By published split", "By what training had played before"})
+
+
+async def test_training_that_a_selection_leaves_out_was_seen_all_the_same() -> None:
+    bus = MemoryBus(SUBJECTS)
+    await fill(bus, SUBJECTS, 400)
+    source = StreamSource(bus, SUBJECTS)
+    both = await gather(Report(source="s", run="r", rubric=RUBRIC), source.episodes())
+    chosen = Report(source="s", run="r", rubric=RUBRIC, selection=Selection(split=Split.EVAL))
+    alone = await gather(chosen, source.episodes())
+    for label, kinds in alone.seen.tallies().items():
+        assert kinds["eval"].num_episodes == both.seen.tallies()[label]["eval"].num_episodes > 0
+    assert len(alone.seen.tallies()) > 1
 
 
 # failures ---------------------------------------------------------------------------------------------------------------

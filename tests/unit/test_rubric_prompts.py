@@ -1,6 +1,7 @@
 """The prompt files of a version."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,20 @@ def test_bytes_that_are_no_text_are_named(folder: Path) -> None:
     (folder / "system.txt").write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(ConfigurationError, match=r"system.txt is not UTF-8"):
         load_prompts(folder)
+
+
+@pytest.mark.parametrize("spoil", [Path.mkdir, lambda path: path.symlink_to("/nowhere")], ids=["folder", "dead link"])
+def test_what_is_no_file_is_named(folder: Path, spoil: Callable[[Path], None]) -> None:
+    path = folder / "system.txt"
+    path.unlink()
+    spoil(path)
+    with pytest.raises(ConfigurationError, match=r"mine: system.txt cannot be read \(.+\): put a text there"):
+        load_prompts(folder)
+
+
+def test_a_version_has_the_folders_name_however_it_is_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    assert [load_prompts(Path(written)).version for written in (".", "../mine", "../mine/.")] == ["mine"] * 3
 
 
 def test_no_folder_is_named(tmp_path: Path) -> None:

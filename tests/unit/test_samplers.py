@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from schemas.env_config import DifficultyShare, EnvConfig
+from schemas.env_config import DifficultyShare, EnvConfig, SuccessBands
 from schemas.errors import ConfigurationError
 from schemas.ids import GroupId, TaskId
 from schemas.messages import Judgement, Verdict
@@ -157,6 +157,19 @@ def test_what_was_tried_long_ago_is_believed_less() -> None:
     history = {spec.task: TaskHistory(0, 0.0, age) for spec, age in zip(tasks, [0, 1, 2, 9], strict=True)}
     hard, forgotten = 0.125 / 2.0, 0.125 / (0.25 + 2**-9)
     assert shares(tasks, history) == by_weight([hard / 2, hard / 1.5, hard / 1.25, forgotten / (1 + 2**-9)])
+
+
+def test_bands_of_success_have_their_weights() -> None:
+    tasks = specs([1] * 8)
+    rates = [None, 0.0, 0.29, 0.3, 0.69, 0.7, 0.99, 1.0]
+    history = {spec.task: TaskHistory(0, rate) for spec, rate in zip(tasks, rates, strict=True)}
+    env = EnvConfig(train_tasks_rollout_size=1, train_tasks_sampler="success_bands", success_bands=SuccessBands(low=0.2))
+    sampler = sampler_of(env, tasks, num_members=1, seed=3)
+    assert sampler.adapts
+    first = Counter[str](sampler.round(index, history)[0].task for index in range(8000))
+    weights = [1.0, 0.5, 0.2, 1.5, 1.5, 1.0, 1.0, 0.5]
+    expected = [weight / sum(weights) for weight in weights]
+    assert [first[spec.task] / 8000 for spec in tasks] == pytest.approx(expected, abs=0.02)
 
 
 def test_sites_with_few_tasks_weigh_more() -> None:

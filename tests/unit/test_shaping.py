@@ -70,6 +70,13 @@ def test_a_last_turn_that_nobody_could_read_earns_nothing(last: int, reward: flo
     assert [part.name for part in ruling.parts] == [OUTCOME, *["last_turn"] * (left != reward)]
 
 
+def test_a_last_turn_that_never_ended_its_thinking_earns_nothing() -> None:
+    trajectory = msgspec.structs.replace(played(), thinking_ended_last=False)
+    ruling = shaped(Ruling(verdict=Verdict.SUCCESS, reward=1.0), trajectory, ShapingConfig(last_turn=True))
+    assert ruling.reward == 0.0
+    assert shaped(Ruling(verdict=Verdict.SUCCESS, reward=1.0), trajectory, ShapingConfig()).reward == 1.0
+
+
 def test_what_the_judge_gave_to_steps_stays_theirs() -> None:
     parts = (RewardPart("milestones", 0.5, (0.5,)), RewardPart(OUTCOME, 0.5))
     ruling = shaped(Ruling(verdict=Verdict.SUCCESS, reward=1.0, parts=parts), played(), ShapingConfig(length=0.8))

@@ -21,7 +21,8 @@ from browser_workers.suites.shop.tasks.lines import task_lines
 from browser_workers.suites.shop.tasks.task import Difficulty
 from ops import cli
 from schemas.messages import Action, ActionKind, CheckKind, Fact
-from trainer.feeding.task_files import normal_facts, read_tasks
+from trainer.feeding.task_files import read_tasks
+from trainer.feeding.task_values import normal_facts
 
 SHOP = catalogue()
 SITE = ShopSite()

@@ -4,10 +4,17 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from schemas.env_config import EnvConfig
 from schemas.errors import TaskFileError
-from schemas.messages import Check, CheckKind, CheckMatch, Fact
-from trainer.feeding.task_files import normal_facts, normal_website, read_tasks
+from schemas.feeder_config import FeederConfig
+from schemas.ids import PolicyVersion, RunName
+from schemas.messages import Check, CheckKind, CheckMatch, Fact, Split
+from trainer.feeding.curriculum import Slot, task_of
+from trainer.feeding.task_files import read_tasks
+from trainer.feeding.task_values import decoded, normal_facts, normal_website, worded
 
 LINE: dict[str, object] = {
     "task_id": 17,
@@ -34,7 +41,7 @@ def test_reads_required_and_optional_fields(tmp_path: Path) -> None:
     assert (first.task, first.instruction, first.website) == ("17", "Find the opening hours", "https://example.org")
     assert (first.domain, first.subdomain, first.difficulty) == ("travel", "museums", 4)
     assert first.facts == (Fact(description="hours are shown"),)
-    assert (first.reference_answer, first.attempt_level, first.distribution) == (None, 0, "ood")
+    assert (first.reference_answer, first.attempt_level, first.distribution) == (None, 0, "")
     assert (second.task, second.reference_answer, second.attempt_level, second.distribution) == ("b_2", "5", 3, "id")
 
 
@@ -182,3 +189,51 @@ def test_a_wrong_check_is_named_with_what_to_write(tmp_path: Path, checks: objec
         read_tasks(write(tmp_path, {**LINE, "checks": checks}))
     assert "line 1, field 'checks': " in str(caught.value)
     assert says in str(caught.value)
+
+
+def test_all_that_is_wrong_is_said_at_once_up_to_a_number(tmp_path: Path) -> None:
+    lines = [{**LINE, "task_id": index, "difficulty": "4", "website": None} for index in range(15)]
+    with pytest.raises(TaskFileError) as caught:
+        read_tasks(write(tmp_path, LINE, *lines))
+    said = str(caught.value).splitlines()
+    assert len(said) == 21
+    assert said[0].endswith("line 2, field 'website': None is not a text; write one such as 'https://example.org'")
+    assert "line 2, field 'difficulty': '4' is not a whole number" in said[1]
+    assert said[-1] == "and 10 more"
+
+
+def test_every_wrong_check_of_a_task_is_said(tmp_path: Path) -> None:
+    with pytest.raises(TaskFileError, match=r"check 1: kind None is unknown.*; check 3: 'x' is not an object"):
+        read_tasks(write(tmp_path, {**LINE, "checks": [{}, {"kind": "answer", "expected": "a"}, "x"]}))
+
+
+def test_what_no_message_could_hold_is_refused_and_a_long_value_is_shown_in_short(tmp_path: Path) -> None:
+    with pytest.raises(TaskFileError, match="difficulty': 100000000000000000000 is not a whole number"):
+        read_tasks(write(tmp_path, {**LINE, "difficulty": 10**20}))
+    with pytest.raises(TaskFileError) as caught:
+        read_tasks(write(tmp_path, {**LINE, "difficulty": ["long"] * 1000}))
+    assert len(str(caught.value)) < 400
+    (task,) = read_tasks(write(tmp_path, {**LINE, "evaluator_reference": [{"description": "a", "difficulty": 10**20}]}))
+    assert task.facts == (Fact(description="a", difficulty=1),)
+
+
+def test_the_splits_and_distributions_of_lines_reach_the_message(tmp_path: Path) -> None:
+    (spec,) = read_tasks(write(tmp_path, {**LINE, "split": "hard", "distribution": "id"}))
+    admitted = task_of(
+        Slot(spec, 0, 0), run=RunName("r"), split=Split.EVAL, env=EnvConfig(), feeder=FeederConfig(), version=PolicyVersion(0)
+    )
+    assert (admitted.split, admitted.published_split, admitted.distribution) == (Split.EVAL, "hard", "id")
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(value=_JSON, spelled=st.booleans(), indent=st.sampled_from([None, "\r\n"]))
+@example(value={"a\u2028": ["\x85", "\\u0041", "\b\f\r"]}, spelled=True, indent=None)
+def test_every_text_of_a_line_is_valid_however_it_is_spelt(value: object, spelled: bool, indent: str | None) -> None:
+    text = json.dumps(value, ensure_ascii=spelled, indent=indent)
+    assert decoded(text) == worded(json.loads(text))

@@ -60,3 +60,19 @@ def test_a_reason_in_square_brackets_is_shown() -> None:
 def test_a_blocked_site_s_reason_is_shown() -> None:
     entry = SiteBlock(site="shop.example", until=100.0, reason=HOSTILE)
     assert "[/] page \ufffd[2J\ufffd1msays [red]so" in printed(blocklist_table([entry], 0.0))
+
+
+def test_what_is_put_into_a_line_is_no_markup() -> None:
+    """It may hold brackets: a folder's name, an error, a page's words."""
+    obeyed = []
+    for path in _OPS.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Attribute)
+                and call.func.attr == "print"
+                and any(isinstance(argument, ast.JoinedStr) for argument in call.args)
+                and not any(each.arg == "markup" for each in call.keywords)
+            ):
+                obeyed.append(f"{path.relative_to(_OPS)}:{call.lineno}")
+    assert obeyed == [], "write markup=False, and the line's colour as style="

@@ -6,8 +6,10 @@ import pytest
 
 from bus.blocklist import Blocklist
 from schemas.env_config import EnvConfig
+from schemas.feeder_config import FeederConfig
 from schemas.ids import EpisodeId, PolicyVersion, TaskId
 from schemas.messages import Judgement, Outcome, SiteBlock, Split, Trajectory, Verdict
+from schemas.objective_config import ObjectiveConfig
 from tests.builders import RUBRIC, RUN
 from tests.unit.test_curriculum import SPEC
 from trainer.feeding.attempts import Attempts
@@ -16,6 +18,7 @@ from trainer.feeding.curriculum import Slot, episode_of, task_of
 from trainer.feeding.samplers import Sampler
 from trainer.feeding.samplers.adaptive import AdaptiveSampler
 from trainer.feeding.samplers.uniform import UniformSampler
+from trainer.feeding.training_plan import TrainingPlan
 from trainer.feeding.training_schedule import TrainingSchedule
 
 SPECS = tuple(replace(SPEC, task=TaskId(f"t{index}"), website=f"https://site-{index % 3}.org/{index}") for index in range(9))
@@ -45,6 +48,15 @@ def test_without_blocks_it_is_the_samplers_order() -> None:
     assert [slot.index for slot in taken] == list(range(20))
     assert [slot.spec for slot in taken] == [spec for index in range(3) for spec in SAMPLER.round(index, {})][:20]
     assert [slot.round for slot in taken] == [0] * 9 + [1] * 9 + [2] * 2
+
+
+def test_the_name_of_an_order_stays_what_it_is() -> None:
+    """Runs that go on compare it with what they remember."""
+    names = [
+        TrainingPlan(FeederConfig(), EnvConfig(), ObjectiveConfig(), tasks, SITES.by_task).place.order
+        for tasks in (SPECS, SPECS[:1])
+    ]
+    assert names == ["af0a93d0b75aa47f", "f63b3b4ccfbd8fc0"]
 
 
 def test_a_blocked_slot_is_skipped_and_the_others_stay_where_they_were() -> None:
@@ -146,7 +158,7 @@ class TestAdaptive:
 
 
 def judgement(slot: Slot, *, success: bool) -> Judgement:
-    task = task_of(slot, run=RUN, split=Split.TRAIN, env=EnvConfig(), version=PolicyVersion(0), demonstrate=False)
+    task = task_of(slot, run=RUN, split=Split.TRAIN, env=EnvConfig(), feeder=FeederConfig(), version=PolicyVersion(0))
     verdict = Verdict.SUCCESS if success else Verdict.FAILURE
     played = Trajectory(task=task, attempt=1, outcome=Outcome.DONE)
     return Judgement(

@@ -1,4 +1,4 @@
-"""What a server sends up to the moment in which it reads that nobody listens any more is heard."""
+"""What a server sends until it has read that nobody listens any more is heard; so is what it sends later, to others."""
 
 import asyncio
 import json
@@ -9,6 +9,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from bus.address import ServerAddress
+from bus.jetstream import connection
 from bus.jetstream.link import open_link
 from tests.deadlines import HANGS_S
 
@@ -62,3 +63,43 @@ async def test_the_last_message_is_heard() -> None:
         await server.wait_closed()
     assert late.num_unsubscribed == 1
     assert [message.data for message in heard] == [b"last"]
+
+
+async def test_a_pong_that_nobody_waits_for_any_more_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the client would be deaf until the pings that follow have been in vain: here, for ever."""
+    monkeypatch.setattr(connection, "_PING_S", 2 * HANGS_S)
+    asked, go_on = anyio.Event(), anyio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"INFO " + json.dumps(INFO).encode() + b"\r\n")
+        num_pings = 0
+        while line := await reader.readline():
+            match line.split():
+                case [b"PING"]:
+                    num_pings += 1
+                    if num_pings == 2:
+                        asked.set()
+                        await go_on.wait()
+                    writer.write(b"PONG\r\n")
+                case [b"SUB", subject, sid]:
+                    writer.write(b"MSG %s %s 4\r\nlast\r\n" % (subject, sid))
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    try:
+        with anyio.fail_after(HANGS_S):
+            async with open_link(ServerAddress(f"nats://{host}:{port}"), "test") as link:
+                client = link._client
+                async with anyio.create_task_group() as group:
+                    group.start_soon(link.round_trip)
+                    await asked.wait()
+                    group.cancel_scope.cancel()
+                go_on.set()
+                heard = anyio.Event()
+                await link.subscribe(link.new_inbox(), lambda _: heard.set())
+                await heard.wait()
+                assert link._client is client
+    finally:
+        server.close()
+        await server.wait_closed()

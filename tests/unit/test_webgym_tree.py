@@ -143,7 +143,7 @@ def test_a_written_tree_stays_as_it_was() -> None:
         ("env_config.train_tasks=''", "train_tasks is empty and feeder_config.mode is async: write the name"),
         ("env_config.test_tasks_repeat_times=-1", "test_tasks_repeat_times is -1: write 0 or more"),
         ("env_config.test_tasks_rollout_size=-2", "test_tasks_rollout_size is -2: write a number of tasks, or -1"),
-        ("algorithm.kl_ctrl.kl_coef=0.1", "is a key of AgentFly and VAGEN: write objective_config.kl_reward_coef here"),
+        ("algorithm.kl_ctrl.kl_coef=0.1", "is a key of verl, AgentFly and VAGEN: write objective_config.kl_reward_coef here"),
         ("algorithm_config.lr_scheduler_type=cosine", "lr_scheduler_steps is 0: write the optimizer steps until which"),
         (
             "algorithm_config.min_lr_ratio=0.1",

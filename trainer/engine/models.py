@@ -86,18 +86,19 @@ class Models:
         if adapters is not None:
             yield partial(self._write_layers, self.module, partial(adapters.write, folder))
         else:
-            yield partial(
-                self._write_layers, self.module, lambda layers: write_weights(folder, stored_layers(self.module, layers))
-            )
+            write = partial(self._write_layers, frozen=True)
+            yield partial(write, self.module, lambda layers: write_weights(folder, stored_layers(self.module, layers)))
         if whole:
             yield partial(self.policy.write, beside, OPTIMIZER)
         if whole and self.critic is not None:
             yield partial(self._write_layers, self.critic.named, partial(write_tensors, beside, CRITIC))
             yield partial(self.critic.write, beside, CRITIC_OPTIMIZER)
 
-    def _write_layers(self, model: torch.nn.Module, write: Callable[[Iterator[Layer]], object]) -> None:
-        """Every rank goes through all layers, whatever becomes of the writing."""
-        layers = gathered_layers(model, keeps=self._ranks.rank == 0)
+    def _write_layers(
+        self, model: torch.nn.Module, write: Callable[[Iterator[Layer]], object], *, frozen: bool = False
+    ) -> None:
+        """Every rank goes through all layers, whatever becomes of the writing. `frozen`: also through those not trained."""
+        layers = gathered_layers(model, keeps=self._ranks.rank == 0, frozen=frozen)
         try:
             if self._ranks.rank == 0:
                 write(layers)

@@ -68,6 +68,8 @@ class ModelCost:
     a_patch: float
     a_squared_frame: float
     """Attention within one screenshot's frame, all layers."""
+    screenshot_passes: int = _PASSES
+    """Of what a screenshot's patches go through; 1 where that is frozen, since nothing before it is trained."""
 
     @classmethod
     def of(cls, config: Any) -> "ModelCost":
@@ -99,15 +101,19 @@ class ModelCost:
         return Work(
             tokens=sum(len(sample.tokens) for sample in samples),
             completion_tokens=sum(sample.num_completion for sample in samples),
-            flops=_PASSES * sum(self._forward(sample) for sample in samples),
+            flops=sum(self._reading(sample) * _PASSES + self._seeing(sample) * self.screenshot_passes for sample in samples),
         )
 
-    def _forward(self, sample: Sample) -> float:
+    def _reading(self, sample: Sample) -> float:
         length = len(sample.tokens)
-        flops = length * self.a_token + length**2 * self.a_squared_length + sample.num_completion * self.a_completion_token
-        for frames, rows, columns in (screenshot.grid for screenshot in sample.screenshots):
-            flops += frames * rows * columns * self.a_patch + frames * (rows * columns) ** 2 * self.a_squared_frame
-        return flops
+        return length * self.a_token + length**2 * self.a_squared_length + sample.num_completion * self.a_completion_token
+
+    def _seeing(self, sample: Sample) -> float:
+        grids = (screenshot.grid for screenshot in sample.screenshots)
+        return sum(
+            frames * rows * columns * self.a_patch + frames * (rows * columns) ** 2 * self.a_squared_frame
+            for frames, rows, columns in grids
+        )
 
 
 def _products(module: nn.Module, *, share: float = 1.0, merged: bool = False) -> float:

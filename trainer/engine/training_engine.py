@@ -100,7 +100,8 @@ class TrainEngine:
         self._algorithm = settings.algorithm
         self._folders = Folders(ranks)
         self._models = Models(self._folders_here(command), ranks=ranks, settings=settings)
-        self._cost = ModelCost.of(self.model.config)
+        cost = ModelCost.of(self.model.config)
+        self._cost = replace(cost, screenshot_passes=1) if "vision" in settings.trainer.freeze else cost
         self._peak = peak_flops(ranks.device, settings.trainer.peak_tflops) * ranks.size
 
     @property

@@ -22,7 +22,7 @@ from bus.subjects import Subjects
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.errors import MessageCorrupt, MillraceError, TrainerError, UnusableRecord
 from schemas.ids import EpisodeId
-from schemas.messages import AnyMessage, Observation, RecordRef, StepRequest
+from schemas.messages import ActionKind, AnyMessage, Observation, RecordRef, StepRequest
 from schemas.objective_config import ObjectiveConfig
 from trainer.ports import Builder
 from trainer.retrying import until_available
@@ -59,14 +59,19 @@ class StepRules:
     """Also those without the sampler's log-probabilities, as of demonstrations: what they are worth cannot be weighted."""
     earlier: bool = True
     """Also those before the episode's last."""
+    unbuilt: bool = False
+    """By what their records say alone: screenshots are fetched and samples built when they are trained on. One that cannot be
+    built is left out then."""
 
     @classmethod
-    def of(cls, algorithm: AlgorithmConfig, objective: ObjectiveConfig) -> "StepRules":
+    def of(cls, algorithm: AlgorithmConfig, objective: ObjectiveConfig, *, stored: bool = False) -> "StepRules":
+        """`stored`: of a data set, all of which is there before training begins."""
         return cls(
             unparsed=not objective.imitates,
             unchanged=not (algorithm.filter_same_screenshot and objective.imitates),
             unsampled=objective.imitates,
             earlier=not objective.train_on_last_turn,
+            unbuilt=stored and objective.imitates,
         )
 
 
@@ -122,7 +127,7 @@ class StepStore:
         self._has_fitted = False
 
     async def episode(self, played: Played) -> EpisodeSteps:
-        """Fetches an episode whole and builds its samples."""
+        """Fetches an episode whole and builds its samples, unless the rules say otherwise."""
         try:
             return await self._fetched(played)
         except Exception as error:
@@ -138,7 +143,8 @@ class StepStore:
         if not await self._is_whole(steps, observations):
             found.left_out[LeftOut.MISSING] = len(steps)
             return found
-        records = await self._records((*steps, *observations))
+        only_steps = self._rules.unbuilt and self._rules.unchanged
+        records = await self._records(steps if only_steps else (*steps, *observations))
         chosen: dict[RecordRef, StepRequest] = {}
         for ref in steps:
             step = records.get(ref)
@@ -149,9 +155,9 @@ class StepStore:
                 found.left_out[reason] += 1
             elif isinstance(step, StepRequest):
                 chosen[ref] = step
-        built = await self._build(chosen, records)
+        built = chosen.keys() if self._rules.unbuilt else (await self._build(chosen, records)).keys()
         found.usable.extend(ref for ref in chosen if ref in built)
-        found.lengths.extend(built[ref].num_completion for ref in found.usable)
+        found.lengths.extend(len(chosen[ref].completion_tokens) for ref in found.usable)
         found.anchors.extend(_anchor(records.get(observations[ref.step])) for ref in found.usable)
         found.left_out.update(LeftOut.FAILED if ref in self._failed else LeftOut.MISSING for ref in chosen if ref not in built)
         return found
@@ -183,8 +189,10 @@ class StepStore:
             return LeftOut.MISSING
         if not is_last and not self._rules.earlier:
             return LeftOut.EARLIER
+        # What ends the episode is there to be imitated, whatever the page shows behind it.
+        is_answer = step.actions[-1].kind is ActionKind.ANSWER
         unchanged = any(isinstance(record, Observation) and record.same_screenshot for record in following)
-        if unchanged and not self._rules.unchanged:
+        if unchanged and not is_answer and not self._rules.unchanged:
             return LeftOut.UNCHANGED
         return self._refusal(step)
 

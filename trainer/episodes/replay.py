@@ -27,9 +27,11 @@ class ReplayEntry(msgspec.Struct, frozen=True, array_like=True):
 class Replay:
     """Entries in the order in which they came."""
 
-    def __init__(self, config: AlgorithmConfig, entries: Iterable[ReplayEntry] = ()) -> None:
+    def __init__(self, config: AlgorithmConfig, entries: Iterable[ReplayEntry] = (), *, lasting: bool = False) -> None:
+        """`lasting`: nothing is forgotten, and a step that comes again stays where it is."""
         self._config = config
         self._entries = list(entries)
+        self._lasting = lasting
 
     @property
     def entries(self) -> tuple[ReplayEntry, ...]:
@@ -42,6 +44,10 @@ class Replay:
         A step that comes again, in a further pass over stored episodes, counts as new and never twice.
         """
         fresh = list(steps)
+        if self._lasting:
+            known = frozenset(entry.step for entry in self._entries)
+            self._entries.extend(ReplayEntry(iteration, *entry) for entry in fresh if entry[0] not in known)
+            return
         again = frozenset(step for step, _ in fresh)
         oldest = iteration - self._config.replay_iterations + 1
         self._entries = [entry for entry in self._entries if entry.iteration >= oldest and entry.step not in again]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from sys import intern
 
 from bus.blocklist import Blocklist, end_of, site_of
 from schemas.ids import TaskId
@@ -36,7 +37,8 @@ class TrainingSites:
     """The sites of a task file."""
 
     def __init__(self, specs: Sequence[TaskSpec]) -> None:
-        self.by_task: Mapping[TaskId, str] = {spec.task: site_of(spec.website) for spec in specs}
+        # Many tasks have one site: its name is in memory once.
+        self.by_task: Mapping[TaskId, str] = {spec.task: intern(site_of(spec.website)) for spec in specs}
         self._sites = frozenset(self.by_task.values())
 
     def left_out(self, blocklist: Blocklist, now_s: float) -> LeftOut:

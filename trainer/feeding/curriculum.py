@@ -54,10 +54,19 @@ def group_of(slot: Slot, split: Split, *, demonstrate: bool) -> GroupId:
     return group_id("demo" if demonstrate else split.value, slot.round, slot.spec.task)
 
 
-def task_of(slot: Slot, *, run: RunName, split: Split, env: EnvConfig, version: PolicyVersion, demonstrate: bool) -> Task:
+def task_of(
+    slot: Slot,
+    *,
+    run: RunName,
+    split: Split,
+    env: EnvConfig,
+    feeder: FeederConfig,
+    version: PolicyVersion,
+) -> Task:
     """The message for one slot."""
-    spec = slot.spec
+    spec, demonstrate = slot.spec, feeder.demonstrate
     caps = env.train_difficulty_max_steps if split is Split.TRAIN else env.test_difficulty_max_steps
+    staged = feeder.max_steps(version) if split is Split.TRAIN else None
     return Task(
         run=run,
         episode=episode_of(slot, split, demonstrate=demonstrate),
@@ -68,7 +77,7 @@ def task_of(slot: Slot, *, run: RunName, split: Split, env: EnvConfig, version: 
         policy_version=version,
         instruction=spec.instruction,
         website=spec.website,
-        max_steps=caps.cap(spec.difficulty),
+        max_steps=staged or caps.cap(spec.difficulty),
         timeout_s=env.task_timeout_minutes * 60,
         max_unparsed=env.max_unparsed,
         domain=spec.domain,
@@ -80,6 +89,9 @@ def task_of(slot: Slot, *, run: RunName, split: Split, env: EnvConfig, version: 
         demonstrate=demonstrate,
         greedy=slot.greedy,
         results_seq=slot.results_seq,
+        distribution=spec.distribution,
+        published_split=spec.split,
+        evaluation=spec.evaluation,
     )
 
 

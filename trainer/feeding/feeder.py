@@ -65,7 +65,10 @@ class Feeder:
         test_tasks: Sequence[TaskSpec],
         clock: ServerClock | None = None,
     ) -> None:
-        """`clock`: which blocks of sites end by."""
+        """May be called in any thread: with many tasks it takes seconds.
+
+        `clock`: which blocks of sites end by.
+        """
         feeder = config.feeder_config
         if feeder.mode == "offline":
             raise ConfigurationError("feeder_config.mode is offline: stored episodes are trained on, and no feeder is needed")
@@ -86,7 +89,6 @@ class Feeder:
         self._sites = TrainingSites(train_tasks)
         self._admitter = Admitter(context.bus, context.subjects)
         self._plan = TrainingPlan(feeder, config.env_config, config.objective_config, train_tasks, self._sites.by_task)
-        self._scope = anyio.CancelScope()
         self._begin()
 
     async def run(self) -> None:
@@ -264,8 +266,8 @@ class Feeder:
             run=self._subjects.run,
             split=split,
             env=self._env,
+            feeder=self._config,
             version=PolicyVersion(self._state.admitting_version(anyio.current_time())),
-            demonstrate=self._config.demonstrate,
         )
 
     async def _cancel_stragglers(self) -> None:

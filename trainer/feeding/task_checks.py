@@ -8,12 +8,13 @@ from typing import TypeVar
 import regex
 
 from schemas.messages import Check, CheckKind, CheckMatch
+from trainer.feeding.problems import Unfit, shown
 
 E = TypeVar("E", bound=Enum)
 _KEYS = ("kind", "expected", "match", "expression")
 
 
-class InvalidCheck(ValueError):
+class InvalidCheck(Unfit):
     """Says which check is wrong and what to write instead."""
 
 
@@ -22,21 +23,23 @@ def read_checks(value: object) -> tuple[Check, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
-        raise InvalidCheck(f'{value!r} is not a list; write one such as [{{"kind": "answer", "expected": "42"}}]')
-    checks = []
+        raise InvalidCheck(f'{shown(value)} is not a list; write one such as [{{"kind": "answer", "expected": "42"}}]')
+    checks, wrong = [], []
     for number, item in enumerate(value, start=1):
         try:
             checks.append(_check(item))
         except InvalidCheck as error:
-            raise InvalidCheck(f"check {number}: {error}") from None
+            wrong.append(f"check {number}: {error}")
+    if wrong:
+        raise InvalidCheck("; ".join(wrong))
     return tuple(checks)
 
 
 def _check(item: object) -> Check:
     if not isinstance(item, dict):
-        raise InvalidCheck(f'{item!r} is not an object; write one such as {{"kind": "answer", "expected": "42"}}')
+        raise InvalidCheck(f'{shown(item)} is not an object; write one such as {{"kind": "answer", "expected": "42"}}')
     if unknown := [key for key in item if key not in _KEYS]:
-        raise InvalidCheck(f"unknown key {unknown[0]!r}; write only {', '.join(_KEYS)}")
+        raise InvalidCheck(f"unknown key {shown(unknown[0])}; write only {', '.join(_KEYS)}")
     kind = _one_of(CheckKind, item.get("kind"), "kind")
     match = _one_of(CheckMatch, item.get("match", CheckMatch.EQUALS.value), "match")
     if kind is CheckKind.URL and match is CheckMatch.FUZZY:
@@ -50,7 +53,7 @@ def _check(item: object) -> Check:
 def _one_of(values: type[E], value: object, key: str) -> E:
     names = [each.value for each in values]
     if value not in names:
-        raise InvalidCheck(f"{key} {value!r} is unknown; write one of {', '.join(names)}")
+        raise InvalidCheck(f"{key} {shown(value)} is unknown; write one of {', '.join(names)}")
     return values(value)
 
 
@@ -66,7 +69,7 @@ def _text(value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str) or not value.strip():
-        raise InvalidCheck(f"expected holds {value!r}; write a text or a number that is not empty, or a list of them")
+        raise InvalidCheck(f"expected holds {shown(value)}; write a text or a number that is not empty, or a list of them")
     return value
 
 
@@ -89,13 +92,13 @@ def _require_meaning(match: CheckMatch, text: str) -> None:
         except ValueError:
             finite = False
         if not finite:
-            raise InvalidCheck(f"expected {text!r} is not a number; write one such as 12.5")
+            raise InvalidCheck(f"expected {shown(text)} is not a number; write one such as 12.5")
     if match is CheckMatch.FUZZY and not any(letter.isalnum() for letter in text):
-        raise InvalidCheck(f"expected {text!r} holds neither a word nor a number; write equals instead of fuzzy")
+        raise InvalidCheck(f"expected {shown(text)} holds neither a word nor a number; write equals instead of fuzzy")
     if match is CheckMatch.PATTERN:
         try:
             regex.compile(text)
-        except regex.error as error:
+        except (regex.error, ValueError, OverflowError, RecursionError) as error:
             raise InvalidCheck(
-                f"expected {text!r} is not a pattern ({error}); write a regular expression of Python's"
+                f"expected {shown(text)} is not a pattern ({error}); write a regular expression of Python's"
             ) from None

@@ -1,21 +1,19 @@
-"""Task files: one JSON object a line, in WebGym's format; every mistake is named by file, line and field.
+"""Task files: one JSON object a line, in WebGym's format; every mistake is named by file, line and field, all at once.
 
-Required: `task_id`, `task_name`, `domain`, `subdomain`, `website`, `difficulty`, `evaluator_reference`, `definite_answer`
-(null allowed). Optional: `attempt_level` (0), `distribution` ("ood") and, beyond WebGym, `checks`. Others are left alone.
+Which fields there are says `trainer.feeding.task_fields`; others are left alone.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
-import msgspec
-
-from schemas.errors import ConfigurationError, TaskFileError
-from schemas.ids import TaskId, subject_token
+from schemas.errors import TaskFileError
+from schemas.ids import TaskId
 from schemas.messages import Check, Fact
-from schemas.text import MOST, valid
-from trainer.feeding.task_checks import InvalidCheck, read_checks
+from trainer.feeding.problems import Problem, Problems, Unfit
+from trainer.feeding.task_fields import read_fields
+from trainer.feeding.task_values import decoded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,36 +30,30 @@ class TaskSpec:
     facts: tuple[Fact, ...]
     reference_answer: str | None
     attempt_level: int = 0
-    distribution: str = "ood"
+    distribution: str = ""
+    """Whether it is of training's; empty: nobody has said so."""
+    split: str = ""
+    """As its publisher names it."""
     checks: tuple[Check, ...] = ()
+    evaluation: str = ""
+    """JSON; empty: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    """One parsed line, with what an error message needs."""
+class TaskLine:
+    """One line as it was read, right or wrong."""
 
-    file: Path
     number: int
-    fields: Mapping[str, object]
+    fields: Mapping[str, object] = field(default_factory=dict)
+    """Empty: it is no JSON object."""
+    spec: TaskSpec | None = None
+    """None: it cannot be read."""
+    problems: tuple[Problem, ...] = ()
+    """All that is wrong."""
 
-    def fail(self, field: str, problem: str) -> NoReturn:
-        raise TaskFileError(f"{self.file}, line {self.number}, field {field!r}: {problem}")
 
-    def required(self, field: str, what: str) -> object:
-        if field not in self.fields:
-            self.fail(field, f"it is missing; write {what}")
-        return self.fields[field]
-
-    def text(self, field: str, example: str) -> str:
-        value = self.required(field, f"a text such as {example!r}")
-        if not isinstance(value, str) or not value.strip():
-            self.fail(field, f"{value!r} is not a text; write one such as {example!r}")
-        return value.strip()
-
-    def whole(self, field: str, value: object, example: int) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            self.fail(field, f"{value!r} is not a whole number from 0 on; write one such as {example}")
-        return value
+def _ignored(raw: bytes) -> None:
+    """What a line is as bytes."""
 
 
 def read_tasks(file: Path) -> tuple[TaskSpec, ...]:
@@ -69,138 +61,78 @@ def read_tasks(file: Path) -> tuple[TaskSpec, ...]:
 
     Raises:
         TaskFileError: the file cannot be read or is empty, a line is not a JSON object, a field is missing or of the wrong
-            kind, or a task id stands twice.
+            kind, or a task id stands twice; says so of all lines.
+    """
+    return tuple(spec for _, spec in right_lines(file))
+
+
+def right_lines(file: Path, see: Callable[[bytes], object] = _ignored) -> Iterator[tuple[TaskLine, TaskSpec]]:
+    """Lines with what they say, one at a time, until one is wrong; behind the last, raises as `read_tasks`."""
+    problems, is_empty = Problems(), True
+    for line in task_lines(file, see):
+        for problem in line.problems:
+            problems.add(problem)
+        if line.spec is not None and not problems:
+            is_empty = False
+            yield line, line.spec
+    if problems:
+        raise TaskFileError(str(problems))
+    if is_empty:
+        raise TaskFileError(f"{file} holds no task; write one JSON object a line")
+
+
+def task_lines(file: Path, see: Callable[[bytes], object] = _ignored) -> Iterator[TaskLine]:
+    """Every line that is not blank, one at a time. Raises `TaskFileError` where the file cannot be read.
+
+    `see` is given every line as it stands in the file, before what it says is yielded.
     """
     seen: dict[TaskId, int] = {}
-    specs = []
-    for line in _lines(file):
-        spec = _spec(line)
-        if spec.task in seen:
-            line.fail("task_id", f"{spec.task} stands on line {seen[spec.task]} already; give every task an id of its own")
-        seen[spec.task] = line.number
-        specs.append(spec)
-    if not specs:
-        raise TaskFileError(f"{file} holds no task; write one JSON object a line")
-    return tuple(specs)
+    for number, text in text_lines(file, see):
+        line = _line(file, number, text)
+        if line.spec is not None and (first := seen.setdefault(line.spec.task, number)) != number:
+            what = f"{line.spec.task} stands on line {first} already; give every task an id of its own"
+            line = TaskLine(number, line.fields, line.spec, (Problem(file, f"line {number}", "task_id", what),))
+        yield line
 
 
-def _lines(file: Path) -> Iterator[_Line]:
+def text_lines(file: Path, see: Callable[[bytes], object] = _ignored) -> Iterator[tuple[int, str | Unfit]]:
+    """Lines with their numbers, blank ones left out; in place of one that is not UTF-8, what is wrong with it.
+
+    Raises:
+        TaskFileError: the file cannot be read.
+    """
     try:
-        text = file.read_text(encoding="utf-8")
+        # Lines end at line feeds only: other Unicode line ends may stand inside JSON texts.
+        with file.open("rb") as lines:
+            for number, raw in enumerate(lines, start=1):
+                see(raw)
+                if not raw.strip():
+                    continue
+                try:
+                    yield number, raw.removesuffix(b"\n").decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError as error:
+                    yield number, Unfit(f"not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8")
     except OSError as error:
         raise TaskFileError(f"{file} cannot be read ({error.strerror}); put a task file there, or name another one") from error
-    except UnicodeDecodeError as error:
-        raise TaskFileError(f"{file} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8") from error
-    # Split at line feeds only: other Unicode line ends may stand inside JSON texts.
-    for number, raw in enumerate(text.split("\n"), start=1):
-        if not raw.strip():
-            continue
-        try:
-            if len(raw) > MOST:
-                raise TaskFileError(f"{file}, line {number}: {len(raw):,} characters; write at most {MOST:,} for a task")
-            fields = _worded(msgspec.json.decode(raw))
-        except msgspec.DecodeError as error:
-            raise TaskFileError(f"{file}, line {number}: not valid JSON ({error}); write one JSON object a line") from error
-        if not isinstance(fields, dict):
-            raise TaskFileError(f"{file}, line {number}: not a JSON object; write {{...}} with the fields of one task")
-        yield _Line(file, number, fields)
 
 
-def _worded(value: object) -> object:
-    """With valid texts all through."""
-    match value:
-        case str():
-            return valid(value)
-        case dict():
-            return {_worded(key): _worded(part) for key, part in value.items()}
-        case list():
-            return [_worded(part) for part in value]
-        case _:
-            return value
+def read_spec(fields: Mapping[str, object]) -> tuple[TaskSpec | None, list[tuple[str, str]]]:
+    """What a line's fields say, or all that is wrong with them: field and sentence."""
+    values, wrong = read_fields(fields)
+    known: dict[str, Any] = values
+    return (None if wrong else TaskSpec(**known)), wrong
 
 
-def _spec(line: _Line) -> TaskSpec:
-    answer = line.required("definite_answer", "the reference answer, or null")
-    if answer is not None and not isinstance(answer, str):
-        answer = _as_text(answer)
-    distribution = line.fields.get("distribution", "ood")
-    if not isinstance(distribution, str):
-        line.fail("distribution", f"{distribution!r} is not a text; write one such as 'ood'")
-    return TaskSpec(
-        task=_task_id(line),
-        instruction=line.text("task_name", "Find the opening hours"),
-        website=normal_website(line.text("website", "https://example.org")),
-        domain=line.text("domain", "shopping"),
-        subdomain=line.text("subdomain", "books"),
-        difficulty=line.whole("difficulty", line.required("difficulty", "a whole number such as 1"), 1),
-        facts=normal_facts(line.required("evaluator_reference", "a text, a list of texts, or a list of fact groups")),
-        reference_answer=answer,
-        attempt_level=line.whole("attempt_level", line.fields.get("attempt_level", 0), 0),
-        distribution=distribution,
-        checks=_checks(line),
-    )
-
-
-def _checks(line: _Line) -> tuple[Check, ...]:
+def _line(file: Path, number: int, text: str | Unfit) -> TaskLine:
+    place = f"line {number}"
     try:
-        return read_checks(line.fields.get("checks"))
-    except InvalidCheck as error:
-        line.fail("checks", str(error))
-
-
-def _task_id(line: _Line) -> TaskId:
-    value = line.required("task_id", "a whole number or a short name, unique in the file")
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        line.fail("task_id", f"{value!r} is neither a whole number nor a name; write one such as 17")
-    try:
-        token = subject_token(str(value), what="task")
-    except ConfigurationError:
-        line.fail("task_id", f"{value!r} cannot name a task; use letters, digits, '_' and '-'")
-    if len(token) > 96:
-        line.fail("task_id", f"{value!r} has {len(token)} characters; use at most 96")
-    return TaskId(token)
-
-
-def normal_website(website: str) -> str:
-    """Adds `https://` where there is no scheme; `suite:page?query` stays as it is.
-
-    A colon behind a host name is a port (`example.org:8080`, `localhost:3000`): what follows it begins with a digit.
-    """
-    head, colon, rest = website.partition(":")
-    if colon and rest.startswith("//"):
-        return website
-    is_suite = colon and head.replace("-", "_").isidentifier() and rest[:1].isalpha()
-    return website if is_suite else f"https://{website}"
-
-
-def normal_facts(reference: object) -> tuple[Fact, ...]:
-    """Brings every form of `evaluator_reference` to a list of facts.
-
-    Forms: a text; a list of texts; a list of `{description, difficulty}`; a list of groups `{id, description, facts}`, whose
-    facts keep the group's description as context; anything else as its text. None and empty texts give no fact.
-    """
-    items = reference if isinstance(reference, list) else [reference]
-    return tuple(fact for item in items for fact in _facts(item, group=""))
-
-
-def _facts(item: object, *, group: str) -> Iterator[Fact]:
-    match item:
-        case None | "":
-            return
-        case {"facts": list(facts), **rest}:
-            context = rest.get("description") or rest.get("id") or ""
-            for fact in facts:
-                yield from _facts(fact, group=_as_text(context))
-        case {"description": description, **rest}:
-            difficulty = rest.get("difficulty", 1)
-            yield Fact(
-                description=_as_text(description),
-                difficulty=difficulty if isinstance(difficulty, int) else 1,
-                group=group,
-            )
-        case _:
-            yield Fact(description=_as_text(item), group=group)
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else str(value)
+        if isinstance(text, Unfit):
+            raise text
+        fields = decoded(text)
+    except Unfit as error:
+        return TaskLine(number, problems=(Problem(file, place, "", str(error)),))
+    if not isinstance(fields, dict):
+        what = "not a JSON object; write {...} with the fields of one task"
+        return TaskLine(number, problems=(Problem(file, place, "", what),))
+    spec, wrong = read_spec(fields)
+    return TaskLine(number, fields, spec, tuple(Problem(file, place, name, what) for name, what in wrong))

@@ -128,5 +128,10 @@ def _order(feeder: FeederConfig, env: EnvConfig, num_members: int, tasks: Sequen
     """Differs when another order is drawn."""
     drawn_by = (env.train_tasks_sampler, env.deduplicate_across_iterations, env.train_tasks_rollout_size, feeder.seed)
     shares = sorted((name, share.range, share.weight) for name, share in env.difficulty_ratio.items())
-    names = [(spec.task, spec.difficulty) for spec in tasks]
-    return hashlib.sha256(repr((*drawn_by, shares, num_members, names)).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(repr((*drawn_by, shares, num_members)).removesuffix(")").encode())
+    # As the names would be written with it in one list: a list of many tasks takes as much memory as they do.
+    digest.update(b", [")
+    for number, spec in enumerate(tasks):
+        digest.update(f"{', ' if number else ''}{(spec.task, spec.difficulty)!r}".encode())
+    digest.update(b"])")
+    return digest.hexdigest()[:16]

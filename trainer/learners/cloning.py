@@ -27,8 +27,6 @@ from trainer.training_metrics import PhaseClock
 from trainer.updates import MakeItems
 from trainer.versions.checkpoints import TrainerState
 
-_VALIDATED = 64
-"""Latest steps of the validation split that an iteration measures."""
 _log = structlog.get_logger()
 
 
@@ -48,10 +46,13 @@ class Cloning:
         self._seed = rules.seed
         self._batch_size = rules.batch_size
         self._val_split_ratio = algorithm.val_split_ratio
+        self._val_max_steps = algorithm.val_max_steps
         self._objective = objective
         self._anchors = AnchorReader(parts.readings, parts.engine, rules.truncation, proximal=True)
         self._replay = Replay(algorithm, state.replay)
-        self._validation = Replay(algorithm, state.validation)
+        self._is_stored = rules.staleness_bound is None
+        # Of a stored data set `val_loss` is measured on the same steps after every version, as soon as they all came.
+        self._validation = Replay(algorithm, state.validation, lasting=self._is_stored)
 
     def wants(self, judgement: Judgement) -> bool:
         return is_success(judgement)
@@ -102,7 +103,9 @@ class Cloning:
         return partial(_weighted_items, anchors, version)
 
     async def _validate(self) -> dict[str, float]:
-        refs = [entry.step for entry in self._validation.entries[-_VALIDATED:]]
+        entries, count = self._validation.entries, self._val_max_steps
+        chosen = entries[: count or None] if self._is_stored else entries[-count:]  # 0: all of them
+        refs = [entry.step for entry in chosen]
         engine = self._parts.engine
         logprobs = await self._parts.readings.of(refs, lambda samples: engine.completion_logprobs(untempered(samples)))
         if not logprobs:

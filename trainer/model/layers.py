@@ -1,6 +1,6 @@
 """The parameters that are trained, a layer at a time: as much of a model as has to be whole in one place."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import groupby
 
@@ -21,7 +21,11 @@ def trained_parameters(model: nn.Module) -> Iterator[Named]:
 
 def trained_layers(model: nn.Module) -> Iterator[list[Named]]:
     """The same by layer; what belongs to none, by module."""
-    return (list(layer) for _, layer in groupby(trained_parameters(model), key=lambda named: _layer(named[0])))
+    return _by_layer(trained_parameters(model))
+
+
+def _by_layer(parameters: Iterable[Named]) -> Iterator[list[Named]]:
+    return (list(layer) for _, layer in groupby(parameters, key=lambda named: _layer(named[0])))
 
 
 def _layer(name: str) -> list[str]:
@@ -41,13 +45,14 @@ def without_values(parameter: nn.Parameter) -> torch.Tensor:
     return torch.empty(getattr(parameter, "ds_shape", parameter.shape), dtype=parameter.dtype, device="meta")
 
 
-def gathered_layers(model: nn.Module, *, keeps: bool) -> Iterator[Layer]:
+def gathered_layers(model: nn.Module, *, keeps: bool, frozen: bool = False) -> Iterator[Layer]:
     """The trained weights, layer by layer, on the CPU. Every rank goes through all of them.
 
     Args:
         keeps: whether this rank gets them; the others get empty layers.
+        frozen: whether those that are not trained come too, in their places.
     """
-    for layer in trained_layers(model):
+    for layer in _by_layer(model.named_parameters()) if frozen else trained_layers(model):
         with whole(layer):
             copies = {name: weight.detach().to("cpu", copy=is_divided(weight)) for name, weight in layer} if keeps else {}
         yield copies

@@ -20,15 +20,17 @@ from trainer.fast_layers.acceleration import accelerate
 from trainer.fast_layers.compiled_layers import compile_layers, compiles
 from trainer.model.adapter_folder import base_of, holds_adapters, require_adapters
 from trainer.model.adapters import adapt, load_adapters
+from trainer.model.frozen import freeze
 from trainer.model.packed_attention import PACKED, register
 from trainer.model.stored_weights import keep_published_layout
 
 
 def load_policy(folder: Path, deepspeed: DeepSpeedConfig, trainer: TrainerConfig, *, resume: bool) -> PreTrainedModel:
-    """The model in `folder`: all of its weights are to be trained, or adapters on it, begun anew or continued.
+    """The model in `folder`: all of its weights are to be trained but those that are frozen, or adapters on it, begun anew or
+    continued.
 
     Raises:
-        ConfigurationError: `folder` was trained with other adapters, or with none.
+        ConfigurationError: `folder` was trained with other adapters, or with none; or it has no part that is to be frozen.
         CheckpointCorrupt: the adapters in `folder` cannot be read.
     """
     base = base_of(folder)
@@ -38,6 +40,7 @@ def load_policy(folder: Path, deepspeed: DeepSpeedConfig, trainer: TrainerConfig
         adapt(model, trainer.lora, base=base, seed=trainer.seed)
         if holds_adapters(folder):
             load_adapters(model, folder)
+    freeze(model, trainer.freeze, folder=base)
     return _prepared(model, deepspeed)
 
 

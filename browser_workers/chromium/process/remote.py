@@ -25,13 +25,17 @@ from browser_workers.network.rules import Rules
 from bus.retry import Backoff
 from bus.trying import Tries
 from schemas.browser_config import BrowserConfig
-from schemas.errors import BrowserLost
+from schemas.errors import BrowserLost, ConfigurationError
 
 _log = structlog.get_logger()
 _REACHED_AGAIN = Backoff(0.1, 2.0)
 _ATTEMPT_S = 10.0
 _PROBE_S = 5.0
 _VERSION_PATH = "json/version"
+_NO_PROXIES = (
+    "browser_config.proxies and browser_config.proxies_file have no effect on the browser at browser_config.cdp_url, which is "
+    "on another machine: give it its proxy there, and leave them out"
+)
 _SECURE = {"http": "ws", "https": "wss"}
 
 
@@ -41,7 +45,7 @@ class _Version(msgspec.Struct):
 
 @asynccontextmanager
 async def remote_chromium(config: BrowserConfig, *, timeout_s: float) -> AsyncIterator[Chromium]:
-    """Raises `BrowserLost` when no connection was had within `timeout_s`."""
+    """Raises `BrowserLost` when no connection was had in time, `ConfigurationError` for proxies that cannot apply."""
     driver = Driver()
     running: Chromium | None = None
     where = shown(config.cdp_url)
@@ -51,6 +55,8 @@ async def remote_chromium(config: BrowserConfig, *, timeout_s: float) -> AsyncIt
                 playwright = await driver.start()
                 running = await _connect(driver, playwright, config)
                 running.reaches_gates = await _reaches_gates(running, config.cdp_url)
+                if not running.reaches_gates and (config.proxies or config.proxies_file):
+                    raise ConfigurationError(_NO_PROXIES)
         except TimeoutError as error:
             raise BrowserLost(f"the browser at {where} could not be reached within {timeout_s:g} s") from error
         except (PlaywrightError, OSError) as error:

@@ -1,6 +1,6 @@
 """A calibration for a terminal: its figures, the matrix of verdicts, and the disagreements."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -28,12 +28,35 @@ def show(calibration: Calibration, console: Console) -> None:
     for disagreement in disagreements[:_TOLD]:
         console.print(_told(disagreement), soft_wrap=True)
     if len(disagreements) > _TOLD:
-        console.print(f"\nand {len(disagreements) - _TOLD} more disagreements: --json writes all", highlight=False)
+        console.print(
+            f"\nand {len(disagreements) - _TOLD} more disagreements: --json writes all", highlight=False, markup=False
+        )
     if calibration.unknown:
         more = " ..." if len(calibration.unknown) > _NAMED else ""
         listed = ", ".join(calibration.unknown[:_NAMED])
         text = f"\n{len(calibration.unknown)} labels of episodes that are not there: {listed}{more}"
         console.print(text, style="yellow", soft_wrap=True, highlight=False, markup=False)
+
+
+def side_by_side(calibrations: Sequence[Calibration]) -> Table:
+    """Several judges beside one truth, a line each."""
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    table.add_column("", overflow="fold")
+    for column in ("compared", "agreement", "kappa", "precision", "recall", "TP", "FP", "FN", "TN", "calls", "cost"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for calibration in calibrations:
+        found, confusion = calibration.comparison, calibration.comparison.confusion
+        shares = (confusion.agreement.value, confusion.kappa, confusion.precision.value, confusion.recall.value)
+        counts = (confusion.true_positives, confusion.false_positives, confusion.false_negatives, confusion.true_negatives)
+        table.add_row(
+            calibration.rubric,
+            str(confusion.number),
+            *("-" if share is None else f"{share:.3f}" for share in shares),
+            *map(str, counts),
+            f"{found.spending.num_calls:,}",
+            f"{found.spending.cost:.4f}",
+        )
+    return table
 
 
 def _figures(calibration: Calibration) -> Table:

@@ -1,6 +1,6 @@
 """Files of labels: JSON lines, each with an episode and whether it is a success, as a person found."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import anyio
@@ -29,14 +29,12 @@ def read_labels(path: Path) -> dict[EpisodeId, Label]:
         ConfigurationError: the file cannot be read, or a line is wrong; names the line and what to write.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        text = path.read_bytes()
+    except OSError as error:
         raise ConfigurationError(f"the labels {path} cannot be read ({error}): write a file of JSON lines") from error
     labels: dict[EpisodeId, Label] = {}
     first: dict[EpisodeId, int] = {}
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, line in lines_of(text):
         label = _label(line, f"{path}:{number}")
         if label.episode in labels:
             raise ConfigurationError(
@@ -46,10 +44,15 @@ def read_labels(path: Path) -> dict[EpisodeId, Label]:
     return labels
 
 
-def _label(line: str, where: str) -> Label:
+def lines_of(text: bytes) -> Iterator[tuple[int, bytes]]:
+    """Those that are not empty, with their numbers from 1. A byte ends a line: texts in JSON may hold U+2028 and such."""
+    return ((number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip())
+
+
+def _label(line: bytes, where: str) -> Label:
     try:
         return msgspec.json.decode(line, type=Label)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigurationError(f"{where}: {error}: write a line such as {_EXAMPLE} (or false, or null)") from error
 
 

@@ -6,18 +6,22 @@ from dataclasses import dataclass, field
 from bus.codec import decode
 from judges.endpoint.port import Answer
 from judges.rubric.accounts import cost_of
-from ops.analysis.evaluation.estimators import Tries, estimates
+from ops.analysis.evaluation.causes import WORDS, cause_of
+from ops.analysis.evaluation.estimators import Tries
 from ops.analysis.evaluation.plan import Plan
-from ops.analysis.evaluation.result import FORMAT, Costs, EvaluationResult, Group
-from ops.analysis.report.causes import cause_of
+from ops.analysis.evaluation.protocol import Apart
+from ops.analysis.evaluation.result import FORMAT, Costs, EvaluationResult, TaskDetail
+from ops.analysis.evaluation.shares import with_shares
 from ops.analysis.report.episode import ReportedEpisode, reported
-from ops.analysis.report.labels import EVAL
+from ops.analysis.report.labels import EVAL, difficulty_of, distribution_of, published_split_of, site_label
 from ops.analysis.report.report import Report
-from ops.analysis.report.success import Tallies, Tally
+from ops.analysis.report.success import Tally
 from ops.archive.episodes import StoredEpisode
 from schemas.config import Config
 from schemas.ids import TaskId
-from schemas.messages import StepRequest
+from schemas.messages import StepRequest, Task
+
+_NO_TRIES = Tries(0, 0)
 
 
 @dataclass
@@ -25,8 +29,14 @@ class Counted:
     """Grows by one episode at a time."""
 
     report: Report
+    apart: Apart = Apart()
     tries: dict[TaskId, Tries] = field(default_factory=dict)
-    unscored: Counter[str] = field(default_factory=Counter)
+    blocked: Counter[str] = field(default_factory=Counter)
+    invalid: Counter[str] = field(default_factory=Counter)
+    known: dict[TaskId, Task] = field(default_factory=dict)
+    """A task as it was played."""
+    apart_of: dict[TaskId, Counter[str]] = field(default_factory=dict)
+    """Of a task, by cause."""
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
@@ -39,12 +49,16 @@ class Counted:
 
     def add(self, one: ReportedEpisode) -> None:
         self.report.add_reported(one)
-        known, scored = self.tries.get(one.task.task, Tries(0, 0)), one.score
-        if scored is None:
-            found = cause_of(one.trajectory, one.judgement)
-            self.unscored[found[0] if found else "not judged"] += 1
-        successes = known.successes + (scored is not None and scored.success)
-        self.tries[one.task.task] = Tries(successes, known.scored + (scored is not None))
+        task, cause = one.task.task, cause_of(one)
+        before = self.tries.setdefault(task, _NO_TRIES)
+        self.known[task] = one.task
+        aside = self.apart.of(cause) if cause is not None else None
+        if cause is None or aside is None:
+            success = one.score is not None and one.score.success
+            self.tries[task] = Tries(before.successes + success, before.scored + 1)
+            return
+        (self.blocked if aside == "blocked" else self.invalid)[WORDS[cause]] += 1
+        self.apart_of.setdefault(task, Counter())[WORDS[cause]] += 1
 
     def pay(self, answer: StepRequest) -> None:
         """Every answer cost its tokens, those of attempts that were given up too."""
@@ -72,49 +86,50 @@ class Counted:
             judge_calls=judged.spending.num_calls if judged else 0,
         )
 
+    def detail(self, task: TaskId) -> TaskDetail:
+        of = self.known[task]
+        return TaskDetail(
+            instruction=of.instruction,
+            site=site_label(of),
+            difficulty=difficulty_of(of),
+            distribution=distribution_of(of),
+            published_split=published_split_of(of),
+            seen=self.report.seen.label_of(of),
+            apart=dict(self.apart_of.get(task, Counter())),
+        )
+
 
 def result_of(counted: Counted, plan: Plan) -> EvaluationResult:
-    report = counted.report
-    tally = report.success.overall.get(EVAL, Tally())
-    found = estimates(list(counted.tries.values()), plan.repeat, plan.seed)
-    spreads = report.usage.spreads().get(EVAL, {})
+    num_ended = sum(tries.scored for tries in counted.tries.values()) + counted.blocked.total() + counted.invalid.total()
+    missing = {WORDS["missing"]: plan.num_episodes - num_ended} if num_ended < plan.num_episodes else {}
+    spreads = counted.report.usage.spreads().get(EVAL, {})
     means = {name: spread.mean for name, spread in spreads.items()}
-    low, high = tally.success.interval or (None, None)
-    return EvaluationResult(
-        format=FORMAT,
-        model=plan.model,
-        tasks_file=plan.tasks_file.name,
-        tasks_sha256=plan.tasks_sha256,
-        recipe=plan.recipe,
-        rubric=plan.config.bus_config.trained_rubric,
-        settings=dict(plan.settings),
-        repeat=plan.repeat,
-        seed=plan.seed,
-        num_tasks=plan.num_tasks,
-        num_planned=plan.num_episodes,
-        num_episodes=tally.num_scored,
-        num_successes=tally.num_successes,
-        success=tally.success.value,
-        low=low,
-        high=high,
-        reward=tally.reward,
-        unscored=dict(counted.unscored),
-        pass_at=found.pass_at,
-        pass_all=found.pass_all,
-        mean_steps=means.get("steps"),
-        mean_prompt_tokens=means.get("prompt_tokens"),
-        mean_completion_tokens=means.get("completion_tokens"),
-        mean_seconds=means.get("total_s"),
-        costs=counted.costs(plan.config),
-        by_difficulty=_groups(report.success.by_difficulty),
-        by_site=_groups(report.success.by_site),
-        tasks={str(task): counted.tries[task] for task in sorted(counted.tries)},
+    tasks = sorted(counted.tries)
+    return with_shares(
+        EvaluationResult(
+            format=FORMAT,
+            model=plan.model,
+            protocol=plan.stamp,
+            tasks_file=plan.tasks_file.name,
+            tasks_sha256=plan.tasks_sha256,
+            recipe=plan.recipe,
+            rubric=plan.config.bus_config.trained_rubric,
+            settings=dict(plan.settings),
+            repeat=plan.repeat,
+            seed=plan.seed,
+            seeds=(plan.seed,),
+            num_tasks=plan.num_tasks,
+            num_planned=plan.num_episodes,
+            reward=counted.report.success.overall.get(EVAL, Tally()).reward,
+            blocked=dict(counted.blocked),
+            invalid=dict(counted.invalid) | missing,
+            mean_steps=means.get("steps"),
+            mean_prompt_tokens=means.get("prompt_tokens"),
+            mean_completion_tokens=means.get("completion_tokens"),
+            mean_seconds=means.get("total_s"),
+            costs=counted.costs(plan.config),
+            trained_on=tuple(file.name for file in plan.trained_on),
+            tasks={str(task): counted.tries[task] for task in tasks},
+            task_details={str(task): counted.detail(task) for task in tasks},
+        )
     )
-
-
-def _groups(groups: dict[str, Tallies]) -> dict[str, Group]:
-    tallies = {label: found[EVAL] for label, found in groups.items() if EVAL in found}
-    return {
-        label: Group(num_successes=tally.num_successes, num_scored=tally.num_scored, num_episodes=tally.num_episodes)
-        for label, tally in sorted(tallies.items())
-    }

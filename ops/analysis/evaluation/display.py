@@ -4,91 +4,52 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from ops.analysis.evaluation import tables
 from ops.analysis.evaluation.comparison import Difference
-from ops.analysis.evaluation.estimators import Estimate
-from ops.analysis.evaluation.result import EvaluationResult, Group
-from ops.analysis.report.labels import DIFFICULTIES
-from ops.analysis.report.tables import NOTHING, Cell, Table, number, percent
+from ops.analysis.evaluation.result import EvaluationResult
+from ops.analysis.report.tables import NOTHING, Table
 from ops.analysis.report.terminal import drawn
-from ops.statistics.shares import Share
 
 _SITES = 8
 
 
 def show(result: EvaluationResult, console: Console) -> None:
-    for table in (_figures(result), _passes(result), *_groupings(result)):
+    shown = (
+        tables.figures(result),
+        *tables.passes(result),
+        tables.seeds(result),
+        tables.difficulties(result),
+        tables.distributions(result),
+        tables.published_splits(result),
+        tables.seen(result),
+        tables.sites(result, _SITES),
+    )
+    for table in shown:
         if table.rows:
             console.print(drawn(table))
 
 
-def sentence(result: EvaluationResult) -> str:
-    """The line that scripts look for."""
-    success = NOTHING if result.success is None else f"{result.success:.3f}"
-    interval = f"[{result.low or 0.0:.3f}, {1.0 if result.high is None else result.high:.3f}]"
-    return f"success {success}  95 % {interval}  {result.num_successes} of {result.num_episodes}  {result.model.name}"
+def sentences(result: EvaluationResult) -> tuple[str, ...]:
+    """The lines that scripts look for, and what was measured."""
+    judged = f"success {_share(result.success, result.low, result.high)}"
+    counted = f"{result.num_successes} of {result.num_episodes}"
+    aside = f"{sum(result.blocked.values())} blocked  {sum(result.invalid.values())} invalid"
+    whole = result.over_all
+    over_all = _share(whole.value, whole.low, whole.high) if whole else NOTHING
+    said = [
+        f"{judged}  {counted}  {result.model.name}",
+        f"over all tasks {over_all}  {result.num_successes} of {result.num_planned}  {aside}",
+        f"model {result.model.words}",
+    ]
+    if result.protocol is not None:
+        said.append(f"protocol {result.protocol.words}")
+        said += [f"unlike where it was published: {difference}" for difference in result.protocol.differs]
+    return tuple(said)
 
 
-def _figures(result: EvaluationResult) -> Table:
-    costs = result.costs
-    unscored = ", ".join(f"{count} {cause}" for cause, count in result.unscored.items())
-    policy: Cell = costs.policy
-    if policy is None:
-        policy = f"{NOTHING} (no price for the model in openai_config.prices)" if result.model.kind == "api" else None
-    rows: tuple[tuple[Cell, ...], ...] = (
-        ("success (pass@1 by episode)", Share(result.num_successes, result.num_episodes)),
-        ("mean reward", result.reward),
-        ("episodes without a verdict", f"{sum(result.unscored.values())}" + (f": {unscored}" if unscored else "")),
-        ("steps per episode", result.mean_steps),
-        ("tokens per episode, in and out", _pair(result.mean_prompt_tokens, result.mean_completion_tokens)),
-        ("seconds per episode", result.mean_seconds),
-        ("cost of the policy", policy),
-        ("cost of judging", costs.judge),
-    )
-    tasks = f"{result.num_tasks} tasks x {result.repeat}"
-    title = f"{result.model.name} on {result.tasks_file}: {tasks}, judged by {result.rubric}"
-    return Table(title=title, columns=("", ""), rows=rows)
-
-
-def _pair(one: float | None, other: float | None) -> str | None:
-    return None if one is None or other is None else f"{number(one)}, {number(other)}"
-
-
-def _passes(result: EvaluationResult) -> Table:
-    rows = tuple(
-        (str(any_of.k), _estimate(any_of), _estimate(all_of), any_of.num_tasks)
-        for any_of, all_of in zip(result.pass_at, result.pass_all, strict=True)
-    )
-    return Table(
-        title="By number of tries",
-        columns=("k", "pass@k: one of k", "pass^k: all of k", "tasks"),
-        rows=rows,
-        note="Means over tasks with k scored tries or more; 95 % by bootstrap over tasks.",
-    )
-
-
-def _estimate(estimate: Estimate) -> str:
-    if estimate.value is None or estimate.low is None or estimate.high is None:
-        return NOTHING
-    return f"{percent(estimate.value)}  {100 * estimate.low:.1f}–{100 * estimate.high:.1f}"
-
-
-def _groupings(result: EvaluationResult) -> tuple[Table, Table]:
-    levels = [level for level in DIFFICULTIES if level in result.by_difficulty]
-    sites = sorted(result.by_site, key=lambda site: (-result.by_site[site].num_episodes, site))
-    difficulty = _grouping("By difficulty", "difficulty", [(level, result.by_difficulty[level]) for level in levels])
-    more = len(sites) - _SITES
-    site = _grouping(
-        "By site",
-        "site",
-        [(site, result.by_site[site]) for site in sites[:_SITES]],
-        note=f"{more} more sites are in result.json." if more > 0 else "",
-    )
-    return difficulty, site
-
-
-def _grouping(title: str, label: str, groups: Sequence[tuple[str, Group]], note: str = "") -> Table:
-    rows = tuple((name, Share(group.num_successes, group.num_scored), group.num_episodes) for name, group in groups)
-    return Table(title=title, columns=(label, "success", "episodes"), rows=rows, note=note)
+def _share(value: float | None, low: float | None, high: float | None) -> str:
+    said = NOTHING if value is None else f"{value:.3f}"
+    return f"{said}  95 % [{low or 0.0:.3f}, {1.0 if high is None else high:.3f}]"
 
 
 def show_comparison(results: Sequence[EvaluationResult], found: Sequence[Difference], console: Console) -> None:
@@ -101,8 +62,9 @@ def show_comparison(results: Sequence[EvaluationResult], found: Sequence[Differe
         rows.append(
             (
                 result.model.name,
-                Share(result.num_successes, result.num_episodes),
-                _estimate(result.pass_at[most - 1]),
+                result.judged,
+                result.planned,
+                tables.estimate(result.pass_at[most - 1]),
                 NOTHING if difference is None else _gain(difference),
                 None if difference is None else difference.p_value,
                 result.mean_steps,
@@ -111,7 +73,7 @@ def show_comparison(results: Sequence[EvaluationResult], found: Sequence[Differe
         )
     table = Table(
         title=f"{first.tasks_file}: {first.num_tasks} tasks, judged by {first.rubric}",
-        columns=("model", "success", f"pass@{most}", "better than the first by", "p", "steps", "cost"),
+        columns=("model", tables.JUDGED, tables.ALL, f"pass@{most}", "better than the first by", "p", "steps", "cost"),
         rows=tuple(rows),
         note="Differences are paired by task, with 95 % by bootstrap over tasks; p is McNemar's, of tasks tried once.",
     )

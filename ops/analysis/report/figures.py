@@ -5,6 +5,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from ops.analysis.calibration.report import spending_json
 from ops.analysis.report.judging import Judging, Rubric
 from ops.analysis.report.repetition import gini, share_of_top
@@ -23,6 +25,7 @@ def as_json(report: Report) -> Json:
         "source": report.source,
         "run": report.run,
         "rubric": report.rubric,
+        "evaluation": msgspec.to_builtins(report.evaluation),
         "selection": {
             "split": selection.split.value if selection.split else None,
             "since": moment(selection.since_s),
@@ -33,7 +36,7 @@ def as_json(report: Report) -> Json:
         "num_not_whole": report.num_not_whole,
         "first_ended": moment(report.first_s),
         "last_ended": moment(report.last_s),
-        "success": _success(report.success),
+        "success": {**_success(report.success), "by_seen": _by_label(report.seen.tallies())},
         "usage": {
             kind: {name: asdict(spread) for name, spread in figures.items()}
             for kind, figures in report.usage.spreads().items()
@@ -75,14 +78,15 @@ def _tallies(tallies: Mapping[str, Tally]) -> Json:
 
 
 def _success(success: Success) -> Json:
-    groupings = ("difficulty", "domain", "site", "family", "version")
+    groupings = ("difficulty", "distribution", "published_split", "domain", "site", "family", "version")
     return {
         "overall": _tallies(success.overall),
-        **{
-            f"by_{name}": {str(label): _tallies(tallies) for label, tallies in getattr(success, f"by_{name}").items()}
-            for name in groupings
-        },
+        **{f"by_{name}": _by_label(getattr(success, f"by_{name}")) for name in groupings},
     }
+
+
+def _by_label(groups: Mapping[Any, Mapping[str, Tally]]) -> Json:
+    return {str(label): _tallies(tallies) for label, tallies in groups.items()}
 
 
 def _judging(judging: Judging) -> Json:

@@ -4,6 +4,7 @@ Addresses and domains come from task files and may hold anything: they are value
 """
 
 from bus.blocklist import site_of
+from schemas.env_config import difficulty_class
 from schemas.ids import PolicyVersion
 from schemas.messages import Split, Task, Trajectory
 
@@ -11,6 +12,8 @@ UNKNOWN = "unknown"
 TRAIN, EVAL, GREEDY, DEMONSTRATION = "train", "eval", "greedy", "demonstration"
 KINDS = (TRAIN, EVAL, GREEDY, DEMONSTRATION)
 """Of episodes, in the order of tables. What is greedy is a baseline of training; a demonstration no policy played."""
+DISTRIBUTIONS = {"id": "in (id)", "ood": "out (ood)"}
+"""Names of a task file's, for tables."""
 DIFFICULTIES = ("easy", "medium", "hard", UNKNOWN)
 
 
@@ -23,14 +26,19 @@ def kind_of(task: Task) -> str:
 
 
 def difficulty_of(task: Task) -> str:
-    """WebGym's classes: 1 to 3, 4 to 6, 7 and more."""
-    if task.difficulty < 1:
-        return UNKNOWN
-    return "easy" if task.difficulty <= 3 else "medium" if task.difficulty <= 6 else "hard"
+    return difficulty_class(task.difficulty)
 
 
 def domain_of(task: Task) -> str:
     return task.domain or UNKNOWN
+
+
+def distribution_of(task: Task) -> str:
+    return task.distribution or UNKNOWN
+
+
+def published_split_of(task: Task) -> str:
+    return task.published_split or UNKNOWN
 
 
 def site_label(task: Task) -> str:

@@ -41,8 +41,8 @@ def repeats_of(steps: Sequence[PlayedStep], last_seen: Observation | None) -> Re
             moves += 1
             returns += after in seen
         seen.add(after)
-    actions = [step.request.action if step.request.parsed else None for step in steps]
-    done: set[tuple[str, Action]] = set()
+    actions = [step.request.actions if step.request.parsed else None for step in steps]
+    done: set[tuple[str, tuple[Action, ...]]] = set()
     redone = 0
     for address, action in zip(addresses, actions, strict=False):
         if action is not None:

@@ -4,11 +4,13 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ops.analysis.evaluation.identity import Identity
 from ops.analysis.report.causes import Causes
 from ops.analysis.report.episode import ReportedEpisode, reported
 from ops.analysis.report.judging import Judging
 from ops.analysis.report.limits import StepLimits
 from ops.analysis.report.repetition import Repetition
+from ops.analysis.report.seen import Seen
 from ops.analysis.report.selection import Selection, ended_at
 from ops.analysis.report.staleness import Staleness, Workers
 from ops.analysis.report.success import Success
@@ -29,6 +31,8 @@ class Report:
     run: str
     rubric: str
     """Whose verdicts count."""
+    evaluation: Identity | None = None
+    """What the run evaluates, and by which protocol, where it is one that does."""
     selection: Selection = Selection()
     num_episodes: int = 0
     num_left_out: int = 0
@@ -39,6 +43,7 @@ class Report:
     """Unix seconds at which the first of them ended."""
     last_s: float | None = None
     success: Success = field(default_factory=Success)
+    seen: Seen = field(default_factory=Seen)
     usage: Usage = field(default_factory=Usage)
     causes: Causes = field(default_factory=Causes)
     judging: Judging = field(default_factory=Judging)
@@ -50,6 +55,7 @@ class Report:
     """What the trainer wrote of every version, where its file is at hand."""
 
     def add(self, stored: StoredEpisode) -> None:
+        self.seen.note(stored.trajectory.task)
         if not self.selection.takes(stored):
             self.num_left_out += 1
             return
@@ -66,7 +72,7 @@ class Report:
 
     @property
     def _parts(self) -> "tuple[_Part, ...]":
-        counted = (self.success, self.usage, self.causes, self.judging)
+        counted = (self.success, self.seen, self.usage, self.causes, self.judging)
         return (*counted, self.limits, self.repetition, self.staleness, self.workers)
 
 

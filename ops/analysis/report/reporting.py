@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio.to_thread
 import msgspec
 
+from ops.analysis.evaluation.identity import identity_in
 from ops.analysis.report.charts import draw_file
 from ops.analysis.report.figures import as_json, moment
 from ops.analysis.report.page import page
@@ -49,6 +50,7 @@ async def report_of(
             source=str(source.relative_to(here) if source.is_relative_to(here := Path.cwd()) else source),
             run=opened.config.bus_config.run,
             rubric=counting,
+            evaluation=identity_in(source),
             selection=selection,
             training=tuple(row for row, _ in rows_behind(source / "metrics.jsonl", 0) if not row.evaluates),
         )
@@ -63,6 +65,8 @@ def about(report: Report) -> tuple[str, ...]:
     chosen = report.selection
     span = f", ended from {_clock(report.first_s)} to {_clock(report.last_s)}" if report.num_episodes else ""
     sentences = [f"{report.num_episodes:,} episodes{span}.", f"Verdicts by {report.rubric}. Read from {report.source}."]
+    if report.evaluation is not None:
+        sentences.append(report.evaluation.sentence)
     asked = (
         ("split", chosen.split.value if chosen.split else None),
         ("since", _clock(chosen.since_s)),

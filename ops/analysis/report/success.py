@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ops.analysis.report.episode import ReportedEpisode
-from ops.analysis.report.labels import difficulty_of, domain_of, family_of, site_label, version_of
+from ops.analysis.report.labels import (
+    difficulty_of,
+    distribution_of,
+    domain_of,
+    family_of,
+    published_split_of,
+    site_label,
+    version_of,
+)
 from ops.statistics.shares import Share
 
 
@@ -56,6 +64,8 @@ class Success:
 
     overall: Tallies = field(default_factory=dict)
     by_difficulty: dict[str, Tallies] = field(default_factory=dict)
+    by_distribution: dict[str, Tallies] = field(default_factory=dict)
+    by_published_split: dict[str, Tallies] = field(default_factory=dict)
     by_domain: dict[str, Tallies] = field(default_factory=dict)
     by_site: dict[str, Tallies] = field(default_factory=dict)
     by_family: dict[str, Tallies] = field(default_factory=dict)
@@ -66,6 +76,8 @@ class Success:
         for tallies in (
             self.overall,
             self.by_difficulty.setdefault(difficulty_of(task), {}),
+            self.by_distribution.setdefault(distribution_of(task), {}),
+            self.by_published_split.setdefault(published_split_of(task), {}),
             self.by_domain.setdefault(domain_of(task), {}),
             self.by_site.setdefault(site_label(task), {}),
             self.by_family.setdefault(family_of(task), {}),

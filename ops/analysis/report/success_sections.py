@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ops.analysis.report.labels import DIFFICULTIES, EVAL, KINDS, TRAIN
+from ops.analysis.report.labels import DIFFICULTIES, DISTRIBUTIONS, EVAL, KINDS, TRAIN, UNKNOWN
 from ops.analysis.report.limits import StepLimits
 from ops.analysis.report.report import Report
 from ops.analysis.report.success import Success, Tallies, Tally, total
@@ -13,6 +13,7 @@ _NAMES = {EVAL: "held out"}
 _DRAWN = (TRAIN, EVAL)
 """In charts."""
 _MOST_POINTS = 200
+SEEN_NOTE = "Under lower versions; a task is the same where website and instruction are."
 
 
 def name_of(kind: str) -> str:
@@ -105,6 +106,15 @@ def limit_chart(limits: StepLimits) -> tuple[Chart, ...]:
 def task_section(report: Report, *, top: int) -> Section:
     success, kinds = report.success, kinds_of(report)
     tables = [_grouping("By difficulty", "difficulty", _in_order(success.by_difficulty, DIFFICULTIES), kinds)]
+    distributions = {DISTRIBUTIONS.get(name, name): tallies for name, tallies in success.by_distribution.items()}
+    for title, label, plural, groups in (
+        ("By distribution", "distribution", "distributions", distributions),
+        ("By published split", "split", "splits", success.by_published_split),
+    ):
+        if set(groups) - {UNKNOWN}:
+            tables.append(_grouping(title, label, _most(groups, top, plural=plural), kinds))
+    if seen := report.seen.tallies():
+        tables.append(_grouping("By what training had played before", "it had played", seen, kinds, note=SEEN_NOTE))
     for title, label, plural, groups in (
         ("By domain", "domain", "domains", success.by_domain),
         ("By family of pages", "family", "families", success.by_family),

@@ -24,7 +24,7 @@ async def export_episodes(
                 leave_out_unchanged=leave_out_unchanged,
                 progress=lambda so_far: show(_line(so_far)),
             )
-    Console().print(f"{_line(done)} to {out}", soft_wrap=True, highlight=False)
+    Console().print(f"{_line(done)} to {out}", soft_wrap=True, highlight=False, markup=False)
     return 0
 
 

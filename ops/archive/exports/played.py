@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bus.codec import decode
 from ops.archive.episodes import EpisodeSource, StoredEpisode, StoredJudgement
 from schemas.errors import ConfigurationError, MessageCorrupt
-from schemas.messages import Judgement, Observation, Split, StepRequest, Task, Trajectory, Verdict
+from schemas.messages import ActionKind, Judgement, Observation, Split, StepRequest, Task, Trajectory, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def played(episode: StoredEpisode, judgement: Judgement | None) -> Played:
             case StepRequest():
                 requests[message.step] = message
     steps = tuple(
-        PlayedStep(observations[step], request, _is_same(observations.get(step + 1)))
+        PlayedStep(observations[step], request, _changed_nothing(request, observations.get(step + 1)))
         for step, request in sorted(requests.items())
         if step in observations
     )
@@ -97,5 +97,7 @@ def played(episode: StoredEpisode, judgement: Judgement | None) -> Played:
     return Played(episode.trajectory, judgement, steps, last_seen)
 
 
-def _is_same(following: Observation | None) -> bool:
-    return following is not None and following.same_screenshot
+def _changed_nothing(request: StepRequest, following: Observation | None) -> bool:
+    """An answer has ended the episode, whatever the page shows behind it."""
+    is_answer = request.actions[-1].kind is ActionKind.ANSWER
+    return not is_answer and following is not None and following.same_screenshot

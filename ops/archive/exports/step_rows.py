@@ -16,6 +16,8 @@ STEP_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("website", pa.string()),
     ("domain", pa.string()),
     ("difficulty", pa.int64()),
+    ("distribution", pa.string()),
+    ("published_split", pa.string()),
     ("instruction", pa.string()),
     ("attempt", pa.int64()),
     ("step", pa.int64()),
@@ -24,6 +26,7 @@ STEP_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("title", pa.string()),
     ("changed_nothing", pa.bool_()),
     ("action", pa.string()),
+    ("further_actions", pa.string()),
     ("parsed", pa.bool_()),
     ("response", pa.string()),
     ("thought", pa.string()),
@@ -37,7 +40,7 @@ STEP_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
 
 
 def step_row(played: Played, step: PlayedStep) -> dict[str, Any]:
-    """Everything but the screenshot. `action` is JSON; `version` is the oldest policy version of the step."""
+    """Everything but the screenshot. Actions are JSON; `version` is the oldest policy version of the step."""
     task, judgement = played.task, played.judgement
     request, observation = step.request, step.observation
     versions = [span.version for span in request.versions]
@@ -50,6 +53,8 @@ def step_row(played: Played, step: PlayedStep) -> dict[str, Any]:
         "website": task.website,
         "domain": task.domain,
         "difficulty": task.difficulty,
+        "distribution": task.distribution,
+        "published_split": task.published_split,
         "instruction": task.instruction,
         "attempt": request.attempt,
         "step": request.step,
@@ -58,6 +63,7 @@ def step_row(played: Played, step: PlayedStep) -> dict[str, Any]:
         "title": observation.title,
         "changed_nothing": step.changed_nothing,
         "action": msgspec.json.encode(request.action).decode(),
+        "further_actions": msgspec.json.encode(request.further).decode(),
         "parsed": request.parsed,
         "response": request.response,
         "thought": request.thought,

@@ -12,6 +12,7 @@ import structlog
 from agents.context import Round, Windows
 from agents.engine import ChatMessage
 from ops.archive.durable import make_folder
+from ops.archive.episodes import IMPORTED
 from ops.archive.exports.played import Played, PlayedStep
 from ops.archive.formats import FormatOptions, exporter
 from ops.archive.screenshots import ScreenshotStore, screenshot_path
@@ -65,8 +66,13 @@ class ShareGptFormat:
 
     def _write(self, played: Played, rounds: list[Round], step: PlayedStep) -> None:
         options = self._options
+        if step.request.worker == IMPORTED:
+            raise ConfigurationError(
+                f"episode {step.request.episode} is an imported conversation, whose prompts no run built: export it as "
+                "parquet, hf or jsonl, or leave it out with another --rubric"
+            )
         windows = Windows(played.task, rounds, step.observation, options.context, options.model)
-        window = windows.asked_with(step.request.screenshots)
+        window = windows.asked_with(step.request)
         if step.request.screenshots and step.request.screenshots != window.screenshots:
             raise ConfigurationError(
                 f"step {step.request.step} of episode {step.request.episode} was asked with the screenshots of steps "

@@ -40,6 +40,9 @@ function partView(detail, { text, screenshot }) {
 export function recordPanel(detail, step) {
   return [
     h("p", {}, h("a", { class: "button", href: `${address(detail)}/download` }, "Download the whole episode as JSON")),
+    detail.trajectory.network
+      ? h("p", {}, h("a", { class: "button", href: `${address(detail)}/traffic.har` }, "Download its traffic (HAR)"))
+      : null,
     h("p", { class: "soft" }, "Records number steps from 0, pages from 1."),
     fetched(`${address(detail)}/steps/${step.step}/raw`, (found) =>
       Object.entries(found).map(([name, record]) => [

@@ -19,7 +19,7 @@ from browser_workers.suites.shop.tasks.lines import task_lines
 from browser_workers.suites.shop.tasks.task import Difficulty, ShopTask
 from schemas.messages import Task
 from tests import builders
-from trainer.feeding.task_files import normal_facts
+from trainer.feeding.task_values import normal_facts
 
 TASKS = shop_tasks(0)
 _LINES = task_lines(0)

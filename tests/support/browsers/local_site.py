@@ -60,6 +60,10 @@ class LocalSite:
                     first, *lines = head.decode("latin-1").split("\r\n")
                     method, path, _ = first.split(" ")
                     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+                    length = int(headers.get("content-length", "0"))
+                    while len(heard) < length:
+                        heard += await stream.receive()
+                    heard = heard[length:]
                     asked = Asked(method, path, headers)
                     self.asked.append(asked)
                     if key := headers.get("sec-websocket-key"):

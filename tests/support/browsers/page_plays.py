@@ -35,7 +35,8 @@ from tests import builders
 CONFIG = BusConfig(run=builders.RUN)
 SUBJECTS = Subjects(builders.RUN)
 SIZE = (160, 210)
-Policy = Callable[[Observation], Action]
+Policy = Callable[[Observation], Action | Sequence[Action]]
+"""One action, or several of one answer."""
 
 
 async def _answer(bus: Bus, policy: Policy) -> None:
@@ -48,11 +49,14 @@ async def _answer(bus: Bus, policy: Policy) -> None:
                 waiting = await chain.open_observation(bus, SUBJECTS, wake)
                 if waiting is None:
                     continue
+                said = policy(waiting.observation)
+                action, *further = [said] if isinstance(said, Action) else said
                 step = msgspec.structs.replace(
                     builders.step_request(builders.task(), wake.step),
                     episode=wake.episode,
                     attempt=wake.attempt,
-                    action=policy(waiting.observation),
+                    action=action,
+                    further=tuple(further),
                     # Nobody in particular: every wake goes to any policy.
                     worker=WorkerId(""),
                 )
@@ -71,9 +75,11 @@ async def playing(
     size: tuple[int, int] = SIZE,
     watched: Callable[[Browser], Browser] = lambda browser: browser,
     rubrics: Sequence[str] = (EnvironmentJudge.name,),
+    record_network: bool = False,
 ) -> AsyncIterator[Bus]:
     """`rubrics` are the judges that have a queue; the environment's is the one that runs."""
-    env, browser_config = EnvConfig(server_size=num_slots), BrowserConfig(viewport_width=size[0], viewport_height=size[1])
+    env = EnvConfig(server_size=num_slots)
+    browser_config = BrowserConfig(viewport_width=size[0], viewport_height=size[1], record_network=record_network)
     name = WorkerId("browser-1")
     async with (
         nats_server(folder) as address,

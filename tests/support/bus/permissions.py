@@ -51,6 +51,7 @@ def _writes() -> Iterator[Operation]:
     yield _write("a chain's start", "ep.1.e.1.start.0", _B, _R)
     yield _write("an observation", "ep.1.e.1.obs.0", _B, _R)
     yield _write("an action", "ep.1.e.1.act.0", _P, _R)
+    yield _write("the record of its traffic", "ep.1.e.1.net.0", _B, _R)
     yield _write("a chain's end", "ep.1.e.done", _F, _B, _R)
     yield _write("another record of a chain", "ep.1.e.1.note.0")
     yield _write("a task into the queue", "task.train.e", _F)

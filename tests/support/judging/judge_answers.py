@@ -372,6 +372,9 @@ def markdown() -> str:
             "blocklist. The other verdict on a key point is that its screenshot is no evidence; the last one always is.",
             "Errors are shown as the reference question has them.",
             "",
+            "[Published evaluators](judges.md#published-evaluators) read their answers by the same rule, with the fields and",
+            "words of their own forms; `tests/unit/test_published_answers.py` has a table of sixty answers for each.",
+            "",
         ]
     )
 

@@ -7,7 +7,7 @@ by it. A request that it cannot understand, or a screenshot that nobody took, ra
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.support.judging.endpoint_replies import Said
@@ -39,7 +39,7 @@ class ReadingModel:
             (text,) = seen
             facts = "\n".join(_BLOCK.sub("", each) for each in before)
             return _said(reading.needed(facts, text), "NEEDED", "NOT_NEEDED", "What the facts quote was looked for.")
-        answer = _answer(before)
+        answer = answer_in(before)
         if fact := _FACT.search(question):
             return _criterion(reading.proved(fact[1], seen), f"{len(seen)} screenshots were searched for this fact.")
         supported = reading.supported(answer, seen)
@@ -49,7 +49,8 @@ class ReadingModel:
         return _criterion(supported, f"Numbers and names were looked for in {len(seen)} screenshots.")
 
 
-def _answer(texts: list[str]) -> str:
+def answer_in(texts: Sequence[str]) -> str:
+    """The agent's answer, as one of the texts of a question quotes it."""
     (told,) = (text for text in texts if text.startswith(_ANSWER))
     block = _BLOCK.search(told)
     assert block is not None, f"no quotation in {told!r}"

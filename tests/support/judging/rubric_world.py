@@ -10,12 +10,12 @@ from bus.evidence import Evidence
 from bus.memory import MemoryBus
 from bus.subjects import Subjects
 from judges.episode import JudgedEpisode
-from judges.rubric.asking import Finding, Inquiry, MalformedVerdict
+from judges.rubric.asking import Finding, Inquiry, MalformedVerdict, Unusable
 from judges.rubric.judge import RubricJudge
 from judges.rubric.prompts import committed_prompts
 from schemas.errors import NoVerdict
 from schemas.judge_config import JudgeConfig
-from schemas.messages import Fact, Observation, Outcome, StageUsage, StepRequest, Task, Trajectory
+from schemas.messages import AskedQuestion, Fact, Observation, Outcome, StageUsage, StepRequest, Task, Trajectory
 from tests.builders import RUN, observation, step_request, task
 
 SUBJECTS = Subjects(RUN)
@@ -48,6 +48,8 @@ class Models:
         self._answer = answer
         self._max_answers = max_answers
         self.asked = list[Inquiry]()
+        self.held = list[Inquiry]()
+        """Those whose answer held a verdict."""
         self.num_answers = 0
 
     async def begin(self, trajectory: Trajectory) -> "Models":
@@ -62,14 +64,23 @@ class Models:
                 raise said
             self.num_answers += 1
             try:
-                return inquiry.read(said)
+                finding = inquiry.read(said)
             except MalformedVerdict as error:
                 refused = str(error)
-        raise NoVerdict(f"{inquiry.stage}: no verdict: {refused}")
+            else:
+                self.held.append(inquiry)
+                return finding
+        raise Unusable(f"{inquiry.stage}: no verdict: {refused}")
 
     @property
     def usage(self) -> tuple[StageUsage, ...]:
         return (StageUsage(stage="all", model="fake", num_calls=self.num_answers),)
+
+    @property
+    def answered(self) -> tuple[AskedQuestion, ...]:
+        return tuple(
+            AskedQuestion(stage=each.stage, model="fake", temperature=0.0, screenshots=each.screenshots) for each in self.held
+        )
 
     @property
     def stages(self) -> list[str]:

@@ -9,7 +9,7 @@ import anyio.lowlevel
 from bus.ports import Bus
 from bus.presence import Status
 from bus.subjects import Subjects
-from judges.endpoint.port import Answer, Question
+from judges.endpoint.port import Answer, Endpoint, Question
 from judges.rubric.asking import Finding, Inquiry, MalformedVerdict, QuestionKind
 from judges.rubric.budget import open_budget
 from judges.rubric.journal import Journal
@@ -67,7 +67,7 @@ def inquiry(text: str = "did it?", *, stage: str = "criterion_a", vote: int = 0)
 @asynccontextmanager
 async def judge_sessions(
     bus: Bus,
-    model: Model,
+    model: Endpoint,
     *,
     judge: JudgeConfig | None = None,
     openai: OpenAIConfig | None = None,

@@ -84,7 +84,9 @@ def episode_time(config: Config) -> object:
 
 def _task(config: Config, split: Split, difficulty: int) -> Any:
     slot = Slot(specs()[difficulty - 1], 0, 0)
-    return task_of(slot, run=builders.RUN, split=split, env=config.env_config, version=PolicyVersion(0), demonstrate=False)
+    return task_of(
+        slot, run=builders.RUN, split=split, env=config.env_config, version=PolicyVersion(0), feeder=config.feeder_config
+    )
 
 
 def admitted_at_first(config: Config) -> object:

@@ -34,8 +34,8 @@ from schemas.messages import (
     VersionSpan,
 )
 from tests import builders
-from tests.support.runs import archive_world
 from tests.deadlines import HANGS_S
+from tests.support.runs import archive_world
 
 RUBRIC = "environment_v1"
 """The one that a run trains on unless it is told otherwise."""

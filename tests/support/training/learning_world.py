@@ -62,6 +62,8 @@ class Recorder:
 
     steps: dict[int, list[Item]] = field(default_factory=dict)
     critic: list[Item] = field(default_factory=list)
+    rate_factors: dict[int, float] = field(default_factory=dict)
+    """Of every step."""
     kills: set[int] = field(default_factory=set)
     """Steps in which the trainer dies, once each."""
     returns: bool = False
@@ -87,6 +89,7 @@ class RecordingEngine(SimulatedTrainEngine):
 
     def train(self, items: Sequence[Item]) -> StepResult:
         number = self.num_updates
+        self.recorder.rate_factors[number] = self.rate_factor
         if number in self.recorder.kills:
             self.recorder.kills.discard(number)
             raise Killed

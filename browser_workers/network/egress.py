@@ -1,0 +1,132 @@
+"""Ways out of the gate through proxies of others: which one an episode takes, and which are left alone for a while.
+
+Invariants: an episode keeps its proxy until it ends; one that failed by itself is given to no other episode before its
+cool-down is over, unless all have failed.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from browser_workers.network.pipe import End
+from browser_workers.network.tunnel import ProxyFailed, ProxySilent, through
+from schemas.proxy_address import ProxyAddress
+
+_log = structlog.get_logger()
+_MOST_SILENT = 3
+"""Times in a row that a proxy may leave without an answer: each may be the site's doing."""
+_SILENT_S = 4.0
+"""Whoever waited for so long in vain counts too: of several addresses each gets a part of the time."""
+
+
+@dataclass(eq=False, slots=True)
+class _State:
+    proxy: ProxyAddress
+    ready_at: float = 0.0
+    num_silent: int = 0
+
+
+class Egresses:
+    """The proxies of one worker."""
+
+    def __init__(
+        self,
+        proxies: Sequence[ProxyAddress],
+        *,
+        per_site: bool = False,
+        looks_up: bool = False,
+        excepted: Sequence[str] = (),
+        cooldown_s: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """
+        Args:
+            per_site: a site's episodes share a proxy, on every worker the same.
+            looks_up: names are the proxy's to look up.
+            excepted: hosts, with their subdomains, that are connected to directly.
+        """
+        self._states = [_State(proxy) for proxy in proxies]
+        self._per_site, self._looks_up = per_site, looks_up
+        self._excepted = tuple(excepted)
+        self._cooldown_s, self._clock = cooldown_s, clock
+        self._num_chosen = 0
+
+    def choose(self, site: str) -> "Egress | None":
+        """For an episode on `site`; None: there are no proxies, it goes out directly."""
+        if not self._states:
+            return None
+        now = self._clock()
+        ready = [state for state in self._states if state.ready_at <= now]
+        if not ready:
+            state = min(self._states, key=lambda state: state.ready_at)
+        elif self._per_site:
+            # Rendezvous hashing: when one cools down, only its own sites move.
+            state = max(ready, key=lambda state: _rank(site, state.proxy))
+        else:
+            state = ready[self._num_chosen % len(ready)]
+            self._num_chosen += 1
+        return Egress(self, state, looks_up=self._looks_up)
+
+    def excepts(self, host: str) -> bool:
+        return any(host == each or host.endswith(f".{each}") for each in self._excepted)
+
+    @property
+    def num_cooling(self) -> int:
+        now = self._clock()
+        return sum(state.ready_at > now for state in self._states)
+
+    def note_answer(self, state: _State) -> None:
+        state.num_silent = 0
+
+    def note_failure(self, state: _State, failure: ProxyFailed) -> None:
+        state.num_silent += 1
+        if isinstance(failure, ProxySilent) and state.num_silent < _MOST_SILENT:
+            return
+        now = self._clock()
+        if state.ready_at <= now:
+            _log.warning("proxy_cooling", proxy=state.proxy.name, reason=str(failure), seconds=self._cooldown_s)
+        state.ready_at, state.num_silent = now + self._cooldown_s, 0
+
+
+def _rank(site: str, proxy: ProxyAddress) -> bytes:
+    """By the user too: providers hand out one address with many of them."""
+    return hashlib.blake2b(f"{site} {proxy.name} {proxy.user}".encode()).digest()
+
+
+class Egress:
+    """One episode's."""
+
+    def __init__(self, egresses: Egresses, state: _State, *, looks_up: bool) -> None:
+        self.looks_up = looks_up
+        """Whether names are the proxy's to look up."""
+        self._egresses, self._state = egresses, state
+
+    @property
+    def name(self) -> str:
+        return self._state.proxy.name
+
+    def excepts(self, host: str) -> bool:
+        """Whether `host` is connected to directly."""
+        return self._egresses.excepts(host)
+
+    async def connect(self, end: Callable[[], End], host: str, port: int) -> End:
+        """Raises `ProxyFailed` for what is the proxy's fault, else `OSError`."""
+        began = time.monotonic()
+        try:
+            joined = await through(self._state.proxy, end, host, port)
+        except ProxyFailed as failure:
+            self._egresses.note_failure(self._state, failure)
+            raise
+        except OSError:
+            self._egresses.note_answer(self._state)
+            raise
+        except BaseException:
+            if (waited_s := time.monotonic() - began) >= _SILENT_S:
+                silent = ProxySilent(f"the proxy {self.name} did not answer within {waited_s:.0f} s")
+                self._egresses.note_failure(self._state, silent)
+            raise
+        self._egresses.note_answer(self._state)
+        return joined

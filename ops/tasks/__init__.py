@@ -1,0 +1,1 @@
+"""Task files: prepared from published benchmarks, checked, and counted."""

@@ -1,0 +1,67 @@
+"""`millrace calibrate` from files to files: a template is read back, and no name breaks what is shown or written."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from ops import cli
+from ops.analysis.calibration.calibrating import against_labels, template
+from ops.analysis.calibration.labels import read_labels
+from schemas.messages import Trajectory
+from tests.builders import judgement, task, trajectory
+
+pytestmark = pytest.mark.anyio
+ODD = "first\u2028second\u2029third\x85fourth\x0cfifth\x1csixth\rseventh\nend"
+PLAYED = msgspec.structs.replace(trajectory(task()), answer=ODD)
+
+
+class Source:
+    """Of one episode."""
+
+    async def trajectories(self) -> AsyncIterator[Trajectory]:
+        yield PLAYED
+
+    async def judgements(self) -> AsyncIterator[SimpleNamespace]:
+        yield SimpleNamespace(rubric="rubric_v1", episode=PLAYED.episode, message=judgement(PLAYED, 1.0))
+
+    async def rubrics(self) -> frozenset[str]:
+        return frozenset({"rubric_v1"})
+
+
+@pytest.fixture(autouse=True)
+def opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    @asynccontextmanager
+    async def open_source(path: Path, *, name: str) -> AsyncIterator[SimpleNamespace]:
+        yield SimpleNamespace(source=Source())
+
+    monkeypatch.setattr("ops.analysis.calibration.calibrating.open_source", open_source)
+
+
+async def test_a_template_is_read_back_whatever_its_texts_hold(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    await template(tmp_path, path)
+    assert [label.success for label in read_labels(path).values()] == [None]
+
+
+@pytest.mark.parametrize("name", ["a[/b]", "x[red]y", "[/]"])
+async def test_names_of_files_are_shown_as_they_are(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / name
+    labels, figures = folder / "labels.jsonl", folder / "figures.json"
+    await template(tmp_path, labels)
+    await against_labels(tmp_path, ["rubric_v1"], labels, None, figures)
+    shown = capsys.readouterr().out
+    assert f"to label in {labels}:" in shown
+    assert f"written to {figures}" in shown
+
+
+@pytest.mark.parametrize("name", ["figures.png", "figures.PNG"])
+def test_figures_are_not_written_where_their_picture_goes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["calibrate", "runs/x", "--rubric", "r", "--against", "s", "--json", f"out/{name}"])
+    assert f"--json is out/{name}, and a picture is written beside it: name a file that ends in .json" in " ".join(
+        capsys.readouterr().err.split()
+    )
