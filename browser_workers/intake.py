@@ -6,7 +6,6 @@ import math
 import anyio
 
 from bus.ports import Delivery, Inbox
-from bus.settlement import hand_back
 
 _PATIENCE_S = 0.05
 """Seconds for which only the preferred queue is asked."""
@@ -37,7 +36,7 @@ class Intake:
         async def ask(inbox: Inbox) -> None:
             delivery = await anext(inbox)
             if won:
-                await hand_back(delivery)
+                delivery.hand_back()
                 return
             won.append(delivery)
             group.cancel_scope.cancel()
@@ -49,6 +48,6 @@ class Intake:
         except BaseException:
             # Stopped in the very moment in which something came.
             for delivery in won:
-                await hand_back(delivery)
+                delivery.hand_back()
             raise
         return won[0]

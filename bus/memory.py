@@ -149,7 +149,11 @@ class MemoryBus:
         stream = self._stream(queue.stream)
         if queue.name not in stream.consumers:
             raise BusUnavailable(f"the queue {queue.name} of {queue.stream} does not exist")
-        yield MemoryInbox(stream, stream.consumers[queue.name])
+        inbox = MemoryInbox(stream, stream.consumers[queue.name])
+        try:
+            yield inbox
+        finally:
+            inbox.close()
 
     def work(self, queue: WorkQueue, *, prefetch: int) -> AbstractAsyncContextManager[Inbox]:
         return self._work(queue)

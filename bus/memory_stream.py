@@ -18,6 +18,7 @@ from schemas.errors import ChainConflict, StreamFull
 from schemas.messages import AnyMessage
 
 _log = structlog.get_logger()
+_LEAVES_WITHIN_S = 1.0
 
 
 @dataclass
@@ -106,6 +107,7 @@ class MemoryDelivery:
     subject: str
     data: bytes
     num_delivered: int
+    inbox: "MemoryInbox"
 
     @property
     def message(self) -> AnyMessage:
@@ -128,6 +130,16 @@ class MemoryDelivery:
 
     async def nak(self, delay_s: float = 0.0) -> None:
         self._due_in(delay_s)
+
+    def hand_back(self) -> None:
+        self.inbox.handed_back.append(self)
+        self._due_in(_LEAVES_WITHIN_S)
+
+    def release(self) -> None:
+        """At once, unless it was delivered again by now."""
+        pending = self.consumer_state.pending.get(self.seq)
+        if pending is not None and pending.num_delivered == self.num_delivered:
+            self._due_in(0.0)
 
     async def in_progress(self) -> None:
         self._due_in(self.queue.ack_wait_s)
@@ -155,6 +167,11 @@ class MemoryInbox:
     def __init__(self, stream: Stream, consumer: Consumer) -> None:
         self._stream = stream
         self._consumer = consumer
+        self.handed_back: list[MemoryDelivery] = []
+
+    def close(self) -> None:
+        for delivery in self.handed_back:
+            delivery.release()
 
     def __aiter__(self) -> AsyncIterator[Delivery]:
         return self
@@ -198,7 +215,7 @@ class MemoryInbox:
         pending.num_delivered += 1
         pending.due = time.monotonic() + self._consumer.queue.ack_wait_s
         held = self._stream.records[seq]
-        return MemoryDelivery(self._stream, self._consumer, seq, held.subject, held.data, pending.num_delivered)
+        return MemoryDelivery(self._stream, self._consumer, seq, held.subject, held.data, pending.num_delivered, self)
 
 
 class MemoryTail:

@@ -4,7 +4,7 @@
     Disposition.RETRY           -> delivered again after a growing delay
     Disposition.REJECT          -> dead letter, then terminated
     Disposition.LEAVE           -> nothing: somebody else owns the work, and it comes again if he dies
-    Disposition.FATAL, cancel   -> handed back at once, and the error goes on
+    Disposition.FATAL, cancel   -> handed back as the worker leaves, and the error goes on
     what nobody foresaw         -> as `bus.bulkhead` says: tried again, at the third time rejected
 
 What is rejected may be brought to an end in terms of its own (`on_reject`), as an episode by a trajectory that says why; then
@@ -33,7 +33,6 @@ from schemas.text import valid
 _log = structlog.get_logger()
 _MOST_PUT_OFF = 2
 """Tries that the pause after an outage goes by: work goes on within a second of the server's return."""
-_CLOSING_S = 2.0
 _GRAVEST_FIRST = (Disposition.FATAL, Disposition.REJECT, Disposition.RETRY, Disposition.LEAVE)
 OnReject = Callable[[str], Awaitable[bool]]
 """Hears why an input is not handled again, perhaps several times; True: it has brought it to an end that says so."""
@@ -76,7 +75,7 @@ async def settle(
                 # What was handled stays handled: the message comes again after its ack wait, and is then found to be done.
                 _log.warning("settlement_unconfirmed", stream=delivery.stream, seq=delivery.seq, reason=str(error))
     except BaseException:
-        await hand_back(delivery)
+        delivery.hand_back()
         raise
 
 
@@ -146,12 +145,6 @@ async def _failure(raised: Exception | None, item: str, bulkhead: Bulkhead | Non
     if surprise is not None and bulkhead is not None and not any(each.disposition is Disposition.FATAL for each in failures):
         failures.append(await bulkhead.met(surprise, item))
     return min(failures, key=lambda failure: _GRAVEST_FIRST.index(failure.disposition))
-
-
-async def hand_back(delivery: Delivery) -> None:
-    """Gives a delivery that was not begun to other workers, at once."""
-    with anyio.move_on_after(_CLOSING_S, shield=True):
-        await delivery.nak()
 
 
 async def _keep_alive(delivery: Delivery) -> None:

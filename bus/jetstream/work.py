@@ -1,9 +1,14 @@
 """A shared queue: deliveries go to whichever task waits, and what nobody has begun goes back to the server on leaving.
 
 A delivery that never reaches us (a slow client drops what it cannot hold) is delivered again after its ack wait.
+
+Invariant: a worker that leaves hands back only once the server has forgotten what it had asked for. To a role's own account a
+server delivers whether or not anybody hears it still: what came back too early would be given to whoever leaves, and be
+nobody's for its ack wait.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -30,6 +35,10 @@ _ACK_S = 5.0
 _ACK_AGAIN_S = 0.5
 _RECONNECT_S = 10.0
 _CLOSING_S = 2.0
+_LEAVES_WITHIN_S = 1.0
+"""A worker that hands something back and has not left by then goes on."""
+_STOPS_WITHIN_S = 0.05
+"""The same of one whose tasks do not wait any more: most of those do something else, and go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +62,15 @@ class AckReply:
 class JetStreamDelivery:
     """One message on its way through a worker; satisfies `bus.ports.Delivery`."""
 
-    __slots__ = ("_held", "_holdings", "_link", "_message", "num_delivered", "queue", "seq")
+    __slots__ = ("_back", "_held", "_holdings", "_link", "_message", "num_delivered", "queue", "seq")
 
-    def __init__(self, link: Link, queue: WorkQueue, message: Msg, holdings: Holdings) -> None:
+    def __init__(
+        self, link: Link, queue: WorkQueue, message: Msg, holdings: Holdings, back: "Callable[[JetStreamDelivery], None]"
+    ) -> None:
+        """`back`: takes it when it is handed back."""
         meta = AckReply.parse(message.reply)
         self._link = link
+        self._back = back
         self._message = message
         self._holdings = holdings
         self._held = Held(message.reply, queue.ack_wait_s)
@@ -104,6 +117,9 @@ class JetStreamDelivery:
     async def nak(self, delay_s: float = 0.0) -> None:
         await self._settle(b'-NAK {"delay": %d}' % int(delay_s * NS) if delay_s > 0 else b"-NAK")
 
+    def hand_back(self) -> None:
+        self._back(self)
+
     async def in_progress(self) -> None:
         await self._send(b"+WPI")
         self._holdings.renewed()
@@ -112,18 +128,19 @@ class JetStreamDelivery:
         await self._settle(b"+TERM " + visible(reason, 200).encode())
 
     async def _settle(self, verb: bytes) -> None:
-        try:
-            await self._send(verb)
-        finally:
+        # Unsent it stays noted: whoever is started again under this name hands it back.
+        if await self._send(verb):
             self._holdings.settled(self._held)
 
-    async def _send(self, verb: bytes) -> None:
+    async def _send(self, verb: bytes) -> bool:
         try:
             with anyio.fail_after(_ACK_S):
                 await self._link.publish(self._message.reply, verb)
         except (TimeoutError, NoAnswer):
             # Nothing depends on it: unheard, the message is delivered again after its ack wait.
             _log.info("delivery_verb_unsent", stream=self.stream, seq=self.seq, verb=verb[:5].decode())
+            return False
+        return True
 
 
 class WorkInbox:
@@ -137,6 +154,9 @@ class WorkInbox:
         self._prefetch = prefetch
         self._ready = Handoff[JetStreamDelivery]()
         self._surplus = anyio.Event()
+        self._unsettled = deque[JetStreamDelivery]()
+        """Handed back while more was asked for."""
+        self._handed_back = anyio.Event()
         self._puller = Puller(link, open_source=self._open, wanted=self._wanted, take=self._take)
 
     def __aiter__(self) -> AsyncIterator[Delivery]:
@@ -149,15 +169,33 @@ class WorkInbox:
 
     async def run(self) -> None:
         try:
-            async with background(self._return_surplus):
+            async with background(self._return_surplus, self._return_handed_back):
                 await self._puller.run()
         except BusError as error:
             self._ready.fail(error)
 
-    async def hand_back(self) -> None:
-        """Gives everything that no task has begun to other workers."""
+    async def close(self) -> None:
+        """Gives what no task has begun, and what was handed back, to other workers. To be called when `run` has ended."""
         while self._ready.num_items:
             await self._ready.take_newest().nak()
+        await self._release()
+
+    def _take_back(self, delivery: JetStreamDelivery) -> None:
+        self._unsettled.append(delivery)
+        self._handed_back.set()
+
+    async def _return_handed_back(self) -> None:
+        """For a task that was stopped where its worker goes on."""
+        while True:
+            await self._handed_back.wait()
+            await anyio.sleep(_LEAVES_WITHIN_S)
+            self._handed_back = anyio.Event()
+            await self._release()
+
+    async def _release(self) -> None:
+        while self._unsettled:
+            await self._unsettled[0].nak()
+            self._unsettled.popleft()
 
     def _wanted(self) -> int:
         return self._ready.num_readers + self._prefetch - self._ready.num_items
@@ -167,7 +205,7 @@ class WorkInbox:
         return Source(self._queue.stream, self._queue.name)
 
     def _take(self, message: Msg) -> None:
-        self._ready.put(JetStreamDelivery(self._link, self._queue, message, self._holdings))
+        self._ready.put(JetStreamDelivery(self._link, self._queue, message, self._holdings, self._take_back))
         if self._ready.num_items > self._prefetch:
             self._surplus.set()
 
@@ -175,6 +213,7 @@ class WorkInbox:
         """A task that waited has gone: nobody here is free for what was asked in its name."""
         while True:
             await self._surplus.wait()
+            await anyio.sleep(_STOPS_WITHIN_S)
             self._surplus = anyio.Event()
             while self._ready.num_items > self._prefetch:
                 delivery = self._ready.take_newest()
@@ -192,7 +231,7 @@ async def work(link: Link, streams: Streams, queue: WorkQueue, prefetch: int, ho
             yield inbox
     finally:
         with anyio.move_on_after(_CLOSING_S, shield=True):
-            await inbox.hand_back()
+            await inbox.close()
 
 
 async def hand_back(link: Link, left: Sequence[Held]) -> None:

@@ -178,6 +178,34 @@ class TestBehindABulkhead:
         told = [record.message for record in await backend.bus.history(SUBJECTS.advisories, SUBJECTS.everything("fault"))]
         assert [fault.worker for fault in told if isinstance(fault, Fault)] == ["browser-1", "browser-2", "browser-3"]
 
+    async def test_what_a_leaving_worker_hands_back_is_not_given_to_itself(self, backend: Backend) -> None:
+        """Its other slots wait still; what a server gives them is lost for an ack wait when nobody hears it any more."""
+
+        async def serve(inbox: Inbox) -> None:
+            async with settle(backend.bus, await anext(inbox), WORKER):
+                await anyio.sleep(0.2)  # until the server knows what the other slots ask for
+                fail(ConfigurationError("the key is refused"))
+
+        async def lead() -> None:
+            async with one_queued(backend) as inbox, anyio.create_task_group() as group:
+                for _ in range(16):
+                    group.start_soon(serve, inbox)
+
+        with pytest.raises(BaseExceptionGroup) as raised:
+            await lead()
+        assert [type(error) for error in raised.value.exceptions] == [ConfigurationError]
+        async with backend.bus.work(QUEUE, prefetch=0) as inbox:
+            assert (await receive(inbox)).num_delivered == 2
+
+    async def test_what_is_handed_back_where_a_worker_stays_comes_again(self, backend: Backend) -> None:
+        async with one_queued(backend) as inbox:
+            with pytest.raises(ConfigurationError):
+                async with settle(backend.bus, await receive(inbox), WORKER):
+                    fail(ConfigurationError("the key is refused"))
+            again = await receive(inbox)
+            assert again.num_delivered == 2
+            await again.ack()
+
     async def test_neither_outages_nor_stops_are_tries(self, backend: Backend) -> None:
         bulkhead = Bulkhead(WorkerContext(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER)))
         async with one_queued(backend) as inbox:
