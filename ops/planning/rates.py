@@ -11,15 +11,17 @@ from ops.planning.memory import Serving, cached_tokens
 from ops.planning.model_size import ModelSize
 from ops.planning.plan import Plan
 
-_PREFILL, _READ = 0.45, 0.6
-"""Shares of peak that are usual: of the arithmetic while prompts are calculated, of the bandwidth while tokens are sampled. No
-benchmark of this project has measured them on a GPU yet."""
+_PREFILL, _READ = 0.45, 0.9
+"""Shares of peak: of the arithmetic while prompts are calculated, of the bandwidth while tokens are sampled; as measured on an
+H100 (benchmarks/results/gpu_check_h100.json)."""
+_PREPARED_S = 0.048
+"""Of the host, a prompt with a new screenshot, before it reaches the GPU: one after the other. From the same measurement."""
 _TRAINED = 0.43
 """The same in training, what is recomputed included: 0.40 to 0.46 on an H200 (benchmarks/results/gpu_check_h200.json)."""
 _FULL = 0.9
 """Of what policies can do: more is not to be had from them by more browsers."""
-_ITERATION_S = 0.004
-"""Of each step of an engine, whatever its size."""
+_ITERATION_S = 0.0014
+"""Of each step of an engine, whatever its size; from the same measurement."""
 _CPU_S = 0.25
 """Of one core, a browser's step with a screenshot, the bus included (benchmarks/results/browsers.json)."""
 _NETWORK = 1.25e9
@@ -146,7 +148,7 @@ class _Engine:
         self._read = serving.num_parts * gpu.bandwidth * _READ
         new = screenshot_flops(size, patches)
         """Of the latest screenshot; those before it are known from the steps before."""
-        self._prefill_s = (forward_flops(size, prompt, predicted=0) + new) / self._calculated
+        self._prefill_s = max(_PREPARED_S, (forward_flops(size, prompt, predicted=0) + new) / self._calculated)
         self._weights = size.num_parameters * serving.dtype_bytes
         self._cache = (prompt + answer / 2) * 2 * size.num_layers * size.key_value * serving.key_value_bytes
         """Bytes that a token of one answer reads."""
