@@ -50,6 +50,8 @@ class Opening:
     """Whether it is found out what an action hit and changed, which costs a round trip per step."""
     solution: Solution | None = None
     """What demonstrations follow."""
+    episode: str = ""
+    """Whose it is, for whoever provides the browser."""
     network: NetworkLog | None = None
     """Is told what the episode's pages send and get; None: nobody is."""
 

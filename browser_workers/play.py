@@ -144,7 +144,7 @@ class Play:
         """
         decision: Decision = Open()
         self._has_begun = True
-        opening = replace(opening, network=self._network)
+        opening = replace(opening, episode=self._task.episode, network=self._network)
         with self._failing() as failed:
             live = self._subjects.live(self._task.episode, self._chain.attempt)
             began = time.monotonic()

@@ -11,11 +11,12 @@ from functools import partial
 import anyio
 import structlog
 
-from browser_workers.browser import Browser
+from browser_workers.browser import Browser, Opening
 from browser_workers.episode import Finish
 from browser_workers.har.log import NetworkLog
 from browser_workers.intake import Intake
 from browser_workers.play import Play
+from browser_workers.providers.reachable import require_reachable
 from browser_workers.suites import Suite, UnknownWebsite, resolve
 from bus import chain as chains
 from bus.background import background
@@ -125,7 +126,7 @@ class BrowserWorker:
             return await play.end(Finish(Outcome.FAILED, error=f"begun {max_attempts} times and never ended"))
         with self._cancellable(chain.task.episode) as (scope, reasons):
             try:
-                finish = await play.run(self._browser, resolve(chain.task.website, self._suites))
+                finish = await play.run(self._browser, self._opening(chain.task.website))
             except UnknownWebsite as error:
                 finish = Finish(Outcome.FAILED, error=str(error))
             except Exception as error:  # noqa: BLE001 - a bulkhead
@@ -133,6 +134,12 @@ class BrowserWorker:
         if scope.cancelled_caught:
             finish = Finish(Outcome.CANCELLED, error="; ".join(reasons))
         return await play.end(finish)
+
+    def _opening(self, website: str) -> Opening:
+        """Raises `UnknownWebsite`."""
+        opening = resolve(website, self._suites)
+        require_reachable(opening, self._browser_config)
+        return opening
 
     async def _failed(self, play: Play, error: Exception, item: str) -> Finish:
         """What nobody foresaw, as in a suite of the user's own, ends the play as a browser that fails does.

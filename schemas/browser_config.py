@@ -5,12 +5,11 @@ from typing import Literal
 
 from schemas.browser_requirements import (
     is_network,
-    require_devtools_address,
     require_hosts,
     require_identity,
-    require_near,
     require_proxies,
 )
+from schemas.provider_requirements import require_provider
 from schemas.requirement import require
 
 _MOST_NETWORK_MB = 100.0
@@ -22,11 +21,32 @@ class BrowserConfig:
     """`simulated`: no Chromium at all, see `simulation_config`."""
     executable: str = ""
     """Path of a Chromium; empty: the cheapest one found."""
+    provider: Literal["auto", "local", "cdp", "browserbase"] = "auto"
+    """Whose browsers: `local`: each worker's own; `cdp`: those behind `cdp_url` or `cdp_urls`; `browserbase`: a session of
+    that service for each episode; `auto`: `cdp` where addresses are written, else `local`."""
     cdp_url: str = ""
     """Drive the browser behind this DevTools address (http, https, ws or wss) instead of starting one; beyond this machine
     only https and wss."""
     cdp_token_env_var: str = "MILLRACE_CDP_TOKEN"  # noqa: S105 - a name, not a secret
-    """Environment variable with the bearer token for `cdp_url`, if there is one."""
+    """Environment variable with the bearer token for `cdp_url` or `cdp_urls`, if there is one."""
+    cdp_urls: tuple[str, ...] = ()
+    """Several of them in place of `cdp_url`: an episode goes to the one that has fewest of its worker's."""
+    provider_url: str = "https://api.browserbase.com"
+    """Of the provider's API."""
+    provider_key_env_var: str = "BROWSERBASE_API_KEY"
+    """Environment variable of every browser worker with the key for it."""
+    provider_project: str = ""
+    """Project of the account; empty: the key's own."""
+    provider_region: str = ""
+    """Where sessions run, as in `eu-central-1`; empty: the provider's default."""
+    provider_proxies: bool = False
+    """Sessions go out through the provider's proxies, which it charges for."""
+    provider_lease_s: float = 1800.0
+    """Seconds, 60 to 21600, after which the provider ends a session by itself; workers end what nobody holds before that. An
+    episode (`env_config.task_timeout_minutes`) may take 80 % of it."""
+    provider_wait_s: float = 300.0
+    """Seconds for which an episode waits for a session while the account is full or the provider fails; then it is begun
+    again, as behind every failure."""
     allowed_hosts: tuple[str, ...] = ()
     """Hosts that pages may reach besides their task's own, as in `example.org` (with its subdomains); empty: all."""
     denied_hosts: tuple[str, ...] = ()
@@ -103,10 +123,8 @@ class BrowserConfig:
         require_hosts("browser_config.allowed_hosts", self.allowed_hosts)
         require_hosts("browser_config.denied_hosts", self.denied_hosts)
         require_hosts("browser_config.private_hosts", tuple(host for host in self.private_hosts if not is_network(host)))
-        if self.cdp_url:
-            require_devtools_address(self.cdp_url)
         require_proxies(self.proxies)
-        require_near(self.cdp_url, has_proxies=bool(self.proxies or self.proxies_file))
+        require_provider(self)
         require(
             self.proxy_cooldown_s >= 0,
             f"browser_config.proxy_cooldown_s is {self.proxy_cooldown_s:g}: write 0 or a number of seconds above it",
@@ -115,3 +133,14 @@ class BrowserConfig:
         for name in ("max_episodes", "max_memory_mb", "page_memory_mb"):
             value = getattr(self, name)
             require(value >= 0, f"browser_config.{name} is {value}: write 0 or a number above it")
+
+    @property
+    def devtools(self) -> tuple[str, ...]:
+        """Addresses of all browsers that others run."""
+        return self.cdp_urls or ((self.cdp_url,) if self.cdp_url else ())
+
+    @property
+    def provided_by(self) -> Literal["local", "cdp", "browserbase"]:
+        if self.provider != "auto":
+            return self.provider
+        return "cdp" if self.devtools else "local"

@@ -36,7 +36,7 @@ def require_hosts(key: str, hosts: tuple[str, ...]) -> None:
         )
 
 
-def require_devtools_address(url: str) -> None:
+def require_devtools_address(key: str, url: str) -> None:
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -45,25 +45,25 @@ def require_devtools_address(url: str) -> None:
         is_web = False
     require(
         is_web,
-        f"browser_config.cdp_url is {url!r}: write the browser's DevTools address, as in http://127.0.0.1:9222 or wss://host/path",
+        f"{key} is {url!r}: write the browser's DevTools address, as in http://127.0.0.1:9222 or wss://host/path",
     )
     require(
-        _is_local(host) or parts.scheme in ("https", "wss"),
-        f"browser_config.cdp_url leads to {host} unencrypted: write https:// or wss:// for a browser on another machine "
+        is_local(host) or parts.scheme in ("https", "wss"),
+        f"{key} leads to {host} unencrypted: write https:// or wss:// for a browser on another machine "
         "(http and ws are for this machine, also for the near end of a tunnel)",
     )
 
 
-def require_near(cdp_url: str, *, has_proxies: bool) -> None:
+def require_near(key: str, url: str, *, has_proxies: bool) -> None:
     """Pages of a browser on another machine do not pass the gate, which alone goes through proxies."""
     require(
-        not has_proxies or not cdp_url or _is_local(urlsplit(cdp_url).hostname or ""),
-        "browser_config.proxies and browser_config.proxies_file have no effect on the browser at browser_config.cdp_url, "
+        not has_proxies or is_local(urlsplit(url).hostname or ""),
+        f"browser_config.proxies and browser_config.proxies_file have no effect on the browser at {key}, "
         "which is on another machine: give it its proxy there, and leave them out",
     )
 
 
-def _is_local(host: str) -> bool:
+def is_local(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:

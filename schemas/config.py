@@ -19,6 +19,7 @@ from schemas.model_config import ModelConfig
 from schemas.monitor_config import MonitorConfig
 from schemas.objective_config import ObjectiveConfig
 from schemas.policy_config import PolicyConfig
+from schemas.provider_requirements import require_episodes_fit
 from schemas.requirement import require
 from schemas.simulation_config import SimulationConfig
 from schemas.trainer_config import TrainerConfig
@@ -61,6 +62,7 @@ class Config:
             f"objective_config.overlong_buffer_len is {overlong}, and an answer has {policy.max_new_tokens} tokens at most: "
             "write the last tokens of these that cost, as in a quarter of policy_config.max_new_tokens",
         )
+        require_episodes_fit(self.browser_config, self.env_config.task_timeout_minutes)
         self._require_tasks()
 
     def _require_tasks(self) -> None:

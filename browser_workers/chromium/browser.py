@@ -1,4 +1,4 @@
-"""The browser of one worker process: one Chromium, a fresh context per episode, replaced when it dies or grows old.
+"""The browsers of one worker process: where its provider has them, a fresh context per episode or a session of its own.
 
 A Chromium that is lost, or whose driver is, ends the episodes that were in it with `BrowserLost`; the next episode starts
 another. One that is retired takes no more episodes and is closed when its last one ends.
@@ -10,11 +10,11 @@ from types import TracebackType
 
 import anyio
 import structlog
-from anyio.abc import TaskStatus
 
 from browser_workers.browser import Opening
 from browser_workers.chromium.contexts import open_context
 from browser_workers.chromium.instance import Instance
+from browser_workers.chromium.instances import Instances
 from browser_workers.chromium.process.retirement import Lifetime
 from browser_workers.chromium.process.source import source_of
 from browser_workers.chromium.session import PlaywrightSession
@@ -22,13 +22,14 @@ from browser_workers.chromium.settings import TabSettings
 from browser_workers.limits import Limits
 from browser_workers.network.outside import Network
 from browser_workers.network.proxies import egresses_of
+from browser_workers.providers.choosing import provider_of
+from browser_workers.providers.leases import Leases
 from schemas.browser_config import BrowserConfig
 from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
 from schemas.errors import PageFailed
 
 _log = structlog.get_logger()
-_START_S = 30.0
 _EPISODES_A_CONTEXT = 100
 """Episodes of a suite that keeps no state before its context, and with it the renderer process, is replaced."""
 _MIN_PARKED = 2
@@ -44,19 +45,23 @@ class PlaywrightBrowser:
         env_config: EnvConfig,
         context_config: ContextConfig | None = None,
         network: Network = Network(),  # noqa: B008 - a value
+        leases: Leases | None = None,
     ) -> None:
-        self._source = source_of(browser_config)
+        """`leases`: of the provider that `browser_config` names, which is asked on behalf of nobody otherwise."""
+        self._leases = leases if leases is not None else Leases(provider_of(browser_config))
         egresses = egresses_of(browser_config)
         self._settings = TabSettings(browser_config, env_config, context_config or ContextConfig(), network, egresses)
-        self._lifetime = Lifetime.of(browser_config, env_config)
+        self._instances = Instances(
+            source_of(browser_config),
+            Lifetime.of(browser_config, env_config),
+            page_memory_mb=browser_config.page_memory_mb,
+        )
         self._limits = Limits(env_config.http_pools)
         self._max_parked = max(_MIN_PARKED, env_config.server_size // 4)
-        self._lock = anyio.Lock()
-        self._instance: Instance | None = None
         self._stack = AsyncExitStack()
-        self.num_launches = 0
 
     async def __aenter__(self) -> "PlaywrightBrowser":
+        await self._stack.enter_async_context(self._leases)
         self._group = await self._stack.enter_async_context(anyio.create_task_group())
         return self
 
@@ -66,32 +71,9 @@ class PlaywrightBrowser:
         self._group.cancel_scope.cancel()
         return await self._stack.__aexit__(kind, error, traceback)
 
-    # instances --------------------------------------------------------------------------------------------------------
-
-    async def _ready(self) -> Instance:
-        async with self._lock:
-            instance = self._instance
-            if instance is not None:
-                if instance.usable:
-                    return instance
-                instance.end_if_done()
-            self._instance = await self._group.start(self._run_instance)
-            return self._instance
-
-    async def _run_instance(self, *, task_status: TaskStatus[Instance]) -> None:
-        """Raises `BrowserLost` into the caller of `start` when Chromium does not come up."""
-        self.num_launches += 1
-        # The log lines of a browser are not those of the episode that happened to need it first.
-        structlog.contextvars.clear_contextvars()
-        async with (
-            self._source(timeout_s=_START_S) as running,
-            anyio.create_task_group() as group,
-        ):
-            instance = Instance(running, group, self._lifetime, page_memory_mb=self._settings.config.page_memory_mb)
-            task_status.started(instance)
-            group.start_soon(instance.watch)
-            await instance.ended.wait()
-            group.cancel_scope.cancel()
+    @property
+    def num_launches(self) -> int:
+        return self._instances.num_launches
 
     # sessions ---------------------------------------------------------------------------------------------------------
 
@@ -100,18 +82,19 @@ class PlaywrightBrowser:
 
     @asynccontextmanager
     async def _session(self, opening: Opening) -> AsyncIterator[PlaywrightSession]:
-        instance = await self._ready()
-        instance.begin_episode()
-        try:
-            session = await self._parked(instance, opening) or await self._created(instance, opening)
-            clean = False
+        async with self._leases.lease(opening.episode) as lease:
+            instance = await self._instances.ready(self._group, lease)
+            instance.begin_episode()
             try:
-                yield session
-                clean = True
+                session = await self._parked(instance, opening) or await self._created(instance, opening)
+                clean = False
+                try:
+                    yield session
+                    clean = True
+                finally:
+                    await self._give_back(instance, session, clean=clean)
             finally:
-                await self._give_back(instance, session, clean=clean)
-        finally:
-            instance.end_episode()
+                instance.end_episode()
 
     async def _parked(self, instance: Instance, opening: Opening) -> PlaywrightSession | None:
         """A session that an earlier episode of the same site has left."""

@@ -28,10 +28,10 @@ _NOTHING_BYPASSES = "<-loopback>"
 async def open_context(
     running: Chromium, group: TaskGroup, settings: TabSettings, opening: Opening
 ) -> tuple[BrowserContext, Reach]:
-    """A context of its own, and what its pages reach. Raises `PageFailed` or `BrowserLost`."""
+    """A context of its own, and what its pages reach; of a session the default one. Raises `PageFailed` or `BrowserLost`."""
     rules = rules_for(settings.config, "" if opening.site is not None else opening.url)
     if not running.reaches_gates:
-        context = await _new_context(running, settings, None)
+        context = _of_session(running) if running.is_session else await _new_context(running, settings, None)
         interception = Interception(rules)
         try:
             await running.call("the rules", interception.begin(context), timeout_s=settings.timeout_s)
@@ -64,6 +64,13 @@ async def let_out(running: Chromium, settings: TabSettings, tab: Tab, reach: Rea
         await running.call("a way through the gate", signing_in, timeout_s=settings.timeout_s, until_crash=True)
         if not reach.signed_in:
             raise PageFailed("the browser was not let through the episode's gate")
+
+
+def _of_session(running: Chromium) -> BrowserContext:
+    """What a provider has prepared holds in this one alone."""
+    if not running.browser.contexts:
+        raise PageFailed("the session has no default context")
+    return running.browser.contexts[0]
 
 
 async def _new_context(running: Chromium, settings: TabSettings, gate: Gate | None) -> BrowserContext:

@@ -39,7 +39,7 @@ class Instance:
     @property
     def usable(self) -> bool:
         """Whether it takes another episode."""
-        if self.running.lost.is_set():
+        if self.running.lost.is_set() or (self.running.is_session and self._num_begun):
             return False
         if not self._retired:
             age_s = time.monotonic() - self._born_at

@@ -16,6 +16,7 @@ from browser_workers.chromium.page_events import PageEvents
 from browser_workers.chromium.performing import Performer
 from browser_workers.chromium.process.launch import Chromium
 from browser_workers.chromium.recording import Recording
+from browser_workers.chromium.session_pages import close_others, fit
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.site_routes import answer
 from browser_workers.chromium.windows import Windows
@@ -62,7 +63,9 @@ class PlaywrightSession:
         """Opens the first, empty page. Raises `PageFailed` or `BrowserLost`."""
         context, timeout_s = self.context, self._settings.timeout_s
         await self._running.call("bounds", context.add_init_script(path=_BOUNDS), timeout_s=timeout_s)
-        await self._running.call("a page", context.new_page(), timeout_s=timeout_s, until_crash=True)
+        page = await self._running.call("a page", context.new_page(), timeout_s=timeout_s, until_crash=True)
+        await fit(self._running, self._settings, page)
+        await close_others(self._running, self._settings, context, page)
         await let_out(self._running, self._settings, await self._windows.active(), self.reach)
         if self.opening.site is not None and not self.reach.plays:
             pattern = f"{self.opening.site.origin}/**"
@@ -75,7 +78,8 @@ class PlaywrightSession:
     async def close(self) -> None:
         self._windows.end()
         try:
-            if not self._running.lost.is_set():
+            # A session ends with all that it has, by whoever provides it.
+            if not self._running.lost.is_set() and not self._running.is_session:
                 with suppress(BrowserError):
                     await self._running.call("the end of a context", self.context.close(), timeout_s=_CLOSE_S)
         finally:

@@ -17,6 +17,7 @@ from browser_workers.browser import Opening, PageState
 from browser_workers.chromium.events import listen
 from browser_workers.chromium.page_events import PageEvents
 from browser_workers.chromium.process.launch import Chromium
+from browser_workers.chromium.session_pages import fit
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
 from schemas.errors import BrowserError, PageFailed
@@ -143,6 +144,7 @@ class Windows:
         tab = self._tab_of_page(page)
         if tab is None:
             raise PageFailed("the new tab was closed at once")
+        await fit(self._running, self._settings, page)
         return tab
 
     async def switch(self, tab: Tab) -> None:

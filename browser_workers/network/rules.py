@@ -63,8 +63,8 @@ class Rules:
     """Addresses that are open like public ones."""
     own: Endpoint | None = None
     """The task's own site, as its file has it."""
-    devtools_port: int = 0
-    """Port of loopback through which the browser itself is driven; 0: none."""
+    devtools_ports: frozenset[int] = frozenset()
+    """Ports of loopback through which browsers themselves are driven."""
 
     def refusal(self, host: str, port: int, address: Address | None = None) -> str:
         """Why no page may connect to `host`, found at `address` (None: not looked up); empty when it may."""
@@ -88,8 +88,8 @@ class Rules:
 
     def _private(self, host: str, port: int, address: Address) -> str:
         found = kind(address)
-        if found in (Kind.LOOPBACK, Kind.UNSPECIFIED) and port == self.devtools_port:
-            return f"{host}:{port} is the browser's own DevTools (browser_config.cdp_url), which no page may reach"
+        if found in (Kind.LOOPBACK, Kind.UNSPECIFIED) and port in self.devtools_ports:
+            return f"{host}:{port} is the browser's own DevTools (browser_config.cdp_url, cdp_urls), which no page may reach"
         if not found or self._was_written(host, port, address, found):
             return ""
         is_address = literal(host) is not None
@@ -117,7 +117,7 @@ class Rules:
 
 def rules_for(config: BrowserConfig, own_url: str) -> Rules:
     """Those of an episode whose own site is at `own_url`; empty: it has none on the network."""
-    devtools = endpoint(config.cdp_url)
+    devtools = filter(None, map(endpoint, config.devtools))
     written = tuple((host, _network(host)) for host in config.private_hosts)
     return Rules(
         allowed_hosts=tuple(map(normal_host, config.allowed_hosts)),
@@ -125,7 +125,7 @@ def rules_for(config: BrowserConfig, own_url: str) -> Rules:
         private_names=tuple(normal_host(host) for host, network in written if network is None),
         private_networks=tuple(network for _, network in written if network is not None),
         own=endpoint(own_url),
-        devtools_port=devtools.port if devtools is not None and is_loopback(devtools.host) else 0,
+        devtools_ports=frozenset(each.port for each in devtools if is_loopback(each.host)),
     )
 
 

@@ -147,8 +147,21 @@ IDLE = (
     ),
     Idle(
         ("browser_config.cdp_token_env_var",),
-        lambda config: not config.browser_config.cdp_url,
-        "no browser elsewhere is driven without browser_config.cdp_url",
+        lambda config: not config.browser_config.devtools,
+        "no browser elsewhere is driven without browser_config.cdp_url or cdp_urls",
+    ),
+    Idle(
+        tuple(
+            f"browser_config.provider_{name}"
+            for name in ("url", "key_env_var", "project", "region", "proxies", "lease_s", "wait_s")
+        ),
+        lambda config: config.browser_config.provided_by != "browserbase",
+        "only browser_config.provider=browserbase has sessions",
+    ),
+    Idle(
+        tuple(f"browser_config.{name}" for name in ("executable", "max_episodes", "max_memory_mb", "page_memory_mb")),
+        lambda config: config.browser_config.provided_by == "browserbase",
+        "a session is one episode's, in a browser of the provider's",
     ),
     Idle(
         (_BUS + "weights_kept", _BUS + "weights_max_gb", _BUS + "weights_timeout_s"),

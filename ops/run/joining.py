@@ -1,5 +1,6 @@
 """Connects one role to its run: the server's address, the role's key, and what a worker has before its own parts."""
 
+import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -7,11 +8,15 @@ from dataclasses import dataclass, replace
 from bus.address import ServerAddress
 from bus.context import WorkerContext
 from bus.jetstream import JetStreamBus, connect
+from bus.server.keys import public_key
 from bus.server.locate import address_for as locate
 from bus.subjects import Subjects
 from ops.run.folder import RunFolder
 from schemas.bus_config import BusConfig
 from schemas.config import Config
+
+_IDENTITY = 12
+"""Characters beside the run's name."""
 
 
 @dataclass(frozen=True)
@@ -52,3 +57,11 @@ async def join(folder: RunFolder, config: Config, *, role: str, name: str, works
 def address_for(folder: RunFolder, bus: BusConfig, role: str) -> ServerAddress:
     """Where the run's server or cluster is, with the key of one role. Raises `ConfigurationError`."""
     return locate(folder.server, bus, role)
+
+
+def identity(folder: RunFolder, bus: BusConfig, role: str) -> str:
+    """Tells this run from all others of its name, on every node: by the public half of a key that nobody else has, or, where
+    a server of one's own asks for none, by the server's address."""
+    address = locate(folder.server, bus, role)
+    known = public_key(address.nkey_seed) if address.nkey_seed else f"{address.url} {address.credentials_file or ''}"
+    return f"{bus.run}-{hashlib.sha256(known.encode()).hexdigest()[:_IDENTITY]}"

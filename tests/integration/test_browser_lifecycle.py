@@ -19,6 +19,7 @@ from browser_workers.browser import Opening
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.process.processes import Part, ProcessTree
 from browser_workers.chromium.session import PlaywrightSession
+from browser_workers.providers.provider import Place
 from browser_workers.site import Documents
 from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig, HttpPools
@@ -206,7 +207,7 @@ async def test_a_browser_that_uses_too_much_memory_is_replaced(monkeypatch: pyte
     monkeypatch.setattr("browser_workers.chromium.process.process_monitor._WEIGH_S", 0.0)
     async with PlaywrightBrowser(BrowserConfig(max_memory_mb=50), EnvConfig()) as browser:
         assert await opened(browser) == "home"
-        retired = browser._instance
+        retired = browser._instances.at[Place()]
         assert retired is not None
         with anyio.fail_after(HANGS_S):
             await retired.ended.wait()

@@ -18,6 +18,7 @@ from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.calls import Calls, Json, NoAnswer
 from browser_workers.chromium.process.process_monitor import BUSY_WINDOW_S
 from browser_workers.chromium.session import PlaywrightSession
+from browser_workers.providers.provider import Place
 from browser_workers.site import Site, SiteRequest, SiteResponse
 from schemas.env_config import EnvConfig
 from schemas.errors import BrowserError, PageFailed
@@ -477,8 +478,7 @@ async def test_a_page_that_keeps_the_browser_from_answering_is_ended_alone(brows
         async with browser.session(opening_of(f"<p>text<script>{spinning}</script>")) as session:
             await session.open()
             await anyio.sleep(BUSY_WINDOW_S)
-            assert browser._instance is not None
-            browser._instance.running.relieve()
+            browser._instances.at[Place()].running.relieve()
             with anyio.fail_after(HANGS_S):
                 assert str(await session.wait_failed()) == "the page kept the browser from answering and was ended"
         assert (await other.view()).state.title == "page"

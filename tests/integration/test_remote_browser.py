@@ -18,8 +18,9 @@ from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.interception import Interception
 from browser_workers.chromium.process.executable import find_chromium, sandboxed
 from browser_workers.chromium.process.launch import Chromium
-from browser_workers.chromium.process.remote import _reaches_gates, shown, socket_address
+from browser_workers.chromium.process.remote import _reaches_gates, socket_address
 from browser_workers.network.gate import Gate
+from browser_workers.providers.provider import Place
 from browser_workers.site import Documents
 from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
@@ -121,7 +122,7 @@ async def test_killed_in_mid_episode_and_back_on_the_same_port(tmp_path: Path) -
 
 
 async def test_a_browser_that_is_not_there_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("browser_workers.chromium.browser._START_S", 1.0)
+    monkeypatch.setattr("browser_workers.chromium.instances.START_S", 1.0)
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
         port = listener.extra(anyio.abc.SocketAttribute.local_port)
     async with PlaywrightBrowser(config(port), EnvConfig()) as browser:
@@ -222,7 +223,7 @@ async def test_the_token_is_sent_and_shown_to_nobody(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MILLRACE_CDP_TOKEN", "the-secret")
-    monkeypatch.setattr("browser_workers.chromium.browser._START_S", 10.0)
+    monkeypatch.setattr("browser_workers.chromium.instances.START_S", 10.0)
     version = Reply(b'{"webSocketDebuggerUrl": "ws://elsewhere.example/devtools/browser/1"}')
     async with local_site({"/json/version?key=also-secret": version}) as service:
         settings = BrowserConfig(cdp_url=f"{service.origin}/?key=also-secret")
@@ -253,4 +254,4 @@ def test_where_a_browsers_socket_is() -> None:
     announced = "ws://localhost/devtools/browser/1"
     assert socket_address("http://127.0.0.1:9222", announced) == "ws://127.0.0.1:9222/devtools/browser/1"
     assert socket_address("https://a.example/chrome/?k=v", announced) == "wss://a.example/chrome/devtools/browser/1?k=v"
-    assert shown("wss://me:secret@a.example:1/x?token=secret") == "wss://a.example:1/x"
+    assert Place("wss://me:secret@a.example:1/x?token=secret").shown == "wss://a.example:1/x"

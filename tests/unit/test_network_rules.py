@@ -185,7 +185,7 @@ def test_the_browsers_own_devtools_are_closed_to_all() -> None:
     for address in ("127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1", "0.0.0.0"):
         assert "DevTools" in rules.refusal("localhost", 9222, ip_address(address))
     assert rules.refusal("localhost", 9223, LOOPBACK) == ""
-    assert rules_for(BrowserConfig(cdp_url="wss://far.example"), "").devtools_port == 0
+    assert rules_for(BrowserConfig(cdp_url="wss://far.example"), "").devtools_ports == frozenset()
 
 
 def test_refusals_are_remembered_for_a_while() -> None:

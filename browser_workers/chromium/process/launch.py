@@ -98,6 +98,8 @@ class Chromium:
     why_lost: str = ""
     reaches_gates: bool = True
     """Whether what listens on this process's loopback can be its proxy."""
+    is_session: bool = False
+    """One episode's alone, which plays in its default context and ends with it."""
     relieve: Callable[[], None] = lambda: None
     """Ends the page that most likely keeps the browser from answering, where there is one."""
     _asking: anyio.Lock = field(default_factory=anyio.Lock)

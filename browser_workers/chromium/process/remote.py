@@ -1,10 +1,9 @@
 """A browser that somebody else runs, reached over DevTools: only the driver is this process's own.
 
-Invariants: the browser and what others do in it are left alone; contexts of this worker end with the connection. The token
-goes to the configured host, and nowhere else.
+Invariants: the browser and what others do in it are left alone, unless it is a session of one episode; contexts of this worker
+end with the connection. The token goes to the configured host, and nowhere else.
 """
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit, urlunsplit
@@ -22,9 +21,9 @@ from browser_workers.chromium.sign_in import sign_in
 from browser_workers.network.addresses import is_loopback
 from browser_workers.network.gate import Gate
 from browser_workers.network.rules import Rules
+from browser_workers.providers.provider import Place
 from bus.retry import Backoff
 from bus.trying import Tries
-from schemas.browser_config import BrowserConfig
 from schemas.errors import BrowserLost, ConfigurationError
 
 _log = structlog.get_logger()
@@ -33,8 +32,8 @@ _ATTEMPT_S = 10.0
 _PROBE_S = 5.0
 _VERSION_PATH = "json/version"
 _NO_PROXIES = (
-    "browser_config.proxies and browser_config.proxies_file have no effect on the browser at browser_config.cdp_url, which is "
-    "on another machine: give it its proxy there, and leave them out"
+    "browser_config.proxies and browser_config.proxies_file have no effect on the browser at {}, which is on another machine: "
+    "give it its proxy there, and leave them out"
 )
 _SECURE = {"http": "ws", "https": "wss"}
 
@@ -44,35 +43,31 @@ class _Version(msgspec.Struct):
 
 
 @asynccontextmanager
-async def remote_chromium(config: BrowserConfig, *, timeout_s: float) -> AsyncIterator[Chromium]:
+async def remote_chromium(place: Place, *, has_proxies: bool, timeout_s: float) -> AsyncIterator[Chromium]:
     """Raises `BrowserLost` when no connection was had in time, `ConfigurationError` for proxies that cannot apply."""
     driver = Driver()
     running: Chromium | None = None
-    where = shown(config.cdp_url)
+    where = place.shown
     try:
         try:
             with anyio.fail_after(timeout_s):
                 playwright = await driver.start()
-                running = await _connect(driver, playwright, config)
-                running.reaches_gates = await _reaches_gates(running, config.cdp_url)
-                if not running.reaches_gates and (config.proxies or config.proxies_file):
-                    raise ConfigurationError(_NO_PROXIES)
+                running = await _connect(driver, playwright, place)
+                # What is in a session's default context has no proxy of its own.
+                running.is_session = place.is_session
+                running.reaches_gates = not place.is_session and await _reaches_gates(running, place.url)
+                if not running.reaches_gates and has_proxies:
+                    raise ConfigurationError(_NO_PROXIES.format(where))
         except TimeoutError as error:
             raise BrowserLost(f"the browser at {where} could not be reached within {timeout_s:g} s") from error
         except (PlaywrightError, OSError) as error:
-            raise BrowserLost(f"the browser at {where} could not be used: {_without_query(error, config.cdp_url)}") from error
+            raise BrowserLost(f"the browser at {where} could not be used: {_without_query(error, place.url)}") from error
         _log.info("browser_connected", product=running.browser.version, address=where, gate=running.reaches_gates)
         yield running
     finally:
         with anyio.CancelScope(shield=True):
             await end(driver, running)
         _log.info("browser_disconnected", address=where)
-
-
-def shown(url: str) -> str:
-    """An address without what may be secret in it."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def socket_address(url: str, announced: str) -> str:
@@ -82,26 +77,25 @@ def socket_address(url: str, announced: str) -> str:
     return urlunsplit((_SECURE[parts.scheme], parts.netloc, prefix + path.path, path.query or parts.query, ""))
 
 
-async def _connect(driver: Driver, playwright: Playwright, config: BrowserConfig) -> Chromium:
+async def _connect(driver: Driver, playwright: Playwright, place: Place) -> Chromium:
     """Tries until it succeeds or is cancelled: a browser that was restarted takes a while."""
     async for _ in Tries(_REACHED_AGAIN):
         try:
             with anyio.fail_after(_ATTEMPT_S):
-                return await watched(driver, await _attempt(playwright, config))
+                return await watched(driver, await _attempt(playwright, place))
         except (PlaywrightError, TimeoutError, msgspec.DecodeError) as error:
-            _log.warning("browser_not_reached", address=shown(config.cdp_url), error=_without_query(error, config.cdp_url))
+            _log.warning("browser_not_reached", address=place.shown, error=_without_query(error, place.url))
     raise AssertionError("the rounds never end")
 
 
-async def _attempt(playwright: Playwright, config: BrowserConfig) -> Browser:
-    token = os.environ.get(config.cdp_token_env_var, "")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    address = config.cdp_url
+async def _attempt(playwright: Playwright, place: Place) -> Browser:
+    headers = {"Authorization": f"Bearer {place.token}"} if place.token else {}
+    address = place.url
     if urlsplit(address).scheme in _SECURE:
         address = socket_address(address, await _announced(playwright, address, headers))
     # What is there already is not this worker's: no defaults for it.
     browser = await playwright.chromium.connect_over_cdp(address, headers=headers, no_defaults=True, timeout=_ATTEMPT_S * 1000)
-    for context in browser.contexts:
+    for context in browser.contexts if not place.is_session else ():
         # Without a listener the driver would answer other people's dialogs.
         listen(context, "dialog", _leave_alone)
     return browser

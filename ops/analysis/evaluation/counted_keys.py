@@ -51,6 +51,9 @@ _PLACES = (
     "env_config.verbose",
     "policy_config.api_key_env_var",
     "browser_config.cdp_token_env_var",
+    "browser_config.provider_url",
+    "browser_config.provider_key_env_var",
+    "browser_config.provider_project",
     "judge_config.webarena_python",
 )
 _CAPACITY = (
@@ -65,6 +68,8 @@ _CAPACITY = (
     "browser_config.max_episodes",
     "browser_config.max_memory_mb",
     "browser_config.resend_s",
+    "browser_config.provider_lease_s",
+    "browser_config.provider_wait_s",
     "openai_config.max_concurrent",
 )
 _ACCOUNTS = (
@@ -78,7 +83,7 @@ LEFT_OUT = (*_SAID_BESIDE, *_OF_TRAINING, *_PLACES, *_CAPACITY, *_ACCOUNTS)
 ALL_THE_SAME = ("algorithm_config.cutoff_len",)
 """Of groups that are left out: it bounds prompts."""
 
-_PRIVATE = ("browser_config.cdp_url", "browser_config.proxies")
+_PRIVATE = ("browser_config.cdp_url", "browser_config.cdp_urls", "browser_config.proxies")
 
 
 def counts(key: str) -> bool:
