@@ -5,7 +5,7 @@ and hangs up when the session ends.
 """
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ import anyio.abc
 
 from browser_workers.browser import Opening
 from browser_workers.providers.leases import Lease, Leases
-from bus.background import background
+from bus.background import companion_group
 from ops.simulation.browser import SimulatedScreenshots, SimulatedSession
 from schemas.errors import BrowserError, BrowserLost
 from schemas.simulation_config import SimulationConfig
@@ -86,32 +86,30 @@ class ProvidedBrowser:
         self._config = config
         self._leases = leases
         self._screenshots = SimulatedScreenshots(config)
+        self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        await self._leases.__aenter__()
+        await self._stack.enter_async_context(self._leases)
+        self._group = await self._stack.enter_async_context(companion_group())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        return await self._leases.__aexit__(kind, error, trace)
+        return await self._stack.__aexit__(kind, error, trace)
 
     @asynccontextmanager
     async def session(self, opening: Opening) -> AsyncIterator[ProvidedSession]:
-        async with self._leases.lease(opening.episode) as lease, _connected(lease) as connection:
-            yield ProvidedSession(opening.url, self._screenshots, self._config, connection, lease)
-
-
-@asynccontextmanager
-async def _connected(lease: Lease) -> AsyncIterator[Connection]:
-    """Raises `BrowserLost`."""
-    parts = urlsplit(lease.place.url)
-    try:
-        stream = await anyio.connect_tcp(parts.hostname or "", parts.port or 0)
-    except OSError as error:
-        raise BrowserLost(f"the session cannot be reached: {error}") from error
-    async with stream:
-        connection = Connection(stream, lease)
-        async with background(connection.listen, connection.watch):
-            await connection.ask(parts.path.encode() + _LINE)
-            yield connection
+        async with self._leases.lease(opening.episode) as lease:
+            parts = urlsplit(lease.place.url)
+            try:
+                stream = await anyio.connect_tcp(parts.hostname or "", parts.port or 0)
+            except OSError as error:
+                raise BrowserLost(f"the session cannot be reached: {error}") from error
+            async with stream:
+                connection = Connection(stream, lease)
+                # Not in a group of the session's own: it is opened within a deadline that it outlasts.
+                self._group.start_soon(connection.listen)
+                self._group.start_soon(connection.watch)
+                await connection.ask(parts.path.encode() + _LINE)
+                yield ProvidedSession(opening.url, self._screenshots, self._config, connection, lease)

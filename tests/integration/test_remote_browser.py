@@ -1,12 +1,10 @@
 """A browser that somebody else runs: episodes in it, its end, its return, and what is left alone."""
 
-import os
-import re
-import signal
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.abc
@@ -16,7 +14,6 @@ from playwright.async_api import Dialog, async_playwright
 from browser_workers.browser import Opening
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.interception import Interception
-from browser_workers.chromium.process.executable import find_chromium, sandboxed
 from browser_workers.chromium.process.launch import Chromium
 from browser_workers.chromium.process.remote import _reaches_gates, socket_address
 from browser_workers.network.gate import Gate
@@ -28,6 +25,7 @@ from schemas.errors import BrowserLost
 from schemas.messages import Action, ActionKind
 from tests.deadlines import HANGS_S
 from tests.support.browsers.local_site import LocalSite, Reply, local_site
+from tests.support.browsers.other_chromium import kill, other_chromium
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ORIGIN = "http://pages.test"
@@ -41,21 +39,9 @@ SOCKET = "url => new Promise(done => { const it = new WebSocket(url); it.onmessa
 
 @asynccontextmanager
 async def chromium(profile: Path, port: int = 0) -> AsyncIterator[tuple[anyio.abc.Process, int]]:
-    """One that is not the worker's own, and the port of its DevTools."""
-    command = [
-        str(find_chromium()),
-        "--headless",
-        *([] if sandboxed() else ["--no-sandbox"]),
-        f"--remote-debugging-port={port}",
-        f"--user-data-dir={profile}",
-        "about:blank",
-    ]
-    # Some systems start it by a script: a group of their own is what can be ended.
-    async with await anyio.open_process(command, stdout=None, start_new_session=True) as process:
-        try:
-            yield process, await listening_port(process)
-        finally:
-            kill(process)
+    """Its process, and the port of its DevTools."""
+    async with other_chromium(profile, port) as (process, address):
+        yield process, urlsplit(address).port or 0
 
 
 def is_free(port: int) -> bool:
@@ -63,20 +49,6 @@ def is_free(port: int) -> bool:
         found.bind(("127.0.0.1", port))
         return True
     return False
-
-
-def kill(process: anyio.abc.Process) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-async def listening_port(process: anyio.abc.Process) -> int:
-    assert process.stderr is not None
-    said = b""
-    with anyio.fail_after(HANGS_S):
-        while not (found := re.search(rb"ws://127\.0\.0\.1:(\d+)/", said)):
-            said += await process.stderr.receive()
-    return int(found[1])
 
 
 def config(port: int, **changes: object) -> BrowserConfig:
