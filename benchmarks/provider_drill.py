@@ -57,6 +57,8 @@ class Part:
     kill_every_s: float
     lives_s: float
     """Of sessions that are lost or expire."""
+    mortal: int = 0
+    """Further workers, which are killed for good."""
     overrides: Sequence[str] = ()
 
 
@@ -112,7 +114,7 @@ class Killer:
 
     def __init__(self, run: SimulatedRun, part: Part, rng: random.Random) -> None:
         self._run, self._part, self._rng = run, part, rng
-        self._mortal = [f"late-browser-{number}" for number in range(1, part.workers + 1)]
+        self._mortal = [f"late-browser-{number}" for number in range(1, part.mortal + 1)]
         self.num_kills = self.num_for_good = 0
 
     async def keep(self) -> None:
@@ -138,7 +140,7 @@ async def drill(part: Part, provider: ScriptedProvider, folder: Path) -> Row:
         ensure_demo_task_file(RunFolder(folder).tasks / "train.jsonl", num_tasks=part.episodes)
     crew = {Role.BROWSER: part.workers, Role.POLICY: 1, Role.JUDGE: 1}
     async with simulated_run(folder, overrides(part, provider), crew) as run:
-        run.roles.guests(RunFolder(folder).config, prefix="late-").start(Role.BROWSER, count=part.workers)
+        run.roles.guests(RunFolder(folder).config, prefix="late-").start(Role.BROWSER, count=part.mortal)
         killer = Killer(run, part, random.Random(0))
         async with background(killer.keep):
             await run.play(_LIMIT_S)
@@ -215,8 +217,8 @@ def parts(episodes: int, chromium: int) -> list[Part]:
         "env_config.train_difficulty_max_steps={easy: 4, medium: 4, hard: 4}",
     )
     both = (
-        Part("doubles", episodes, workers=3, slots=8, room=36, kill_every_s=4.0, lives_s=0.3),
-        Part("Chromium", chromium, workers=1, slots=2, room=3, kill_every_s=25.0, lives_s=3.0, overrides=real),
+        Part("doubles", episodes, workers=3, slots=8, room=36, kill_every_s=4.0, lives_s=0.3, mortal=3),
+        Part("Chromium", chromium, workers=1, slots=2, room=3, kill_every_s=25.0, lives_s=1.5, mortal=1, overrides=real),
     )
     return [part for part in both if part.episodes]
 

@@ -45,8 +45,8 @@ class BrowserConfig:
     """Seconds, 60 to 21600, after which the provider ends a session by itself; workers end what nobody holds before that. An
     episode (`env_config.task_timeout_minutes`) may take 80 % of it."""
     provider_wait_s: float = 300.0
-    """Seconds for which an episode waits for a session while the account is full or the provider fails; then it is begun
-    again, as behind every failure."""
+    """Seconds for which an episode waits for a session while the account is full or the provider fails, at most half of
+    `env_config.task_timeout_minutes`; then it is begun again, as behind every failure."""
     allowed_hosts: tuple[str, ...] = ()
     """Hosts that pages may reach besides their task's own, as in `example.org` (with its subdomains); empty: all."""
     denied_hosts: tuple[str, ...] = ()

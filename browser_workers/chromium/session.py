@@ -16,7 +16,7 @@ from browser_workers.chromium.page_events import PageEvents
 from browser_workers.chromium.performing import Performer
 from browser_workers.chromium.process.launch import Chromium
 from browser_workers.chromium.recording import Recording
-from browser_workers.chromium.session_pages import close_others, fit
+from browser_workers.chromium.session_pages import fit, take_over
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.site_routes import answer
 from browser_workers.chromium.windows import Windows
@@ -65,7 +65,7 @@ class PlaywrightSession:
         await self._running.call("bounds", context.add_init_script(path=_BOUNDS), timeout_s=timeout_s)
         page = await self._running.call("a page", context.new_page(), timeout_s=timeout_s, until_crash=True)
         await fit(self._running, self._settings, page)
-        await close_others(self._running, self._settings, context, page)
+        await take_over(self._running, self._settings, context, page)
         await let_out(self._running, self._settings, await self._windows.active(), self.reach)
         if self.opening.site is not None and not self.reach.plays:
             pattern = f"{self.opening.site.origin}/**"

@@ -1,4 +1,4 @@
-"""Pages of a session's default context, which others made: brought to what the configuration says, and checked.
+"""A session's default context, which others made: brought to what the configuration says, and checked.
 
 A context that is made here is told all of this when it is made.
 """
@@ -29,11 +29,12 @@ async def fit(running: Chromium, settings: TabSettings, page: Page) -> None:
         )
 
 
-async def close_others(running: Chromium, settings: TabSettings, context: BrowserContext, kept: Page) -> None:
-    """Those that a session begins with: nobody sees what goes on in them."""
+async def take_over(running: Chromium, settings: TabSettings, context: BrowserContext, kept: Page) -> None:
+    """Nothing is downloaded, and pages that a session begins with are closed: nobody sees what goes on in them."""
     if not running.is_session:
         return
-    await running.protocol.send("Browser.setDownloadBehavior", {"behavior": "deny"})
+    denying = running.protocol.send("Browser.setDownloadBehavior", {"behavior": "deny"})
+    await running.call("downloads", denying, timeout_s=settings.timeout_s)
     for page in context.pages:
         if page is not kept:
             await running.call("the end of a page", page.close(), timeout_s=settings.timeout_s)

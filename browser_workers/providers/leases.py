@@ -97,6 +97,8 @@ class Leases:
         self._held: dict[str, Lease] = {}
         self._tokens: set[str] = set()
         """Of requests under way."""
+        self._over: set[str] = set()
+        """What ended since the last look began: a list that was made meanwhile may still have it."""
         self._wanted = anyio.Event()
         """Somebody wants a look now."""
         self._rng = random.Random()  # noqa: S311 - nothing secret is drawn
@@ -187,6 +189,7 @@ class Leases:
         try:
             self._figures.bill(await self._provider.end(session_id, was_lost=was_lost))
             has_ended = True
+            self._over.add(session_id)
         except MillraceError as error:
             _log.warning("session_not_ended", session=session_id, reason=str(error))
         finally:
@@ -212,7 +215,8 @@ class Leases:
         for lease in self._held.values():
             if lease.provided.label.until <= now:
                 lease.end(f"the session was held for {HELD:.0%} of its lease of {self._provider.lease_s:g} s")
-        sessions = await self._provider.running(self._owner.run)
+        self._over.clear()
+        sessions = [each for each in await self._provider.running(self._owner.run) if each.id not in self._over]
         left = orphans(sessions, Holder(self._owner.worker, self._held.keys(), self._tokens), now=time.time())
         async with anyio.create_task_group() as group:
             for session_id in left:

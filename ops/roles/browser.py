@@ -40,10 +40,11 @@ def _browser(run: RoleRun) -> tuple[AbstractAsyncContextManager[Browser], dict[s
 
 
 def _leases(run: RoleRun) -> Leases:
-    browser = run.config.browser_config
+    """An episode that waits for a session until its own time is over would not be begun again."""
+    browser, task_s = run.config.browser_config, run.config.env_config.task_timeout_minutes * 60.0
     return Leases(
         provider_of(browser),
         Owner(identity(run.folder, run.config.bus_config, Role.BROWSER.value), run.context.worker),
-        wait_s=browser.provider_wait_s,
+        wait_s=min(browser.provider_wait_s, task_s / 2),
         figures=run.context.status.metrics,
     )
