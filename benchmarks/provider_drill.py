@@ -12,76 +12,18 @@ workers.
 
 import argparse
 import os
-import random
-import signal
 import sys
 import tempfile
-import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import anyio
 
 from benchmarks.report import RESULTS, Report
-from bus.background import background
-from ops.audit.feed import Feed
-from ops.audit.ledger import read_ledger
-from ops.audit.promises import check
-from ops.run.folder import RunFolder
 from ops.run.logs import quiet_logs
-from ops.simulation.material import ensure_demo_task_file
-from schemas.messages import Role
-from tests.support.browsers.provided_doubles import Chromiums, doubles
-from tests.support.browsers.scripted_provider import KEY, Fault, ScriptedProvider, Session, scripted_provider
-from tests.support.drills.simulated_run import SimulatedRun, simulated_run
-
-_LEASE_S = 60.0
-_LIMIT_S = 1500.0
-_FAULTY = 0.33
-_FAULTS = tuple(fault for fault in Fault if fault is not Fault.NONE)
-
-
-@dataclass(frozen=True)
-class Part:
-    """What differs between the two runs."""
-
-    browsers: str
-    episodes: int
-    workers: int
-    slots: int
-    room: int
-    """Sessions at once."""
-    kill_every_s: float
-    lives_s: float
-    """Of sessions that are lost or expire."""
-    mortal: int = 0
-    """Further workers, which are killed for good."""
-    overrides: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Row:
-    browsers: str
-    episodes: int
-    kills: int
-    for_good: int
-    """Of the kills: no worker of that name came back."""
-    sessions: int
-    most_at_once: int
-    refused_full: int
-    lost: int
-    """Episodes without exactly one end and one judgement."""
-    failed: int
-    """Episodes that ended as failures, with the reason."""
-    rewarded_failures: int
-    orphans: int
-    """Sessions that run one lease after the last episode's end."""
-    oldest_s: float
-    """The longest that any session ran: below its lease."""
-    seconds: float
+from tests.support.browsers.scripted_provider import KEY, Fault, Session
+from tests.support.drills.provider_drill import LEASE_S, Part, Row, drill, provider_of
 
 
 @dataclass(frozen=True)
@@ -93,80 +35,6 @@ class FaultRow:
     left: int
 
 
-def overrides(part: Part, provider: ScriptedProvider) -> list[str]:
-    return [
-        "browser_config.provider=browserbase",
-        f"browser_config.provider_url={provider.url}",
-        f"browser_config.provider_lease_s={_LEASE_S}",
-        "env_config.task_timeout_minutes=0.75",
-        f"env_config.server_size={part.slots}",
-        f"env_config.train_tasks_rollout_size={part.episodes}",
-        "feeder_config.num_iterations=1",
-        f"feeder_config.max_concurrent={2 * part.workers * part.slots}",
-        "simulation_config.step_latency_ms=50",
-        "simulation_config.policy_latency_ms=50",
-        *part.overrides,
-    ]
-
-
-class Killer:
-    """Kills one browser worker after the other; the last of them, which had names of their own, for good."""
-
-    def __init__(self, run: SimulatedRun, part: Part, rng: random.Random) -> None:
-        self._run, self._part, self._rng = run, part, rng
-        self._mortal = [f"late-browser-{number}" for number in range(1, part.mortal + 1)]
-        self.num_kills = self.num_for_good = 0
-
-    async def keep(self) -> None:
-        supervisor = self._run.roles.supervisor
-        while True:
-            await anyio.sleep(self._rng.uniform(0.5, 1.5) * self._part.kill_every_s)
-            for_good = self._mortal and self.num_kills % 3 == 2
-            name = self._mortal[-1] if for_good else f"browser-{self._rng.randint(1, self._part.workers)}"
-            if (pid := supervisor.pid(name)) is None:
-                continue
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                self.num_kills += 1
-            if for_good:
-                self._mortal.pop()
-                self.num_for_good += 1
-                await supervisor.stop(name)
-
-
-async def drill(part: Part, provider: ScriptedProvider, folder: Path) -> Row:
-    began = time.monotonic()
-    if part.browsers == "Chromium":
-        ensure_demo_task_file(RunFolder(folder).tasks / "train.jsonl", num_tasks=part.episodes)
-    crew = {Role.BROWSER: part.workers, Role.POLICY: 1, Role.JUDGE: 1}
-    async with simulated_run(folder, overrides(part, provider), crew) as run:
-        run.roles.guests(RunFolder(folder).config, prefix="late-").start(Role.BROWSER, count=part.mortal)
-        killer = Killer(run, part, random.Random(0))
-        async with background(killer.keep):
-            await run.play(_LIMIT_S)
-        with anyio.move_on_after(_LEASE_S):
-            await provider.until(lambda provider: not provider.running)
-        ledger = await read_ledger(run.bus, run.subjects)
-        found = check(ledger, feed=Feed.of(run.config))
-    sessions = provider.sessions.values()
-    missing = len(found.unfinished) + len(found.unpublished) + len(found.unjudged) + found.num_duplicates
-    return Row(
-        browsers=part.browsers,
-        episodes=part.episodes,
-        kills=killer.num_kills,
-        for_good=killer.num_for_good,
-        sessions=len(sessions),
-        most_at_once=provider.most_at_once,
-        refused_full=provider.num_full,
-        lost=abs(part.episodes - found.num_tasks) + missing,
-        failed=sum(not ruled.finished for ruled in ledger.ruled),
-        rewarded_failures=sum(not ruled.finished and ruled.reward is not None for ruled in ledger.ruled),
-        orphans=len(provider.running),
-        oldest_s=max(session.age_s for session in sessions),
-        seconds=time.monotonic() - began,
-    )
-
-
 def fault_rows(part: Part, sessions: Sequence[Session]) -> list[FaultRow]:
     of = {fault: [session for session in sessions if session.fault is fault] for fault in Fault}
     return [
@@ -175,26 +43,6 @@ def fault_rows(part: Part, sessions: Sequence[Session]) -> list[FaultRow]:
         )
         for fault, had in of.items()
     ]
-
-
-def faults(number: int) -> Fault:
-    rng = random.Random(number)
-    return rng.choice(_FAULTS) if rng.random() < _FAULTY else Fault.NONE
-
-
-@asynccontextmanager
-async def provider_of(part: Part, folder: Path) -> AsyncIterator[ScriptedProvider]:
-    scripted = partial(scripted_provider, faults=faults, most=part.room, slow_s=1.0, lives_s=part.lives_s)
-    if part.browsers == "Chromium":
-        behind = Chromiums(folder)
-        async with scripted(behind) as provider:
-            try:
-                yield provider
-            finally:
-                await behind.stop_all()
-    else:
-        async with doubles() as simulated, scripted(simulated) as provider:
-            yield provider
 
 
 async def run(parts: Sequence[Part]) -> tuple[list[Row], list[FaultRow]]:
@@ -236,12 +84,12 @@ def main() -> int:
         title="Sessions of a provider that fails, held by workers that are killed",
         rows=rows,
         notes=(
-            f"targets: nothing lost, no failure rewarded, no orphan; no session older than its lease of {_LEASE_S:g} s",
+            f"targets: nothing lost, no failure rewarded, no orphan; no session older than its lease of {LEASE_S:g} s",
             "the provider ends nothing by itself: these are its own counts",
         ),
     ).publish(options.out)
     Report(name="provider_faults", title="The same sessions by what was wrong with them", rows=by_fault).publish(options.out)
-    kept = all(row.lost == row.rewarded_failures == row.orphans == 0 and row.oldest_s < _LEASE_S for row in rows)
+    kept = all(row.lost == row.rewarded_failures == row.orphans == 0 and row.oldest_s < LEASE_S for row in rows)
     return 0 if kept else 1
 
 

@@ -15,7 +15,7 @@ from browser_workers.providers.leases import Leases, Owner
 from browser_workers.site import Documents
 from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
-from schemas.errors import BrowserLost
+from schemas.errors import BrowserLost, PageFailed
 from schemas.messages import Action, ActionKind
 from tests.deadlines import HANGS_S
 from tests.support.browsers.provided_doubles import Chromiums
@@ -32,9 +32,9 @@ SIZE = "[innerWidth, innerHeight, devicePixelRatio].join()"
 
 @asynccontextmanager
 async def provided(
-    folder: Path, *faults: Fault, lives_s: float = 0.0, **changes: object
+    folder: Path, *faults: Fault, lives_s: float = 0.0, arguments: tuple[str, ...] = (), **changes: object
 ) -> AsyncIterator[tuple[ScriptedProvider, PlaywrightBrowser, Leases]]:
-    behind = Chromiums(folder)
+    behind = Chromiums(folder, *arguments)
 
     def fault(number: int) -> Fault:
         return faults[number] if number < len(faults) else Fault.NONE
@@ -103,6 +103,21 @@ async def test_a_session_that_nobody_answers_in_is_given_up(tmp_path: Path, monk
     monkeypatch.setattr("browser_workers.chromium.instances.START_S", 1.0)
     async with provided(tmp_path, Fault.UNREACHABLE) as (provider, browser, _):
         with pytest.raises(BrowserLost, match="could not be"):
+            async with browser.session(OPENING):
+                pass
+        assert not provider.running
+
+
+async def test_a_window_is_brought_to_the_configured_size_or_not_played_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("--window-size=900,700", "--force-device-scale-factor=2")
+    async with provided(tmp_path, arguments=arguments) as (provider, browser, _):
+        async with browser.session(OPENING) as session:
+            await session.open()
+            assert await session.page_values([SIZE]) == ("400,300,1",)
+        monkeypatch.setattr("browser_workers.chromium.session_pages._SEEN", "() => [900, 700, 2]")
+        with pytest.raises(PageFailed, match=r"900 x 700 at 2 pixels a point: .* say 400 x 300 at 1"):
             async with browser.session(OPENING):
                 pass
         assert not provider.running

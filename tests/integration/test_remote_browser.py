@@ -93,6 +93,30 @@ async def test_killed_in_mid_episode_and_back_on_the_same_port(tmp_path: Path) -
         assert browser.num_launches == 2
 
 
+async def test_of_several_browsers_each_plays_and_one_that_is_lost_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("browser_workers.providers.addresses._COOLDOWN_S", HANGS_S)
+    async with other_chromium(tmp_path / "one") as (process, first), other_chromium(tmp_path / "two") as (_, second):
+        settings = BrowserConfig(viewport_width=400, viewport_height=300, cdp_urls=(first, second))
+        async with PlaywrightBrowser(settings, EnvConfig()) as browser:
+            async with browser.session(OPENING) as session, browser.session(OPENING) as other:
+                assert session.context.browser is not other.context.browser
+                await other.open()
+                kill(process)
+                with anyio.fail_after(HANGS_S):
+                    assert isinstance(await session.wait_failed(), BrowserLost)
+                await other.view()
+            # The other browser is connected to by now.
+            monkeypatch.setattr("browser_workers.chromium.instances.START_S", 1.0)
+            with pytest.raises(BrowserLost):
+                async with browser.session(OPENING):
+                    pass
+            for _ in range(3):
+                async with browser.session(OPENING) as session:
+                    assert session.context.browser is other.context.browser
+
+
 async def test_a_browser_that_is_not_there_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("browser_workers.chromium.instances.START_S", 1.0)
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:

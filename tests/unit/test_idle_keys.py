@@ -34,6 +34,12 @@ def notes(**groups: object) -> list[str]:
         ("feeder_config.max_concurrent", 7, {"mode": "eval"}, {}),
         ("browser_config.jpeg_quality", 7, {"screenshot_format": "png"}, {}),
         ("browser_config.cdp_token_env_var", "T", {}, {"browser_config": {"cdp_url": "http://127.0.0.1:9222"}}),
+        (
+            "browser_config.provider_lease_s",
+            600,
+            {},
+            {"browser_config": {"provider": "browserbase"}, "env_config": {"task_timeout_minutes": 5}},
+        ),
         ("browser_config.proxy_dns", "remote", {}, {"browser_config": {"proxies": ["http://h:1"]}}),
         ("browser_config.network_max_entries", 7, {}, {"browser_config": {"record_network": True}}),
         ("judge_config.webarena_python", "/p", {}, {"judge_config": {"judge": "webarena_verified_v1"}}),

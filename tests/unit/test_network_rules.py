@@ -186,6 +186,8 @@ def test_the_browsers_own_devtools_are_closed_to_all() -> None:
         assert "DevTools" in rules.refusal("localhost", 9222, ip_address(address))
     assert rules.refusal("localhost", 9223, LOOPBACK) == ""
     assert rules_for(BrowserConfig(cdp_url="wss://far.example"), "").devtools_ports == frozenset()
+    several = BrowserConfig(cdp_urls=("ws://127.0.0.1:1/x", "http://localhost:2", "wss://far.example"))
+    assert rules_for(several, "").devtools_ports == {1, 2}
 
 
 def test_refusals_are_remembered_for_a_while() -> None:

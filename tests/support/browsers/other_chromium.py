@@ -15,7 +15,7 @@ from tests.deadlines import HANGS_S
 
 
 @asynccontextmanager
-async def other_chromium(profile: Path, port: int = 0) -> AsyncIterator[tuple[anyio.abc.Process, str]]:
+async def other_chromium(profile: Path, port: int = 0, *arguments: str) -> AsyncIterator[tuple[anyio.abc.Process, str]]:
     """Its process, and the address of its DevTools' WebSocket."""
     command = [
         str(find_chromium()),
@@ -23,6 +23,7 @@ async def other_chromium(profile: Path, port: int = 0) -> AsyncIterator[tuple[an
         *([] if sandboxed() else ["--no-sandbox"]),
         f"--remote-debugging-port={port}",
         f"--user-data-dir={profile}",
+        *arguments,
         "about:blank",
     ]
     # Some systems start it by a script: a group of their own is what can be ended.

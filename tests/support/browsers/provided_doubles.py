@@ -59,13 +59,14 @@ async def doubles() -> AsyncIterator[Doubles]:
 class Chromiums:
     """A real one for each session."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *arguments: str) -> None:
         self._folder = folder
+        self._arguments = arguments
         self._stacks: dict[str, AsyncExitStack] = {}
 
     async def start(self, session: Session) -> str:
         stack = self._stacks[session.id] = AsyncExitStack()
-        _, address = await stack.enter_async_context(other_chromium(self._folder / session.id))
+        _, address = await stack.enter_async_context(other_chromium(self._folder / session.id, 0, *self._arguments))
         return address
 
     async def stop(self, session: Session) -> None:
