@@ -14,6 +14,8 @@ from ops.quickstart.tiny_model import TinyShape
 
 _SMALL = {"depth": 24, "hidden_size": 1024, "intermediate_size": 4096, "deepstack_visual_indexes": [5, 11, 17]}
 _LARGE = {"depth": 27, "hidden_size": 1152, "intermediate_size": 4304, "deepstack_visual_indexes": [8, 16, 24]}
+_ROPE = {"rope_type": "default", "rope_theta": 5e6, "mrope_section": [24, 20, 20], "mrope_interleaved": True}
+"""Written out: without sections transformers takes these, and vLLM positions in one dimension."""
 _PIXELS = 1 << 21
 """More than any screenshot has: none is scaled."""
 SHAPES: Final[Mapping[str, tuple[dict[str, object], dict[str, object]]]] = {
@@ -38,6 +40,8 @@ def describe_model(folder: Path, name: str) -> Path:
             "model_type": "qwen3_vl_text",
             "num_key_value_heads": 8,
             "head_dim": 128,
+            "max_position_embeddings": 262144,
+            "rope_parameters": _ROPE,
             "vocab_size": 151936,
             "tie_word_embeddings": tied,
         },

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoConfig
 
 from ops.cli import main
 from ops.config.loading import load_config
@@ -13,6 +14,7 @@ from ops.gpu_check import checks, display, training
 from ops.gpu_check.checks import Part
 from ops.gpu_check.kernels import OTHERS, kind_of
 from ops.gpu_check.learning import config_of
+from ops.gpu_check.random_model import SHAPES, describe_model
 from ops.gpu_check.results import Agreement, Learning, Refresh, Serving, Throughput, Trained, Training, write
 from trainer.engine.settings import EngineSettings
 from trainer.ports import Effort, StepResult
@@ -143,3 +145,14 @@ def test_the_loop_of_the_check_is_a_configuration_that_can_run(tmp_path: Path, o
 def test_a_folder_without_a_model_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gpu-check", str(tmp_path), "--out", str(tmp_path / "out")]) != 0
     assert "it has no config.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_random_models_have_positions_that_both_programs_read_alike(tmp_path: Path, name: str) -> None:
+    from vllm.transformers_utils.config import uses_mrope
+
+    config = AutoConfig.from_pretrained(describe_model(tmp_path, name))
+    assert uses_mrope(config)
+    assert config.text_config.rope_parameters["mrope_section"] == [24, 20, 20], (
+        "what transformers takes where none are written"
+    )
