@@ -12,7 +12,7 @@ from typing import Protocol
 from browser_workers.har.log import NetworkLog
 from browser_workers.site import Site
 from schemas.errors import BrowserError
-from schemas.messages import Action, BrowserTab, Element, Screenshot
+from schemas.messages import Action, Blockage, BrowserTab, Element, Screenshot
 
 Box = tuple[int, int, int, int]
 """x, y, width, height in viewport pixels."""
@@ -112,6 +112,10 @@ class Performed:
     """What it changed, a phrase each."""
     page_text: str = ""
     """What a read_page has read."""
+    blockage: Blockage | None = None
+    """The page that is shown now keeps the agent out."""
+    num_documents: int = 0
+    """That were shown since the action began."""
 
 
 class Session(Protocol):
@@ -126,6 +130,23 @@ class Session(Protocol):
     async def view(self) -> View: ...
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
         """The values of JavaScript expressions in the active page as text; empty where one fails or is null."""
+        ...
+
+    @property
+    def egress(self) -> str:
+        """As `Trajectory.egress`."""
+        ...
+
+    def has_other_egress(self) -> bool:
+        """Whether another episode on the same site could come by another."""
+        ...
+
+    async def blockage(self) -> Blockage | None:
+        """What keeps the agent out by now."""
+        ...
+
+    async def pass_over_blockage(self) -> None:
+        """What is shown now counts as a block no more, whatever it looks like."""
         ...
 
     async def wait_failed(self) -> BrowserError:

@@ -8,12 +8,14 @@ episode ends within its step limit and its time.
 
 from dataclasses import dataclass, replace
 
+from browser_workers.blockages.recognition import sentence
 from browser_workers.browser import PageState, Performed, View
 from schemas.messages import (
     Action,
     ActionEffect,
     ActionKind,
     ActionResult,
+    Blockage,
     Outcome,
     Screenshot,
     Split,
@@ -67,6 +69,8 @@ class Finish:
     reward: float | None = None
     """The environment's own, where there is one."""
     error: str = ""
+    blockage: Blockage | None = None
+    """What kept the agent out of the site."""
     last_look: Ask | None = None
     """What the last actions led to, for judges, where no policy sees it and the environment does not judge by itself."""
 
@@ -103,6 +107,8 @@ class Episode:
         """By every step."""
         self.success: bool | None = None
         """As the environment says, where it says so."""
+        self._blockage: Blockage | None = None
+        """That ends the episode, once its page was looked at."""
         self.deadline = now + task.timeout_s
         self.num_unparsed = 0
         self.num_unparsed_last = 0
@@ -124,10 +130,11 @@ class Episode:
         self._performed = performed
         self._navigation_failed = bool(performed.navigation_error)
         self.navigation_error = performed.navigation_error
+        self._blockage = _own(performed.blockage)
         return Observe()
 
     def seen(self, view: View, *, now: float) -> Decision:
-        if now >= self.deadline:
+        if now >= self.deadline and self._blockage is None:
             return self.timed_out()
         self._read(view.state)
         if view.blank and self._num_blank < len(_BLANK_RETRIES_S):
@@ -136,6 +143,8 @@ class Episode:
         self._num_blank = 0
         look = self._look(view)
         self._screenshot, self._url = look.view.screenshot, view.state.url
+        if self._blockage is not None:
+            return self._kept_out(self._blockage, last_look=look)
         if self._answer is not None:
             return self._ended(last_look=look)
         if self._step < self._task.max_steps:
@@ -172,18 +181,21 @@ class Episode:
         if self._task.split is Split.TRAIN and self._num_beyond_start >= _MAX_BEYOND_START:
             error = f"tried {_MAX_BEYOND_START} times to go back beyond the first page"
             return Finish(Outcome.DONE, reward=0.0, error=error)
+        self._blockage = _own(performed.blockage)
         if now >= self.deadline:
             return self.timed_out()
-        if self._further:
+        if self._further and self._blockage is None:
             self._earlier.append(ActionResult(error=_said(performed), hit=performed.hit, changes=performed.changes))
             self._page_text = performed.page_text or self._page_text
             return self._carry_out(self._further[0], self._further[1:])
-        if self._step >= self._task.max_steps and self._environment_judges:
+        if self._step >= self._task.max_steps and self._environment_judges and self._blockage is None:
             return Finish(Outcome.STEP_LIMIT, reward=self._reward)
         return Observe()
 
     def timed_out(self) -> Finish:
-        """Unless it was answered in time, and only the last look was not taken any more."""
+        """Unless it was over in time, and only the last look was not taken any more."""
+        if self._blockage is not None:
+            return self._kept_out(self._blockage)
         if self._answer is not None:
             return self._ended()
         return Finish(Outcome.TIMED_OUT, reward=self._reward, error=f"not over after {self._task.timeout_s:g} s")
@@ -201,6 +213,9 @@ class Episode:
 
     def _ended(self, last_look: Ask | None = None) -> Finish:
         return Finish(Outcome.ANSWERED, answer=self._answer or "", reward=self._reward, last_look=last_look)
+
+    def _kept_out(self, blockage: Blockage, last_look: Ask | None = None) -> Finish:
+        return Finish(Outcome.BLOCKED, error=sentence(blockage), blockage=blockage, last_look=last_look)
 
     def _read(self, state: PageState) -> None:
         if (environment := state.environment) is None:
@@ -239,8 +254,14 @@ class Episode:
         return ActionEffect.CHANGED if changed else ActionEffect.UNCHANGED
 
 
+def _own(blockage: Blockage | None) -> Blockage | None:
+    """A block of the site that the task is about; without any other a policy can do."""
+    return None if blockage is None or blockage.elsewhere else blockage
+
+
 def _said(performed: Performed) -> str:
-    return _joined(performed.refused, performed.navigation_error, performed.notice)
+    block = sentence(performed.blockage) if performed.blockage is not None else ""
+    return _joined(performed.refused, performed.navigation_error, performed.notice, block)
 
 
 def _joined(*parts: str) -> str:

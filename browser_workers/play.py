@@ -4,6 +4,7 @@ Invariant: what is on the chain is what was seen and done. A browser that fails 
 reason and the steps it had); a bus that fails raises, so that the task is played again.
 """
 
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
@@ -12,10 +13,11 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from browser_workers.asking import Asking
-from browser_workers.browser import Browser, Opening, Session, Solution
+from browser_workers.browser import Browser, Opening, Performed, Session, Solution
 from browser_workers.episode import Act, Ask, Decision, Episode, Finish, Observe, Open
 from browser_workers.har.log import NetworkLog
 from browser_workers.phases import Phases
+from browser_workers.visit import Visit
 from browser_workers.words import Worded
 from bus import chain as chains
 from bus import chain_state
@@ -23,6 +25,7 @@ from bus.background import background
 from bus.chain import EpisodeChain
 from bus.ports import Bus, Record
 from bus.subjects import Subjects
+from bus.turns import NoTurn
 from schemas.errors import BrowserError, ChainConflict, MessageCorrupt, MessageTooLarge
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import (
@@ -40,6 +43,8 @@ from schemas.messages import (
 )
 from schemas.text import valid
 
+_WAITED = "waited"
+
 
 @dataclass
 class Clock:
@@ -48,8 +53,16 @@ class Clock:
     began: float = field(default_factory=time.monotonic)
     seconds: dict[str, float] = field(default_factory=dict)
 
+    def now(self) -> float:
+        """Seconds; it stands still while the episode waits for what is not its own time."""
+        return time.monotonic() - self.seconds.get(_WAITED, 0.0)
+
     def add(self, phase: str, since: float) -> None:
-        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.monotonic() - since
+        """`since`: by `now`."""
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + self.now() - since
+
+    def wait(self, seconds: float) -> None:
+        self.seconds[_WAITED] = self.seconds.get(_WAITED, 0.0) + seconds
 
     def timings(self) -> Timings:
         spent = self.seconds.get
@@ -58,6 +71,7 @@ class Clock:
             observe_s=spent("observe", 0.0),
             policy_s=spent("policy", 0.0),
             act_s=spent("act", 0.0),
+            waited_s=spent(_WAITED, 0.0),
             total_s=time.monotonic() - self.began,
         )
 
@@ -108,16 +122,22 @@ class Play:
         resend_s: float,
         max_attempts: int,
         on_step: Callable[[], None] = lambda: None,
-        network: NetworkLog | None = None,
+        visit: Visit | None = None,
     ) -> None:
-        """`on_step` is called at every answer that is accepted; `network` is told what the pages send."""
+        """`on_step` is called at every answer that is accepted."""
         self._bus = bus
         self._subjects = subjects
         self._chain = chain
         self._task: Task = chain.task
         self._worker = worker
         self._on_step = on_step
-        self._network = network
+        self._visit = visit if visit is not None else Visit()
+        self._network = self._visit.network
+        self._egress = ""
+        self.has_other_egress = False
+        """Whether it was blocked, and another attempt could come by another."""
+        self._patience = anyio.CancelScope()
+        """Of what is being done in the episode's time."""
         self._has_begun = False
         self._retryable = chain.attempt < max_attempts
         self._asking = Asking(bus=bus, subjects=subjects, chain=chain, resend_s=resend_s)
@@ -145,14 +165,16 @@ class Play:
         decision: Decision = Open()
         self._has_begun = True
         opening = replace(opening, episode=self._task.episode, network=self._network)
+        self._visit.begin(opening)
         with self._failing() as failed:
             live = self._subjects.live(self._task.episode, self._chain.attempt)
-            began = time.monotonic()
+            began = self.clock.now()
             self._solution = opening.solution if self._task.demonstrate else None
             # Subscribed before anything is asked: an answer may come at once.
             async with self._bus.listen(live) as answers, AsyncExitStack() as stack:
                 with self._in_time():
                     session = Worded(await stack.enter_async_context(browser.session(opening)))
+                self._egress = session.egress
                 while not isinstance(decision, Finish):
                     if isinstance(decision, Ask):
                         decision = await self._ask(session, decision, answers)
@@ -161,6 +183,7 @@ class Play:
                     if not self._chain.num_observations and isinstance(decision, Ask):
                         self.clock.add("reset", began)
                         self.clock.seconds.pop("observe", None)
+                self.has_other_egress = decision.blockage is not None and session.has_other_egress()
                 if decision.last_look is not None:
                     await self._show(decision.last_look)
                 if self._task.checks and decision.outcome.finished:
@@ -187,6 +210,8 @@ class Play:
         except MessageCorrupt as error:
             self._chain.pass_over(error)
             failed.append(Finish(Outcome.FAILED, error=f"what stands where the answer belongs cannot be read: {error}"))
+        except NoTurn as error:
+            failed.append(Finish(Outcome.FAILED, error=str(error)))
         except _TimeIsUp:
             failed.append(self._episode.timed_out())
 
@@ -212,6 +237,8 @@ class Play:
             versions=tuple(self._versions),
             timings=self.clock.timings(),
             ended_at=time.time(),
+            egress=self._egress,
+            blockages=tuple(self._visit.met),
         )
 
     async def end(self, finish: Finish) -> Trajectory:
@@ -288,25 +315,56 @@ class Play:
             raise _TimeIsUp
 
     async def _use(self, session: Session, decision: Open | Observe | Act) -> Decision:
-        began = time.monotonic()
-        with anyio.move_on_after(self._episode.deadline - began):
+        began = self.clock.now()
+        with anyio.move_on_after(self._episode.deadline - time.monotonic()) as self._patience:
             async with _alive(session):
                 match decision:
                     case Open():
-                        return self._episode.opened(await session.open(), now=time.monotonic())
+                        async with self._visit.turn(None, session.egress, self._out_of_time):
+                            performed = await session.open()
+                        performed = await self._faced(session, performed)
+                        return self._episode.opened(performed, now=time.monotonic())
                     case Observe(after_s=after_s):
                         if after_s:
                             await anyio.sleep(after_s)
                         await self._look_at_solution(session)
                         view = await session.view()
                         self.clock.add("observe", began)
+                        self._visit.showed(view.state.url)
                         return self._episode.seen(view, now=time.monotonic())
                     case Act(action=action):
-                        performed = await session.perform(action)
+                        async with self._visit.turn(action, session.egress, self._out_of_time) as turn:
+                            performed = await session.perform(action)
+                            self._visit.led_to(performed, action, turn)
+                        performed = await self._faced(session, performed)
                         state = await session.state()
+                        self._visit.showed(state.url)
                         self.clock.add("act", began)
                         return self._episode.acted(performed, state, now=time.monotonic())
         return self._episode.timed_out()
+
+    async def _faced(self, session: Session, performed: Performed) -> Performed:
+        return await self._visit.faced(
+            performed,
+            session,
+            self._task,
+            attempt=self._chain.attempt,
+            step=self._chain.num_steps,
+            pausing=self._out_of_time,
+        )
+
+    @contextmanager
+    def _out_of_time(self) -> Iterator[None]:
+        """What its body waits for is not the episode's time."""
+        began, due = time.monotonic(), self._patience.deadline
+        self._patience.deadline = math.inf
+        try:
+            yield
+        finally:
+            waited_s = time.monotonic() - began
+            self.clock.wait(waited_s)
+            self._episode.deadline += waited_s
+            self._patience.deadline = due + waited_s
 
     async def _look_at_solution(self, session: Session) -> None:
         """Ahead of the screenshot: the step's element is brought into view."""
@@ -320,8 +378,8 @@ class Play:
     async def _ask(self, session: Session, ask: Ask, answers: AsyncIterator[Record]) -> Decision:
         observation_seq = await self._show(ask)
         await self._phases.tell("deciding", ask.step, self._asking.policy)
-        began = time.monotonic()
-        with anyio.move_on_after(self._episode.deadline - began) as patience:
+        began = self.clock.now()
+        with anyio.move_on_after(self._episode.deadline - time.monotonic()) as patience:
             async with _alive(session):
                 record, step = await self._asking.answer(ask.step, observation_seq, answers)
         self.clock.add("policy", began)

@@ -8,7 +8,7 @@ import msgspec
 
 from browser_workers.browser import EnvironmentState, PageState, Performed, Session, View
 from schemas.errors import BrowserError
-from schemas.messages import Action, BrowserTab, Element
+from schemas.messages import Action, Blockage, BrowserTab, Element
 from schemas.text import valid
 
 _ADDRESS = partial(valid, most=2_000)
@@ -52,6 +52,19 @@ class Worded:
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
         return tuple(map(_VALUE, await self.session.page_values(expressions)))
 
+    @property
+    def egress(self) -> str:
+        return self.session.egress
+
+    def has_other_egress(self) -> bool:
+        return self.session.has_other_egress()
+
+    async def blockage(self) -> Blockage | None:
+        return _blockage(await self.session.blockage())
+
+    async def pass_over_blockage(self) -> None:
+        await self.session.pass_over_blockage()
+
     async def wait_failed(self) -> BrowserError:
         return await self.session.wait_failed()
 
@@ -65,7 +78,12 @@ def _performed(said: Performed) -> Performed:
         hit=_PHRASE(said.hit),
         changes=tuple(map(_PHRASE, said.changes[:_MOST_CHANGES])),
         page_text=_PAGE(said.page_text),
+        blockage=_blockage(said.blockage),
     )
+
+
+def _blockage(found: Blockage | None) -> Blockage | None:
+    return None if found is None else msgspec.structs.replace(found, site=_PHRASE(found.site))
 
 
 def _state(state: PageState) -> PageState:

@@ -11,6 +11,7 @@ from functools import partial
 import anyio
 import structlog
 
+from browser_workers.blockages.hook import Hook
 from browser_workers.browser import Browser, Opening
 from browser_workers.episode import Finish
 from browser_workers.har.log import NetworkLog
@@ -18,6 +19,7 @@ from browser_workers.intake import Intake
 from browser_workers.play import Play
 from browser_workers.providers.reachable import require_reachable
 from browser_workers.suites import Suite, UnknownWebsite, resolve
+from browser_workers.visit import Visit
 from bus import chain as chains
 from bus.background import background
 from bus.bulkhead import Bulkhead
@@ -27,10 +29,11 @@ from bus.fault import unforeseen
 from bus.ports import Delivery, Record
 from bus.settlement import item_of, settle
 from bus.topology import task_queue
+from bus.turns import Turns
 from schemas.config import Config
 from schemas.errors import Disposition, MessageCorrupt
 from schemas.ids import EpisodeId
-from schemas.messages import EpisodeCancel, Outcome, Split, Task, Trajectory
+from schemas.messages import Blockage, EpisodeCancel, Outcome, Split, Task, Trajectory
 
 _log = structlog.get_logger()
 
@@ -57,6 +60,10 @@ class BrowserWorker:
         self._browser_config = config.browser_config
         self._browser = browser
         self._suites = suites
+        browsers = config.browser_config
+        self._num_block_retries = browsers.block_retries if browsers.on_block == "other_identity" else 0
+        self._hook = Hook.of(browsers)
+        self._turns = Turns(context, patience_s=browsers.site_wait_s) if browsers.site_limits else None
         self._bulkhead = Bulkhead(context)
         self._playing: dict[EpisodeId, tuple[anyio.CancelScope, list[str]]] = {}
         """What cancels each episode under way, and where the reason is put."""
@@ -87,14 +94,18 @@ class BrowserWorker:
         task = delivery.message
         if not isinstance(task, Task):
             raise MessageCorrupt(f"a task was expected, not {type(task).__name__}")
-        chain = await EpisodeChain.take(self._bus, self._subjects, task, self._worker)
-        if isinstance(chain, Trajectory):
-            await publish_trajectory(self._bus, self._subjects, chain)
-            return
-        with structlog.contextvars.bound_contextvars(episode=task.episode, attempt=chain.attempt):
-            trajectory = await self._play(chain, item_of(delivery))
-            await publish_trajectory(self._bus, self._subjects, trajectory)
-            self._count(trajectory)
+        met: list[Blockage] = []
+        for num_left in range(self._num_block_retries, -1, -1):
+            chain = await EpisodeChain.take(self._bus, self._subjects, task, self._worker)
+            if isinstance(chain, Trajectory):
+                await publish_trajectory(self._bus, self._subjects, chain)
+                return
+            with structlog.contextvars.bound_contextvars(episode=task.episode, attempt=chain.attempt):
+                trajectory = await self._play(chain, item_of(delivery), met, comes_again=num_left > 0)
+                if trajectory is not None:
+                    await publish_trajectory(self._bus, self._subjects, trajectory)
+                    self._count(trajectory)
+                    return
 
     async def _give_up(self, delivery: Delivery, reason: str) -> bool:
         """Ends an episode that cannot be played here or anywhere, with the steps it has."""
@@ -109,9 +120,12 @@ class BrowserWorker:
         self._count(ended)
         return True
 
-    async def _play(self, chain: EpisodeChain, item: str) -> Trajectory:
-        """How the attempt ended; a task that cannot be played ends as failed, with the reason."""
-        max_attempts = self._env_config.max_retries + 1
+    async def _play(self, chain: EpisodeChain, item: str, met: list[Blockage], *, comes_again: bool) -> Trajectory | None:
+        """How the attempt ended; a task that cannot be played ends as failed, with the reason.
+
+        None: it was blocked, and another one may come by another egress, for which `comes_again` allows.
+        """
+        max_attempts = self._env_config.max_retries + 1 + self._num_block_retries
         play = Play(
             bus=self._bus,
             subjects=self._subjects,
@@ -120,7 +134,13 @@ class BrowserWorker:
             resend_s=self._resend_s,
             max_attempts=max_attempts,
             on_step=lambda: self._add("steps_taken", 1),
-            network=NetworkLog.of(self._browser_config, chain.task),
+            visit=Visit(
+                self._hook,
+                NetworkLog.of(self._browser_config, chain.task),
+                met,
+                self._turns,
+                self._browser_config.site_limits,
+            ),
         )
         if chain.attempt > max_attempts:
             return await play.end(Finish(Outcome.FAILED, error=f"begun {max_attempts} times and never ended"))
@@ -133,6 +153,10 @@ class BrowserWorker:
                 finish = await self._failed(play, error, item)
         if scope.cancelled_caught:
             finish = Finish(Outcome.CANCELLED, error="; ".join(reasons))
+        elif comes_again and play.has_other_egress:
+            self._add("other_identities", 1)
+            _log.info("blocked_comes_otherwise", reason=finish.error)
+            return None
         return await play.end(finish)
 
     def _opening(self, website: str) -> Opening:
@@ -196,11 +220,14 @@ class BrowserWorker:
         self._add("episodes", 1)
         self._add("steps", trajectory.num_steps)
         self._add("failures", trajectory.outcome is Outcome.FAILED)
+        self._add("blocked", trajectory.outcome is Outcome.BLOCKED)
         self._add("navigation_errors", bool(trajectory.navigation_error))
         self._add("reset_s", timings.reset_s)
         self._add("observe_s", timings.observe_s)
         self._add("policy_s", timings.policy_s)
         self._add("act_s", timings.act_s)
+        if trajectory.outcome is Outcome.BLOCKED:
+            _log.warning("episode_blocked", website=trajectory.task.website, egress=trajectory.egress, reason=trajectory.error)
         if trajectory.navigation_error:
             _log.warning("first_navigation_failed", website=trajectory.task.website, error=trajectory.navigation_error)
         log = _log.warning if trajectory.outcome is Outcome.FAILED else _log.debug

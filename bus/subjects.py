@@ -81,6 +81,10 @@ class Subjects:
     def blocklist(self) -> str:
         return self.stream("BLOCKLIST")
 
+    @property
+    def turns(self) -> str:
+        return self.stream("TURNS")
+
     def episodes(self, shard: int) -> str:
         return self.stream(f"EPISODES{shard}")
 
@@ -176,6 +180,10 @@ class Subjects:
         Example: `a_b.example.org` is `a=5Fb_example_org`, so that no two sites share a subject.
         """
         return f"{self.run}.blocked.{site_token(site)}"
+
+    def turn(self, kind: str, site: str, egress: str, slot: str) -> str:
+        """Where a slot of a site's limit is taken. `kind` is minute or flight; `egress` may be empty; slot `*` means all."""
+        return f"{self.run}.turn.{kind}.{site_token(site)}.{site_token(egress) or 'direct'}.{slot}"
 
     def checkpoint(self, version: PolicyVersion) -> str:
         return f"{self.run}.checkpoint.{version}"

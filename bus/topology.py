@@ -13,12 +13,13 @@ HEARTBEATS    newest per worker, and per node of a training job that has several
 POSITIONS     newest position of every named consumer
 LEASES        newest claim of every lease
 BLOCKLIST     newest word on every site that blocked the agent      feeder
+TURNS         who has asked a site for a page in the last minute    browser workers
 FEEDING       newest word on what was admitted, and what came of it feeder
 ADVISORIES    dead letters, errors that nobody foresaw, and the server's notices of exhausted deliveries
 
-Only age removes a record, and from WEIGHTS the trainer. A stream whose limits are reached refuses (`StreamFull`), and its
-writers wait; where the newest of a subject is all that counts (SERVED, HEARTBEATS, POSITIONS, LEASES, BLOCKLIST, FEEDING) it
-replaces the one before.
+Only age removes a record, from WEIGHTS the trainer, and from TURNS who wrote it. A stream whose limits are reached refuses
+(`StreamFull`), and its writers wait; where the newest of a subject is all that counts (SERVED, HEARTBEATS, POSITIONS, LEASES,
+BLOCKLIST, TURNS, FEEDING) it replaces the one before.
 
 What a role needs to go on stands where nothing ages: CHECKPOINTS, SERVED, POSITIONS, BLOCKLIST, FEEDING. Chains and results
 may be gone before anybody comes back.
@@ -37,6 +38,8 @@ from schemas.messages import Split
 _GB = 1_000_000_000
 _NEVER = -1
 """Unlimited deliveries: whoever handles the message decides when to give up, and says so on the chain."""
+_TURN_S = 60.0
+"""A site's limit is so many turns a minute."""
 NUM_SHARDS = "millrace.num_shards"
 """Metadata of every stream: readers that know only the run's name learn from it where an episode's chain is."""
 
@@ -191,6 +194,14 @@ def _newest(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
         discard="old",
         replicas=config.replicas,
     )
+    turns = StreamSpec(
+        name=subjects.turns,
+        subjects=(f"{run}.turn.*.*.*.*",),
+        max_age_s=_TURN_S,
+        max_msgs_per_subject=1,
+        discard="old",
+        replicas=config.replicas,
+    )
     feeding = StreamSpec(
         name=subjects.feeding,
         subjects=(f"{run}.feeding.>",),
@@ -198,7 +209,7 @@ def _newest(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
         discard="old",
         replicas=config.replicas,
     )
-    return heartbeats, served, positions, leases, blocklist, feeding
+    return heartbeats, served, positions, leases, blocklist, turns, feeding
 
 
 def _bytes(gigabytes: float) -> int:

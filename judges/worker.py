@@ -172,7 +172,7 @@ class JudgeWorker:
         The time begins when the server stored the episode's end: who judges an old one says nothing about the site today, nor
         does one that was replayed from another run, of which the server does not know when it was played.
         """
-        site, hours = site_of(trajectory.task.website), self._config.blocklist_hours
+        site, hours = site_of(trajectory.task.website), _hours(trajectory, self._config.blocklist_hours)
         hours -= await age_s(self._bus, delivery.stream, delivery.seq) / 3600.0
         if hours > 0 and trajectory.task.run == self._subjects.run:
             reason = trajectory.error or f"{self._rubric} found that it blocked the agent"
@@ -212,3 +212,9 @@ class JudgeWorker:
 
     def _subject(self, trajectory: Trajectory) -> str:
         return self._subjects.judgement(trajectory.task.split, self._rubric, trajectory.episode)
+
+
+def _hours(trajectory: Trajectory, most: float) -> float:
+    """For which a site is left out: as long as it asked for itself, where that is shorter than `most`."""
+    asked_s = max((met.retry_after_s for met in trajectory.blockages if not met.elsewhere and not met.lifted), default=0.0)
+    return min(most, asked_s / 3600.0) if asked_s else most

@@ -1,18 +1,21 @@
 """Browsers: which one, what its pages may reach, what it may use, and the screenshots it takes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from schemas.browser_requirements import (
     is_network,
+    require_block_policy,
     require_hosts,
     require_identity,
     require_proxies,
 )
 from schemas.provider_requirements import require_provider
 from schemas.requirement import require
+from schemas.site_limit import EVERY_OTHER, SiteLimit
 
 _MOST_NETWORK_MB = 100.0
+_DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +69,25 @@ class BrowserConfig:
     proxy_dns: Literal["local", "remote"] = "local"
     """Who looks names up: the worker, which judges the addresses that it found; or the proxy, which may find others."""
     proxy_cooldown_s: float = 60.0
-    """Seconds for which a proxy gets no new episode after it could not be reached, refused its password, or was silent."""
+    """Seconds for which a proxy gets no new episode after it could not be reached, refused its password, or was silent; and
+    none on a site that has blocked it."""
+    on_block: Literal["end", "other_identity", "hook"] = "end"
+    """What becomes of an episode that its site blocks. `end`: it is excluded, as `blocked`; `other_identity`: it is played
+    anew by another proxy, where there is one; `hook`: `block_hook` may have the block lifted. What that does not help
+    ends."""
+    block_retries: int = 2
+    """Times that an episode is played anew by another proxy."""
+    block_hook: str = ""
+    """Who is told of a block, as `module:name`; `wait`: nobody, the page is watched until somebody has lifted it."""
+    block_hook_timeout_s: float = 300.0
+    """Seconds that the hook may take for one block; they are not the task's time."""
+    challenge_wait_s: float = 5.0
+    """Seconds that a page may check its visitor by itself before it counts as a block."""
+    site_limits: dict[str, SiteLimit] = field(default_factory=dict)
+    """How often all workers together ask a site for pages, by site as in `example.org` (with its subdomains); `default`: every
+    other. Pages that the workers play themselves have no limit."""
+    site_wait_s: float = 600.0
+    """Seconds that an action waits for its turn at a site before its episode fails; they are not the task's time."""
     locale: str = ""
     """What pages are told, as in `en-GB`: language, numbers and dates; empty: Chromium's own."""
     timezone: str = ""
@@ -129,6 +150,11 @@ class BrowserConfig:
             self.proxy_cooldown_s >= 0,
             f"browser_config.proxy_cooldown_s is {self.proxy_cooldown_s:g}: write 0 or a number of seconds above it",
         )
+        require_block_policy(self.on_block, self.block_hook, has_others=len(self.proxies) > 1 or bool(self.proxies_file))
+        require_hosts("browser_config.site_limits", tuple(site for site in self.site_limits if site != EVERY_OTHER))
+        for name in ("challenge_wait_s", "block_hook_timeout_s", "site_wait_s", "block_retries"):
+            value = getattr(self, name)
+            require(0 <= value < _DAY_S, f"browser_config.{name} is {value:g}: write 0 or a number above it, below {_DAY_S:g}")
         require_identity(self.locale, self.timezone, self.geolocation, self.user_agent)
         for name in ("max_episodes", "max_memory_mb", "page_memory_mb"):
             value = getattr(self, name)

@@ -87,6 +87,18 @@ def require_proxies(proxies: tuple[str, ...]) -> None:
             )
 
 
+def require_block_policy(on_block: str, hook: str, *, has_others: bool) -> None:
+    require(
+        on_block != "hook" or bool(hook),
+        "browser_config.on_block is hook, and browser_config.block_hook names none: write module:name, or wait",
+    )
+    require(
+        on_block != "other_identity" or has_others,
+        "browser_config.on_block is other_identity, and there is no other: write several browser_config.proxies, or a "
+        "browser_config.proxies_file",
+    )
+
+
 def require_place(geolocation: str) -> None:
     try:
         latitude, longitude = map(float, geolocation.split(","))

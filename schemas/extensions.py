@@ -173,11 +173,12 @@ AUGMENTATIONS = Kind("augmentation", "trainer.augmentations", "algorithm_config.
 SAMPLERS = Kind("sampler", "trainer.feeding.samplers", "env_config.train_tasks_sampler")
 JUDGES = Kind("judge", "judges.named", "judge_config.judge")
 SUITES = Kind("suite", "browser_workers.suites", "browser_config.suites")
+BLOCK_HOOKS = Kind("block_hook", "browser_workers.block_hooks", "browser_config.block_hook")
 PROMPTS = Kind("prompt", "agents.prompts", "model_config.prompt_version")
 VOCABULARIES = Kind("vocabulary", "agents.vocabularies", "context_config.actions")
 EXPORTERS = Kind("exporter", "ops.archive.formats", "--format")
 ALERTS = Kind("alert", "ops.monitor.rules", "monitor_config.alerts")
-KINDS = (ESTIMATORS, LOSSES, AUGMENTATIONS, SAMPLERS, SUITES, PROMPTS, VOCABULARIES, JUDGES, EXPORTERS, ALERTS)
+KINDS = (ESTIMATORS, LOSSES, AUGMENTATIONS, SAMPLERS, SUITES, BLOCK_HOOKS, PROMPTS, VOCABULARIES, JUDGES, EXPORTERS, ALERTS)
 """Every kind there is."""
 
 

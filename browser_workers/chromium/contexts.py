@@ -16,7 +16,8 @@ from browser_workers.chromium.sign_in import sign_in
 from browser_workers.chromium.tab import Tab
 from browser_workers.network.gate import Gate
 from browser_workers.network.reach import Reach
-from browser_workers.network.rules import endpoint, rules_for
+from browser_workers.network.rules import rules_for
+from bus.blocklist import site_of
 from schemas.browser_config import BrowserConfig
 from schemas.errors import PageFailed
 
@@ -40,8 +41,7 @@ async def open_context(
                 await context.close()
             raise
         return context, interception
-    begun_on = endpoint(opening.url)
-    egress = settings.egresses.choose(begun_on.host if begun_on is not None else "")
+    egress = settings.egresses.choose(site_of(opening.url))
     gate = Gate(rules, settings.network, site=opening.site, egress=egress)
     try:
         await group.start(gate.serve)

@@ -28,10 +28,10 @@ Attempt = Callable[[float], Awaitable[object]]
 """Takes its deadline in seconds."""
 _WORLD = "millrace"
 _NAME = f"millrace_{secrets.token_hex(8)}"
-_PARTS = ("naming.js", "side_effects.js", "effect_observer.js", "settling.js", "reading.js")
+_PARTS = ("naming.js", "side_effects.js", "effect_observer.js", "settling.js", "reading.js", "barriers.js")
 _SCRIPTS = resources.files("browser_workers.chromium") / "scripts"
 _BOUNDED = (_SCRIPTS / "bounded.js").read_text()
-_CALLS = "return { begin, state, settle, text }; })()"
+_CALLS = "return { begin, state, settle, text, barriers }; })()"
 _SCRIPT = "\n".join(['(() => {"use strict";', *((_SCRIPTS / part).read_text() for part in _PARTS), _CALLS])
 
 

@@ -20,6 +20,7 @@ class Interception:
     """Satisfies `browser_workers.network.reach.Reach`; ends with its context."""
 
     plays = False
+    egress = None
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules

@@ -22,6 +22,8 @@ class Loading:
     def __init__(self, page: Page, origin: str, why_blocked: Callable[[str], str], *, loading: bool) -> None:
         self.navigation: Request | None = None
         """The document that was asked for and is not there yet."""
+        self.document: Request | None = None
+        """By which the one that is shown was had; None: that came before anybody listened."""
         self.navigation_error = ""
         self.strayed = not origin
         """A document was shown that is not of `origin`."""
@@ -71,7 +73,7 @@ class Loading:
             return
         self.num_changes += 1
         if self.navigation is not None:
-            self.navigation = None
+            self.document, self.navigation = self.navigation, None
             self.num_documents += 1
             self._requests.clear()
         self.strayed = self.strayed or not frame.url.startswith(f"{self._origin}/")

@@ -9,6 +9,7 @@ from anyio.abc import TaskGroup
 from playwright.async_api import BrowserContext, Route
 
 from browser_workers.browser import Opening, PageState, Performed, View
+from browser_workers.chromium.block_watch import BlockWatch
 from browser_workers.chromium.contexts import let_out
 from browser_workers.chromium.endless_scripts import EndlessScripts
 from browser_workers.chromium.observing import Observer
@@ -22,8 +23,9 @@ from browser_workers.chromium.site_routes import answer
 from browser_workers.chromium.windows import Windows
 from browser_workers.limits import Limits
 from browser_workers.network.reach import Reach
-from schemas.errors import BrowserError
-from schemas.messages import Action
+from bus.blocklist import site_of
+from schemas.errors import BrowserError, PageFailed
+from schemas.messages import Action, Blockage
 
 _CLOSE_S = 5.0
 _BOUNDS = Path(__file__).parent / "scripts" / "bounds.js"
@@ -53,9 +55,13 @@ class PlaywrightSession:
         page_events = PageEvents(context, group, timeout_s=settings.timeout_s)
         self._windows = Windows(running, group, settings, context, opening, page_events)
         self._recording = Recording(context, group)
+        self._block_watch = self._watch(opening)
         self._endless_scripts = EndlessScripts(self._windows, page_events, timeout_s=settings.timeout_s)
         self._observer = Observer(settings, limits)
         self._performer = Performer(self._windows, page_events, settings, opening, self._observer.elements)
+
+    def _watch(self, opening: Opening) -> BlockWatch:
+        return BlockWatch(self._windows, opening, self.reach.egress, check_s=self._settings.config.challenge_wait_s)
 
     # life -------------------------------------------------------------------------------------------------------------
 
@@ -108,6 +114,7 @@ class PlaywrightSession:
         self._recording.begin(None)
         self._windows.begin(opening)
         self._performer.begin(opening)
+        self._block_watch = self._watch(opening)
         await tab.wipe()
 
     # the episode ------------------------------------------------------------------------------------------------------
@@ -120,11 +127,23 @@ class PlaywrightSession:
             self._recording.begin(self.opening.network)
             await tab.navigate(self.opening.url)
         await tab.navigation.forget_history()
-        return await self._performer.performed()
+        performed = await self._performer.performed()
+        async with self._endless_scripts.ended():
+            blockage = await self._led_to()
+        return replace(performed, blockage=blockage, num_documents=self._windows.num_documents)
 
     async def perform(self, action: Action) -> Performed:
+        num_documents = self._windows.num_documents
         async with self._limits.action(action.kind), self._endless_scripts.ended():
-            return await self._performer.perform(action)
+            performed = await self._performer.perform(action)
+            blockage = await self._led_to()
+        return replace(performed, blockage=blockage, num_documents=self._windows.num_documents - num_documents)
+
+    async def _led_to(self) -> Blockage | None:
+        with suppress(PageFailed):
+            return await self._block_watch.look()
+        # Whoever asks for its screenshot is told.
+        return None
 
     async def state(self) -> PageState:
         async with self._limits.page_metadata:
@@ -134,6 +153,22 @@ class PlaywrightSession:
         async with self._endless_scripts.ended():
             tab = await self._windows.settled()
             return await self._observer.view(tab, self.state)
+
+    @property
+    def egress(self) -> str:
+        return self.reach.egress.name if self.reach.egress is not None else ""
+
+    def has_other_egress(self) -> bool:
+        egress = self.reach.egress
+        return egress is not None and egress.has_other(site_of(self.opening.url))
+
+    async def blockage(self) -> Blockage | None:
+        async with self._endless_scripts.ended():
+            return await self._block_watch.look()
+
+    async def pass_over_blockage(self) -> None:
+        async with self._endless_scripts.ended():
+            await self._block_watch.pass_over()
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
         tab = await self._windows.active()

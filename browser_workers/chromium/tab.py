@@ -10,7 +10,9 @@ from typing import TypeVar
 from anyio.abc import TaskGroup
 from playwright.async_api import CDPSession, Page, Request
 
+from browser_workers.blockages.facts import PageFacts
 from browser_workers.browser import Opening, PageState
+from browser_workers.chromium.barriers import Barriers
 from browser_workers.chromium.calls import Calls
 from browser_workers.chromium.capture import capture
 from browser_workers.chromium.document_limit import DocumentLimit
@@ -52,6 +54,7 @@ class Tab:
         self.documents = DocumentLimit(self._calls, group, note, give_up)
         self._evaluation = Evaluation(self._calls, self.loading, self.documents, self.navigation.give_up)
         self.stability = PageStability(opening, self._calls, self.loading, self._evaluation)
+        self._barriers = Barriers(self._calls, self.loading, self._evaluation)
 
     @property
     def opening(self) -> Opening:
@@ -139,6 +142,10 @@ class Tab:
     async def text(self, num_lines: int) -> str:
         """The first lines of the visible text, empty ones left out."""
         return str(await self._evaluation.own(f"text({num_lines}, {_TEXT_LIMIT})"))
+
+    async def facts(self) -> PageFacts:
+        """What says whether the document is a block. Raises `PageFailed` or `BrowserLost`."""
+        return await self._barriers.look()
 
     async def value_of(self, expression: str) -> str:
         """The value of a JavaScript expression as text, its beginning at least; empty when it fails or is null."""

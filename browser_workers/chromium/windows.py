@@ -50,6 +50,8 @@ class Windows:
         self.num_opened = 0
         self._recent: list[Tab] = []
         """The same, the active one last."""
+        self._num_gone = 0
+        """Documents of tabs that are closed."""
         self._num_refused = 0
         self._opening_own = False
         """The next tab is one that the policy asked for."""
@@ -91,6 +93,11 @@ class Windows:
     def front(self) -> Tab | None:
         """The active tab, while there is any."""
         return self._recent[-1] if self._recent else None
+
+    @property
+    def num_documents(self) -> int:
+        """That were shown so far, in all tabs."""
+        return self._num_gone + sum(tab.loading.num_documents for tab in self.tabs)
 
     async def active(self) -> Tab:
         """Raises `PageFailed` or `BrowserLost` when no tab is left."""
@@ -158,6 +165,7 @@ class Windows:
         await _close(tab.page)
 
     def _forget(self, tab: Tab) -> None:
+        self._num_gone += tab.loading.num_documents
         self.tabs.remove(tab)
         self._recent.remove(tab)
 

@@ -1,13 +1,13 @@
 """Ways out of the gate through proxies of others: which one an episode takes, and which are left alone for a while.
 
 Invariants: an episode keeps its proxy until it ends; one that failed by itself is given to no other episode before its
-cool-down is over, unless all have failed.
+cool-down is over, and one that a site has blocked to none that begins on that site, unless there is no other.
 """
 
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -27,6 +27,12 @@ class _State:
     proxy: ProxyAddress
     ready_at: float = 0.0
     num_silent: int = 0
+    ready_for: dict[str, float] = field(default_factory=dict)
+    """Of sites that have blocked it."""
+
+    def ready_on(self, site: str) -> float:
+        """From when on an episode on this site may have it."""
+        return max(self.ready_at, self.ready_for.get(site, 0.0))
 
 
 class Egresses:
@@ -58,10 +64,9 @@ class Egresses:
         """For an episode on `site`; None: there are no proxies, it goes out directly."""
         if not self._states:
             return None
-        now = self._clock()
-        ready = [state for state in self._states if state.ready_at <= now]
+        ready = self._ready(site)
         if not ready:
-            state = min(self._states, key=lambda state: state.ready_at)
+            state = min(self._states, key=lambda state: state.ready_on(site))
         elif self._per_site:
             # Rendezvous hashing: when one cools down, only its own sites move.
             state = max(ready, key=lambda state: _rank(site, state.proxy))
@@ -69,6 +74,14 @@ class Egresses:
             state = ready[self._num_chosen % len(ready)]
             self._num_chosen += 1
         return Egress(self, state, looks_up=self._looks_up)
+
+    def _ready(self, site: str) -> list[_State]:
+        now = self._clock()
+        return [state for state in self._states if state.ready_on(site) <= now]
+
+    def has_other(self, state: _State, site: str) -> bool:
+        """Whether an episode on this site can have another one now."""
+        return any(each is not state for each in self._ready(site))
 
     def excepts(self, host: str) -> bool:
         return any(host == each or host.endswith(f".{each}") for each in self._excepted)
@@ -80,6 +93,13 @@ class Egresses:
 
     def note_answer(self, state: _State) -> None:
         state.num_silent = 0
+
+    def note_block(self, state: _State, site: str) -> None:
+        now = self._clock()
+        state.ready_for = {each: until for each, until in state.ready_for.items() if until > now}
+        if site not in state.ready_for:
+            _log.info("proxy_blocked", proxy=state.proxy.name, site=site, seconds=self._cooldown_s)
+        state.ready_for[site] = now + self._cooldown_s
 
     def note_failure(self, state: _State, failure: ProxyFailed) -> None:
         state.num_silent += 1
@@ -107,6 +127,14 @@ class Egress:
     @property
     def name(self) -> str:
         return self._state.proxy.name
+
+    def note_block(self, site: str) -> None:
+        """No other episode on this site gets it for a while."""
+        self._egresses.note_block(self._state, site)
+
+    def has_other(self, site: str) -> bool:
+        """Whether an episode on this site could have another."""
+        return self._egresses.has_other(self._state, site)
 
     def excepts(self, host: str) -> bool:
         """Whether `host` is connected to directly."""

@@ -81,7 +81,7 @@ class Gate:
         self._rules = rules
         self._site = site if site is not None and site.origin.startswith(_PLAIN) else None
         self._played = endpoint(self._site.origin) if self._site is not None else None
-        self._network, self._egress = network, egress
+        self._network, self.egress = network, egress
         self._idle_s, self._stranger_s, self._sweep_s = idle_s, stranger_s, sweep_s
         self._names = Names(network.look_up)
         self._refusals = Refusals()
@@ -231,7 +231,7 @@ class Gate:
         """In the order in which they are to be tried. Raises `_Refused`."""
         if reason := self._rules.refusal(host, port):
             raise _Refused(HTTPStatus.FORBIDDEN, reason)
-        egress = self._egress if self._egress is not None and not self._egress.excepts(host) else None
+        egress = self.egress if self.egress is not None and not self.egress.excepts(host) else None
         if egress is None or not egress.looks_up or self._rules.is_looked_up_here(host):
             return [self._way(egress, address, port) for address in await self._permitted(host, port)]
         if reason := self._rules.refusal_of_private_name(host):

@@ -6,7 +6,18 @@ from importlib.util import find_spec
 from agents.action_space import ActionSpace
 from agents.prompt_file import is_prompt_file
 from schemas.config import Config
-from schemas.extensions import AUGMENTATIONS, ESTIMATORS, JUDGES, KINDS, LOSSES, PROMPTS, SAMPLERS, VOCABULARIES, Kind
+from schemas.extensions import (
+    AUGMENTATIONS,
+    BLOCK_HOOKS,
+    ESTIMATORS,
+    JUDGES,
+    KINDS,
+    LOSSES,
+    PROMPTS,
+    SAMPLERS,
+    VOCABULARIES,
+    Kind,
+)
 from schemas.requirement import require
 
 _NAMED: tuple[tuple[Kind, Callable[[Config], str]], ...] = (
@@ -32,6 +43,8 @@ def require_known_parts(config: Config) -> None:
     for kind, named in _NAMED:
         if not (kind is PROMPTS and is_prompt_file(named(config))):
             kind.require_known(named(config))
+    if config.browser_config.on_block == "hook":
+        BLOCK_HOOKS.require_known(config.browser_config.block_hook)
     judging = config.judge_config
     for name, composite in judging.composites.items():
         require(

@@ -146,6 +146,21 @@ IDLE = (
         "there are no browser_config.proxies",
     ),
     Idle(
+        ("browser_config.block_retries",),
+        lambda config: config.browser_config.on_block != "other_identity",
+        "only browser_config.on_block=other_identity plays an episode anew",
+    ),
+    Idle(
+        ("browser_config.block_hook", "browser_config.block_hook_timeout_s"),
+        lambda config: config.browser_config.on_block != "hook",
+        "only browser_config.on_block=hook asks one",
+    ),
+    Idle(
+        ("browser_config.site_wait_s",),
+        lambda config: not config.browser_config.site_limits,
+        "nobody waits for a turn without browser_config.site_limits",
+    ),
+    Idle(
         ("browser_config.cdp_token_env_var",),
         lambda config: not config.browser_config.devtools,
         "no browser elsewhere is driven without browser_config.cdp_url or cdp_urls",

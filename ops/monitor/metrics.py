@@ -1,5 +1,5 @@
 """A monitor's state in Prometheus' text format. Names follow its conventions; labels are bounded: roles, workers, queues,
-streams, phases, kinds of alerts, never an episode, a task or a site."""
+streams, phases, kinds of alerts, egresses and guards of sites, never an episode, a task or a site."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -43,6 +43,7 @@ class _RunCollector(Collector):
         state, alerts = self._source()
         yield from self._training(state)
         yield from self._judging(state)
+        yield from self._blocking(state)
         yield from self._flow(state)
         yield from self._server(state)
         yield from self._workers(state)
@@ -93,6 +94,24 @@ class _RunCollector(Collector):
         yield self._counter("judge_prompt_tokens", "Of judges' models.", spending.prompt_tokens)
         yield self._counter("judge_completion_tokens", "Of judges' models.", spending.completion_tokens)
         yield self._counter("judge_cost", "In the currency of openai_config.prices.", spending.cost)
+
+    def _blocking(self, state: MonitorState) -> Iterator[Metric]:
+        blocking = state.blocking
+        visits = CounterMetricFamily(f"{_PREFIX}_visits", "Judged attempts at episodes.", labels=["run", "egress"])
+        blocked = CounterMetricFamily(f"{_PREFIX}_blocked_visits", "That their sites blocked.", labels=["run", "egress"])
+        for egress, seen in blocking.by_egress.items():
+            visits.add_metric([self._run, egress], seen.number)
+            blocked.add_metric([self._run, egress], seen.num_blocked)
+        yield visits
+        yield blocked
+        by_provider = CounterMetricFamily(
+            f"{_PREFIX}_blocks", "Blocked visits, by who guards the site.", labels=["run", "provider"]
+        )
+        for provider, count in blocking.by_provider.items():
+            by_provider.add_metric([self._run, provider], count)
+        yield by_provider
+        sites = sum(seen.num_blocked > 0 for seen in blocking.by_site.values())
+        yield from self._gauge("sites_with_blocks", "Sites that blocked a visit.", sites)
 
     def _flow(self, state: MonitorState) -> Iterator[Metric]:
         phases = ((phase.value, float(count)) for phase, count in state.cells.counts().items())

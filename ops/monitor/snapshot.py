@@ -18,6 +18,8 @@ Json = dict[str, Any]
 T = TypeVar("T")
 _MOST_POINTS = 500
 """Of the curve."""
+_MOST_SITES = 20
+"""With blocks."""
 _NOTHING = object()
 
 
@@ -66,6 +68,7 @@ def sections(state: MonitorState, alerts: Sequence[Alert], config: Config, now: 
         "store": msgspec.to_builtins(state.store),
         "disk": msgspec.to_builtins(state.disk),
         "dead_letters": len(state.letters),
+        "blocking": _blocking(state),
         "judging": _judging(state),
         "training": _training(state, config),
     }
@@ -154,6 +157,17 @@ def _alert(alert: Alert) -> Json:
         "remedy": condition.remedy,
         "page": condition.page,
         "since": round(alert.since, 1),
+    }
+
+
+def _blocking(state: MonitorState) -> Json:
+    """A pair each: visits, and those of them that were blocked."""
+    blocking = state.blocking
+    return {
+        "visits": [blocking.total.number, blocking.total.num_blocked],
+        "sites": {site: [visits.number, visits.num_blocked] for site, visits in blocking.most_blocked(_MOST_SITES).items()},
+        "egresses": {egress: [visits.number, visits.num_blocked] for egress, visits in blocking.by_egress.items()},
+        "providers": dict(blocking.by_provider),
     }
 
 

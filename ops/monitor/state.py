@@ -17,6 +17,7 @@ from ops.monitor.queues import QueueState
 from ops.monitor.rates import Rate
 from ops.monitor.run_watch import RunState
 from ops.monitor.workers import Worker, Workers
+from ops.statistics.blocking import Blocking
 from schemas.messages import (
     Checkpoint,
     DeadLetter,
@@ -36,6 +37,8 @@ from schemas.text import visible
 _RATE_S = 60.0
 _ANSWERS = 15
 _LATEST_VERSIONS = 9
+_MOST_SITES = 200
+"""And egresses, whose blocks are counted one by one."""
 
 
 @dataclass
@@ -84,6 +87,7 @@ class MonitorState:
         self.began_at = began_at
         self.run = RunState()
         self.judging = Judging()
+        self.blocking = Blocking(_MOST_SITES)
         self.workers = Workers(config.worker_silent_s, config.worker_forgotten_s)
         self.policies = ServedVersions()
         self.cells = Cells(config.ended_cell_s, config.max_cells)
@@ -136,6 +140,7 @@ class MonitorState:
         match message:
             case Judgement():
                 self.judging.apply(message)
+                self.blocking.add(message.trajectory, ruled_blocked=message.blocked)
                 self.judged.add(1, at)
                 self.run.apply(message, at)
                 # One that was judged long ago, and not acknowledged since, leaves at once.

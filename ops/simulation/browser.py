@@ -19,7 +19,7 @@ from browser_workers.suites import UnknownWebsite
 from ops.simulation.draws import generator, num_steps, spread
 from ops.simulation.hostility import TEXT, Hostility
 from schemas.errors import BrowserError, PageFailed
-from schemas.messages import Action, Screenshot
+from schemas.messages import Action, Blockage, Screenshot
 from schemas.simulation_config import SimulationConfig
 
 NAME = "simulated"
@@ -115,6 +115,16 @@ class SimulatedSession:
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
         return ("",) * len(expressions)
+
+    egress = ""
+
+    def has_other_egress(self) -> bool:
+        return False
+
+    async def blockage(self) -> Blockage | None:
+        return None
+
+    async def pass_over_blockage(self) -> None: ...
 
     async def wait_failed(self) -> BrowserError:
         await anyio.sleep_forever()

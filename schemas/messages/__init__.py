@@ -6,7 +6,7 @@ every released version, and a test reads them all.
 """
 
 from schemas.messages.delivery import DeadLetter, Fault, LetterResent, Position
-from schemas.messages.episode import EpisodeCancel, EpisodeStart, FinalState, Outcome, Timings, Trajectory
+from schemas.messages.episode import Blockage, EpisodeCancel, EpisodeStart, FinalState, Outcome, Timings, Trajectory
 from schemas.messages.feeding import (
     EvaluationRound,
     FedEpisode,
@@ -48,6 +48,7 @@ from schemas.messages.step import (
 )
 from schemas.messages.structs import Message, RecordRef, Struct
 from schemas.messages.task import Check, CheckKind, CheckMatch, Fact, Split, Task
+from schemas.messages.turn import SiteTurn
 from schemas.messages.version import Checkpoint, FileHash, ServedVersion, ServingState, WeightChunk, WeightDifference
 from schemas.messages.worker import Heartbeat, JobNode, JobState, Role
 
@@ -58,6 +59,7 @@ __all__ = [
     "ActionResult",
     "AnyMessage",
     "AskedQuestion",
+    "Blockage",
     "BrowserTab",
     "Check",
     "CheckKind",
@@ -98,6 +100,7 @@ __all__ = [
     "ServedVersion",
     "ServingState",
     "SiteBlock",
+    "SiteTurn",
     "Split",
     "StageUsage",
     "StageVerdict",
@@ -132,6 +135,7 @@ AnyMessage = (
     | Judgement
     | JudgeCall
     | SiteBlock
+    | SiteTurn
     | Checkpoint
     | WeightChunk
     | ServedVersion

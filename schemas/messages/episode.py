@@ -6,7 +6,7 @@ from schemas.ids import EpisodeId, WorkerId
 from schemas.messages.network import NetworkSummary
 from schemas.messages.structs import Message, RecordRef, Struct
 from schemas.messages.task import Task
-from schemas.ranges import Amount, Attempt, Episode, Moment, Real, StepCount, Version, Worker
+from schemas.ranges import Amount, Attempt, Count, Episode, Moment, Real, StepCount, Version, Worker
 
 
 class EpisodeStart(Message, frozen=True, tag="start/1"):
@@ -57,6 +57,32 @@ class Timings(Struct, frozen=True):
     policy_s: Amount = 0.0
     act_s: Amount = 0.0
     total_s: Amount = 0.0
+    waited_s: Amount = 0.0
+    """For turns at a site, and for the hook of a block: in none of the phases, and not in the task's time."""
+
+
+class Blockage(Struct, frozen=True):
+    """A page that kept the agent out of a site, as its browser worker recognised it."""
+
+    site: str
+    """Host without `www.`."""
+    sign: str
+    """What it was recognised by, in words."""
+    provider: str
+    """Who guards the site, as in `cloudflare`; `site`: it does so itself."""
+    status: Count = 0
+    """HTTP status of the document; 0: it has none."""
+    retry_after_s: Amount = 0.0
+    """Seconds after which the site may be asked again, as it said; 0: it said nothing."""
+    egress: str = ""
+    """As `Trajectory.egress`, of the attempt that met it."""
+    attempt: Attempt = 0
+    step: StepCount = 0
+    """Answers that had been carried out."""
+    elsewhere: bool = False
+    """It guards another site than the one that the episode began on: the policy was told, and went on."""
+    lifted: bool = False
+    """The run's hook said that the page lets its visitor in by now, and the episode went on."""
 
 
 class Trajectory(Message, frozen=True, tag="trajectory/1"):
@@ -92,6 +118,10 @@ class Trajectory(Message, frozen=True, tag="trajectory/1"):
     """Whether the environment took the task for solved; None: it did with a reward of 1."""
     network: NetworkSummary | None = None
     """Of the record of its traffic, which stands in the chain ahead of this; None: none was made."""
+    egress: str = ""
+    """The proxy by which its pages reached public addresses, as in `http://proxy.example:3128`; empty: none."""
+    blockages: tuple[Blockage, ...] = ()
+    """Of this attempt and, where they were given up over one by the same worker, of those before it."""
 
     def contradiction(self) -> str:
         if not self.num_steps <= self.num_observations <= self.num_steps + 1:

@@ -248,7 +248,7 @@ async def test_tabs(browser: PlaywrightBrowser) -> None:
         await session.open()
         assert (await session.state()).tabs == ()
         first = await session.view()
-        assert (await session.perform(new_tab(f"{ORIGIN}/a"))) == Performed()
+        assert (await session.perform(new_tab(f"{ORIGIN}/a"))) == Performed(num_documents=1)
         assert (await session.view()).state.tabs == (tab("page"), tab("a", active=True))
         await session.perform(new_tab())
         blank = BrowserTab(title="", url="about:blank", active=True)

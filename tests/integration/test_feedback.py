@@ -182,7 +182,7 @@ async def test_a_link_is_named_though_its_page_is_gone(browser: PlaywrightBrowse
     async with on(browser, at(0, "a", "href=/two", "Two"), two="<p>2") as session:
         performed = await click(session, 0)
         assert (performed.hit, performed.changes) == ('link "Two"', ("another document was loaded",))
-        assert await session.perform(Action(kind=ActionKind.GO_BACK)) == Performed()
+        assert await session.perform(Action(kind=ActionKind.GO_BACK)) == Performed(num_documents=1)
 
 
 FORGERY = """<script>

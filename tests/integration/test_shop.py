@@ -86,7 +86,8 @@ class WatchedSession:
     def __init__(self, inner: Session, player: Player) -> None:
         self._inner, self._player = inner, player
         self.open, self.state, self.page_values = inner.open, inner.state, inner.page_values
-        self.wait_failed = inner.wait_failed
+        self.wait_failed, self.blockage, self.pass_over_blockage = inner.wait_failed, inner.blockage, inner.pass_over_blockage
+        self.egress, self.has_other_egress = inner.egress, inner.has_other_egress
 
     async def perform(self, action: Action) -> Performed:
         performed = await self._inner.perform(action)

@@ -21,7 +21,17 @@ from judges.episode import JudgedEpisode
 from judges.judge import Ruling, scored
 from schemas.context_config import ContextConfig
 from schemas.errors import BrowserError, PageFailed
-from schemas.messages import Action, ActionKind, BrowserTab, Element, Judgement, Observation, StageVerdict, StepRequest
+from schemas.messages import (
+    Action,
+    ActionKind,
+    Blockage,
+    BrowserTab,
+    Element,
+    Judgement,
+    Observation,
+    StageVerdict,
+    StepRequest,
+)
 from schemas.model_config import ModelConfig
 from schemas.text import cut, encodable, harmless, spelled, valid, visible, visible_lines
 from tests import builders
@@ -74,7 +84,8 @@ class Saying:
     async def open(self) -> Performed:
         text = self.text
         return Performed(
-            refused=text, navigation_error=text, notice=text, hit=text, changes=(text,) * 200, page_text=text
+            refused=text, navigation_error=text, notice=text, hit=text, changes=(text,) * 200, page_text=text,
+            blockage=Blockage(site=text, sign="it refuses", provider="site", elsewhere=True),
         )  # fmt: skip
 
     async def perform(self, action: Action) -> Performed:
@@ -94,6 +105,16 @@ class Saying:
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
         return (self.text,) * len(expressions)
+
+    egress = ""
+
+    def has_other_egress(self) -> bool:
+        return False
+
+    async def blockage(self) -> Blockage | None:
+        return Blockage(site=self.text, sign="it refuses", provider="site")
+
+    async def pass_over_blockage(self) -> None: ...
 
     async def wait_failed(self) -> BrowserError:
         return PageFailed(self.text)

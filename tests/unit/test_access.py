@@ -31,7 +31,7 @@ def test_no_role_reaches_beyond_its_run_or_administers(role: Access) -> None:
     ours = ("r.", "$JS.API.INFO", "$JS.ACK.r_", "$SRV.", f"_INBOX_{role}.", "$JS.EVENT.ADVISORY.CONSUMER.")
     asked_alone = {
         Access.TRAINER: ("STREAM.PURGE.r_WEIGHTS", "STREAM.MSG.GET.r_CHECKPOINTS"),
-        Access.BROWSER: ("STREAM.PURGE.r_STEPS",),
+        Access.BROWSER: ("STREAM.PURGE.r_STEPS", "STREAM.PURGE.r_TURNS"),
     }
     own = asked_alone.get(role, ())
     asked = ("STREAM.INFO.r_", "DIRECT.GET.r_", "CONSUMER.INFO.r_", "CONSUMER.MSG.NEXT.r_", *own)

@@ -4,7 +4,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 import anyio.lowlevel
@@ -35,6 +35,7 @@ from schemas.ids import EpisodeId, TaskId, WorkerId
 from schemas.messages import (
     Action,
     ActionKind,
+    Blockage,
     Check,
     CheckKind,
     DeadLetter,
@@ -78,11 +79,12 @@ class ScriptedSession:
     failed: anyio.Event = field(default_factory=anyio.Event)
     crashed: anyio.Event = field(default_factory=anyio.Event)
     hangs: anyio.Event = field(default_factory=anyio.Event)
+    passed_over: bool = False
 
     async def open(self) -> Performed:
         if self.browser.open_failures:
             raise self.browser.open_failures.pop()
-        return Performed(navigation_error=self.browser.navigation_error)
+        return Performed(navigation_error=self.browser.navigation_error, blockage=await self.blockage())
 
     async def perform(self, action: Action) -> Performed:
         self.clicks += 1
@@ -101,7 +103,7 @@ class ScriptedSession:
         if self.clicks == self.browser.hang_at:
             self.hangs.set()
             await anyio.sleep_forever()
-        return Performed()
+        return Performed(blockage=await self.blockage())
 
     async def state(self) -> PageState:
         done = self.clicks >= self.browser.clicks_to_win
@@ -120,6 +122,24 @@ class ScriptedSession:
         if self.browser.never_tells:
             await anyio.sleep_forever()
         return ("3",) * len(expressions)
+
+    @property
+    def number(self) -> int:
+        return next(number for number, each in enumerate(self.browser.sessions) if each is self)
+
+    @property
+    def egress(self) -> str:
+        return f"http://p{self.number}.example:3128"
+
+    def has_other_egress(self) -> bool:
+        return len(self.browser.sessions) < self.browser.num_egresses
+
+    async def blockage(self) -> Blockage | None:
+        found = self.browser.blocks.get((self.number, self.clicks))
+        return None if found is None or self.passed_over else msgspec.structs.replace(found, egress=self.egress)
+
+    async def pass_over_blockage(self) -> None:
+        self.passed_over = True
 
     async def wait_failed(self) -> BrowserError:
         await self.failed.wait()
@@ -145,6 +165,9 @@ class ScriptedBrowser:
     """What checks ask the page for."""
     navigation_error: str = ""
     """Of the first page."""
+    blocks: dict[tuple[int, int], Blockage] = field(default_factory=dict)
+    """By session and clicks so far."""
+    num_egresses: int = 1
     open_failures: list[BrowserError] = field(default_factory=list)
     sessions: list[ScriptedSession] = field(default_factory=list)
     num_open: int = 0
@@ -224,6 +247,7 @@ async def stage(
     ack_wait_s: float = 30.0,
     clock: Callable[[], float] = time.time,
     record_network: bool = False,
+    browsers: BrowserConfig | None = None,
     **env: int,
 ) -> AsyncIterator[Stage]:
     """`ack_wait_s`: the lease of a task, in which a busy machine gets round to everything unless a test says less."""
@@ -236,7 +260,9 @@ async def stage(
         Config(
             bus_config=config,
             env_config=EnvConfig(**{"server_size": 2, **env}),  # type: ignore[arg-type]
-            browser_config=BrowserConfig(resend_s=resend_s, eval_share=0.25, record_network=record_network),
+            browser_config=replace(
+                browsers or BrowserConfig(), resend_s=resend_s, eval_share=0.25, record_network=record_network
+            ),
         ),
         browser=browser,
         suites={"demo": DemoSuite(), "broken": BrokenSuite()},

@@ -38,6 +38,7 @@ _PORTS = {
         "evidence",
         "child_process",
         "blocklist",
+        "turns",
         "served",
         "server_time",
         "backlog",

@@ -176,3 +176,16 @@ def test_refill_goes_on_until_enough_groups_vary() -> None:
 def test_refill_has_an_end() -> None:
     refill = structs_replaced(dynamic_sampling="refill", max_refill=1.9)
     assert measured(refill, 4, [(1.0, 1.0)] * 9) == 8, "7.6 episodes, in whole groups"
+
+
+def test_a_group_of_which_some_were_blocked_is_trained_on_without_them_and_counted() -> None:
+    objective = ObjectiveConfig(adv_estimator="grpo", loss_type="decoupled", group_size=8)
+    rewards = [1.0, 0.0, None, 1.0, None, 0.0, 1.0, 0.0]
+    groups = Groups(num_members(objective))
+    complete = [groups.arrive(member(0, index, reward)) for index, reward in enumerate(rewards)]
+    whole = [groups.arrive(member(1, index, float(index % 2))) for index in range(8)]
+    alone = [groups.arrive(member(2, index, 1.0 if index == 0 else None)) for index in range(8)]
+    found = intend([group for group in (*complete, *whole, *alone) if group is not None], objective, version=0, bound=None)
+    assert [len(group.members) for group in found.groups] == [6, 8]
+    assert all(one.reward is not None for one in found.trained)
+    assert (found.num_unscored, found.num_short, found.num_unusable) == (9, 1, 1)

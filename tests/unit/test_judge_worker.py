@@ -35,6 +35,7 @@ from schemas.ids import RunName, TaskId
 from schemas.judge_config import JudgeConfig, ShapingConfig
 from schemas.messages import (
     AskedQuestion,
+    Blockage,
     Fault,
     Judgement,
     JudgeProtocol,
@@ -427,6 +428,22 @@ async def test_a_site_that_blocked_the_agent_is_listed_before_the_judgement_says
     assert list(entries) == ["shop.example"]
     assert entries["shop.example"].until == pytest.approx(time.time() + 2 * 3600, abs=60)
     assert entries["shop.example"].episode == given.episode
+
+
+@pytest.mark.parametrize(
+    ("retry_after_s", "elsewhere", "hours"), [(3600.0, False, 1.0), (86_400.0, False, 2.0), (3600.0, True, 2.0)]
+)
+async def test_a_site_that_says_when_to_come_back_is_listed_no_longer(
+    retry_after_s: float, elsewhere: bool, hours: float
+) -> None:
+    bus = MemoryBus(SUBJECTS, BusConfig(), RUBRICS)
+    met = Blockage(site="shop.example", sign="too many", provider="site", retry_after_s=retry_after_s, elsewhere=elsewhere)
+    ended = structs.replace(on_site(trajectory(task(), outcome=Outcome.BLOCKED)), blockages=(met,))
+    async with judging(bus, RulingJudge(scored(passed=True)), config=JudgeConfig(blocklist_hours=2.0)):
+        await publish_trajectory(bus, SUBJECTS, ended)
+        assert (await first_judgement(bus)).blocked
+    entries = (await read_blocklist(bus, SUBJECTS)).blocked(time.time())
+    assert entries["shop.example"].until == pytest.approx(time.time() + hours * 3600, abs=60)
 
 
 @pytest.mark.parametrize(("age_h", "left_h"), [(0.5, 1.5), (3.0, None)])

@@ -118,6 +118,7 @@ def test_subjects_are_those_that_the_code_makes() -> None:
         NAMES.judgement(Split.TRAIN, "rubric", episode),
         NAMES.call("rubric_v1", EpisodeId("e"), "q", 0),
         NAMES.blocked("www.example.org"),
+        NAMES.turn("minute", "www.example.org", "http://proxy.example:3128", "3"),
         NAMES.feeder_memory,
         NAMES.task_results(9),
         NAMES.checkpoint(PolicyVersion(3)),

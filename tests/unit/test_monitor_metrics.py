@@ -80,7 +80,10 @@ def test_prometheus_reads_what_the_state_holds() -> None:
 
 
 def test_labels_name_no_episode_task_or_site() -> None:
-    allowed = {"run", "phase", "verdict", "queue", "stream", "kind", "severity", "role", "worker", "name"}
+    allowed = {"run", "phase", "verdict", "queue", "stream", "kind", "severity", "role", "worker", "name"} | {
+        "egress",
+        "provider",
+    }
     values = {value for _, labels, _ in samples() for value in labels.values()}
     assert {name for _, labels, _ in samples() for name in labels} <= allowed
     assert not any("train-r0000" in value or "demo" in value for value in values)

@@ -98,6 +98,7 @@ def test_only_the_newest_of_a_subject_is_ever_replaced() -> None:
         SUBJECTS.positions,
         SUBJECTS.leases,
         SUBJECTS.blocklist,
+        SUBJECTS.turns,
         SUBJECTS.feeding,
     }
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -45,6 +46,7 @@ class ScriptedTab:
     meanwhile: Callable[[], None] = lambda: None
     page: ScriptedPage = field(default_factory=lambda: ScriptedPage("about:blank"))
     navigation: Any = None
+    loading: Any = field(default_factory=lambda: SimpleNamespace(num_documents=1))
 
     async def state(self) -> PageState:
         return PageState(f"http://site/{self.name}", self.name)

@@ -142,6 +142,10 @@ class Intended:
     """Members left out of their groups because they had become too old."""
     num_collapsed: int
     """Members left out because a version that training returned from played in them."""
+    num_unscored: int
+    """Members without a verdict, as of episodes that a site blocked: they count for nothing, and nobody takes their place."""
+    num_short: int
+    """Groups that are compared, or trained on, with fewer members than they began with."""
     num_unusable: int
     """Groups without enough scored and fresh members: one to train on, two where they are compared, a baseline where one is
     needed."""
@@ -164,8 +168,9 @@ def intend(
     `plays_for`: False for members that must not be trained on, whatever their age.
     """
     kept: list[Group] = []
-    num_dropped = num_stale = num_collapsed = num_unusable = 0
+    num_dropped = num_stale = num_collapsed = num_unscored = num_short = num_unusable = 0
     for group in groups:
+        num_unscored += sum(member.reward is None for member in group.members)
         if objective.dynamic_sampling != "off" and not group.varies:
             num_dropped += 1
             continue
@@ -176,6 +181,7 @@ def intend(
         num_stale += len(counted) - len(fresh)
         if traits_of(objective).can_use(member.greedy for member in fresh):
             kept.append(Group(fresh))
+            num_short += len(fresh) < len(group.members)
         else:
             num_unusable += 1
-    return Intended(tuple(kept), num_dropped, num_stale, num_collapsed, num_unusable)
+    return Intended(tuple(kept), num_dropped, num_stale, num_collapsed, num_unscored, num_short, num_unusable)

@@ -207,6 +207,8 @@ def _metrics(
         "groups_trained": float(len(intended.groups)),
         "groups_dropped": float(intended.num_dropped),
         "groups_unusable": float(intended.num_unusable),
+        "groups_short": float(intended.num_short),
+        "members_unscored": float(intended.num_unscored),
         "members_stale": float(intended.num_stale),
         "members_collapsed": float(intended.num_collapsed),
         "members_replayed": float(sum(member.replayed for member in intended.trained)),

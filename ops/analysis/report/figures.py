@@ -12,6 +12,7 @@ from ops.analysis.report.judging import Judging, Rubric
 from ops.analysis.report.repetition import gini, share_of_top
 from ops.analysis.report.report import Report
 from ops.analysis.report.success import Success, Tally, total
+from ops.statistics.blocking import Blocking
 from ops.statistics.shares import share_json
 
 FORMAT = 1
@@ -46,6 +47,7 @@ def as_json(report: Report) -> Json:
             "reasons": {cause: dict(reasons.most_common()) for cause, reasons in report.causes.reasons.items()},
             "outcomes": {outcome: dict(verdicts) for outcome, verdicts in report.causes.outcomes.items()},
         },
+        "blocking": _blocking(report.blocking),
         "judging": _judging(report.judging),
         "step_limits": {
             kind: [share_json(share) for share in limited.curve()] for kind, limited in report.limits.by_kind.items()
@@ -87,6 +89,17 @@ def _success(success: Success) -> Json:
 
 def _by_label(groups: Mapping[Any, Mapping[str, Tally]]) -> Json:
     return {str(label): _tallies(tallies) for label, tallies in groups.items()}
+
+
+def _blocking(blocking: Blocking) -> Json:
+    return {
+        "visits": share_json(blocking.total.blocked),
+        "sites": {site: share_json(visits.blocked) for site, visits in blocking.by_site.items()},
+        "egresses": {egress: share_json(visits.blocked) for egress, visits in blocking.by_egress.items()},
+        "providers": dict(blocking.by_provider.most_common()),
+        "elsewhere": blocking.num_elsewhere,
+        "lifted": blocking.num_lifted,
+    }
 
 
 def _judging(judging: Judging) -> Json:

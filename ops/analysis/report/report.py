@@ -16,6 +16,7 @@ from ops.analysis.report.staleness import Staleness, Workers
 from ops.analysis.report.success import Success
 from ops.analysis.report.usage import Usage
 from ops.archive.episodes import StoredEpisode
+from ops.statistics.blocking import Blocking
 from trainer.tracking import Row
 
 
@@ -46,6 +47,7 @@ class Report:
     seen: Seen = field(default_factory=Seen)
     usage: Usage = field(default_factory=Usage)
     causes: Causes = field(default_factory=Causes)
+    blocking: Blocking = field(default_factory=Blocking)
     judging: Judging = field(default_factory=Judging)
     limits: StepLimits = field(default_factory=StepLimits)
     repetition: Repetition = field(default_factory=Repetition)
@@ -67,6 +69,7 @@ class Report:
     def add_reported(self, one: ReportedEpisode) -> None:
         self.num_episodes += 1
         self.num_not_whole += one.trajectory.num_steps > 0 and not one.is_whole
+        self.blocking.add(one.trajectory, ruled_blocked=one.judgement is not None and one.judgement.blocked)
         for part in self._parts:
             part.add(one)
 

@@ -37,6 +37,7 @@ def sections(report: Report, *, top: int) -> tuple[tuple[Headline, ...], tuple[S
         overall_section(report),
         task_section(report, top=top),
         failure_section(report, top=top),
+        *block_sections(report, top=top),
         usage_section(report),
         judge_section(report),
         repetition_section(report),
@@ -70,6 +71,36 @@ def failure_section(report: Report, *, top: int) -> Section:
         rows=tuple((outcome, *(found[verdict] for verdict in verdicts)) for outcome, found in sorted(causes.outcomes.items())),
     )
     return Section(title="Failures", tables=tuple(table for table in (by_cause, named, ended) if table.rows))
+
+
+def block_sections(report: Report, *, top: int) -> tuple[Section, ...]:
+    """None where no site kept anybody out."""
+    blocking = report.blocking
+    number = blocking.total.num_blocked
+    if not number and not blocking.num_elsewhere and not blocking.num_lifted:
+        return ()
+    sites: tuple[tuple[Cell, ...], ...] = tuple(
+        (site, visits.number, visits.blocked) for site, visits in blocking.most_blocked(top).items()
+    )
+    egresses: tuple[tuple[Cell, ...], ...] = tuple(
+        (egress, visits.number, visits.blocked) for egress, visits in sorted(blocking.by_egress.items())
+    )
+    providers: tuple[tuple[Cell, ...], ...] = tuple(
+        (provider, Share(count, number)) for provider, count in blocking.by_provider.most_common()
+    )
+    columns = ("visits", "of them blocked")
+    tables = (
+        Table(title="By site, most blocked first", columns=("site", *columns), rows=sites),
+        Table(title="By egress", columns=("egress", *columns), rows=egresses),
+        Table(title="By who guards the site", columns=("provider", "share of the blocks"), rows=providers),
+    )
+    note = "A visit is an attempt at an episode; blocked ones are excluded, and never become rewards."
+    for what, count in (
+        ("met on other sites than the episode's own", blocking.num_elsewhere),
+        ("lifted", blocking.num_lifted),
+    ):
+        note += f" Blocks {what}: {count:,}." if count else ""
+    return (Section(title="Blocks", note=note, tables=tuple(table for table in tables if table.rows)),)
 
 
 def usage_section(report: Report) -> Section:

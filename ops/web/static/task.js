@@ -2,6 +2,11 @@
 
 import { facts, h } from "./dom.js";
 
+function keptOut({ site, provider, sign, attempt, egress, elsewhere, lifted }) {
+  const where = [`attempt ${attempt}`, egress && `by ${egress}`, elsewhere && "another site", lifted && "lifted"];
+  return `${site}: ${provider}, ${sign} (${where.filter(Boolean).join(", ")})`;
+}
+
 export function taskPanel({ trajectory }) {
   const { task, final_state: final } = trajectory;
   return [
@@ -70,6 +75,8 @@ export function taskPanel({ trajectory }) {
         ["values of its checks", final?.values?.join(" | ")],
         ["unparsed answers", trajectory.num_unparsed || null],
         ["worker", trajectory.worker],
+        ["egress", trajectory.egress],
+        ["kept out", trajectory.blockages?.map(keptOut).join("; ")],
       ]),
     ),
   ];

@@ -39,7 +39,7 @@ Policy = Callable[[Observation], Action | Sequence[Action]]
 """One action, or several of one answer."""
 
 
-async def _answer(bus: Bus, policy: Policy) -> None:
+async def answer_steps(bus: Bus, policy: Policy) -> None:
     async with bus.work(step_queue(SUBJECTS, CONFIG, Split.TRAIN), prefetch=8) as inbox:
         async for delivery in inbox:
             async with settle(bus, delivery, WorkerId("policy")):
@@ -101,7 +101,7 @@ async def playing(
             judge=EnvironmentJudge(),
         )
         async with anyio.create_task_group() as group:
-            group.start_soon(_answer, policy_bus, policy)
+            group.start_soon(answer_steps, policy_bus, policy)
             group.start_soon(judge.run)
             group.start_soon(worker.run)
             yield bus

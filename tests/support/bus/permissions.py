@@ -66,6 +66,7 @@ def _writes() -> Iterator[Operation]:
     yield _write("what a judge's model answered", "call.environment_v1.e.q.0", _J)
     yield _write("what another rubric's model answered", "call.other.e.q.0")
     yield _write("a blocked site", "blocked.example_org", _J)
+    yield _write("a turn at a site", "turn.minute.example_org.direct.0", _B)
     yield _write("a checkpoint", "checkpoint.1", _T, _R)
     yield _write("a chunk of a checkpoint's file", "weights.abc.0-9", _T)
     yield _write("what a node of a training job does", "job.n", _T)
@@ -98,6 +99,7 @@ _READERS: dict[str, tuple[Access, ...]] = {
     "JUDGED": (_F, _J, _T, _M, *_OUTSIDE),
     "CALLS": (_J, _M, _C),
     "BLOCKLIST": (_F, _M),
+    "TURNS": (_B, _M),
     "WEIGHTS": (_P, _T, _M),
     "CHECKPOINTS": (_F, _P, _T, _M, *_OUTSIDE),
     "SERVED": (_F, _P, _M),
@@ -159,6 +161,7 @@ def _administration() -> Iterator[Operation]:
         yield _ask("administer", f"STREAM.{verb}", f"{_API}.STREAM.{verb}.r_JUDGED")
     yield _ask("administer", "STREAM.PURGE of WEIGHTS", f"{_API}.STREAM.PURGE.r_WEIGHTS", _T)
     yield _ask("administer", "STREAM.PURGE of STEPS", f"{_API}.STREAM.PURGE.r_STEPS", _B)
+    yield _ask("administer", "STREAM.PURGE of TURNS", f"{_API}.STREAM.PURGE.r_TURNS", _B)
     yield _ask("administer", "STREAM.LIST", f"{_API}.STREAM.LIST")
     yield _ask("administer", "STREAM.NAMES", f"{_API}.STREAM.NAMES")
     for stream in ("EPISODES1", "TASKS"):

@@ -118,6 +118,8 @@ class _Pages:
         self.num_begun += 1
         yield self
 
+    egress = ""
+
     async def open(self) -> object:
         if self.fails:
             raise PageFailed("no page")
