@@ -6,7 +6,7 @@ A start that is cut off half-way leaves a process that nobody waits for, and its
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -26,14 +26,19 @@ async def start_process(command: Sequence[str], **options: Any) -> Process:
     return process
 
 
-async def run_process(command: Sequence[str], *, stderr: int = subprocess.PIPE) -> subprocess.CompletedProcess[bytes]:
+async def run_process(
+    command: Sequence[str], *, stderr: int = subprocess.PIPE, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
     """Runs a command to its end, without input. When this is cancelled, it is killed with all that it has started: nothing of
     it writes anywhere any more.
+
+    Args:
+        env: its environment; None: this process's.
 
     Raises:
         OSError: as above.
     """
-    process = await start_process(command, stdin=subprocess.DEVNULL, stderr=stderr, start_new_session=True)
+    process = await start_process(command, stdin=subprocess.DEVNULL, stderr=stderr, env=env, start_new_session=True)
     try:
         return await _heard(process, command)
     except BaseException:

@@ -10,6 +10,7 @@ from ops.console.standard_streams import readers_may_leave
 
 COMMANDS: Headings = {
     "a whole run on this machine": (
+        Command("new", "write a small project of your own, to run, change and go on from"),
         Command("quickstart", "train a model made on the spot, from nothing to the curve"),
         Command("run", "serve a run and keep all of its roles running, on one screen"),
         Command("plan", "say what a run needs of GPUs, host and disk, and what would make it fit"),

@@ -70,15 +70,16 @@ def _answer_phrases(space: ActionSpace, model: ModelConfig) -> Iterator[str]:
 
 def line_number_tokens(tokenizer: Tokenizer) -> list[int]:
     """Tokens of `line_number`, from 1 on."""
-    return [_id(tokenizer, line_number(number)) for number in range(1, NUM_LINES)]
+    return [token_id(tokenizer, line_number(number)) for number in range(1, NUM_LINES)]
 
 
 def line_end_tokens(tokenizer: Tokenizer) -> list[int]:
     """Tokens behind which no element's line goes on."""
-    return [_id(tokenizer, token) for token in (START_OF_TURN, END_OF_TURN, VISION_TOKENS[0])]
+    return [token_id(tokenizer, token) for token in (START_OF_TURN, END_OF_TURN, VISION_TOKENS[0])]
 
 
-def _id(tokenizer: Tokenizer, token: str) -> int:
+def token_id(tokenizer: Tokenizer, token: str) -> int:
+    """Raises `ValueError` where the string is no token of its own."""
     found: int | None = tokenizer.token_to_id(token)
     if found is None:
         raise ValueError(f"the tokenizer has no token {token!r}")

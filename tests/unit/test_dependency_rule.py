@@ -77,6 +77,7 @@ _FLOORS = (
     "drills",
     "quickstart",
     "gpu_check",
+    "project",
     "commands",
     "cli",
 )
