@@ -86,6 +86,8 @@ _ELSEWHERE = {
     "report runs/mine/archive --rubric rubric_v1": "test_report.py",
     "plan": "test_planning.py::test_the_command",
     "gpu-check": "test_gpu_check.py",
+    "new mine": "test_new_project.py::project",
+    "run config.yaml": "test_new_project.py::test_the_tiny_model_is_trained_by_the_judge_and_the_estimator_of_the_project",
     "run mine.yaml": "test_your_own_run.py",
     "run openwebrl": "test_published_recipes.py::test_openwebrl_goes_on_from_its_warm_start",
     "run update_online": _RUN,

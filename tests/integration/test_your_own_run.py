@@ -18,7 +18,7 @@ from tests.support.texts.documented_commands import ROOT
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(3600)]
 _PAGE = (ROOT / "docs" / "your_own_run.md").read_text()
-_FIRST_PART = _PAGE.partition("## Eight GPUs")[0]
+_FIRST_PART = _PAGE.partition("## One GPU")[2].partition("## Eight GPUs")[0]
 _FILES = {name: text for text, name in re.findall(r"^```yaml\n(# (\S+)\n.*?)^```$", _PAGE, re.DOTALL | re.MULTILINE)}
 _SMALL = (
     # What two cores can do in a minute.
