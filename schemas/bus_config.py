@@ -83,6 +83,7 @@ class BusConfig:
         require(
             not (self.keys and self.credentials_file), "bus_config.keys and bus_config.credentials_file exclude each other"
         )
+        subject_token(self.run, what="bus_config.run")
         require(self.rubrics != (), "bus_config.rubrics is empty: write the rubric of the run's judges")
         for rubric in self.rubrics:
             subject_token(rubric, what="bus_config.rubrics")

@@ -97,7 +97,9 @@ def address_of(folder: Path, *, role: str = Access.ADMIN, run: RunName | None = 
 
 
 def is_served(folder: Path) -> bool:
-    """Whether some process runs this folder's server now."""
+    """Whether some process runs this folder's server now. Writes nothing where none ever ran."""
+    if not (folder / "nats.lock").exists():
+        return False
     try:
         with _lock(folder):
             return False

@@ -51,11 +51,14 @@ async def _calibrate_now(options: argparse.Namespace) -> int:
 
     require_extra("pyarrow", "archive")
     from ops.analysis.calibration.calibrating import against_labels, against_rubric, template
+    from ops.console.output_folder import require_output
 
     source = options.source.resolve()
     if options.template is not None:
         return await template(source, options.template.resolve())
     out = options.json.resolve() if options.json else None
+    if out:
+        require_output(out.parent)
     rubrics = tuple(dict.fromkeys(options.rubric))
     if options.labels is not None:
         return await against_labels(source, rubrics, options.labels, options.agent, out)

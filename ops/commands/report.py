@@ -29,6 +29,7 @@ async def run(options: argparse.Namespace) -> int:
     require_extra("pyarrow", "archive")
     from ops.analysis.report.reporting import report_on
     from ops.analysis.report.selection import Selection, moment_s
+    from ops.console.output_folder import require_output
     from schemas.messages import Split
 
     selection = Selection(
@@ -38,4 +39,5 @@ async def run(options: argparse.Namespace) -> int:
     )
     source = options.source.resolve()
     out = options.out.resolve() if options.out else source / "report"
+    require_output(out)
     return await report_on(source, out, rubric=options.rubric, selection=selection)

@@ -28,6 +28,7 @@ from omegaconf.errors import OmegaConfBaseException
 from agents.prompt_file import is_prompt_file, read_prompt_file
 from ops.config.agreement import require_answers, require_known_parts
 from ops.config.idle_keys import idle_notes
+from ops.config.reading import read_yaml
 from ops.config.recipes import OBJECTIVES, RECIPES, objective_names, recipe_names
 from ops.config.schema import build_config, unknown_key
 from ops.config.translation import Note, translated
@@ -158,7 +159,7 @@ def _prompt_folder(recipe: str | Path, overrides: Sequence[str]) -> Path:
         return Path.cwd()
     naming = Path.cwd()
     for merged in merged_files(recipe, overrides):
-        said = yaml.safe_load(merged.path.read_text(encoding="utf-8"))
+        said = read_yaml(merged.path)
         for name in _PROMPT.removeprefix(f"{merged.package}.").split("."):
             said = said.get(name) if isinstance(said, dict) else None
         naming = naming if said is None else merged.path.parent
@@ -177,7 +178,26 @@ def _locate(recipe: str | Path) -> tuple[Path, str]:
     path = Path(recipe)
     if not path.is_file():
         raise ConfigurationError(f"there is no configuration file {path}: write the path of a .yaml file that exists")
+    _require_readable(path.resolve())
     return path.resolve().parent, path.stem
+
+
+def _require_readable(path: Path, above: tuple[Path, ...] = ()) -> None:
+    """This file and those beside it that it begins with: Hydra is given none that it would fail or stay over.
+
+    Raises:
+        ConfigurationError: one cannot be read, holds no keys, or begins with itself.
+    """
+    said = read_yaml(path)
+    if not isinstance(said, dict) or not said:
+        raise ConfigurationError(f"{path} holds no keys: write groups such as policy_config: and their keys below them")
+    listed = said.get("defaults")
+    for entry in listed if isinstance(listed, list) else ():
+        below = path.parent / f"{entry}.yaml"
+        if below in (path, *above):
+            raise ConfigurationError(f"{path} begins with itself (defaults: {entry}): leave that out")
+        if isinstance(entry, str) and below.is_file():
+            _require_readable(below, (path, *above))
 
 
 @contextmanager
@@ -211,7 +231,7 @@ def _parsed(text: str) -> Override:
 def _chooses_objective(folder: Path, name: str, above: tuple[str, ...] = ()) -> bool:
     """Whether the file, or one that it begins with, does so in its `defaults`."""
     path = next((place / f"{name}.yaml" for place in (folder, RECIPES) if (place / f"{name}.yaml").is_file()), None)
-    said = yaml.safe_load(path.read_text(encoding="utf-8")) if path else None
+    said = read_yaml(path) if path else None
     listed = said.get("defaults") if isinstance(said, dict) else None
     for entry in listed if isinstance(listed, list) else ():
         if isinstance(entry, dict) and OBJECTIVES.name in entry:

@@ -5,6 +5,17 @@ from pathlib import Path
 from schemas.errors import ConfigurationError
 
 
+def require_output(folder: Path) -> None:
+    """Says before any work is done what `make_output` would say; makes nothing.
+
+    Raises:
+        ConfigurationError: the folder, or one above it, is a file.
+    """
+    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise ConfigurationError(f"{folder} cannot be made ({there} is a file): choose another folder")
+
+
 def make_output(folder: Path) -> Path:
     """Makes a folder and those above it, when they are not there yet.
 

@@ -25,10 +25,9 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 from pathlib import Path
 
-import yaml
-
 from agents.prompt_file import is_prompt_file
 from ops.config.loading import load_config
+from ops.config.reading import read_yaml
 from ops.launch.pod_settings import PodSettings, read_pod_settings
 from schemas.config import Config
 from schemas.errors import ConfigurationError
@@ -147,10 +146,7 @@ class NodeFile:
         """
         if self.recipe_file is None:
             return ()
-        try:
-            said = yaml.safe_load(self.recipe_file.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"{self.recipe_file} is no YAML: {' '.join(str(error).split())}") from error
+        said = read_yaml(self.recipe_file)
         model = said.get("model_config") if isinstance(said, dict) else None
         version = str(model.get("prompt_version", "")) if isinstance(model, dict) else ""
         if not is_prompt_file(version):
@@ -195,13 +191,7 @@ def quoted(value: str) -> str:
 
 def read_node_file(path: Path) -> NodeFile:
     """Raises `ConfigurationError` that says where in the file something is wrong, and what to write."""
-    try:
-        content = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise ConfigurationError(f"the node file {path} cannot be read ({error.strerror})") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
-    return _Reader(path).file(content)
+    return _Reader(path).file(read_yaml(path, "the node file"))
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ from ops.run.joining import join, subjects_of
 from ops.run.logs import role_logs
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import Config
+from schemas.errors import ConfigurationError
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Role, Split
 from schemas.objective_config import ObjectiveConfig
@@ -84,6 +85,7 @@ async def main(
     quickstart = Quickstart(
         folder, config, Lesson(seed=seed, family=family.name, observe=family.observe, objective=objective, mode=mode)
     )
+    _require_own(folder, quickstart.config)
     console = Console()
     folder.create(quickstart.config)
     # The terminal belongs to the display; what happens is in the log.
@@ -104,6 +106,14 @@ def _set_aside_finished(folder: RunFolder) -> None:
     if folder.result.exists():
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(folder.result.stat().st_mtime))
         folder.path.rename(folder.path.with_name(f"{folder.path.name}-{stamp}"))
+
+
+def _require_own(folder: RunFolder, config: Config) -> None:
+    """Raises `ConfigurationError` where another run has begun, or one with other settings."""
+    if folder.config.exists() and folder.load() != config:
+        raise ConfigurationError(
+            f"{folder.path} holds a run that was begun with other settings: write the same, or another --run-dir"
+        )
 
 
 class Quickstart:

@@ -95,6 +95,8 @@ class RunFolder:
                 `needed_bytes` free.
         """
         require_agreement(config)
+        if self.config.is_dir():
+            raise ConfigurationError(f"{self.config} is a folder, where a run has its configuration: choose another folder")
         try:
             for folder in (self.path, self.server, self.logs, self.tasks, self.model, self.checkpoints):
                 folder.mkdir(mode=_MODE, parents=True, exist_ok=True)

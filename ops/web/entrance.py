@@ -13,7 +13,7 @@ import anyio.to_thread
 from starlette.types import ASGIApp
 
 from ops.web.access import Access, host_names, read_token, require_safe
-from ops.web.serving import Listening, serve
+from ops.web.serving import Listening, require_usable, serve
 from schemas.errors import ConfigurationError
 
 
@@ -43,12 +43,13 @@ def entrance(
     """`names`: further ones that this machine is reached by.
 
     Raises:
-        ConfigurationError: others could come in, or the token cannot be used.
+        ConfigurationError: others could come in, or the token, the certificate or the port cannot be used.
     """
     if (listening.certificate is None) != (listening.key is None):
         raise ConfigurationError("--tls-cert and --tls-key belong together: give both or none")
     token, tls = read_token(token_file), listening.certificate is not None
     require_safe(listening.host, tls=tls, token=token)
+    require_usable(listening)
     access = Access(hosts=host_names(listening.host, names), token=token, tls=tls)
     return Entrance(listening=listening, access=access, opens_browser=opens_browser)
 

@@ -1,6 +1,7 @@
 """Serves an application until it is cancelled: takes the port first, says so when it listens, ends what is under way."""
 
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,6 +37,23 @@ class Listening:
         return f"{'https' if self.certificate else 'http'}://{shown}:{port}/"
 
 
+def require_usable(listening: Listening) -> None:
+    """Before anything else is opened.
+
+    Raises:
+        ConfigurationError: the port that was asked for is taken, or the certificate cannot be used.
+    """
+    if listening.certificate is not None:
+        try:
+            ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(listening.certificate, listening.key)
+        except OSError as error:  # ssl.SSLError too
+            raise ConfigurationError(
+                f"the certificate {listening.certificate} with the key {listening.key} cannot be used ({error}): "
+                "give the PEM files of one that was issued for this machine"
+            ) from error
+    _bind(listening).close()
+
+
 async def serve(app: ASGIApp, listening: Listening, *, ready: Callable[[str], None], ending: Callable[[], None]) -> None:
     """Until it is cancelled.
 
@@ -44,7 +62,7 @@ async def serve(app: ASGIApp, listening: Listening, *, ready: Callable[[str], No
         ending: ends answers that would go on for ever.
 
     Raises:
-        ConfigurationError: the port is taken, or the certificate cannot be used.
+        ConfigurationError: the port is taken.
     """
     bound = _bind(listening)
     url = listening.url(bound.getsockname()[1])
@@ -98,13 +116,7 @@ def _server(app: ASGIApp, listening: Listening) -> _Server:
         proxy_headers=False,
         timeout_graceful_shutdown=_GRACE_S,
     )
-    try:
-        config.load()
-    except OSError as error:  # ssl.SSLError too
-        raise ConfigurationError(
-            f"the certificate {listening.certificate} with the key {listening.key} cannot be used ({error}): "
-            "give the PEM files of one that was issued for this machine"
-        ) from error
+    config.load()
     return _Server(config)
 
 

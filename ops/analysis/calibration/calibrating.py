@@ -16,7 +16,7 @@ from ops.analysis.calibration.published_labels import of_episodes, read_publishe
 from ops.analysis.calibration.report import Calibration
 from ops.archive.episodes import EpisodeSource
 from ops.archive.opening import open_source
-from ops.console.output_folder import make_output
+from ops.console.output_folder import make_output, require_output
 from ops.console.terminal import Console
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId
@@ -67,8 +67,9 @@ async def against_rubric(source: Path, rubrics: Sequence[str], other: str, out: 
 
 
 async def template(source: Path, out: Path) -> int:
-    make_output(out.parent)
+    require_output(out.parent)
     async with open_source(source, name="calibrate") as opened:
+        make_output(out.parent)
         count = await write_template(opened.source.trajectories(), out)
     _say(Console(), f"{count} episodes to label in {out}: put true or false in place of null")
     return 0
