@@ -57,7 +57,9 @@ def guarded(body: Callable[[argparse.Namespace], Awaitable[int]]) -> Handler:
 def joined_run(options: argparse.Namespace) -> "tuple[RunFolder, Config]":
     """The run's folder and this worker's configuration: with `--config` a folder without a run becomes one."""
     folder, config = planned_run(options)
-    if not folder.config.exists():
+    if folder.config.exists():
+        folder.load()  # a run that cannot be read is none to join, whatever --config says
+    else:
         folder.create(config)
         tell_idle_keys(options)
     return folder, config

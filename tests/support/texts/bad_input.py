@@ -24,6 +24,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "FILE": ("none", "empty", "garbage.jsonl", "torn.jsonl", "list.jsonl", "deep.jsonl", "blank.jsonl"),
     "KEY": ("nonsense=1", "policy_confg.top_k=1", "policy_config.top_k=[", "policy_config.top_k=many", "bus_config.run=a.b"),
     "MODEL": ("none", "file", "empty", "badmodel", "foreignmodel"),
+    "FULL": ("file", "file/below", "foreign"),
     "FOLDER": ("file", "file/below"),
     "OUT": ("empty", "none/below", "file/below"),
     "PEM": ("none", "empty", "file"),
