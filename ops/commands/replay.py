@@ -32,11 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @guarded
 async def run(options: argparse.Namespace) -> int:
+    from ops.config.loading import load_config
     from ops.replay.into_run import main
     from ops.replay.training import main as train
 
     if options.train is None:
         return await main(request_of(options))
+    load_config("offline", options.train)  # what is wrong in itself is said before any server is started
     return await train(request_of(options), num_passes=options.passes, overrides=tuple(options.train))
 
 

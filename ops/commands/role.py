@@ -34,8 +34,8 @@ async def run(options: argparse.Namespace) -> int:
     from schemas.ids import WorkerId, subject_token
     from schemas.messages import Role
 
-    folder, config = joined_run(options)
     worker = WorkerId(subject_token(worker_name(options), what="worker name"))
+    folder, config = joined_run(options)
     with (
         role_logs(
             log_path(folder.logs, options.command, worker),

@@ -83,7 +83,10 @@ class Typist:
 
     def complaints(self, line: str) -> list[str]:
         words = shlex.split(line)
-        [kind] = {word.rpartition("=")[2] for word in words} & KINDS.keys()
+        kinds = {word.rpartition("=")[2] for word in words} & KINDS.keys()
+        if not kinds:
+            return self.types(words)
+        [kind] = kinds
         return [
             complaint
             for mistake in (KINDS[kind] or (self.port,))

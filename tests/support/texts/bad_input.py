@@ -11,28 +11,36 @@ from ops.run.folder import RunFolder
 
 GOOD = "good"
 """A run that was created, and never served."""
-_RUNS = ("none", "file", "empty", "foreign", "torn", "garbage", "blank", "future", "bomb", "huge")
 KINDS: dict[str, tuple[str, ...]] = {
-    "RUN": _RUNS,
-    "SOURCE": (*_RUNS, "rotten"),
-    "NEW": ("file", "file/below", "torn", "upside-down"),
-    "CONFIG": (
+    "EVERY_RUN": ("none", "file", "empty", "foreign", "torn", "garbage", "blank", "future", "bomb", "huge", "upside-down"),
+    "RUN": ("none", "foreign", "torn"),
+    "SOURCE": ("none", "garbage", "rotten"),
+    "NEW": ("file/below", "torn", "upside-down"),
+    "EVERY_CONFIG": (
         *("none.yaml", "nope", "folder.yaml", "garbage.yaml", "torn.yaml", "list.yaml", "blank.yaml"),
         *("unknown.yaml", "wrong.yaml", "loop.yaml", "deep.yaml", "bomb.yaml", "huge.yaml", "missing.yaml"),
     ),
-    "NODES": ("none.yaml", "folder.yaml", "garbage.yaml", "torn.yaml", "list.yaml", "unknown.yaml", "bomb.yaml"),
-    "FILE": ("none", "empty", "garbage.jsonl", "torn.jsonl", "list.jsonl", "deep.jsonl", "blank.jsonl"),
-    "KEY": ("nonsense=1", "policy_confg.top_k=1", "policy_config.top_k=[", "policy_config.top_k=many", "bus_config.run=a.b"),
-    "MODEL": ("none", "file", "empty", "badmodel", "foreignmodel"),
+    "CONFIG": ("nope", "torn.yaml", "unknown.yaml"),
+    "EVERY_NODE_FILE": ("none.yaml", "folder.yaml", "garbage.yaml", "torn.yaml", "list.yaml", "unknown.yaml", "bomb.yaml"),
+    "NODES": ("none.yaml", "unknown.yaml"),
+    "EVERY_FILE": ("none", "empty", "garbage.jsonl", "torn.jsonl", "list.jsonl", "deep.jsonl", "blank.jsonl"),
+    "FILE": ("none", "garbage.jsonl", "torn.jsonl"),
     "FULL": ("file", "file/below", "foreign"),
     "FOLDER": ("file", "file/below"),
     "OUT": ("empty", "none/below", "file/below"),
+    "EVERY_KEY": (
+        *("nonsense=1", "policy_confg.top_k=1", "policy_config.top_k=[", "policy_config.top_k=many", "bus_config.run=a.b"),
+        *("=1", "feeder_config.num_iterations=-1", "policy_config=3", f"bus_config.num_shards={'9' * 400}"),
+    ),
+    "KEY": ("policy_confg.top_k=1", "bus_config.run=a.b"),
+    "MODEL": ("none", "file", "empty", "badmodel", "foreignmodel"),
     "PEM": ("none", "empty", "file"),
     "PORT": (),
     "WORKER": ("a.b", "'a b'"),
     "WORD": ("nonsense",),
 }
-"""By the word that stands for one; PORT is taken while a box is open."""
+"""By the word that stands for one; PORT is taken while a box is open. What one place reads for all commands is tried whole
+at one of them."""
 _BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12))
 _GARBAGE = bytes(range(256))
 _HUGE = "x: " + "y" * 2**21
