@@ -52,15 +52,18 @@ async def run(options: argparse.Namespace) -> int:
 
 def _prepared(options: argparse.Namespace, num_gpus: int) -> tuple[Path, Path]:
     """The model and the folder for figures, whole paths."""
+    from ops.console.output_folder import make_output
     from ops.gpu_check.random_model import random_model
     from ops.gpu_check.results import forget
     from schemas.errors import ConfigurationError
+    from trainer.model.supported import require_trainable
 
     model: Path | None = options.model
     if model is not None and not (model / "config.json").is_file():
         raise ConfigurationError(f"{model} is no model's folder: it has no config.json")
-    folder: Path = options.out.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
+    if model is not None:
+        require_trainable(model)
+    folder: Path = make_output(options.out.resolve())
     forget(folder)
     shape = options.random or ("2B" if num_gpus else "tiny")
     return (model.resolve() if model is not None else random_model(folder / f"random-{shape}", shape)), folder
