@@ -91,6 +91,7 @@ async def _miniwob(options: argparse.Namespace, out: Path) -> Sequence[Mapping[s
     from browser_workers.suites import UnknownWebsite
     from browser_workers.suites.miniwob.suite import MiniWobSuite
     from browser_workers.suites.miniwob.tasks import miniwob_tasks
+    from ops.console.output_folder import make_room_for
     from schemas.browser_config import BrowserConfig
     from schemas.env_config import EnvConfig
     from schemas.errors import ConfigurationError
@@ -103,7 +104,7 @@ async def _miniwob(options: argparse.Namespace, out: Path) -> Sequence[Mapping[s
     except UnknownWebsite as error:
         raise ConfigurationError(str(error)) from error
     # Before the pages are opened, which takes minutes.
-    out.parent.mkdir(parents=True, exist_ok=True)
+    make_room_for(out)
     async with PlaywrightBrowser(BrowserConfig(), EnvConfig()) as browser:
         return await miniwob_tasks(browser, suite, names, options.seeds, first_id=options.first_id)
 

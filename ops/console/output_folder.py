@@ -27,3 +27,14 @@ def make_output(folder: Path) -> Path:
     except OSError as error:
         raise ConfigurationError(f"{folder} cannot be made ({error.strerror}): choose another folder") from error
     return folder
+
+
+def make_room_for(file: Path) -> None:
+    """Makes the folder that a file is to stand in.
+
+    Raises:
+        ConfigurationError: it cannot be made, or a folder has the file's name.
+    """
+    make_output(file.parent)
+    if file.is_dir():
+        raise ConfigurationError(f"{file} is a folder: name a file to write")

@@ -25,7 +25,13 @@ from schemas.messages import Judgement, Trajectory
 Judgements = dict[EpisodeId, Judgement]
 
 
+def _require_labels(labels: Path) -> None:
+    if not labels.is_file():
+        raise ConfigurationError(f"there is no file of labels {labels}: write the path of one, or make one with --template")
+
+
 async def against_labels(source: Path, rubrics: Sequence[str], labels: Path, agent: str | None, out: Path | None) -> int:
+    _require_labels(labels)
     async with open_source(source, name="calibrate") as opened:
         judged = await _judgements(opened.source, tuple(rubrics))
         trajectories = [trajectory async for trajectory in opened.source.trajectories()]

@@ -23,11 +23,11 @@ KINDS: dict[str, tuple[str, ...]] = {
     "CONFIG": ("nope", "torn.yaml", "unknown.yaml"),
     "EVERY_NODE_FILE": ("none.yaml", "folder.yaml", "garbage.yaml", "torn.yaml", "list.yaml", "unknown.yaml", "bomb.yaml"),
     "NODES": ("none.yaml", "unknown.yaml"),
-    "EVERY_FILE": ("none", "empty", "garbage.jsonl", "torn.jsonl", "list.jsonl", "deep.jsonl", "blank.jsonl"),
     "FILE": ("none", "garbage.jsonl", "torn.jsonl"),
+    "NO_FILE": ("none", "empty"),
     "FULL": ("file", "file/below", "foreign"),
     "FOLDER": ("file", "file/below"),
-    "OUT": ("empty", "none/below", "file/below"),
+    "OUT": ("empty", "file/below"),
     "EVERY_KEY": (
         *("nonsense=1", "policy_confg.top_k=1", "policy_config.top_k=[", "policy_config.top_k=many", "bus_config.run=a.b"),
         *("=1", "feeder_config.num_iterations=-1", "policy_config=3", f"bus_config.num_shards={'9' * 400}"),
