@@ -85,7 +85,7 @@ async def main(
     quickstart = Quickstart(
         folder, config, Lesson(seed=seed, family=family.name, observe=family.observe, objective=objective, mode=mode)
     )
-    _require_own(folder, quickstart.config)
+    require_own(folder, quickstart.config)
     console = Console()
     folder.create(quickstart.config)
     # The terminal belongs to the display; what happens is in the log.
@@ -108,7 +108,7 @@ def _set_aside_finished(folder: RunFolder) -> None:
         folder.path.rename(folder.path.with_name(f"{folder.path.name}-{stamp}"))
 
 
-def _require_own(folder: RunFolder, config: Config) -> None:
+def require_own(folder: RunFolder, config: Config) -> None:
     """Raises `ConfigurationError` where another run has begun, or one with other settings."""
     if folder.config.exists() and folder.load() != config:
         raise ConfigurationError(

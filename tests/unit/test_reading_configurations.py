@@ -1,0 +1,62 @@
+"""Whatever stands in a YAML file becomes a value or a sentence; a quickstart leaves another run alone."""
+
+from pathlib import Path
+
+import pytest
+
+from ops import cli
+from ops.config.loading import load_config
+from ops.config.reading import MAX_BYTES, read_yaml
+from ops.quickstart.quickstart import Quickstart, require_own
+from ops.quickstart.results import Lesson
+from ops.run.folder import RunFolder
+from schemas.errors import ConfigurationError
+
+
+def bomb(levels: int) -> str:
+    """Ten times as many values with every level."""
+    lines = "".join(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, levels))
+    return f"a0: &a0 [x]\n{lines}"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\xff\xfe", r"is no YAML: it is not UTF-8 text \(byte 0\)"),
+        (b"a: [1", r"is no YAML: line \d, column \d"),
+        (b"a: 2026-13-45", "is no YAML: month must be in"),
+        (b"x: " + b"y" * MAX_BYTES, "is larger than 1 MiB"),
+        (b"[" * 60 + b"]" * 60, "too deep in each other"),
+        (bomb(9).encode(), "has more than 100000 values"),
+    ],
+)
+def test_what_is_no_settings_file_is_told(content: bytes, said: str, tmp_path: Path) -> None:
+    (file := tmp_path / "mine.yaml").write_bytes(content)
+    with pytest.raises(ConfigurationError, match=said):
+        read_yaml(file)
+
+
+def test_an_alias_a_mark_at_the_beginning_and_an_empty_file_are_fine(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    for content, value in ((bomb(2), {"a0": ["x"], "a1": [["x"]] * 10}), ("\ufeffa: 1", {"a": 1}), ("", None)):
+        file.write_text(content)
+        assert read_yaml(file) == value
+
+
+def test_files_that_begin_with_each_other_are_named(tmp_path: Path) -> None:
+    for name, begins_with in (("one", "two"), ("two", "one")):
+        (tmp_path / f"{name}.yaml").write_text(f"defaults: [{begins_with}]\n")
+    with pytest.raises(ConfigurationError, match=r"two\.yaml begins with itself \(defaults: one\)"):
+        load_config(tmp_path / "one.yaml")
+
+
+def test_a_quickstart_goes_on_with_no_run_but_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = RunFolder(tmp_path / "run")
+    lesson = Lesson(seed=0, family="click_button", observe="pixels", objective="cloning", mode="async")
+    config = Quickstart(folder, load_config("quickstart", ["objective=cloning"]), lesson).config
+    folder.create(config, needed_bytes=0)
+    require_own(folder, config)
+    stored = folder.config.read_bytes()
+    assert cli.main(["quickstart", "--run-dir", str(folder.path), "--seed", "1"]) == 78
+    assert "holds a run that was begun with other settings: write the same" in capsys.readouterr().err
+    assert folder.config.read_bytes() == stored
