@@ -189,7 +189,7 @@ def _require_readable(path: Path, above: tuple[Path, ...] = ()) -> None:
         ConfigurationError: one cannot be read, holds no keys, or begins with itself.
     """
     said = read_yaml(path)
-    if not isinstance(said, dict) or not said:
+    if not isinstance(said, dict):
         raise ConfigurationError(f"{path} holds no keys: write groups such as policy_config: and their keys below them")
     listed = said.get("defaults")
     for entry in listed if isinstance(listed, list) else ():

@@ -15,8 +15,10 @@ from bus.subjects import Subjects
 from ops.archive.archiver import Archiver
 from ops.archive.episodes import EpisodeSource, StoredEpisode, StoredJudgement
 from ops.archive.folder import ArchiveFolder
+from ops.config.loading import dump_config
 from schemas.archive_config import ArchiveConfig
 from schemas.bus_config import BusConfig
+from schemas.config import Config
 from schemas.ids import EpisodeId, GroupId, PolicyVersion, RunName, TaskId, WorkerId
 from schemas.messages import (
     Action,
@@ -215,7 +217,7 @@ def archiver(bus: Bus, subjects: Subjects, folder: ArchiveFolder, *, episodes_pe
 
 async def archive(bus: Bus, subjects: Subjects, path: Path, *, episodes_per_part: int = 4) -> ArchiveFolder:
     folder = ArchiveFolder(path)
-    with folder.writing(subjects.run, ""):
+    with folder.writing(subjects.run, dump_config(Config())):
         await archiver(bus, subjects, folder, episodes_per_part=episodes_per_part).run(once=True)
     return folder
 
