@@ -147,7 +147,7 @@ async def _call_when_waited_for(handoff: Handoff[int], call: Callable[[], None])
     call()
 
 
-def test_every_age_of_a_stream_is_configuration() -> None:
+def test_every_age_of_a_stream_is_configuration_but_that_of_turns() -> None:
     config = BusConfig(
         episodes_max_age_s=11.0,
         results_max_age_s=12.0,
@@ -165,4 +165,5 @@ def test_every_age_of_a_stream_is_configuration() -> None:
         names.steps: 13.0,
         names.heartbeats: 14.0,
         names.advisories: 15.0,
+        names.turns: 60.0,  # what a limit of so many turns a minute means
     }
