@@ -32,14 +32,14 @@ SIZE = "[innerWidth, innerHeight, devicePixelRatio].join()"
 
 @asynccontextmanager
 async def provided(
-    folder: Path, *faults: Fault, lives_s: float = 0.0, arguments: tuple[str, ...] = (), **changes: object
+    folder: Path, *faults: Fault, arguments: tuple[str, ...] = (), **changes: object
 ) -> AsyncIterator[tuple[ScriptedProvider, PlaywrightBrowser, Leases]]:
     behind = Chromiums(folder, *arguments)
 
     def fault(number: int) -> Fault:
         return faults[number] if number < len(faults) else Fault.NONE
 
-    async with scripted_provider(behind, faults=fault, lives_s=lives_s) as provider:
+    async with scripted_provider(behind, faults=fault) as provider:
         config = BrowserConfig(
             provider="browserbase",
             provider_url=provider.url,
@@ -83,11 +83,11 @@ async def test_episodes_in_the_default_context_of_sessions_of_their_own(tmp_path
 
 @pytest.mark.parametrize("fault", [Fault.LOST, Fault.EXPIRED])
 async def test_a_session_that_ends_in_mid_episode_is_a_browser_that_is_lost(tmp_path: Path, fault: Fault) -> None:
-    async with provided(tmp_path, fault, lives_s=1.0) as (provider, browser, leases):
+    async with provided(tmp_path) as (provider, browser, leases):
 
         async def play() -> None:
             async with browser.session(OPENING) as session:
-                await provider.until(lambda provider: not provider.running)
+                await provider.finish(provider.running[0], fault)
                 if fault is Fault.EXPIRED:
                     await leases.look()
                 raise await session.wait_failed()

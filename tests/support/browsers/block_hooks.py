@@ -8,6 +8,7 @@ from browser_workers.block_hooks import block_hook
 from browser_workers.blockages.page import BlockedPage
 
 TOLD: list[str] = []
+OUTLASTS_S = 5.5
 
 
 @block_hook("lifts")
@@ -37,5 +38,5 @@ async def never(_: BlockedPage) -> bool:
 @block_hook("outlasts")
 async def outlasts(_: BlockedPage) -> bool:
     """Longer than the task's own time."""
-    await anyio.sleep(1.5)
+    await anyio.sleep(OUTLASTS_S)
     return True
