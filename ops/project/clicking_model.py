@@ -1,8 +1,7 @@
 """Makes the model of a new project: a tiny Qwen3-VL that can do one thing from the start, click on one of the first elements.
 
 Every answer that it knows is one token, and its first weights make all of them about equally likely, and anything else
-unlikely.
-Which of them a task wants, it learns from reward. It cannot read: what it learns of a task, it learns by heart.
+unlikely. Which of them a task wants, it learns from reward. It cannot read: what it learns of a task, it learns by heart.
 
 Made by a process of its own, `python -m ops.project.clicking_model PROJECT`, so that the command needs no torch.
 """
