@@ -1,13 +1,13 @@
 """The archiver: copies ended episodes and judgements from a run's streams to files, each exactly once.
 
 It follows TRAJECTORIES and JUDGED. Screenshots are written as episodes are read; rows gather until a part is due. A part
-appears
-whole under its name, screenshots and gaps before it, and the names of the parts are the only memory of how far it came: killed
-anywhere, it goes on behind the last part and makes the same files.
+appears whole under its name, screenshots and gaps before it, and the names of the parts are the only memory of how far it
+came: killed anywhere, it goes on behind the last part and makes the same files. So it does when its lease was lost, to a long
+stall of its own or of the server, once it holds the lease again.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,7 +24,7 @@ from ops.archive.keeping import EpisodeKeeper, JudgementKeeper
 from ops.archive.stream_source import present_end
 from schemas.archive_config import ArchiveConfig
 from schemas.bus_config import BusConfig
-from schemas.errors import ArchiveError, BusUnavailable
+from schemas.errors import ArchiveError
 
 _log = structlog.get_logger()
 _LEASE_TTL_S = 5.0
@@ -65,23 +65,30 @@ class Archiver:
 
         Raises:
             ArchiveError: the streams are not those that the archive was begun from; with `once`, another archiver is active.
-            BusUnavailable: the lease has passed to another archiver.
         """
         followers = self._followers()
-        ends = [await self._end(follower) for follower in followers]
-        patience_s = _LEASE_PATIENCE_S if once else float("inf")
+        present_ends = [await self._end(follower) for follower in followers]
+        ends, patience_s = (present_ends, _LEASE_PATIENCE_S) if once else ((None, None), float("inf"))
+        while not await self._holding_lease(followers, ends, patience_s):
+            _log.warning("archiver_lease_lost", hint="it is taken again, and archiving goes on behind the last part")
+        return self._archived(followers)
+
+    async def _holding_lease(self, followers: Sequence[Follower], ends: Sequence[int | None], patience_s: float) -> bool:
+        """Whether all is archived; False: the lease was lost before."""
+        done = False
         with anyio.move_on_after(patience_s) as waiting:
             async with self.bus.lease("archiver", ttl_s=_LEASE_TTL_S) as lease:
                 waiting.deadline = float("inf")
                 async with anyio.create_task_group() as group:
-                    group.start_soon(_stop_when_lost, lease)
+                    group.start_soon(_stop_when_lost, lease, group.cancel_scope)
                     async with anyio.create_task_group() as following:
                         for follower, end in zip(followers, ends, strict=True):
-                            following.start_soon(follower.run, end if once else None)
+                            following.start_soon(follower.run, end)
+                    done = True
                     group.cancel_scope.cancel()
         if waiting.cancelled_caught:
             raise ArchiveError("another archiver of this run is active: let it, or stop it first")
-        return self._archived(followers)
+        return done
 
     def _followers(self) -> tuple[Follower, Follower]:
         subjects, screenshots = self.subjects, self.folder.screenshots
@@ -135,6 +142,6 @@ class Archiver:
         )
 
 
-async def _stop_when_lost(lease: Lease) -> None:
+async def _stop_when_lost(lease: Lease, scope: anyio.CancelScope) -> None:
     await lease.wait_lost()
-    raise BusUnavailable("the archiver's lease is lost: another archiver may go on")
+    scope.cancel()

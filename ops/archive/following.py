@@ -59,7 +59,8 @@ class Follower:
         return len(self._buffer.rows)
 
     async def run(self, end: int | None) -> None:
-        """Until the record with sequence `end` is in a part, or for ever."""
+        """From behind the last part until the record with sequence `end` is in a part, or for ever."""
+        self._forget_what_is_in_no_part()
         if end is not None and self.position >= end:
             return
         send, receive = anyio.create_memory_object_stream[Record](0)
@@ -77,6 +78,14 @@ class Follower:
                 if record is None or self._buffer.is_full:
                     await self._write()
             await self._write()
+
+    def _forget_what_is_in_no_part(self) -> None:
+        """A run that was broken off has left it, and it is read again."""
+        self.position = self.parts.position
+        self.num_rows -= len(self._buffer.rows)
+        self._buffer.clear()
+        self.num_gaps -= len(self._gaps)
+        self._gaps.clear()
 
     async def _read(self, send: MemoryObjectSendStream[Record], end: int | None) -> None:
         async with send, self.bus.tail(self.stream, self.subject_filter, after_seq=self.position) as records:

@@ -6,11 +6,12 @@ import hashlib
 import itertools
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import anyio
 import msgspec
@@ -23,7 +24,7 @@ from hypothesis import strategies as st
 from bus import chain
 from bus.codec import encode
 from bus.memory import MemoryBus
-from bus.ports import Record
+from bus.ports import Lease, Record, StoredBytes
 from bus.subjects import Subjects
 from ops.archive import archiver, disk_room, screenshots, tables
 from ops.archive.archive_source import ArchiveSource
@@ -35,6 +36,7 @@ from ops.archive.screenshots import ScreenshotStore, cut, join, screenshot_path
 from ops.archive.stream_source import StreamSource, records_to_the_end
 from ops.archive.verify import refuse_damage, verify
 from ops.audit.audit import audit
+from ops.config.loading import dump_config
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.errors import ArchiveDamaged, ArchiveError, BusUnavailable, ConfigurationError, ImportConflict
@@ -155,6 +157,40 @@ async def test_killed_at_any_step_and_resumed_it_makes_the_same_archive(
         await world.archive(bus, SUBJECTS, path, episodes_per_part=2)
         assert world.files(path) == unharmed, f"killed at step {step}"
     assert num_kills > 50
+
+
+class LosingBus(MemoryBus):
+    """Its lease is lost when the n-th chain is read, once."""
+
+    lost_at = 0
+    num_losses = 0
+
+    @asynccontextmanager
+    async def lease(self, name: str, *, ttl_s: float) -> AsyncIterator[Lease]:
+        self._lost = anyio.Event()
+        async with super().lease(name, ttl_s=ttl_s):
+            yield cast("Lease", SimpleNamespace(wait_lost=self._lost.wait))
+
+    async def read_bytes(self, stream: str, subject_filter: str, *, after_seq: int = 0) -> Sequence[StoredBytes]:
+        self.lost_at -= 1
+        if self.lost_at == 0:
+            self.num_losses += 1
+            self._lost.set()
+            await anyio.sleep(0.01)
+        return await super().read_bytes(stream, subject_filter, after_seq=after_seq)
+
+
+async def test_a_lost_lease_is_taken_again_and_the_archive_is_the_same(tmp_path: Path) -> None:
+    bus = LosingBus(SUBJECTS, BusConfig(run=SUBJECTS.run, num_shards=SUBJECTS.num_shards))
+    await world.fill(bus, SUBJECTS, num_episodes=4)
+    unharmed = world.files((await world.archive(bus, SUBJECTS, tmp_path / "unharmed", episodes_per_part=2)).path)
+    for step in range(1, 5):
+        bus.lost_at, folder = step, ArchiveFolder(tmp_path / f"lost-{step}")
+        with folder.writing(SUBJECTS.run, dump_config(Config())):
+            done = await world.archiver(bus, SUBJECTS, folder, episodes_per_part=2).run(once=True)
+        assert bus.num_losses == step
+        assert world.files(folder.path) == unharmed, f"lost at episode {step}"
+        assert (done.num_episodes, done.num_gaps, done.num_waiting) == (4, 0, 0)
 
 
 async def test_leftovers_of_a_killed_writer_are_ignored_and_removed(tmp_path: Path) -> None:
