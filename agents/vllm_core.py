@@ -14,6 +14,7 @@ import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -151,8 +152,9 @@ class VllmCore:
         prompt: dict[str, Any] = {"prompt_token_ids": tokens}
         try:
             if screenshots:
-                # PIL decodes lazily, so that a screenshot whose pixels are cached is not decoded again.
+                # PIL decodes lazily: a screenshot that is known by its name is not decoded again, nor are its pixels hashed.
                 prompt["multi_modal_data"] = {"image": [Image.open(BytesIO(screenshot.data)) for screenshot in screenshots]}
+                prompt["multi_modal_uuids"] = {"image": [sha256(screenshot.data).hexdigest() for screenshot in screenshots]}
             # With the processor's own cache nothing depends on the order in which prompts reach the engine.
             with self._looking_up:
                 return self._llm.renderer.render_cmpl([prompt], skip_mm_cache=True)[0]
