@@ -110,7 +110,14 @@ async def test_a_run_goes_on_while_records_that_cannot_be_are_written_to_every_s
         kinds=(FaultKind.KILL,),
         limit_s=HANGS_S,
         settle_s=40.0,  # what was forged is never done with
-        overrides=["env_config.server_size=8", "bus_config.num_shards=1", "env_config.train_tasks_rollout_size=20"],
+        overrides=[
+            "env_config.server_size=8",
+            "bus_config.num_shards=1",
+            "env_config.train_tasks_rollout_size=20",
+            # A run that waits most of the time leaves a busy machine to the forger.
+            "feeder_config.max_concurrent=16",
+            "simulation_config.policy_latency_ms=300",
+        ],
     )
     drill = Poisoned(settings)
 
