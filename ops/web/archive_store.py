@@ -7,18 +7,19 @@ import anyio
 import anyio.to_thread
 
 from bus.bulkhead import note
+from bus.codec import decode
 from bus.fault import unforeseen
 from bus.presence import Status
 from ops.archive.archive_source import JudgementIndex, naming, num_groups, read_group
 from ops.archive.episodes import StoredEpisode, StoredJudgement, StoredRecord
 from ops.archive.folder import ArchiveFolder, Part
-from ops.archive.screenshots import join
+from ops.archive.screenshots import CutRecord, join
 from ops.archive.tables import Row, cut_records, read_judgement, read_trajectory
 from ops.web.index import EpisodeIndex
 from ops.web.store import Fetched
 from schemas.errors import ArchiveDamaged
 from schemas.ids import EpisodeId, WorkerId
-from schemas.messages import JudgeCall, Judgement, Role, Trajectory
+from schemas.messages import JudgeCall, Judgement, Observation, Role, Trajectory
 
 _LOOK_S = 2.0
 _COLUMNS = ("episode", "data", "sha256")
@@ -62,10 +63,11 @@ class ArchiveStore:
 
     async def episode(self, episode: EpisodeId) -> Fetched | None:
         place = self._places.get(episode)
-        if place is None:
-            return None
-        rows = await anyio.to_thread.run_sync(read_group, place.part, place.group)
-        return await anyio.to_thread.run_sync(self._fetched, place.part, rows[place.row])
+        return await anyio.to_thread.run_sync(self._fetched, place) if place is not None else None
+
+    async def last_seen(self, episode: EpisodeId, attempt: int) -> Observation | None:
+        place = self._places.get(episode)
+        return await anyio.to_thread.run_sync(self._last_seen, place, attempt) if place is not None else None
 
     async def calls(self, rubric: str, episode: EpisodeId) -> Sequence[JudgeCall]:
         return ()
@@ -99,15 +101,26 @@ class ArchiveStore:
         surprise = unforeseen(error)
         index.trouble(str(error) if surprise is None else f"{item} cannot be shown: {note(surprise, item, self._status)}.")
 
-    def _fetched(self, part: Part, row: Row) -> Fetched:
+    def _last_seen(self, place: _Place, attempt: int) -> Observation | None:
+        steps = {step: cut for cut in cut_records(_row(place)) if (step := _observed_step(cut, attempt)) is not None}
+        if not steps:
+            return None
+        with naming(place.part.path):
+            seen = decode(self._whole(steps[max(steps)]).data)
+        return seen if isinstance(seen, Observation) else None
+
+    def _whole(self, cut: CutRecord) -> StoredRecord:
+        return join(cut, self.folder.screenshots.read(cut.screenshot) if cut.screenshot is not None else b"")
+
+    def _fetched(self, place: _Place) -> Fetched:
         problems: list[str] = []
         records: list[StoredRecord] = []
-        with naming(part.path):
+        row = _row(place)
+        with naming(place.part.path):
             trajectory = read_trajectory(row)
             for cut in cut_records(row):
                 try:
-                    screenshot = self.folder.screenshots.read(cut.screenshot) if cut.screenshot is not None else b""
-                    records.append(join(cut, screenshot))
+                    records.append(self._whole(cut))
                 except ArchiveDamaged as error:
                     problems.append(f"Record {cut.suffix} cannot be shown: {error}.")
         stored = StoredEpisode(
@@ -128,6 +141,15 @@ class ArchiveStore:
         except ArchiveDamaged as error:
             problems.append(f"Its judgements cannot be shown: {error}.")
             return ()
+
+
+def _row(place: _Place) -> Row:
+    return read_group(place.part, place.group)[place.row]
+
+
+def _observed_step(cut: CutRecord, attempt: int) -> int | None:
+    begun, kind, step = cut.suffix.split(".") if cut.suffix.count(".") == 2 else ("", "", "")
+    return int(step) if (begun, kind) == (str(attempt), "obs") and step.isdecimal() else None
 
 
 def _messages(part: Part, group: int, judgements: bool) -> list[tuple[str, Trajectory | Judgement | Exception]]:

@@ -8,7 +8,7 @@ from ops.archive.episodes import StoredEpisode
 from ops.web.index import EpisodeIndex
 from schemas.config import Config
 from schemas.ids import EpisodeId
-from schemas.messages import JudgeCall
+from schemas.messages import JudgeCall, Observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,15 @@ class TrajectoryStore(Protocol):
         Raises:
             BusUnavailable: no server answers.
             ArchiveDamaged: its row cannot be read.
+        """
+        ...
+
+    async def last_seen(self, episode: EpisodeId, attempt: int) -> Observation | None:
+        """The last page that an attempt saw, without the rest of the episode; None: it is not kept.
+
+        Raises:
+            BusUnavailable: no server answers.
+            ArchiveDamaged: it cannot be read.
         """
         ...
 

@@ -19,7 +19,7 @@ from ops.web.index import EpisodeIndex
 from ops.web.store import Fetched
 from schemas.errors import BusUnavailable
 from schemas.ids import EpisodeId, WorkerId
-from schemas.messages import JudgeCall, Judgement, Role, Trajectory
+from schemas.messages import JudgeCall, Judgement, Observation, Role, Trajectory
 
 _log = structlog.get_logger()
 _PAUSE_S = 2.0
@@ -58,6 +58,11 @@ class StreamStore:
         if record is None or not isinstance(record.message, Trajectory):
             return None
         return Fetched(await read_episode(self.bus, names, record, [stored_judgement(one) for one in judged]))
+
+    async def last_seen(self, episode: EpisodeId, attempt: int) -> Observation | None:
+        names = self.subjects
+        record = await newest(self.bus, names.episodes(names.shard(episode)), names.chain_kind(episode, attempt, "obs"))
+        return record.message if record is not None and isinstance(record.message, Observation) else None
 
     async def calls(self, rubric: str, episode: EpisodeId) -> Sequence[JudgeCall]:
         records = await self.bus.history(self.subjects.calls, self.subjects.calls_of(rubric, episode))

@@ -58,6 +58,7 @@ class Viewer:
             page("/compare", "Compare", "compare.js"),
             Route("/api/episodes", explaining(self._list)),
             Route(one, explaining(self._episode)),
+            Route(f"{one}/last-screenshot", explaining(self._last_screenshot)),
             Route(f"{one}/steps/{{step:int}}/prompt", explaining(self._prompt)),
             Route(f"{one}/steps/{{step:int}}/raw", explaining(self._raw_step)),
             Route(f"{one}/download", explaining(self._download)),
@@ -114,6 +115,14 @@ class Viewer:
         seen = seen_at(fetched.episode, request.path_params["step"])
         if seen is None or screenshot_digest(seen) != request.path_params["digest"]:
             raise RecordGone("There is no such screenshot: it is of another run, or no longer kept.")
+        return screenshot_answer(seen.screenshot)
+
+    async def _last_screenshot(self, request: Request) -> Response:
+        episode = named(request.path_params["episode"])
+        summary = self.index.find(episode)
+        seen = await self.shown.store.last_seen(episode, summary.attempt) if summary else None
+        if seen is None or not seen.screenshot.data:
+            raise RecordGone("Of this episode no screenshot is kept.")
         return screenshot_answer(seen.screenshot)
 
     async def _events(self, _: Request) -> Response:

@@ -30,7 +30,7 @@ from ops.web.stream_store import StreamStore
 from ops.web.viewer_site import serve_viewer
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId
-from schemas.messages import JudgeCall
+from schemas.messages import JudgeCall, Observation
 from tests import builders
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
@@ -192,8 +192,24 @@ class Many:
     async def episode(self, episode: EpisodeId) -> Fetched | None:
         return None
 
+    async def last_seen(self, episode: EpisodeId, attempt: int) -> Observation | None:
+        return None
+
     async def calls(self, rubric: str, episode: EpisodeId) -> Sequence[JudgeCall]:
         return ()
+
+
+async def test_the_list_shows_the_last_screenshot_of_each_episode(world: World) -> None:
+    for url in (world.live, world.archive):
+        async with opened(world.browser, f"{url}/episodes") as page:
+            await listed(page, EPISODES)
+            shown = page.locator(f"tr[data-episode={LEFT}] .thumb img")
+            await expect(shown).to_have_count(1)
+            assert await shown.evaluate("(image) => image.decode().then(() => image.naturalWidth)") == 16
+    async with opened(world.browser, f"{world.live}/episodes") as page:
+        gone = page.locator(f"tr[data-episode={GONE}] .thumb")
+        await expect(gone).to_have_count(1)
+        await expect(gone.locator("img")).to_have_count(0)
 
 
 async def test_episodes_and_judgements_come_while_the_list_is_open(world: World) -> None:
@@ -301,6 +317,10 @@ async def test_two_attempts_side_by_side(world: World) -> None:
         await page.get_by_role("link", name=f"compare with {RIGHT}").click()
         await page.wait_for_url(f"**/compare?a={LEFT}&b={RIGHT}")
         await expect(page.get_by_role("status")).to_contain_text("They part at step 2.")
+        names = await page.locator(".side h2 a").all_inner_texts()
+        assert len(set(names)) == 2, names
+        left, right = await page.locator(".side").all()
+        assert await left.evaluate("(one) => one.offsetWidth") == await right.evaluate("(one) => one.offsetWidth")
         await expect(page.locator(".step-pair")).to_have_count(5)
         parted = page.locator(".parted")
         await expect(parted).to_contain_text("same screenshot, different actions")

@@ -5,7 +5,7 @@ import { seconds, versions, words } from "./format.js";
 import { tokenView } from "./tokens.js";
 
 export function answerPanel(detail, step) {
-  const { answer, effect } = step;
+  const { answer } = step;
   if (!answer)
     return h(
       "p",
@@ -25,7 +25,7 @@ export function answerPanel(detail, step) {
         : h("p", { class: "soft" }, "The response holds no readable action: a wait of 2 s was done instead."),
       answer.thought && answer.thought !== answer.words ? h("p", { class: "soft" }, answer.thought) : null,
     ),
-    h("section", {}, h("h2", {}, "What the page did"), effectView(effect)),
+    h("section", {}, h("h2", {}, "What the page did"), effectView(detail, step)),
     h("section", {}, h("h2", {}, "Response"), h("pre", {}, answer.response || "(empty)")),
     h("section", {}, h("h2", {}, "Tokens"), tokenView(answer)),
     h(
@@ -47,8 +47,14 @@ export function answerPanel(detail, step) {
   ];
 }
 
-export function effectView(effect) {
-  if (!effect) return h("p", { class: "soft" }, "Nothing was seen behind this action.");
+export function effectView({ steps }, { step, effect }) {
+  const isLast = step === steps.at(-1).step;
+  if (!effect)
+    return h(
+      "p",
+      { class: "soft" },
+      isLast ? "The episode ended with this action: no page was looked at behind it." : "What it led to is no longer kept.",
+    );
   const tone = { changed: "success", refused: "failed", navigation_failed: "failed" }[effect.effect] ?? "other";
   return [
     h(

@@ -25,6 +25,7 @@ async function load() {
     return;
   }
   const { left, right, pairs, first_difference: parted, remark } = comparison;
+  const names = namesOf(left, right);
   show(
     main,
     h(
@@ -44,17 +45,32 @@ async function load() {
       h("a", { href: `/compare?a=${right.trajectory.task.episode}&b=${left.trajectory.task.episode}` }, "Swap"),
     ),
     left.problems.concat(right.problems).map((problem) => h("p", { class: "problem" }, problem)),
-    h("div", { class: "pair heads" }, side(left), side(right)),
+    h("div", { class: "sides heads" }, side(left, names[0]), side(right, names[1])),
     pairs.map((pair) => pairView(pair, parted)),
   );
   const wanted = location.hash.match(/^#step-(\d+)$/);
   if (wanted) go(Number(wanted[1]) - 1);
 }
 
-function side({ trajectory, ruled, rubric }) {
+/** What tells the two apart, as short as that can be: tasks, members of one group, versions, or else their places. */
+function namesOf(...sides) {
+  const told = ({ trajectory }) => [
+    `task ${trajectory.task.task}`,
+    member(trajectory.task.episode),
+    `version ${versions(...playedVersions(trajectory))}`,
+  ];
+  const [left, right] = sides.map(told);
+  const at = left.findIndex((name, index) => name !== right[index]);
+  return at < 0 ? ["left", "right"] : [left[at], right[at]];
+}
+
+function playedVersions({ versions: played, task }) {
+  return played?.length ? [Math.min(...played), Math.max(...played)] : [task.policy_version, task.policy_version];
+}
+
+function side({ trajectory, ruled, rubric }, name) {
   const { task } = trajectory;
   const judgement = ruled.find((each) => each.judgement.rubric === rubric)?.judgement;
-  const played = trajectory.versions?.length ? trajectory.versions : [task.policy_version];
   const said = [...(judgement?.stages ?? [])].reverse().find((stage) => stage.reasoning);
   return h(
     "section",
@@ -62,7 +78,7 @@ function side({ trajectory, ruled, rubric }) {
     h(
       "h2",
       {},
-      h("a", { href: `/episodes/${task.episode}` }, member(task.episode)),
+      h("a", { href: `/episodes/${task.episode}` }, name),
       " ",
       verdictPill(judgement),
       h("span", { class: "reward" }, `reward ${worth(judgement?.reward)}`),
@@ -71,7 +87,7 @@ function side({ trajectory, ruled, rubric }) {
     h(
       "p",
       { class: "about" },
-      `${words(trajectory.outcome)} · ${counted(trajectory.num_steps ?? 0, "step")} · version ${versions(Math.min(...played), Math.max(...played))}`,
+      `${words(trajectory.outcome)} · ${counted(trajectory.num_steps ?? 0, "step")} · version ${versions(...playedVersions(trajectory))}`,
     ),
     trajectory.answer ? h("p", { class: "answer" }, h("b", {}, "Answer: "), trajectory.answer) : null,
     said ? h("p", { class: "reasoning" }, said.reasoning) : null,
@@ -99,7 +115,7 @@ function pairView({ step, same_screenshot: sameScreenshot, same_action: sameActi
         `${sameScreenshot ? "same screenshot" : "different screenshots"}, ${sameAction ? "same action" : "different actions"}`,
       ),
     ),
-    h("div", { class: "pair" }, half(comparison.left, step), half(comparison.right, step)),
+    h("div", { class: "sides" }, half(comparison.left, step), half(comparison.right, step)),
   );
 }
 
@@ -119,7 +135,7 @@ function half(detail, number) {
     ),
     step.page ? h("p", { class: "url" }, step.page.url) : null,
     answer ? h("details", {}, h("summary", {}, "response"), h("pre", {}, answer.response)) : null,
-    answer ? effectView(step.effect) : null,
+    answer ? effectView(detail, step) : null,
   );
 }
 

@@ -7,6 +7,7 @@ import { counted, member, moment, percent, seconds, versions, whole, words, wort
 import { bindKeys } from "./keys.js";
 
 const COLUMNS = [
+  { name: "thumb", title: "last screenshot" },
   { name: "verdict" },
   { name: "task", sort: "task" },
   { name: "outcome" },
@@ -123,7 +124,8 @@ function empty() {
     : "No episode has ended yet. This page shows them as they end.";
 }
 
-function heading({ name, sort, number }) {
+function heading({ name, title, sort, number }) {
+  if (title) return h("th", { class: name, scope: "col" }, h("span", { class: "sr" }, title));
   const order = parameters.get("sort") ?? "-ended";
   const descending = order.startsWith("-");
   const sorted = sort && sort === order.replace(/^-/, "");
@@ -167,6 +169,7 @@ function row({ summary, ruling }) {
       },
     },
     h("td", { class: "box" }, box),
+    h("td", { class: "thumb" }, lastScreenshot(summary)),
     cell("verdict", verdictPill(ruling)),
     h(
       "td",
@@ -190,6 +193,18 @@ function row({ summary, ruling }) {
     cell("took number", summary.seconds ? seconds(summary.seconds) : "–"),
     cell("ended number", moment(summary.ended_at)),
   );
+}
+
+/** When it ended stands in the address, which so names its content. */
+function lastScreenshot({ episode, ended_at }) {
+  const image = h("img", {
+    src: `/api/episodes/${episode}/last-screenshot?ended=${ended_at}`,
+    loading: "lazy",
+    decoding: "async",
+    alt: "",
+  });
+  image.addEventListener("error", () => image.remove());
+  return image;
 }
 
 function open(episode, event) {

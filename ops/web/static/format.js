@@ -21,6 +21,16 @@ export function age(value) {
   return whole < 7200 ? `${Math.round(whole / 60)}\u00a0min` : `${(whole / 3600).toFixed(1)}\u00a0h`;
 }
 
+/** About how long something takes. */
+export function duration(value) {
+  if (value < 90) return `${Math.round(value)}\u00a0s`;
+  if (value < 5400) return `${Math.round(value / 60)}\u00a0min`;
+  return value < 172800 ? `${(value / 3600).toFixed(1)}\u00a0h` : `${(value / 86400).toFixed(1)}\u00a0days`;
+}
+
+/** A figure that may be far below one thousandth. */
+export const small = (value) => (value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(1) : value.toFixed(4));
+
 export function moment(unix) {
   if (!unix) return "–";
   const at = new Date(1000 * unix);

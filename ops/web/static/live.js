@@ -46,18 +46,22 @@ show(
     "div",
     { class: "live" },
     h(
-      "section",
-      { class: "card", "aria-label": "Episodes" },
-      h("div", { class: "above" }, filters.legend, filters.fields),
-      cells.told,
-      cells.element,
-      counted,
+      "div",
+      { class: "column" },
+      h(
+        "section",
+        { class: "card", "aria-label": "Episodes" },
+        h("div", { class: "above" }, filters.legend, filters.fields),
+        cells.told,
+        cells.element,
+        counted,
+      ),
+      h("div", { class: "pair" }, card("Success", curve.element), card("Staleness", staleness.element, h("h2", {}, "Judgements"), verdicts.element)),
+      card("Workers", workers.element),
+      h("div", { class: "pair" }, card("Queues", queues.element), card("Streams", streams.element)),
     ),
     panel.element,
   ),
-  h("div", { class: "pair" }, card("Success", curve.element), card("Staleness", staleness.element, h("h2", {}, "Judgements"), verdicts.element)),
-  card("Workers", workers.element),
-  h("div", { class: "pair" }, card("Queues", queues.element), card("Streams", streams.element)),
 );
 
 function remember() {

@@ -1,7 +1,7 @@
 // Numbers to read at a glance; what is not known yet is a dash.
 
 import { h } from "./dom.js";
-import { percent, whole } from "./format.js";
+import { duration, percent, small, whole } from "./format.js";
 
 const known = (value, form) => (value === null || value === undefined ? "–" : form(value));
 const digits = (number) => (value) =>
@@ -13,17 +13,25 @@ const FIGURES = [
   ["held-out", ({ training }) => known(training?.held_out.at(-1)?.[1], percent)],
   ["version", ({ metrics }) => `${metrics.version} of ${metrics.num_iterations}`],
   ["versions/h", ({ metrics }) => known(metrics.versions_per_h, digits(1))],
+  ["time left", ({ metrics }) => timeLeft(metrics)],
   ["episodes/s", ({ metrics }) => known(metrics.episodes_ended_per_s, digits(2))],
   ["steps/s", ({ metrics }) => known(metrics.steps_per_s, digits(1))],
   ["judgements/s", ({ metrics }) => known(metrics.episodes_judged_per_s, digits(2))],
   ["parse rate", ({ metrics }) => known(metrics.parse_rate, percent)],
   ["staleness", ({ metrics }) => staleness(metrics)],
-  ["mismatch", ({ metrics }) => known(metrics.mismatch, digits(4))],
+  ["mismatch", ({ metrics }) => known(metrics.mismatch, small)],
   ["judge errors", ({ judging }) => known(judging?.error_share, percent)],
   ["judge cost", ({ judging }) => known(judging?.cost, digits(4))],
   ["dead letters", (sections) => known(sections.dead_letters, whole)],
   ["server", ({ metrics }) => known(metrics.server_answer_s, (value) => `${(1000 * value).toFixed(1)} ms`)],
 ];
+
+/** Of the versions that are still to come, at the rate of the latest. */
+function timeLeft({ version, num_iterations, versions_per_h }) {
+  const left = num_iterations - version;
+  if (left <= 0) return "over";
+  return versions_per_h ? `≈ ${duration((3600 * left) / versions_per_h)}` : "–";
+}
 
 function staleness({ staleness_mean, staleness_bound }) {
   const mean = known(staleness_mean, digits(2));
