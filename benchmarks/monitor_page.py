@@ -61,7 +61,7 @@ class PageRow:
 
 async def measure_page(run: SimulatedRun, folder: Path, live: int, seconds: float) -> PageRow:
     """Beside a run that plays `live` episodes."""
-    async with _served(folder) as url, async_playwright() as playwright:
+    async with served_monitor(folder) as url, async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=find_chromium(), chromium_sandbox=sandboxed())
         page = await browser.new_page(viewport={"width": 1600, "height": 1000})
         page.set_default_timeout(1000 * _READY_S)
@@ -96,7 +96,8 @@ async def measure_page(run: SimulatedRun, folder: Path, live: int, seconds: floa
 
 
 @asynccontextmanager
-async def _served(folder: Path) -> AsyncIterator[str]:
+async def served_monitor(folder: Path) -> AsyncIterator[str]:
+    """Its address."""
     command = millrace_command(["monitor", "--run-dir", str(folder), "--web", "--port", str(free_port())])
     async with await anyio.open_process(command, env=millrace_environment()) as process:
         try:

@@ -34,7 +34,7 @@ def compare(left: Detail, right: Detail) -> Comparison:
 
 def _remark(left: Detail, right: Detail) -> str:
     one, other = left.trajectory.task, right.trajectory.task
-    if one.task != other.task:
+    if (one.split, one.task) != (other.split, other.task):  # a task's name is its own within a file
         return "These are episodes of different tasks."
     return "" if one.group == other.group else "These are episodes of one task, of different groups."
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from bus.memory import MemoryBus
@@ -18,6 +19,7 @@ from schemas.bus_config import BusConfig
 from schemas.context_config import ContextConfig
 from schemas.errors import RecordGone
 from schemas.ids import EpisodeId
+from schemas.messages import Split
 from schemas.model_config import ModelConfig
 from tests import builders
 from tests.support.runs import viewer_world
@@ -90,6 +92,9 @@ async def test_two_episodes_part_where_they_did_something_else(store: StreamStor
     same = compare(comparison.left, comparison.left)
     assert same.first_difference is None
     assert "different tasks" in compare(comparison.left, shown(await fetch(store, GONE))).remark
+    played = comparison.left.trajectory
+    held_out = msgspec.structs.replace(played, task=msgspec.structs.replace(played.task, split=Split.EVAL))
+    assert "different tasks" in compare(comparison.left, replace(comparison.left, trajectory=held_out)).remark
 
 
 async def test_the_prompt_shows_the_screenshots_that_were_asked_with(store: StreamStore) -> None:

@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { effectView } from "./answer.js";
 import { h, pill, show, verdictPill } from "./dom.js";
-import { counted, member, versions, words, worth } from "./format.js";
+import { attemptsOf, counted, member, versions, words, worth } from "./format.js";
 import { bindKeys } from "./keys.js";
 import { shot } from "./overlay.js";
 
@@ -31,7 +31,7 @@ async function load() {
     h(
       "p",
       { class: "back" },
-      h("a", { href: `/episodes?task=${encodeURIComponent(left.trajectory.task.task)}` }, "‹ Attempts of this task"),
+      h("a", { href: `/episodes?${attemptsOf(left.trajectory.task)}` }, "‹ Attempts of this task"),
     ),
     h("h1", {}, left.trajectory.task.instruction),
     h(
@@ -56,6 +56,7 @@ async function load() {
 function namesOf(...sides) {
   const told = ({ trajectory }) => [
     `task ${trajectory.task.task}`,
+    trajectory.task.split,
     member(trajectory.task.episode),
     `version ${versions(...playedVersions(trajectory))}`,
   ];

@@ -3,7 +3,7 @@
 import { ask, listen } from "./api.js";
 import { filterBar } from "./filters.js";
 import { h, show, verdictPill } from "./dom.js";
-import { counted, member, moment, percent, seconds, versions, whole, words, worth } from "./format.js";
+import { attemptsOf, counted, member, moment, percent, seconds, versions, whole, words, worth } from "./format.js";
 import { bindKeys } from "./keys.js";
 
 const COLUMNS = [
@@ -178,7 +178,7 @@ function row({ summary, ruling }) {
       h(
         "span",
         { class: "where" },
-        h("a", { href: `?task=${encodeURIComponent(summary.task)}`, title: "All attempts of this task" }, summary.task),
+        h("a", { href: `?${attemptsOf(summary)}`, title: "All attempts of this task" }, summary.task),
         ` ${member(summary.episode)} · `,
         `${summary.site} · ${summary.split}`,
         summary.answer ? h("span", { class: "answer" }, ` · answer: ${summary.answer}`) : "",

@@ -29,7 +29,10 @@ export function duration(value) {
 }
 
 /** A figure that may be far below one thousandth. */
-export const small = (value) => (value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(1) : value.toFixed(4));
+export function small(value) {
+  if (value === 0) return "0";
+  return Math.abs(value) < 0.001 ? value.toExponential(1) : value.toFixed(4);
+}
 
 export function moment(unix) {
   if (!unix) return "–";
@@ -43,3 +46,6 @@ export const versions = (first, last) => (first === last ? String(first) : `${fi
 
 /** The last part of an episode's name: its number among those of its group. */
 export const member = (episode) => episode.slice(episode.lastIndexOf("-") + 1);
+
+/** The query for all episodes of a task, whose name is its own within a split. */
+export const attemptsOf = ({ task, split }) => String(new URLSearchParams({ task, split }));

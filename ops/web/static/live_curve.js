@@ -1,7 +1,7 @@
 // The curve of success over judged episodes, with held-out rounds and versions; and how stale the newest batch was.
 
 import { h, show, svg } from "./dom.js";
-import { percent, whole } from "./format.js";
+import { counted, percent, whole } from "./format.js";
 
 const HEIGHT = 220;
 const MARGIN = { top: 10, right: 14, bottom: 24, left: 42 };
@@ -73,7 +73,7 @@ function screenshot(width, { train, held_out, versions }, name) {
       svg("text", { class: "tick", x: x(episodes) + 3, y: MARGIN.top + 9 }, `v${version}`),
     ]),
     svg("text", { class: "tick", x: MARGIN.left, y: HEIGHT - 7 }, "0"),
-    svg("text", { class: "tick", x: width - MARGIN.right, y: HEIGHT - 7, "text-anchor": "end" }, `${whole(last)} episodes`),
+    svg("text", { class: "tick", x: width - MARGIN.right, y: HEIGHT - 7, "text-anchor": "end" }, counted(last, "episode")),
     train.length > 1 ? svg("polyline", { class: "train", points: train.map(place).join(" ") }) : null,
     train.length === 1 ? dot("train", train[0], x, y) : null,
     held_out.map((round) => dot("held-out", round, x, y)),
@@ -117,7 +117,7 @@ const bar =
       "tr",
       {},
       h("th", { scope: "row" }, name),
-      h("td", {}, h("span", { class: "bar-of", vars: { "--share": String(value / all) } })),
+      h("td", {}, value ? h("span", { class: "bar-of", vars: { "--share": String(value / all) } }) : null),
       h("td", { class: "number" }, whole(value)),
       h("td", { class: "number" }, percent(value / all)),
     );

@@ -21,7 +21,7 @@ const FIGURES = [
   ["staleness", ({ metrics }) => staleness(metrics)],
   ["mismatch", ({ metrics }) => known(metrics.mismatch, small)],
   ["judge errors", ({ judging }) => known(judging?.error_share, percent)],
-  ["judge cost", ({ judging }) => known(judging?.cost, digits(4))],
+  ["judge cost", ({ judging }) => known(judging?.cost, small)],
   ["dead letters", (sections) => known(sections.dead_letters, whole)],
   ["server", ({ metrics }) => known(metrics.server_answer_s, (value) => `${(1000 * value).toFixed(1)} ms`)],
 ];

@@ -1,7 +1,7 @@
 // Workers, queues and streams as tables that change a word at a time.
 
 import { h, show } from "./dom.js";
-import { age, whole } from "./format.js";
+import { age, whole, words } from "./format.js";
 
 /** A table whose rows are kept by key: `set([{ key, tone, cells }])` touches only the words that changed. */
 function keyedTable(label, columns, empty) {
@@ -74,6 +74,18 @@ const FIRST = {
 };
 const MOST_METRICS = 8;
 
+/** Endings of metrics' names that are units. */
+const UNITS = [
+  ["_per_s", (value) => `${value}/s`],
+  ["_mib", (value) => `${value} MiB`],
+  ["_s", (value) => `${value} s`],
+];
+
+function metric(name, value) {
+  const [ending, form] = UNITS.find(([each]) => name.endsWith(each)) ?? ["", String];
+  return `${words(name.slice(0, name.length - ending.length))} ${form(short(value))}`;
+}
+
 function metricsOf({ role, metrics }) {
   const first = (FIRST[role] ?? []).filter((name) => name in metrics);
   const rest = Object.keys(metrics)
@@ -81,7 +93,7 @@ function metricsOf({ role, metrics }) {
     .sort();
   return [...first, ...rest]
     .slice(0, MOST_METRICS)
-    .map((name) => `${name.replaceAll("_", " ")} ${short(metrics[name])}`)
+    .map((name) => metric(name, metrics[name]))
     .join(" · ");
 }
 
