@@ -4,8 +4,7 @@
 """
 
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -16,11 +15,10 @@ from playwright.async_api import CDPSession, async_playwright
 from browser_workers.chromium.process.executable import find_chromium, sandboxed
 from bus.jetstream import connect
 from bus.server import address_of
-from bus.server.ports import free_port
-from ops.processes.role_process import millrace_command, millrace_environment
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import StepPhase
 from tests.support.drills.simulated_run import SimulatedRun
+from tests.support.runs.served_monitor import served_monitor
 
 _READY_S = 60.0
 _TELL_EVERY_S = 0.2
@@ -93,20 +91,6 @@ async def measure_page(run: SimulatedRun, folder: Path, live: int, seconds: floa
             delay_p50_ms=1000 * median(delays),
             delay_p99_ms=1000 * sorted(delays)[int(0.99 * len(delays))],
         )
-
-
-@asynccontextmanager
-async def served_monitor(folder: Path) -> AsyncIterator[str]:
-    """Its address."""
-    command = millrace_command(["monitor", "--run-dir", str(folder), "--web", "--port", str(free_port())])
-    async with await anyio.open_process(command, env=millrace_environment()) as process:
-        try:
-            assert process.stdout is not None
-            with anyio.fail_after(_READY_S):
-                url = (await process.stdout.receive()).decode().split()[0]
-            yield url
-        finally:
-            process.terminate()
 
 
 async def _metrics(developer: CDPSession) -> dict[str, float]:

@@ -9,20 +9,25 @@ With `--every-size` each page is 420, 1024, 1440 and 2560 pixels wide, light and
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import anyio
+from PIL import Image
 from playwright.async_api import Browser, Page
 
-from benchmarks.monitor_page import served_monitor
 from tests.support.browsers.web_pages import launched
+from tests.support.runs.served_monitor import served_monitor
 
 _HEIGHT = 900
 _DOCS_WIDTH = 1440
 _WIDTHS = (420, 1024, 1440, 2560)
 _DRAWN_MS = 3000
 """For what comes behind the first news of a page."""
+_SHOWN = """() => [...document.images].every(
+  (image) => image.complete || image.getBoundingClientRect().top > innerHeight
+)"""
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,9 @@ async def _picture(browser: Browser, screen: Screen, path: Path, width: int, *, 
     await page.wait_for_timeout(_DRAWN_MS)
     if screen.opens_episode:
         await _open_episode(page)
-    await page.screenshot(path=path)
+    await page.wait_for_function(_SHOWN)
+    picture = Image.open(BytesIO(await page.screenshot()))
+    picture.convert("RGB").quantize(256).save(path, optimize=True)
     await context.close()
     print(path)
 
