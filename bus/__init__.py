@@ -2,11 +2,14 @@
 
 A consumer of one's own needs no other name than these:
 
-    from bus import BEGINNING, NEW, After, connect
+    from bus import BEGINNING, NEW, After, connect, consume
 
-    async with connect("runs/quickstart") as run:
-        async for item in run.trajectories(split="train", outcome="answered", start=NEW):
-            print(item.seq, item.time, item.message.episode, len(await item.screenshots()))
+    async def main() -> None:
+        async with connect("runs/quickstart") as run:
+            async for item in run.trajectories(split="train", outcome="answered", start=NEW):
+                print(item.seq, item.time, item.message.episode, len(await item.screenshots()))
+
+    consume(main)
 
 `docs/consumers.md` has the rest.
 """
@@ -18,10 +21,11 @@ if TYPE_CHECKING:
     from bus.consumer.connect import connect
     from bus.consumer.item import Item
     from bus.consumer.run import Run
+    from bus.consumer.script import consume
     from bus.consumer.start import BEGINNING, NEW, After, Start
     from bus.consumer.stream import Stream
 
-__all__ = ["BEGINNING", "NEW", "After", "Item", "Run", "Start", "Stream", "connect"]
+__all__ = ["BEGINNING", "NEW", "After", "Item", "Run", "Start", "Stream", "connect", "consume"]
 
 _HOMES = {
     "BEGINNING": "start",
@@ -32,6 +36,7 @@ _HOMES = {
     "Start": "start",
     "Stream": "stream",
     "connect": "connect",
+    "consume": "script",
 }
 """Loaded when they are first asked for: every worker imports this package, and few of them consume."""
 

@@ -46,7 +46,7 @@ def grants(subjects: Subjects, config: BusConfig, role: Access, rubrics: Iterabl
         *(subject for queue in own.works for subject in _pulling(queue.stream, queue.name)),
         *(f"{_API}.STREAM.MSG.GET.{stream}" for stream in own.decides_by),
         *(f"{_API}.STREAM.PURGE.{stream}" for stream in own.purges),
-        *(f"{_API}.CONSUMER.INFO.{stream}.*" for stream in specs if own.inspects),
+        *(_listing(specs) if own.inspects else ()),
     )
     followed = (_followed(subjects, subject) for stream in own.tails for subject in specs[stream].subjects)
     subscribe = (f"{inbox_of(role)}.>", *own.hears, *own.answers, *followed)
@@ -63,6 +63,13 @@ def _reading(stream: str) -> Iterator[str]:
     yield f"{_API}.STREAM.INFO.{stream}"
     yield f"{_API}.DIRECT.GET.{stream}"
     yield f"{_API}.DIRECT.GET.{stream}.>"
+
+
+def _listing(streams: Iterable[str]) -> Iterator[str]:
+    """What `nats stream report` and `nats consumer report` ask, too: an account holds one run."""
+    yield from (f"{_API}.STREAM.LIST", f"{_API}.STREAM.NAMES")
+    for stream in streams:
+        yield from (f"{_API}.CONSUMER.{what}" for what in (f"INFO.{stream}.*", f"LIST.{stream}", f"NAMES.{stream}"))
 
 
 def _confirming(spec: StreamSpec, writes: tuple[str, ...]) -> Iterator[str]:

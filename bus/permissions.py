@@ -74,7 +74,7 @@ class RolePermissions:
     purges: tuple[str, ...] = ()
     """Streams from which it removes what it wrote."""
     inspects: bool = False
-    """It asks how every queue stands."""
+    """It asks which streams and queues there are, and how every queue stands."""
 
 
 def role_permissions(names: Subjects, config: BusConfig, rubrics: Iterable[str]) -> dict[Access, RolePermissions]:

@@ -2,8 +2,8 @@
 
     python examples/custom_consumer.py --run-dir runs/quickstart --failures failures
 
-It may run beside the training, on any machine that reaches the server, any number of times. With `--durable NAME` it goes on
-where the last process of that name came to.
+It may run beside the training, on any machine that reaches the server, any number of times, and after it. With `--durable
+NAME` it goes on where the last process of that name came to.
 """
 
 import argparse
@@ -12,17 +12,17 @@ from pathlib import Path
 
 import anyio
 
-from bus import BEGINNING, Item, connect
+from bus import BEGINNING, Item, connect, consume
 from schemas.errors import RecordGone
 from schemas.messages import Judgement, Verdict
 
 _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 
 
-async def consume(run_dir: Path, failures: Path, *, rubric: str | None, follow: bool, durable: str | None) -> None:
+async def count(run_dir: Path, failures: Path, *, rubric: str | None, follow: bool, durable: str | None) -> None:
     judged: Counter[str] = Counter()
     solved: Counter[str] = Counter()
-    async with connect(run_dir, name="example") as run:
+    async with connect(run_dir, name="example", serve=True) as run:
         items = run.judgements(split="train", rubric=rubric, start=BEGINNING, follow=follow, durable=durable)
         async for item in items:
             website = item.message.trajectory.task.website.partition("?")[0]
@@ -54,10 +54,8 @@ def main() -> None:
     parser.add_argument("--durable", metavar="NAME", help="keep the place under this name")
     parser.add_argument("--rubric", help="whose judgements; without it, every rubric's count")
     options = parser.parse_args()
-    anyio.run(
-        lambda: consume(
-            options.run_dir, options.failures, rubric=options.rubric, follow=options.follow, durable=options.durable
-        )
+    consume(
+        lambda: count(options.run_dir, options.failures, rubric=options.rubric, follow=options.follow, durable=options.durable)
     )
 
 

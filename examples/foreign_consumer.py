@@ -9,6 +9,7 @@ says, in some forty lines. It creates nothing on the server; what it may read is
 import argparse
 import asyncio
 import json
+import sys
 from pathlib import Path
 from zlib import crc32
 
@@ -16,8 +17,13 @@ import msgpack
 import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.errors import NoServersError
 
 _SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
+
+
+async def told(error: Exception) -> None:
+    """What goes wrong reaches whoever asked; the client would print it beside that."""
 
 
 async def stored(client: Client, stream: str, request: dict[str, object]) -> Msg | None:
@@ -28,7 +34,9 @@ async def stored(client: Client, stream: str, request: dict[str, object]) -> Msg
 
 async def consume(url: str, seed: str, run: str, folder: Path) -> None:
     # The answers come back under the prefix that the consumer's key may listen on.
-    client = await nats.connect(url, nkeys_seed_str=seed, inbox_prefix="_INBOX_consumer")
+    client = await nats.connect(
+        url, nkeys_seed_str=seed, inbox_prefix="_INBOX_consumer", error_cb=told, max_reconnect_attempts=1
+    )
     about = json.loads((await client.request(f"$JS.API.STREAM.INFO.{run}_TRAJECTORIES", timeout=10)).data)
     num_shards = int(about["config"].get("metadata", {}).get("millrace.num_shards", "1"))
     seq = 1
@@ -70,7 +78,10 @@ def main() -> None:
         key = key or server / "keys" / run / "consumer.seed"
     elif key is None or run is None:
         parser.error("--url needs --key and --run")
-    asyncio.run(consume(url, key.read_text().strip(), run, options.screenshots))
+    try:
+        asyncio.run(consume(url, key.read_text().strip(), run, options.screenshots))
+    except NoServersError:
+        sys.exit(f"no server answers at {url}: start the run's (`millrace server --run-dir ...`)")
 
 
 if __name__ == "__main__":

@@ -7,9 +7,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-import anyio
-
-from bus import BEGINNING, connect
+from bus import BEGINNING, connect, consume
 from bus.evidence import Evidence
 from judges.episode import JudgedEpisode
 from judges.judge import Judge
@@ -26,7 +24,7 @@ async def said(by: Judge, episode: JudgedEpisode) -> str:
 
 
 async def try_out(run_dir: Path, judges: Sequence[Judge]) -> None:
-    async with connect(run_dir, name="example") as run:
+    async with connect(run_dir, name="example", serve=True) as run:
         evidence = Evidence(run.bus, run.subjects)
         async for item in run.trajectories(start=BEGINNING, follow=False):
             if item.message.outcome.finished:
@@ -39,7 +37,7 @@ def main() -> None:
     parser.add_argument("judges", nargs="+", metavar="MODULE:NAME", help="judges that are functions")
     parser.add_argument("--run-dir", type=Path, default=Path("runs/quickstart"))
     options = parser.parse_args()
-    anyio.run(try_out, options.run_dir, [JUDGES.find(name).made for name in options.judges])
+    consume(lambda: try_out(options.run_dir, [JUDGES.find(name).made for name in options.judges]))
 
 
 if __name__ == "__main__":

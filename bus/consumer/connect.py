@@ -3,7 +3,7 @@
 import os
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from bus.jetstream import connect as connect_bus
 from bus.jetstream.api import STREAM_NOT_FOUND, ApiError, Response, ask
 from bus.jetstream.bus import require_jetstream
 from bus.jetstream.link import open_link
+from bus.server import is_served, nats_server
+from bus.server.embedded import served_runs
 from bus.server.locate import address_for
 from bus.subjects import Subjects
 from bus.topology import NUM_SHARDS
@@ -41,7 +43,7 @@ class _StoredConfig(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def connect(
+async def connect(  # noqa: PLR0913 (who the run is, in the words of its configuration; all but the folder are keywords)
     folder: str | Path | None = None,
     *,
     url: str = "",
@@ -51,6 +53,7 @@ async def connect(
     credentials_file: str | Path = "",
     role: str = "consumer",
     name: str = "",
+    serve: bool = False,
 ) -> AsyncIterator[Run]:
     """Opens a run for reading.
 
@@ -63,9 +66,12 @@ async def connect(
         credentials_file: in place of `keys`, for a server with accounts of an operator.
         role: whose key to use; `monitor` may read heartbeats and dead letters too, but keeps no place.
         name: tells people whose connection it is.
+        serve: a run of this machine whose server is down is served for the while; nothing comes any more, so that its
+            streams end with their newest record. One that is up is read as without it.
 
     Raises:
-        ConfigurationError: no such run, no such key, or arguments that do not fit; the message says what to write instead.
+        ConfigurationError: no such run, one that is not up, no such key, or arguments that do not fit; the message says what
+            to write instead.
         BusUnavailable: no server answers.
         NotPermitted: the server refuses the key.
     """
@@ -76,16 +82,25 @@ async def connect(
         raise ConfigurationError(
             'say which run: connect("runs/mine"), or connect(url="tls://host:4222", run="mine", keys="keys/mine")'
         )
-    address = address_for(Path(folder or ".") / "server", bus, role)
+    server = Path(folder or ".") / "server"
+    address = address_for(server, bus, role)
+    is_down = not bus.url and not is_served(server)
+    if is_down and not serve:
+        raise ConfigurationError(
+            f"no server runs for {folder}: the run has ended, or has not begun. "
+            "To read what it has stored, write connect(..., serve=True)"
+        )
     client = name or f"{role}-{socket.gethostname()}-{os.getpid()}"
-    subjects = Subjects(bus.run, await _num_shards(address, bus.run, client))
-    bus = replace(bus, num_shards=subjects.num_shards)
-    async with connect_bus(address, subjects, bus, name=client) as connection, companion_group() as group:
-        opened = Run(connection, subjects, group)
-        try:
-            yield opened
-        finally:
-            await opened.aclose()
+    async with AsyncExitStack() as stack:
+        if is_down:
+            await stack.enter_async_context(nats_server(server, [replace(bus, run=each) for each in served_runs(server)]))
+        subjects = Subjects(bus.run, await _num_shards(address, bus.run, client))
+        bus = replace(bus, num_shards=subjects.num_shards)
+        connection = await stack.enter_async_context(connect_bus(address, subjects, bus, name=client))
+        group = await stack.enter_async_context(companion_group())
+        opened = Run(connection, subjects, group, has_ended=is_down)
+        stack.push_async_callback(opened.aclose)
+        yield opened
 
 
 def _stored(folder: Path) -> BusConfig:

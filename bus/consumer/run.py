@@ -57,10 +57,12 @@ class Reading(TypedDict, total=False):
 class Run:
     """Use `bus.connect`. Reads only; a durable reader writes its own place."""
 
-    def __init__(self, bus: Bus, subjects: Subjects, group: TaskGroup) -> None:
+    def __init__(self, bus: Bus, subjects: Subjects, group: TaskGroup, *, has_ended: bool = False) -> None:
+        """`has_ended`: nothing comes any more, so that no stream waits for it."""
         self._bus = bus
         self._subjects = subjects
         self._group = group
+        self._has_ended = has_ended
         self._streams: list[Stream[Any]] = []
 
     @property
@@ -187,7 +189,7 @@ class Run:
             )
         way = ReadingWay(
             start=start,
-            follow=reading.get("follow", True),
+            follow=reading.get("follow", True) and not self._has_ended,
             screenshots=reading.get("screenshots", False),
             place=DurablePlace(self._bus, self._subjects, durable) if durable else None,
         )

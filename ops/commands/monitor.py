@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,9 +99,11 @@ def _run_of(options: argparse.Namespace) -> tuple[RunFolder, Config]:
     """The run's folder, which need not be there for one on a server elsewhere. Nothing is created."""
     if options.config is None:
         folder = RunFolder((options.run_dir or RUN_DIR).resolve())
-        return folder, folder.load(options.overrides)
-    config = load_config(options.config, options.overrides)
-    return RunFolder((options.run_dir or Path(config.save_path)).resolve()), config
+        config = folder.load(options.overrides)
+    else:
+        config = load_config(options.config, options.overrides)
+        folder = RunFolder((options.run_dir or Path(config.save_path)).resolve())
+    return folder, replace(config, save_path=str(folder.path))
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ import anyio
 
 from bus import BEGINNING, NEW, After, Run, Start, Stream, connect
 from bus.consumer.run import Reading
+from bus.server import is_served
 from ops.commands.arguments import RUN_DIR, add_run_dir, settle_run
 from ops.commands.execution import interruptible
 from ops.config.loading import load_config
@@ -151,4 +152,8 @@ async def _opened(options: argparse.Namespace, stack: AsyncExitStack) -> Abstrac
     config = folder.load()
     if not options.follow:
         await stack.enter_async_context(served(folder, config))
+    elif not config.bus_config.url and not is_served(folder.server):
+        raise ConfigurationError(
+            f"no server runs for {folder.path}: start the run, or read what it has stored: add --no-follow"
+        )
     return connect(folder.path, role=role, name="watch")

@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 
 from ops.monitor.alerts.alert import Alert, Severity
 from ops.monitor.state import MonitorState
+from ops.monitor.worker_counters import only_rises
 from schemas.messages import Verdict
 
 Source = Callable[[], tuple[MonitorState, Sequence[Alert]]]
@@ -146,8 +147,11 @@ class _RunCollector(Collector):
     def _workers(self, state: MonitorState) -> Iterator[Metric]:
         labels = ["run", "role", "worker"]
         heard = GaugeMetricFamily(f"{_PREFIX}_worker_heartbeat_timestamp_seconds", "When it was last heard.", labels=labels)
-        own = GaugeMetricFamily(
+        now = GaugeMetricFamily(
             f"{_PREFIX}_worker", "What a worker says of itself: docs/monitor.md.", labels=[*labels, "name"]
+        )
+        counted = CounterMetricFamily(
+            f"{_PREFIX}_worker_counted", "The same, where it only rises while the worker lives.", labels=[*labels, "name"]
         )
         num_series = 0
         for worker in state.workers.in_order():
@@ -156,9 +160,10 @@ class _RunCollector(Collector):
             for name, value in state.metrics_of(worker).items():
                 num_series += 1
                 if num_series <= _MOST_SERIES:
-                    own.add_metric([*of, name], value)
+                    (counted if only_rises(worker.role, name) else now).add_metric([*of, name], value)
         yield heard
-        yield own
+        yield now
+        yield counted
 
     def _alerts(self, alerts: Sequence[Alert]) -> Metric:
         metric = GaugeMetricFamily(f"{_PREFIX}_alerts", "Alerts that are raised.", labels=["run", "kind", "severity"])

@@ -11,6 +11,7 @@ import msgspec
 from ops.monitor.alerts.alert import Alert
 from ops.monitor.cells import Cell
 from ops.monitor.state import MonitorState
+from ops.run.naming import shown_name
 from schemas.config import Config
 from schemas.ids import EpisodeId
 
@@ -56,7 +57,7 @@ def merged(whole: Json, update: Json) -> Json:
 def sections(state: MonitorState, alerts: Sequence[Alert], config: Config, now: float) -> Json:
     """Everything but the episodes."""
     return {
-        "run": config.bus_config.run,
+        "run": shown_name(config),
         "mode": config.feeder_config.mode,
         "alerts": [_alert(alert) for alert in alerts],
         "metrics": metrics(state, config, now),

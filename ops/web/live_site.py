@@ -5,6 +5,7 @@ import anyio
 from ops.monitor.watch import MonitorWatch
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
+from ops.run.naming import shown_name
 from ops.web.application import application
 from ops.web.entrance import Entrance
 from ops.web.index import EpisodeIndex
@@ -21,7 +22,7 @@ from schemas.messages import Role
 
 async def serve_page(folder: RunFolder, config: Config, watch: MonitorWatch, entrance: Entrance) -> None:
     """Until it is cancelled. Raises `ConfigurationError`."""
-    subjects, run = subjects_of(config), config.bus_config.run
+    subjects, run = subjects_of(config), shown_name(config)
     # A connection of its own: a long read of finished episodes does not keep live ones waiting.
     async with join(folder, config, role=Role.MONITOR.value, name="viewer") as bus:
         shown = Shown(store=StreamStore(bus, subjects), config=config, kind="run")
@@ -42,6 +43,6 @@ async def serve_page(folder: RunFolder, config: Config, watch: MonitorWatch, ent
 
 async def serve_metrics(config: Config, watch: MonitorWatch, entrance: Entrance, listens: anyio.Event) -> None:
     """Until it is cancelled. Raises `ConfigurationError`."""
-    run = config.bus_config.run
+    run = shown_name(config)
     app = application([], entrance.access, run=run, remark="", others=metrics_routes(watch, run))
     await serve(app, entrance.listening, ready=lambda _: listens.set(), ending=lambda: None)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ops.run.naming import shown_name
 from ops.web.application import application
 from ops.web.entrance import Entrance
 from ops.web.index import EpisodeIndex
@@ -13,9 +14,9 @@ from ops.web.viewer import Viewer, following
 async def serve_viewer(path: Path, entrance: Entrance) -> int:
     """Raises `ConfigurationError`: `path` holds neither a run nor an archive, or the port is taken."""
     async with open_store(path) as shown:
-        bus = shown.config.bus_config
-        viewer = Viewer(shown, EpisodeIndex(bus.trained_rubric), token_texts(shown.config.policy_config.starting_model))
-        app = application([viewer.section], entrance.access, run=bus.run, remark=shown.kind)
+        rubric = shown.config.bus_config.trained_rubric
+        viewer = Viewer(shown, EpisodeIndex(rubric), token_texts(shown.config.policy_config.starting_model))
+        app = application([viewer.section], entrance.access, run=shown_name(shown.config), remark=shown.kind)
         async with following(viewer):
             await entrance.keep(app, viewer.end)
     return 0

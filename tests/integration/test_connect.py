@@ -1,8 +1,10 @@
 """`bus.connect` on a real server: the consumer's own key, every way to name a run, and what is said when it is not there."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -14,6 +16,7 @@ from bus.jetstream import JetStreamBus, create_topology
 from bus.jetstream import connect as connect_bus
 from bus.server import nats_server
 from bus.server.embedded import address_of
+from bus.server.ports import free_ports
 from bus.subjects import Subjects
 from bus.topology import shared_queues, streams
 from ops.processes.role_process import millrace_environment
@@ -132,12 +135,73 @@ async def test_a_reader_outlives_a_restart_of_the_server(tmp_path: Path) -> None
         until.set()
 
 
-async def test_a_server_that_is_not_up_is_said_so(tmp_path: Path) -> None:
-    async with running_run(tmp_path):
-        pass
-    with pytest.raises(BusUnavailable, match="no NATS server answers"):
+async def test_a_run_that_has_ended_is_said_so_or_served(tmp_path: Path) -> None:
+    async with running_run(tmp_path) as bus:
+        await play(bus, task("a"))
+        async with connect(tmp_path, serve=True) as run, run.trajectories() as items:
+            await anext(items)
+            await play(bus, task("b"))  # up: there is more to come
+            with anyio.fail_after(HANGS_S):
+                assert (await anext(items)).seq == 2
+    with pytest.raises(ConfigurationError, match=r"the run has ended, or has not begun.*serve=True"):
         async with connect(tmp_path):
             pass
+    async with connect(tmp_path, serve=True) as run:
+        assert [item.seq async for item in run.trajectories(durable="mine")] == [1, 2]
+    async with connect(tmp_path, serve=True) as run:
+        assert [item.seq async for item in run.trajectories(durable="mine")] == []
+
+
+async def test_a_server_elsewhere_that_does_not_answer_is_said_so(bus: JetStreamBus, tmp_path: Path) -> None:
+    with pytest.raises(BusUnavailable, match="no NATS server answers"):
+        async with connect(url=f"nats://127.0.0.1:{free_ports(1)[0]}", run=RUN, keys=keys(tmp_path)):
+            pass
+
+
+SCRIPT = """
+import sys
+
+from bus import connect, consume
+
+
+async def main(folder: str) -> None:
+    async with connect(folder) as run:
+        async for item in run.trajectories():
+            print(item.seq, flush=True)
+
+
+consume(main, sys.argv[1])
+"""
+
+
+def script(run_dir: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(run_dir)],
+        env=millrace_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+async def test_ctrl_c_ends_a_script_without_a_word(bus: JetStreamBus, tmp_path: Path) -> None:
+    await play(bus, task("a"))
+    with script(tmp_path) as process:
+        assert process.stdout is not None
+        assert await anyio.to_thread.run_sync(process.stdout.readline) == "1\n"
+        process.send_signal(signal.SIGINT)
+        output = await anyio.to_thread.run_sync(partial(process.communicate, timeout=HANGS_S))
+    assert (process.returncode, *output) == (130, "", "")
+
+
+async def test_a_script_is_told_a_mistake_in_a_sentence(tmp_path: Path) -> None:
+    with script(tmp_path / "nowhere") as process:
+        output = await anyio.to_thread.run_sync(partial(process.communicate, timeout=HANGS_S))
+    assert process.returncode == 78
+    assert output == (
+        "",
+        f"{tmp_path / 'nowhere'} holds no run: give the folder of a run that was created, or url=, run= and keys=\n",
+    )
 
 
 def test_importing_the_bus_loads_no_client() -> None:

@@ -55,6 +55,7 @@ _LAUNCH = "test_launching.py::test_a_node_is_given_its_own_keys_only_started_onc
 _DRILL = "test_drill.py::test_a_run_on_one_server_keeps_its_promises_under_every_kind_of_fault"
 _RUN = "test_run_here.py::test_a_run_in_one_command_and_on_from_a_kill"
 _STREAMS = "test_cluster.py::test_the_command_creates_streams_changes_them_and_leaves_them_alone"
+_HOUR = _HOUR
 _SFT = "test_sft.py::test_a_warm_start_through_kills_ends_with_the_same_bytes"
 _ELSEWHERE = {
     "config import": "test_config_import.py",
@@ -86,8 +87,9 @@ _ELSEWHERE = {
     "report runs/mine/archive --rubric rubric_v1": "test_report.py",
     "plan": "test_planning.py::test_the_command",
     "gpu-check": "test_gpu_check.py",
-    "new mine": "test_new_project.py::project",
-    "run config.yaml": "test_new_project.py::test_the_tiny_model_is_trained_by_the_judge_and_the_estimator_of_the_project",
+    "new mine": _HOUR,
+    "run config.yaml --run-dir": _HOUR,
+    "run config.yaml": _HOUR,
     "run mine.yaml": "test_your_own_run.py",
     "run openwebrl": "test_published_recipes.py::test_openwebrl_goes_on_from_its_warm_start",
     "run update_online": _RUN,
@@ -146,7 +148,7 @@ class Reader:
             code, output = await self._follow(
                 (sys.executable, "mine.py"), cwd, environment, partial(self._is_at_work, "script", "", cwd)
             )
-        return "" if code in (_DONE, -signal.SIGINT) else f"exit {code}: {output}"
+        return "" if code in (_DONE, _CTRL_C) else f"exit {code}: {output}"
 
     def _place(self, name: str, *, with_run: bool) -> Path:
         """A folder with everything that the pages speak of; without the run, where the line begins one."""

@@ -121,7 +121,27 @@ async def judged_by(bus: JetStreamBus, name: str, *, num_episodes: int) -> list[
     return [each for each in found if isinstance(each, Judgement)]
 
 
+async def test_a_run_that_has_ended_is_read_or_told_of_in_a_sentence(tmp_path: Path) -> None:
+    async with running_run(tmp_path / "run") as bus:
+        await judge(bus, await play(bus, task("a"), num_steps=1, outcome=Outcome.ANSWERED, answer="12"), 1.0)
+    where = ["--run-dir", str(tmp_path / "run")]
+    done = await run_example("custom_consumer.py", *where, "--failures", str(tmp_path / "failures"))
+    assert (done.returncode, done.stdout[9:], done.stderr) == (0, "demo:click_button: 1 of 1 solved\n", "")
+    steps = f"{ROOT / 'examples/own_judge.py'}:clean_steps_v1"
+    done = await run_example("try_judges.py", *where, steps)
+    assert (done.returncode, done.stdout) == (0, "train-r0000-a-m0: clean_steps_v1 success 1.0\n"), done.stderr
+    for name, *judges in (("try_judges.py", steps), ("custom_consumer.py",)):
+        nowhere = await run_example(name, "--run-dir", str(tmp_path / "nowhere"), *judges)
+        assert nowhere.returncode == 78
+        assert nowhere.stderr.startswith(f"{tmp_path / 'nowhere'} holds no run: give the folder of a run that was created")
+        assert nowhere.stderr.count("\n") == 1
+    foreign = await run_example("foreign_consumer.py", *where, "--screenshots", str(tmp_path / "seen"), isolated=True)
+    assert foreign.returncode == 1
+    assert foreign.stderr.startswith("no server answers at nats://127.0.0.1:")
+    assert foreign.stderr.count("\n") == 1
+
+
 def test_the_foreign_consumer_knows_nothing_of_ours() -> None:
     source = (ROOT / "examples/foreign_consumer.py").read_text()
     imported = {line.split()[1].partition(".")[0] for line in source.splitlines() if line.startswith(("import ", "from "))}
-    assert imported == {"argparse", "asyncio", "json", "pathlib", "zlib", "msgpack", "nats"}
+    assert imported == {"argparse", "asyncio", "json", "sys", "pathlib", "zlib", "msgpack", "nats"}

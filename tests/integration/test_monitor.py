@@ -208,7 +208,7 @@ async def test_prometheus_scrapes_a_monitor(world: World) -> None:
         process.terminate()
         assert await process.wait() == 0
     families = {family.name: family for family in text_string_to_metric_families(page)}
-    assert {sample.labels["run"] for sample in families["millrace_server_up"].samples} == {SUBJECTS.run}
+    assert {sample.labels["run"] for sample in families["millrace_server_up"].samples} == {world.folder.name}
 
 
 async def test_the_monitors_key_reads_a_live_episode_and_its_screenshot(world: World) -> None:
@@ -317,7 +317,7 @@ async def printed(world: World, *options: str) -> str:
 async def test_once_prints_the_whole_and_ends(world: World) -> None:
     await world.judge(await play(world.bus, task("judged")))
     await world.admit("queued")
-    update = json.loads(await printed(world, "--once", "--json"))
+    update = json.loads(await printed(world, "--once", "--json", f"monitor_config.ended_cell_s={HANGS_S}"))
     assert update["sections"]["metrics"]["episodes_judged"] == 1
     assert {cell["task"]: cell["phase"] for cell in update["cells"].values()} == {"judged": "ended", "queued": "queued"}
     alerts = {(alert["kind"], alert["subject"]) for alert in update["sections"]["alerts"]}

@@ -131,3 +131,10 @@ async def test_a_run_that_has_ended_is_read_too(tmp_path: Path) -> None:
     async with running_run(tmp_path) as bus:
         await play(bus, task("a"))
     assert [line["seq"] for line in await watch(tmp_path, "--no-follow")] == [1]
+    followed = await in_thread(
+        lambda: subprocess.run(
+            command(tmp_path), env=millrace_environment(), capture_output=True, text=True, check=False, timeout=HANGS_S
+        )
+    )
+    assert (followed.returncode, followed.stdout) == (78, "")
+    assert "read what it has stored: add --no-follow" in followed.stderr

@@ -32,6 +32,8 @@ def test_no_role_reaches_beyond_its_run_or_administers(role: Access) -> None:
     asked_alone = {
         Access.TRAINER: ("STREAM.PURGE.r_WEIGHTS", "STREAM.MSG.GET.r_CHECKPOINTS"),
         Access.BROWSER: ("STREAM.PURGE.r_STEPS", "STREAM.PURGE.r_TURNS"),
+        # The account of a run holds no other run's streams.
+        Access.MONITOR: ("STREAM.LIST", "STREAM.NAMES", "CONSUMER.LIST.r_", "CONSUMER.NAMES.r_"),
     }
     own = asked_alone.get(role, ())
     asked = ("STREAM.INFO.r_", "DIRECT.GET.r_", "CONSUMER.INFO.r_", "CONSUMER.MSG.NEXT.r_", *own)

@@ -77,9 +77,10 @@ def feeder(
     num_tasks: int = 10,
     objective: ObjectiveConfig = CLONING,
     sampler: Literal["uniform", "adaptive"] = "uniform",
+    status: Status | None = None,
 ) -> Feeder:
     return Feeder(
-        WorkerContext(bus, SUBJECTS, Status(Role.FEEDER, WORKER)),
+        WorkerContext(bus, SUBJECTS, status or Status(Role.FEEDER, WORKER)),
         Config(
             feeder_config=config,
             env_config=EnvConfig(
@@ -182,9 +183,12 @@ async def until(bus: MemoryBus, stream: str, count: int) -> None:
 
 async def test_an_asynchronous_run_plays_exactly_its_episodes_and_ends(bus: MemoryBus) -> None:
     config = FeederConfig(num_iterations=5, max_concurrent=3, evaluate_first=True, evaluate_last=True, eval_every=2)
+    status = Status(Role.FEEDER, WORKER)
     async with World(bus).running() as world:
         with anyio.fail_after(HANGS_S):
-            await feeder(bus, config).run()
+            await feeder(bus, config, status=status).run()
+    told = {name: value for name, value in status.metrics.items() if name.startswith("eval_")}
+    assert told == {"eval_version": 5, "eval_success": 1.0, "eval_reward": 1.0}, "of the newest round alone"
     assert world.count(Split.TRAIN) == 5 * 4
     assert len({task.episode for task in world.played}) == len(world.played)
     rounds = [task.group for task in world.played if task.split is Split.EVAL]

@@ -1,6 +1,8 @@
 """Metrics over real HTTP: what Prometheus' own parser reads, and who may read it."""
 
 import datetime
+import json
+import re
 import ssl
 import urllib.error
 import urllib.request
@@ -11,27 +13,30 @@ from types import SimpleNamespace
 
 import anyio
 import anyio.to_thread
+import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from bus.background import background
-from bus.ports import QueueDepth, Record, StreamState
+from bus.ports import QueueDepth, Record, StoreState, StreamState
 from bus.server.certificates import Authority
 from ops.monitor.alerts.alert import Alert, Condition, Key, Severity
 from ops.monitor.metrics import Exposition
 from ops.monitor.queues import QueueState
-from ops.monitor.state import MonitorState
+from ops.monitor.state import Disk, MonitorState
+from ops.monitor.worker_counters import COUNTERS
 from ops.web.access import Access
 from ops.web.application import application
 from ops.web.metrics import metrics_routes
 from ops.web.serving import Listening, serve
 from schemas.config import Config
 from schemas.ids import WorkerId
-from schemas.messages import Heartbeat, Role
-from tests.builders import judgement, task, trajectory
+from schemas.messages import Heartbeat, Outcome, Role, Split
+from tests.builders import checkpoint, judgement, task, trajectory
 from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio]
+ROOT = Path(__file__).parents[2]
 TOKEN = "a-token-of-enough-letters"
 
 
@@ -57,6 +62,36 @@ def alerts() -> list[Alert]:
 
 def page() -> bytes:
     return Exposition("mine", lambda: (state(), alerts())).page()
+
+
+def full_state() -> MonitorState:
+    """With everything that a monitor can know."""
+    made = state()
+    trained, held_out = (judgement(trajectory(task("e", split=split), num_steps=2)) for split in Split)
+    metrics = {"mismatch": 0.1, "staleness_mean": 0.5}
+    blocked = msgspec.structs.replace(trajectory(task("b")), outcome=Outcome.BLOCKED)
+    for message in (
+        trained,
+        held_out,
+        checkpoint(1, **metrics),
+        msgspec.structs.replace(judgement(blocked, None), blocked=True),
+    ):
+        made.stored(Record("s", "x", 1, message, 99.0), 99.0)
+    for role, names in SAID.items():
+        said = Heartbeat(
+            role=role, worker=WorkerId(f"{role.value}-1"), state="working", at=99.0, metrics=dict.fromkeys(names, 1.0)
+        )
+        made.stored(Record("s", "x", 1, said, 99.0), 99.0)
+    made.streams["test_JUDGED"] = StreamState("test_JUDGED", 4, 1000, 4, 0.0, 10_000, 0)
+    made.store, made.disk = StoreState(1000, 0), Disk("/", 10, 5)
+    return made
+
+
+SAID = {
+    Role.BROWSER: ("steps", "observe_s", "policy_s", "act_s", "active", "memory_mib"),
+    Role.POLICY: ("answered", "tokens_per_s", "memory_mib"),
+}
+"""Some of what workers say."""
 
 
 def samples() -> Iterator[tuple[str, dict[str, str], float]]:
@@ -87,6 +122,44 @@ def test_labels_name_no_episode_task_or_site() -> None:
     values = {value for _, labels, _ in samples() for value in labels.values()}
     assert {name for _, labels, _ in samples() for name in labels} <= allowed
     assert not any("train-r0000" in value or "demo" in value for value in values)
+
+
+def test_what_only_rises_is_a_counter() -> None:
+    families = {
+        family.name: family
+        for family in text_string_to_metric_families(Exposition("mine", lambda: (full_state(), [])).page().decode())
+    }
+    counted, now = families["millrace_worker_counted"], families["millrace_worker"]
+    assert (counted.type, now.type) == ("counter", "gauge")
+    assert {sample.labels["name"] for sample in counted.samples} == {"steps", "observe_s", "policy_s", "act_s", "answered"}
+    assert {sample.labels["name"] for sample in now.samples} == {"active", "memory_mib", "tokens_per_s"}
+
+
+def test_every_figure_that_rises_is_documented() -> None:
+    page = (ROOT / "docs/monitor.md").read_text() + (ROOT / "docs/live_web.md").read_text()
+    for role, names in COUNTERS.items():
+        assert [name for name in names if f"`{name}`" not in page] == [], role
+
+
+def test_every_expression_of_the_dashboard_is_answered() -> None:
+    board = json.loads((ROOT / "ops/monitor/grafana_dashboard.json").read_text())
+    found: dict[str, list[dict[str, str]]] = {}
+    for family in text_string_to_metric_families(Exposition("mine", lambda: (full_state(), alerts())).page().decode()):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append(sample.labels)
+    expressions = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    assert len(expressions) >= len(board["panels"]) > 10
+    assert (board["uid"], len({panel["id"] for panel in board["panels"]})) == ("millrace", len(board["panels"]))
+    for expression in expressions:
+        selectors = re.findall(r"(millrace_\w+)\{(.*?)\}", expression)
+        assert len(selectors) == expression.count("millrace_"), f"{expression}: not of one run"
+        for metric, matchers in selectors:
+            wanted = dict(re.findall(r'(\w+)=~?"(.*?)"', matchers))
+            assert wanted.pop("run") == "$run"
+            series = found[metric]
+            assert any(all(re.fullmatch(value, each[label]) for label, value in wanted.items()) for each in series), expression
+            grouped = {label for by in re.findall(r"by \((.*?)\)", expression) for label in by.split(", ")}
+            assert grouped <= series[0].keys(), expression
 
 
 async def get(

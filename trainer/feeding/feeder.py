@@ -305,7 +305,8 @@ class Feeder:
         success = complete.num_successes / count if count else None
         reward = complete.total_reward / count if count else None
         version = complete.version
-        self._note_scores(f"eval_success_v{version}", success, f"eval_reward_v{version}", reward)
+        self._status.metrics["eval_version"] = version
+        self._note_scores("eval_success", success, "eval_reward", reward)
         _log.info("evaluation_finished", version=version, episodes=complete.num_episodes, success=success, reward=reward)
 
     def _note_scores(self, success: str, share: float | None, reward: str, mean: float | None) -> None:

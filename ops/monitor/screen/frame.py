@@ -14,6 +14,7 @@ from ops.monitor.screen import lines, tables
 from ops.monitor.screen.cell_grid import cell_grid
 from ops.monitor.screen.colours import FAINT
 from ops.monitor.state import MonitorState
+from ops.run.naming import shown_name
 from schemas.config import Config
 from schemas.text import visible
 
@@ -57,12 +58,12 @@ def summary_line(shown: Shown) -> str:
     pairs = [f"{label} {value}" for label, value in lines.metric_pairs(shown.state, shown.config, shown.now) if value != "-"]
     counts = [f"{count} {phase.value}" for phase, count in shown.state.cells.counts().items() if count]
     alerts = [f"{alert.condition.severity.value}: {visible(alert.condition.sentence)}" for alert in shown.alerts]
-    return " | ".join([shown.config.bus_config.run, *pairs, ", ".join(counts) or "no live episodes", *alerts])
+    return " | ".join([shown_name(shown.config), *pairs, ", ".join(counts) or "no live episodes", *alerts])
 
 
 def _title(shown: Shown) -> Text:
     text = lines.line()
-    text.append(f"millrace {shown.config.bus_config.run} ", "bold")
+    text.append(f"millrace {shown_name(shown.config)} ", "bold")
     is_critical = any(alert.condition.severity is Severity.CRITICAL for alert in shown.alerts)
     style = "bold red" if is_critical else "yellow" if shown.alerts else "green"
     text.append(f" {len(shown.alerts) or 'no'} alert{'' if len(shown.alerts) == 1 else 's'}  ", style)

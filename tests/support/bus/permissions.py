@@ -145,6 +145,10 @@ def _services() -> Iterator[Operation]:
         yield _ask("look", f"{verb} of all judges", f"$SRV.{verb}.millrace-judge", _M)
         yield _ask("look", f"{verb} of one judge", f"$SRV.{verb}.millrace-judge.i", _M)
     yield _ask("look", "PING of another kind of service", "$SRV.PING.other")
+    for listed in ("LIST", "NAMES"):
+        yield _ask("look", f"STREAM.{listed}", f"{_API}.STREAM.{listed}", _M)
+        yield _ask("look", f"CONSUMER.{listed} of a stream of the run", f"{_API}.CONSUMER.{listed}.r_TASKS", _M)
+        yield _ask("look", f"CONSUMER.{listed} of another run's", f"{_API}.CONSUMER.{listed}.other_TASKS")
 
 
 def _queues() -> Iterator[Operation]:
@@ -162,8 +166,6 @@ def _administration() -> Iterator[Operation]:
     yield _ask("administer", "STREAM.PURGE of WEIGHTS", f"{_API}.STREAM.PURGE.r_WEIGHTS", _T)
     yield _ask("administer", "STREAM.PURGE of STEPS", f"{_API}.STREAM.PURGE.r_STEPS", _B)
     yield _ask("administer", "STREAM.PURGE of TURNS", f"{_API}.STREAM.PURGE.r_TURNS", _B)
-    yield _ask("administer", "STREAM.LIST", f"{_API}.STREAM.LIST")
-    yield _ask("administer", "STREAM.NAMES", f"{_API}.STREAM.NAMES")
     for stream in ("EPISODES1", "TASKS"):
         create = f"{_API}.CONSUMER.CREATE.r_{stream}"
         yield _ask("administer", f"a consumer of {stream}, pushing or pulling", create)
