@@ -55,7 +55,7 @@ _LAUNCH = "test_launching.py::test_a_node_is_given_its_own_keys_only_started_onc
 _DRILL = "test_drill.py::test_a_run_on_one_server_keeps_its_promises_under_every_kind_of_fault"
 _RUN = "test_run_here.py::test_a_run_in_one_command_and_on_from_a_kill"
 _STREAMS = "test_cluster.py::test_the_command_creates_streams_changes_them_and_leaves_them_alone"
-_HOUR = _HOUR
+_HOUR = "test_first_hour.py::test_everything_on_the_page_does_what_it_says"
 _SFT = "test_sft.py::test_a_warm_start_through_kills_ends_with_the_same_bytes"
 _ELSEWHERE = {
     "config import": "test_config_import.py",
