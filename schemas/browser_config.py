@@ -98,6 +98,9 @@ class BrowserConfig:
     """What browsers call themselves; empty: Chromium's own name."""
     color_scheme: Literal["light", "dark", "no-preference"] = "light"
     """What pages are told to prefer."""
+    logins_folder: str = ""
+    """Folder with a file for each site on which episodes begin signed in, as `shop.example.json`: cookies and local storage in
+    Playwright's form; on every node with browsers, each readable by its owner alone, and read anew when it has changed."""
     max_episodes: int = 1000
     """Episodes after which a browser is replaced; 0: no limit."""
     max_memory_mb: int = 0

@@ -18,6 +18,7 @@ _BEYOND_THE_GATE = {
     "timezone": "leave it out: the provider's browser says what it is",
     "geolocation": "leave it out: the provider's browser says what it is",
     "user_agent": "leave it out: the provider's browser says what it is",
+    "logins_folder": "leave it out: sign in where the provider keeps what its browsers remember",
 }
 """What a session's default context, in a browser that no gate of ours is a proxy of, cannot have."""
 

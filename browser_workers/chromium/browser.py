@@ -20,6 +20,7 @@ from browser_workers.chromium.process.source import source_of
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.limits import Limits
+from browser_workers.logins import Logins
 from browser_workers.network.outside import Network
 from browser_workers.network.proxies import egresses_of
 from browser_workers.providers.choosing import provider_of
@@ -49,8 +50,14 @@ class PlaywrightBrowser:
     ) -> None:
         """`leases`: of the provider that `browser_config` names, which is asked on behalf of nobody otherwise."""
         self._leases = leases if leases is not None else Leases(provider_of(browser_config))
-        egresses = egresses_of(browser_config)
-        self._settings = TabSettings(browser_config, env_config, context_config or ContextConfig(), network, egresses)
+        self._settings = TabSettings(
+            browser_config,
+            env_config,
+            context_config or ContextConfig(),
+            network,
+            egresses_of(browser_config),
+            Logins(browser_config.logins_folder),
+        )
         self._instances = Instances(
             source_of(browser_config),
             Lifetime.of(browser_config, env_config),

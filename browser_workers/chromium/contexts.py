@@ -32,7 +32,7 @@ async def open_context(
     """A context of its own, and what its pages reach; of a session the default one. Raises `PageFailed` or `BrowserLost`."""
     rules = rules_for(settings.config, "" if opening.site is not None else opening.url)
     if not running.reaches_gates:
-        context = _of_session(running) if running.is_session else await _new_context(running, settings, None)
+        context = _of_session(running) if running.is_session else await _new_context(running, settings, opening, None)
         interception = Interception(rules)
         try:
             await running.call("the rules", interception.begin(context), timeout_s=settings.timeout_s)
@@ -48,7 +48,7 @@ async def open_context(
     except OSError as error:
         raise PageFailed(f"no gate could be opened: {error}") from error
     try:
-        return await _new_context(running, settings, gate), gate
+        return await _new_context(running, settings, opening, gate), gate
     except BaseException:
         gate.close()
         raise
@@ -73,12 +73,13 @@ def _of_session(running: Chromium) -> BrowserContext:
     return running.browser.contexts[0]
 
 
-async def _new_context(running: Chromium, settings: TabSettings, gate: Gate | None) -> BrowserContext:
+async def _new_context(running: Chromium, settings: TabSettings, opening: Opening, gate: Gate | None) -> BrowserContext:
     width, height = settings.viewport
     creating = running.browser.new_context(
         viewport={"width": width, "height": height},
         device_scale_factor=1,
         accept_downloads=False,
+        storage_state=await settings.logins.of(opening.url) if opening.site is None else None,
         proxy=None if gate is None else {"server": gate.proxy, "bypass": _NOTHING_BYPASSES},
         **_identity(settings.config),
     )

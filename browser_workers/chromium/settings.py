@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from browser_workers.logins import Logins
 from browser_workers.network.egress import Egresses
 from browser_workers.network.outside import Network
 from schemas.browser_config import BrowserConfig
@@ -22,6 +23,7 @@ class TabSettings:
     context: ContextConfig = ContextConfig()
     network: Network = Network()
     egresses: Egresses = field(default_factory=lambda: Egresses(()))
+    logins: Logins = field(default_factory=lambda: Logins(""))
     why_blocked: Callable[[str], str] = nothing_is_known
     """Why a host could lately not be reached, in a sentence; empty when nothing is known."""
 
