@@ -2,7 +2,8 @@
 # make check  set up, then format, lint, types, unit and property tests
 # make test   set up, then every test                                        make test ARGS='tests/unit -q'
 # make gpu-check   set up, then figures of this machine's GPUs               make gpu-check ARGS='models/Qwen3-VL-2B-Instruct'
-.PHONY: run check test lint setup gpu-check
+# make docs   set up, then the documentation as a site: build/site/index.html
+.PHONY: run check test lint setup gpu-check docs
 
 PYTEST = .venv/bin/python -m pytest --dist loadfile --no-loadscope-reorder
 
@@ -20,6 +21,9 @@ test: setup
 
 lint: setup
 	@.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy .
+
+docs: setup
+	@.venv/bin/python -m sphinx -q -W --keep-going -d build/doctrees docs build/site && echo build/site/index.html
 
 setup:
 	@sh ops/setup.sh

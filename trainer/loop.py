@@ -136,7 +136,7 @@ class Trainer:
             opened = self._open_engine(folder, await self._whole_state(newest, state), state.num_updates)
             engine = await self._in_thread(lambda: stack.enter_context(opened))
             parts = await self._parts(engine)
-            _log.info("training_resumed", version=newest.version, position=state.position, folder=str(folder))
+            _log.info("training_opened", version=newest.version, position=state.position, folder=str(folder))
             yield Iterations(
                 self._context,
                 parts,

@@ -94,6 +94,6 @@ def _rapidfuzz() -> ModuleType:
         from rapidfuzz import fuzz
     except ImportError as error:
         raise ConfigurationError(
-            "comparing texts with `fuzzy` needs rapidfuzz: install millrace[judge], as in pip install -e '.[judge]'"
+            "`fuzzy` needs rapidfuzz: pip install 'millrace[judge]', or in the clone pip install -e '.[judge]'"
         ) from error
     return fuzz

@@ -3,11 +3,11 @@
 import argparse
 from pathlib import Path
 
-from ops.commands.arguments import add_source
+from ops.commands.arguments import add_source, count
 from ops.commands.execution import interruptible
 
 EXAMPLE = """\
-millrace calibrate runs/mine --template labels.jsonl
+millrace calibrate runs/mine --template labels.jsonl --sample 100
 millrace calibrate runs/mine --rubric rubric_v1 --labels labels.jsonl \\
     --json out/rubric_v1.json
 millrace calibrate runs/mine --rubric rubric_v1-large --against rubric_v1
@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     truth.add_argument("--against", metavar="RUBRIC", help="another rubric, whose verdicts are taken for true")
     truth.add_argument("--template", type=Path, metavar="FILE", help="write a file of labels to fill in instead")
+    parser.add_argument("--sample", type=count, metavar="N", help="with --template: only N episodes, drawn by chance")
     parser.add_argument("--agent", metavar="NAME", help="whose trajectories these are, where labels are of several agents'")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too, with a picture beside it")
 
@@ -36,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.template is not None and (options.rubric is not None or options.json is not None):
         options.parser.error("--template takes neither --rubric nor --json")
+    if options.sample is not None and options.template is None:
+        options.parser.error("--sample belongs to --template")
     if options.template is None and options.rubric is None:
         options.parser.error("--rubric is missing: name the judge that is in question")
     if options.agent is not None and options.labels is None:
@@ -55,7 +58,7 @@ async def _calibrate_now(options: argparse.Namespace) -> int:
 
     source = options.source.resolve()
     if options.template is not None:
-        return await template(source, options.template.resolve())
+        return await template(source, options.template.resolve(), options.sample)
     out = options.json.resolve() if options.json else None
     if out:
         require_output(out.parent)

@@ -8,7 +8,7 @@ import anyio
 from rich.table import Table
 
 from ops.console.terminal import Console
-from ops.launch.checks import CHECKS, Check, Health
+from ops.launch.checks import CHECKS, Check, Health, checks_of
 from ops.run.logs import quiet_logs
 
 _MARKS = {Health.GOOD: "[green]✓[/]", Health.NOTE: "[yellow]•[/]", Health.MISSING: "[bold red]✗[/]"}
@@ -16,22 +16,39 @@ _AT_ONCE = 2
 """Checks that run side by side: they start real processes."""
 
 
+EXAMPLE = "millrace doctor browser judge"
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """None."""
+    parser.add_argument(
+        "roles",
+        nargs="*",
+        type=_role,
+        metavar="ROLE",
+        help=f"what this machine is to run: {', '.join(CHECKS)} (default: the quickstart, which is all of them)",
+    )
 
 
-def run(_: argparse.Namespace) -> int:
-    """Returns 0 when the quickstart can run here, else 1."""
+def _role(text: str) -> str:
+    if text not in CHECKS:
+        raise argparse.ArgumentTypeError(f"there is no {text!r}: write {', '.join(CHECKS)}")
+    return text
+
+
+def run(options: argparse.Namespace) -> int:
+    """Returns 0 when what was asked about can run here, else 1."""
     console = Console()
     # The parts that are tried here log as they do in a run; the table says it better.
     with console.status("looking at this machine"), quiet_logs(logging.CRITICAL):
-        checks = anyio.run(examine, CHECKS)
+        checks = anyio.run(examine, checks_of(options.roles))
     console.print(table(checks))
+    what = " and ".join(options.roles) or "The quickstart"
     missing = [check.part for check in checks if check.health is Health.MISSING]
     if missing:
-        console.print(f"The quickstart cannot run yet; missing: {', '.join(missing)}.", style="bold red", markup=False)
+        console.print(f"{what} cannot run yet; missing: {', '.join(missing)}.", style="bold red", markup=False)
         return 1
-    console.print("The quickstart can run here: make run, or millrace quickstart.", style="green", markup=False)
+    how = ": make run, or millrace quickstart" if not options.roles else ""
+    console.print(f"{what} can run here{how}.", style="green", markup=False)
     return 0
 
 

@@ -46,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @interruptible
 async def run(options: argparse.Namespace) -> int:
+    from ops.processes.packages import quickstart_extras, require
+
+    require("the quickstart", *quickstart_extras())
     from ops.quickstart.quickstart import main
 
     return await main(

@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--since", metavar="TIME", help="only episodes that ended since then (2026-01-31T12:00) or so long ago (2h)"
     )
     parser.add_argument("--until", metavar="TIME", help="only episodes that ended before")
+    parser.add_argument("--whole", action="store_true", help="show every table here too, not in the page alone")
 
 
 @interruptible
@@ -40,4 +41,4 @@ async def run(options: argparse.Namespace) -> int:
     source = options.source.resolve()
     out = options.out.resolve() if options.out else source / "report"
     require_output(out)
-    return await report_on(source, out, rubric=options.rubric, selection=selection)
+    return await report_on(source, out, rubric=options.rubric, selection=selection, whole=options.whole)

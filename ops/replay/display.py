@@ -16,13 +16,15 @@ PHASES = ("import", "train")
 class ReplayDisplay:
     """The flow writes `phase`, `config` and what was played; the terminal asks for `view`."""
 
-    def __init__(self, config: Config, statuses: Statuses, watch: RunWatch, num_episodes: int | None) -> None:
-        """`num_episodes`: of the source, where it is known."""
+    def __init__(
+        self, config: Config, statuses: Statuses, watch: RunWatch, num_episodes: int | None, limit: int | None = None
+    ) -> None:
+        """`num_episodes`: of the source, where it is known. `limit`: how many are selected at most."""
         self.phase = 0
         self.config = config
         self._statuses = statuses
         self._watch = watch
-        self._num_episodes = num_episodes
+        self._num_episodes, self._limit = num_episodes, limit
         self._played = Played()
         self._began = time.monotonic()
 
@@ -45,7 +47,8 @@ class ReplayDisplay:
 
     def _reading(self) -> Progress:
         note = f"{self._played.num_replayed} selected"
-        return Progress(label="stored episodes", done=self._played.num_read, total=self._num_episodes, note=note)
+        done, total = self._played.share(self._num_episodes, self._limit)
+        return Progress(label="stored episodes", done=done, total=total, note=note)
 
     def _training(self) -> Progress:
         state = self._watch.state

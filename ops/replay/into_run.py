@@ -60,11 +60,12 @@ async def replay(request: ReplayRequest, source: ReplaySource, folder: RunFolder
 
     def view() -> View:
         note = f"{so_far.num_replayed} replayed"
+        done, total = so_far.share(source.num_episodes, request.selection.limit)
         return View(
             title="Millrace replay",
             phases=("replaying",),
             elapsed_s=time.monotonic() - began,
-            progress=(Progress(label="stored episodes", done=so_far.num_read, total=source.num_episodes, note=note),),
+            progress=(Progress(label="stored episodes", done=done, total=total, note=note),),
         )
 
     async with served(folder, config), join(folder, config, role="replayer", name="replay") as bus, dashboard(view):

@@ -28,6 +28,12 @@ class Played:
     num_judgements: int = 0
     """Of those, taken with them."""
 
+    def share(self, num_episodes: int | None, limit: int | None) -> tuple[int, int | None]:
+        """How many of how many: of the source's episodes, or of the selected ones where their limit is nearer."""
+        if limit is not None and (num_episodes is None or self.num_replayed * num_episodes >= self.num_read * limit):
+            return self.num_replayed, limit
+        return self.num_read, num_episodes
+
 
 class Pace:
     """The spacing of the episodes' ends, divided by `speed`; None: as fast as the run takes them."""

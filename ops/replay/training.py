@@ -92,7 +92,9 @@ class OfflineTraining:
                 join(self._folder, config, role="monitor", name="replay-watch") as watched,
                 watching(watched, subjects, config.bus_config) as watch,
             ):
-                display = ReplayDisplay(config, roles.statuses, watch, self._source.num_episodes)
+                display = ReplayDisplay(
+                    config, roles.statuses, watch, self._source.num_episodes, self._request.selection.limit
+                )
                 async with dashboard(display.view, console):
                     played = await self._import(bus, subjects, display.note_played)
                     display.config = config = await self._with_dataset(bus, subjects, config, played)

@@ -10,7 +10,7 @@ import pytest
 
 from ops import cli
 from ops.analysis.calibration.calibrating import against_labels, template
-from ops.analysis.calibration.labels import read_labels
+from ops.analysis.calibration.labels import read_labels, write_template
 from schemas.messages import Trajectory
 from tests.builders import judgement, task, trajectory
 
@@ -45,6 +45,24 @@ async def test_a_template_is_read_back_whatever_its_texts_hold(tmp_path: Path) -
     path = tmp_path / "labels.jsonl"
     await template(tmp_path, path)
     assert [label.success for label in read_labels(path).values()] == [None]
+
+
+async def test_a_sheet_is_drawn_by_chance_and_the_same_one_again(tmp_path: Path) -> None:
+    names = [f"t{number}" for number in range(50)]
+
+    async def played() -> AsyncIterator[Trajectory]:
+        for name in names:
+            yield trajectory(task(name))
+
+    sheets = [tmp_path / "a", tmp_path / "b"]
+    assert [await write_template(played(), sheet, 10) for sheet in sheets] == [10, 10]
+    drawn = list(read_labels(sheets[0]))
+    assert drawn == list(read_labels(sheets[1]))
+    every = [trajectory(task(name)).episode for name in names]
+    places = [every.index(episode) for episode in drawn]
+    assert places == sorted(set(places))
+    assert places != list(range(10))
+    assert await write_template(played(), tmp_path / "c", 100) == 50
 
 
 @pytest.mark.parametrize("name", ["a[/b]", "x[red]y", "[/]"])

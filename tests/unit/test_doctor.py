@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from browser_workers.chromium.process.executable import find_chromium
+from ops.cli import main
 from ops.commands import doctor
 from ops.launch import checks
 from ops.launch.checks import Check, Health
@@ -35,8 +36,8 @@ def test_only_a_missing_part_fails(
     async def given(check: Check) -> Check:
         return check
 
-    monkeypatch.setattr(doctor, "CHECKS", tuple((lambda check=check: given(check)) for check in result))
-    assert doctor.run(argparse.Namespace()) == code
+    monkeypatch.setattr(doctor, "checks_of", lambda _: [(lambda check=check: given(check)) for check in result])
+    assert doctor.run(argparse.Namespace(roles=[])) == code
     assert ("missing: vLLM" in capsys.readouterr().out) == bool(code)
 
 
@@ -60,20 +61,35 @@ async def test_what_a_busy_machine_is_too_slow_for_is_not_missing(monkeypatch: p
 
 
 @pytest.mark.anyio
-async def test_a_missing_package_is_missing() -> None:
-    check = await checks.package("Nothing", "no-such-distribution")()
-    assert (check.health, check.found) == (Health.MISSING, "not installed")
-    assert "quickstart" in check.remedy
+async def test_a_missing_package_is_missing_and_one_complete_set_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "lacking", {"policy": ["vllm"], "policy-cpu": [], "browser": ["h11"]}.get)
+    assert (await checks.packages("policy", "policy", "policy-cpu")()).health is Health.GOOD
+    check = await checks.packages("browser", "browser")()
+    assert (check.health, check.found) == (Health.MISSING, "not installed: h11")
+    assert "[browser]" in check.remedy
 
 
 @pytest.mark.anyio
-async def test_the_judges_packages_are_named_and_never_stop_the_quickstart(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (await checks.judge()).found == "openai 3.51.0, rapidfuzz 3.14.6"
-    monkeypatch.setattr(checks, "JUDGE_PACKAGES", ("openai", "no-such-distribution"))
-    check = await checks.judge()
+async def test_the_judges_packages_are_named_and_never_stop_a_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = checks.packages("judge", "judge", without="only judges that look at checks and rewards")
+    assert (await judge()).found == "openai 3.51.0, rapidfuzz 3.14.6"
+    monkeypatch.setattr(checks, "lacking", lambda _: ["rapidfuzz"])
+    check = await judge()
     assert check.health is Health.NOTE
-    assert check.found == "only judges that look at checks and rewards: no-such-distribution not installed"
-    assert ".[judge]" in check.remedy
+    assert check.found == "only judges that look at checks and rewards; not installed: rapidfuzz"
+    assert "[judge]" in check.remedy
+
+
+def test_each_role_is_asked_for_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    parts = {role: {check.__name__ for check in checks.checks_of([role])} for role in checks.CHECKS}
+    assert "chromium" in parts["browser"]
+    assert "torch" not in parts["browser"] | parts["judge"]
+    assert {"torch", "gpu"} <= parts["policy"] & parts["trainer"]
+    assert len(checks.checks_of(["policy", "trainer"])) == len(parts["policy"]) + 1
+    assert {"server", "chromium", "torch"} <= {check.__name__ for check in checks.checks_of([])}
+    with pytest.raises(SystemExit):
+        main(["doctor", "bowser"])
+    assert "there is no 'bowser': write server, feeder, browser" in capsys.readouterr().err
 
 
 @pytest.mark.anyio

@@ -58,8 +58,9 @@ def nodes(tmp_path: Path) -> Path:
         **{name: f"{tmp_path}/on-{{node}}/{name}" for name in ("ca_file", "keys", "folder", "server")},
         "source": str(ROOT),
         "venv": str(VENV),
+        "slurm": {"account": "lab", "time": "24:00:00", "mem": "8G"},
         "nodes": {
-            "nats-1": {"roles": {"server": 1}},
+            "nats-1": {"roles": {"server": 1}, "slurm": {"mem": "2G", "cpus-per-task": 2}},
             "cpu-1": {"address": "me@cpu-1.lan", "roles": {"browser": {"count": 2, "config": ["env_config.server_size=9"]}}},
             "gpu-1": {"address": "gpu-1.lan", "roles": {"policy": {"gpus": [0, [1, 2]]}, "trainer": {"gpus": [3, 4]}}},
         },
@@ -98,6 +99,9 @@ def test_batch_scripts_ask_for_gpus_and_are_scripts(nodes: Path, tmp_path: Path)
     assert "#SBATCH --gpus=5\n" in scripts["gpu-1.sbatch"]
     assert "--gpus" not in scripts["cpu-1.sbatch"]
     assert "#SBATCH --nodelist=nats-1\n" in scripts["nats-1.sbatch"]
+    asked = ["--account=lab", "--time=24:00:00", "--mem=2G", "--cpus-per-task=2"]
+    assert [option for option in asked if f"#SBATCH {option}\n" not in scripts["nats-1.sbatch"]] == []
+    assert "#SBATCH --mem=8G\n" in scripts["cpu-1.sbatch"]
     assert all("#SBATCH --signal=B:USR1@300\n" in text for text in scripts.values())
     assert scripts["cpu-1.sbatch"].splitlines()[-1].endswith("/node.sh --venv " + f"{VENV} --no-setup --file "
         f"{tmp_path}/on-cpu-1/folder/nodes.yaml --name cpu-1")  # fmt: skip

@@ -159,3 +159,13 @@ def test_a_data_set_never_changes_once_training_has_begun() -> None:
         with_dataset(Config(feeder_config=FeederConfig(mode="offline")), 0, 3, num_selected=0)
     with pytest.raises(ConfigurationError, match="holds 40 training episodes from before and 30 are selected"):
         with_dataset(Config(), 40, 3, num_selected=30)
+
+
+@pytest.mark.parametrize(
+    ("num_episodes", "limit", "share"),
+    [(40, None, (10, 40)), (None, None, (10, None)), (None, 8, (4, 8)), (40, 8, (4, 8)), (40, 30, (10, 40))],
+)
+def test_progress_is_that_of_the_nearer_end(
+    num_episodes: int | None, limit: int | None, share: tuple[int, int | None]
+) -> None:
+    assert Played(num_read=10, num_replayed=4).share(num_episodes, limit) == share

@@ -22,10 +22,11 @@ from ops.analysis.report.limits import StepLimits
 from ops.analysis.report.repetition import Repeats, gini, repeats_of, share_of_top
 from ops.analysis.report.report import Report, gather
 from ops.analysis.report.reporting import about, title_of, write
-from ops.analysis.report.sections import sections
+from ops.analysis.report.sections import brief, sections
 from ops.analysis.report.seen import Seen
 from ops.analysis.report.selection import Selection, counting_rubric, moment_s
 from ops.analysis.report.success import Tally, total
+from ops.analysis.report.success_sections import headlines
 from ops.analysis.report.tables import Chart, Series, shown
 from ops.analysis.report.terminal import show
 from ops.analysis.report.usage import Usage
@@ -419,6 +420,27 @@ def test_nothing_of_a_page_is_obeyed_by_a_terminal() -> None:
     text = console.export_text()
     assert "\x1b" not in text
     assert "onerror" in text
+
+
+def test_held_out_success_is_the_newest_versions_and_not_one_of_all_pooled() -> None:
+    report = Report(source="s", run="r", rubric=RUBRIC)
+    for version, verdict in ((0, Verdict.FAILURE), (0, Verdict.FAILURE), (30, Verdict.SUCCESS)):
+        of = replace(builders.task(split=Split.EVAL), policy_version=PolicyVersion(version))
+        report.add_reported(episode(verdict, split=Split.EVAL, task=of))
+    headline = next(each for each in headlines(report) if each.label == "success, held out")
+    assert headline.value == Share(1, 1)
+    assert headline.note.startswith("of version 30; of version 0 0.0 %")
+
+
+def test_the_brief_form_fits_on_a_screen_and_names_the_newest_version_first() -> None:
+    report = Report(source="s", run="r", rubric=RUBRIC)
+    for version in range(40):
+        report.add_reported(episode(Verdict.FAILURE, versions=(PolicyVersion(version),)))
+    console = Console(record=True, width=100)
+    show(title_of(report), headlines(report), brief(report, top=5), console)
+    lines = console.export_text().splitlines()
+    assert len(lines) <= 40
+    assert [line.split()[0] for line in lines if line[:1].isdigit()] == ["39", "38", "37", "36", "35"]
 
 
 def test_a_report_on_nothing_is_shown(tmp_path: Path) -> None:

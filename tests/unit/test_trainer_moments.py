@@ -5,7 +5,7 @@ import pytest
 from tests.support.drills.trainer_drill import Wanted
 from tests.support.drills.trainer_moments import Moment, Phase
 
-RESUMED, COLLECTED, PUBLISHED = "training_resumed", "batch_collected", "version_published"
+RESUMED, COLLECTED, PUBLISHED = "training_opened", "batch_collected", "version_published"
 
 
 @pytest.mark.parametrize(

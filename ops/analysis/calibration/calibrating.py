@@ -72,11 +72,11 @@ async def against_rubric(source: Path, rubrics: Sequence[str], other: str, out: 
     return await _finish(calibrations, out)
 
 
-async def template(source: Path, out: Path) -> int:
+async def template(source: Path, out: Path, sample: int | None = None) -> int:
     require_output(out.parent)
     async with open_source(source, name="calibrate") as opened:
         make_output(out.parent)
-        count = await write_template(opened.source.trajectories(), out)
+        count = await write_template(opened.source.trajectories(), out, sample)
     _say(Console(), f"{count} episodes to label in {out}: put true or false in place of null")
     return 0
 

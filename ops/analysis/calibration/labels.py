@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from random import Random
 
 import anyio
 import msgspec
@@ -56,24 +57,26 @@ def _label(line: bytes, where: str) -> Label:
         raise ConfigurationError(f"{where}: {error}: write a line such as {_EXAMPLE} (or false, or null)") from error
 
 
-async def write_template(trajectories: AsyncIterator[Trajectory], path: Path) -> int:
+async def write_template(trajectories: AsyncIterator[Trajectory], path: Path, sample: int | None = None) -> int:
     """A line for every finished episode, for a person to put true or false in place of null. Returns how many.
+
+    Args:
+        sample: only so many, each episode as likely as any other, in their order; the same ones every time.
 
     Raises:
         ConfigurationError: the file is there already (it may hold a person's work), or cannot be written.
     """
-    count = 0
     try:
         async with await anyio.open_file(path, "xb") as file:
-            async for trajectory in trajectories:
-                if trajectory.outcome.finished:
-                    await file.write(msgspec.json.encode(_line(trajectory)) + b"\n")
-                    count += 1
+            lines = [msgspec.json.encode(_line(each)) async for each in trajectories if each.outcome.finished]
+            if sample is not None and sample < len(lines):
+                lines = [lines[place] for place in sorted(Random(0).sample(range(len(lines)), sample))]  # noqa: S311 - no secret
+            await file.writelines(line + b"\n" for line in lines)
     except FileExistsError as error:
         raise ConfigurationError(f"{path} is there already: choose another name, or remove it") from error
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written ({error.strerror}): choose another") from error
-    return count
+    return len(lines)
 
 
 def _line(trajectory: Trajectory) -> dict[str, object]:

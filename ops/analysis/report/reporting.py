@@ -11,7 +11,7 @@ from ops.analysis.report.charts import draw_file
 from ops.analysis.report.figures import as_json, moment
 from ops.analysis.report.page import page
 from ops.analysis.report.report import Report, gather
-from ops.analysis.report.sections import sections
+from ops.analysis.report.sections import brief, sections
 from ops.analysis.report.selection import Selection, counting_rubric
 from ops.analysis.report.terminal import show
 from ops.archive.durable import write_whole
@@ -22,17 +22,20 @@ from ops.console.terminal import Console
 from schemas.errors import ConfigurationError
 from trainer.tracking.metrics_file import rows_behind
 
-_ROWS_SHOWN, _ROWS_OF_PAGE = 8, 25
+_ROWS_IN_BRIEF, _ROWS_SHOWN, _ROWS_OF_PAGE = 5, 8, 25
 
 
-async def report_on(source: Path, out: Path, *, rubric: str | None, selection: Selection) -> int:
+async def report_on(source: Path, out: Path, *, rubric: str | None, selection: Selection, whole: bool = False) -> int:
+    """`whole`: every table in the terminal too, which the page has in any case."""
     with progress_line() as tell:
         report = await report_of(source, rubric, selection, tell=lambda number: tell(f"{number:,} episodes"))
     written = await anyio.to_thread.run_sync(write, report, out)
     console = Console()
     headlines, parts = sections(report, top=_ROWS_SHOWN)
-    show(title_of(report), headlines, parts, console)
+    show(title_of(report), headlines, parts if whole else brief(report, top=_ROWS_IN_BRIEF), console)
     console.print(f"\nwritten to {written}", soft_wrap=True, highlight=False, markup=False)
+    if not whole:
+        console.print("The page has the other tables; --whole shows them here.", markup=False)
     return 0
 
 

@@ -45,6 +45,13 @@ def sections(report: Report, *, top: int) -> tuple[tuple[Headline, ...], tuple[S
     )
 
 
+def brief(report: Report, *, top: int) -> tuple[Section, ...]:
+    """What fits on one screen: success of the newest `top` versions, and why episodes failed."""
+    failures = failure_section(report, top=top)
+    tables = tuple(table for table in (version_table(report, top=top), *failures.tables[:1]) if table.rows)
+    return (Section(title="Success and failures", tables=tables),) if tables else ()
+
+
 def failure_section(report: Report, *, top: int) -> Section:
     causes, kinds = report.causes, kinds_of(report)
     number = sum(sum(counts.values()) for counts in causes.counts.values())

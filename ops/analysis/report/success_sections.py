@@ -6,7 +6,7 @@ from ops.analysis.report.labels import DIFFICULTIES, DISTRIBUTIONS, EVAL, KINDS,
 from ops.analysis.report.limits import StepLimits
 from ops.analysis.report.report import Report
 from ops.analysis.report.success import Success, Tallies, Tally, total
-from ops.analysis.report.tables import Cell, Chart, Headline, Section, Series, Table
+from ops.analysis.report.tables import Cell, Chart, Headline, Section, Series, Table, shown
 from ops.statistics.shares import Share
 
 _NAMES = {EVAL: "held out"}
@@ -30,12 +30,14 @@ def headlines(report: Report) -> tuple[Headline, ...]:
     every = total(overall)
     found = [Headline(label="episodes", value=report.num_episodes, note=f"{every.num_scored:,} with a verdict")]
     for kind in kinds_of(report):
-        found.append(Headline(label=f"success, {name_of(kind)}", value=overall[kind].success))
-    shown = EVAL if EVAL in overall and TRAIN not in overall else TRAIN
-    if shown in spreads:
+        found.append(
+            held_out(report) if kind == EVAL else Headline(label=f"success, {name_of(kind)}", value=overall[kind].success)
+        )
+    main = EVAL if EVAL in overall and TRAIN not in overall else TRAIN
+    if main in spreads:
         for label, figure in (("steps per episode", "steps"), ("seconds per episode", "total_s")):
-            spread = spreads[shown][figure]
-            note = "" if spread.p95 is None else f"{name_of(shown)}, 95 % take at most {spread.p95:.3g}"
+            spread = spreads[main][figure]
+            note = "" if spread.p95 is None else f"{name_of(main)}, 95 % take at most {spread.p95:.3g}"
             found.append(Headline(label=label, value=spread.mean, note=note))
     found.append(Headline(label="steps parsed", value=every.parsed))
     rubric = report.judging.rubrics.get(report.rubric)
@@ -43,6 +45,14 @@ def headlines(report: Report) -> tuple[Headline, ...]:
         spending = rubric.spending
         found.append(Headline(label="cost of judging", value=spending.cost, note=f"{spending.num_calls:,} model calls"))
     return tuple(found)
+
+
+def held_out(report: Report) -> Headline:
+    """Of the newest version that was evaluated: versions pooled are no one's success."""
+    by_version = {version: tallies[EVAL] for version, tallies in report.success.by_version.items() if EVAL in tallies}
+    label, first, last = f"success, {name_of(EVAL)}", min(by_version), max(by_version)
+    note = "" if first == last else f"of version {last}; of version {first} {shown(by_version[first].success)}"
+    return Headline(label=label, value=by_version[last].success, note=note)
 
 
 def overall_section(report: Report) -> Section:

@@ -18,7 +18,7 @@ class Phase(enum.StrEnum):
     WRITTEN = "written, not announced"
 
 
-_RESUMED, _COLLECTED, _PUBLISHED = "training_resumed", "batch_collected", "version_published"
+_RESUMED, _COLLECTED, _PUBLISHED = "training_opened", "batch_collected", "version_published"
 
 
 @dataclass(frozen=True)
