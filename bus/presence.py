@@ -4,7 +4,7 @@ import math
 import resource
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -62,10 +62,12 @@ class Status:
 
 
 @asynccontextmanager
-async def presence(bus: Bus, subjects: Subjects, role: Role, worker: WorkerId) -> AsyncIterator[Status]:
-    """Sends heartbeats while the context is open."""
+async def presence(
+    bus: Bus, subjects: Subjects, role: Role, worker: WorkerId, measure: Callable[[], dict[str, float]] = dict
+) -> AsyncIterator[Status]:
+    """Sends heartbeats while the context is open; each says what `measure` finds, too."""
     status = Status(role, worker)
-    async with background(partial(_beat, bus, subjects, status)):
+    async with background(partial(_beat, bus, subjects, status, measure)):
         with counted(status.awaited):
             yield status
 
@@ -81,11 +83,11 @@ def process_metrics() -> dict[str, float]:
     return found | {"memory_mib": pages * resource.getpagesize() / _MIB}
 
 
-async def _beat(bus: Bus, subjects: Subjects, status: Status) -> None:
+async def _beat(bus: Bus, subjects: Subjects, status: Status, measure: Callable[[], dict[str, float]]) -> None:
     subject = subjects.heartbeat(status.role, status.worker)
     while True:
         try:
-            status.metrics.update(process_metrics())
+            status.metrics.update(process_metrics() | measure())
             await bus.tell(subject, status.heartbeat(time.time()))
         except BusError as error:
             _log.warning("heartbeat_unsent", worker=status.worker, error=str(error))

@@ -21,6 +21,8 @@ def draw_curve(curve: Curve, width: int, height: int) -> Text:
     if curve.bar is not None:
         row = _row(curve.bar, rows)
         cells |= {(column, row): ("┄", _BAR) for column in range(columns)}
+        label = f" {curve.bar_label} " if curve.bar_label else ""
+        cells |= {(column, row): (glyph, _BAR) for column, glyph in enumerate(label[: columns - 2], 2)}
     cells |= _line(curve.train, last, columns, rows)
     for point in curve.held_out:
         cells[_column(point.num_episodes, last, columns), _row(point.success, rows)] = ("●", _HELD_OUT)
@@ -69,7 +71,7 @@ def _line(points: tuple[CurvePoint, ...], last: int, columns: int, rows: int) ->
 def _axis(curve: Curve, last: int, columns: int) -> Text:
     ticks = {_column(mark.num_episodes, last, columns): f"v{mark.version}" for mark in curve.versions}
     line = "".join("┬" if column in ticks else "─" for column in range(columns))
-    end = f"{last:,} episodes"
+    end = f"{last:,} {curve.unit}"
     labels = [" "] * max(0, columns - len(end) - 1)
     for column, label in sorted(ticks.items()):
         room = labels[max(0, column - 1) : column + len(label) + 1]

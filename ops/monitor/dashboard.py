@@ -17,13 +17,15 @@ from rich.text import Text
 
 from ops.console.terminal import Console
 from ops.monitor.curve import draw_curve
+from ops.monitor.feed import draw_feed
+from ops.monitor.screen.figures import number
 from ops.monitor.view import Curve, Progress, RoleRow, View
 
 _REDRAW_S = 0.5
 _LINE_S = 10.0
 _WIDE = 120
 _SIDE = 52
-_CHART_LEAST, _CHART_MOST = 7, 26
+_CHART_LEAST, _CHART_MOST = 7, 36
 _GOOD = {"running", "working", "training"}
 _BAD = {"fatal"}
 _OVER = {"finished", "stopped"}
@@ -39,20 +41,21 @@ def render(view: View, width: int, height: int) -> RenderableType:
         *_pauses(view, width),
     ]
     metrics = [(label, value) for label, value in metric_texts(view) if value]
-    if view.curve is None:
+    if view.curve is None and view.feed is None:
         return Group(*head, _metric_grid(metrics, max(1, width // 26)), _roles(view.roles))
     if width >= _WIDE:
         rows = height - len(head)
-        side = Group(_panel(_metric_list(metrics), "metrics"), _panel(_roles(view.roles), "roles"))
+        figures = [_panel(_metric_list(metrics), "metrics")] if metrics else []
+        side = Group(*figures, _panel(_roles(view.roles), "roles"))
         body = Table.grid(expand=True, padding=(0, 1, 0, 0))
         body.add_column(ratio=1)
         body.add_column(width=_SIDE)
-        body.add_row(_chart(view.curve, width - _SIDE - 2, min(rows, _CHART_MOST)), side)
+        body.add_row(_chart(view, width - _SIDE - 2, min(rows, _CHART_MOST)), side)
         return Group(*head, body)
     columns = max(1, width // 26)
     metric_rows = -(-len(metrics) // columns)
     rows = height - len(head) - metric_rows - len(view.roles)
-    chart = [_chart(view.curve, width, min(rows, _CHART_MOST))] if rows >= _CHART_LEAST else []
+    chart = [_chart(view, width, min(rows, _CHART_MOST))] if rows >= _CHART_LEAST else []
     return Group(*head, *chart, _metric_grid(metrics, columns), _roles(view.roles))
 
 
@@ -68,7 +71,7 @@ def metric_texts(view: View) -> list[tuple[str, str]]:
         ("policy version", "" if f.version is None else str(f.version)),
         ("staleness", "" if f.staleness is None else f"{f.staleness:.2f}{bound}"),
         ("parse rate", _percent(f.parse_rate, digits=1)),
-        ("mismatch", "" if f.mismatch is None else f"{f.mismatch:.4f} nats"),
+        ("mismatch", "" if f.mismatch is None else f"{number(f.mismatch)} nats"),
         ("steps waiting", "" if f.queue_depth is None else str(f.queue_depth)),
         ("speed", "" if f.episodes_per_s is None else f"{f.episodes_per_s:.1f} episodes/s"),
     ]
@@ -134,16 +137,20 @@ def _pauses(view: View, width: int) -> list[Text]:
     return [_line(part, "yellow") for sentence in told for part in wrap(sentence, width)]
 
 
-def _chart(curve: Curve, width: int, height: int) -> Panel:
+def _chart(view: View, width: int, height: int) -> Panel:
+    curve, feed = view.curve or Curve(), view.feed
+    title = Text(curve.title if feed is None else feed.title, "bold cyan")
+    if feed is not None:
+        return _panel(Group(*draw_feed(feed, width - 4, height - 2)), title, height=height)
+    if curve.held_out:
+        title.append_text(Text.assemble("  ", ("●", "bold green"), (" held-out", "default")))
     if curve.train or curve.held_out:
-        inner: RenderableType = draw_curve(curve, width - 4, height - 2)
-    else:
-        inner = Text("the curve begins with the first judged episodes", "italic bright_black")
-    title = "[bold cyan]success of training episodes[/]  [bold green]●[/] held-out"
-    return _panel(inner, title, height=height)
+        return _panel(draw_curve(curve, width - 4, height - 2), title, height=height)
+    begins = Text("the curve begins with the first judged episodes", "italic bright_black")
+    return _panel(begins, title, height=height)
 
 
-def _panel(inner: RenderableType, title: str, height: int | None = None) -> Panel:
+def _panel(inner: RenderableType, title: str | Text, height: int | None = None) -> Panel:
     return Panel(inner, title=title, title_align="left", border_style="bright_black", height=height)
 
 

@@ -13,6 +13,7 @@ from bus.lineage import Lineage
 from bus.ports import Bus
 from bus.subjects import Subjects
 from bus.topology import step_queue
+from ops.monitor.outcomes import page_of
 from ops.monitor.view import Curve, CurvePoint, Metrics, VersionMark
 from schemas.bus_config import BusConfig
 from schemas.errors import BusError
@@ -24,6 +25,8 @@ _GATED = ("mismatch_k3", "mismatch_far")
 _WINDOW = 256
 _POINT_EVERY = 32
 """Episodes between two points of the training curve."""
+_LATEST = 24
+_MOST_PAGES = 200
 _SPEED_S = 20.0
 _DEPTH_S = 2.0
 
@@ -70,6 +73,10 @@ class RunState:
     """Largest of each iteration."""
     heartbeats: dict[WorkerId, Heartbeat] = field(default_factory=dict)
     num_played_by: dict[WorkerId, int] = field(default_factory=dict)
+    num_by_page: dict[str, int] = field(default_factory=dict)
+    """Training episodes by page or site, of those met first."""
+    latest: deque[Judgement] = field(default_factory=lambda: deque(maxlen=_LATEST))
+    """Of training episodes."""
     _window: deque[bool] = field(default_factory=lambda: deque(maxlen=_WINDOW))
     _judged_at: deque[float] = field(default_factory=deque)
 
@@ -106,6 +113,10 @@ class RunState:
             evaluation.num_successes += scored is not None and scored.success
             return
         self.num_episodes += 1
+        self.latest.append(judgement)
+        page = page_of(trajectory.task.website)
+        if page in self.num_by_page or len(self.num_by_page) < _MOST_PAGES:
+            self.num_by_page[page] = self.num_by_page.get(page, 0) + 1
         self._judged_at.append(now)
         self._forget(now)
         if scored is None:
@@ -136,13 +147,18 @@ class RunState:
         while self._judged_at and now - self._judged_at[0] > _SPEED_S:
             self._judged_at.popleft()
 
-    def curve(self, *, bar: float | None, num_expected: int) -> Curve:
+    def curve(self, *, bar: float | None, num_expected: int, bar_label: str = "") -> Curve:
         held_out = tuple(
             CurvePoint(num_episodes=evaluation.at_episode, success=evaluation.success)
             for evaluation in self.evaluations.values()
         )
         return Curve(
-            train=tuple(self.points), held_out=held_out, versions=tuple(self.versions), bar=bar, num_expected=num_expected
+            train=tuple(self.points),
+            held_out=held_out,
+            versions=tuple(self.versions),
+            bar=bar,
+            bar_label=bar_label,
+            num_expected=num_expected,
         )
 
     def metrics_now(self, now: float, *, max_staleness: int | None, queue_depth: int | None) -> Metrics:

@@ -10,6 +10,7 @@ import msgspec
 
 from ops.monitor.alerts.alert import Alert
 from ops.monitor.cells import Cell
+from ops.monitor.outcomes import Outcome
 from ops.monitor.state import MonitorState
 from ops.run.naming import shown_name
 from schemas.config import Config
@@ -20,7 +21,7 @@ T = TypeVar("T")
 _MOST_POINTS = 500
 """Of the curve."""
 _MOST_SITES = 20
-"""With blocks."""
+"""With blocks, and of outcomes."""
 _NOTHING = object()
 
 
@@ -72,6 +73,7 @@ def sections(state: MonitorState, alerts: Sequence[Alert], config: Config, now: 
         "blocking": _blocking(state),
         "judging": _judging(state),
         "training": _training(state, config),
+        "outcomes": _outcomes(state),
     }
 
 
@@ -82,6 +84,7 @@ def metrics(state: MonitorState, config: Config, now: float) -> Json:
         "episodes_judged": run.num_episodes,
         "success": run.success,
         "version": state.version,
+        "ends_at": _rounded(state.ends_at(config.feeder_config.num_iterations, now)),
         "num_iterations": config.feeder_config.num_iterations,
         "episodes_ended_per_s": state.ended.per_s(now),
         "episodes_judged_per_s": state.judged.per_s(now),
@@ -191,11 +194,33 @@ def _training(state: MonitorState, config: Config) -> Json:
     return {
         "train": [[point.num_episodes, round(point.success, 4)] for point in thinned(curve.train, _MOST_POINTS)],
         "held_out": [[point.num_episodes, round(point.success, 4)] for point in curve.held_out],
+        "rounds": [
+            {"version": version, "judged": found.num_judged, "of": state.evaluation_size, "success": round(found.success, 4)}
+            for version, found in state.run.evaluations.items()
+        ],
         "versions": [[mark.num_episodes, mark.version] for mark in thinned(curve.versions, _MOST_POINTS)],
         "staleness": {str(lag): count for lag, count in state.staleness.items()},
         "batch": config.env_config.train_tasks_rollout_size,
         "metrics": state.run.metrics,
     }
+
+
+def _outcomes(state: MonitorState) -> Json:
+    """Of training episodes: the newest version and the page with least success first."""
+    outcomes = state.outcomes
+    return {
+        "versions": {str(version): _outcome(found) for version, found in outcomes.by_version().items()},
+        "pages": {page: _outcome(found) for page, found in list(outcomes.by_page().items())[:_MOST_SITES]},
+    }
+
+
+def _outcome(found: Outcome) -> Json:
+    success = None if found.success is None else round(found.success, 4)
+    return {"episodes": found.num_episodes, "scored": found.num_scored, "success": success, "steps": round(found.steps, 2)}
+
+
+def _rounded(at: float | None) -> float | None:
+    return None if at is None else round(at)
 
 
 def thinned(items: Sequence[T], most: int) -> Sequence[T]:

@@ -13,6 +13,7 @@ from bus.ports import Record, StoreState, StreamState
 from bus.served import ServedVersions
 from ops.monitor.cells import LIVE, Cells
 from ops.monitor.judging import Judging
+from ops.monitor.outcomes import Outcomes
 from ops.monitor.queues import QueueState
 from ops.monitor.rates import Rate
 from ops.monitor.run_watch import RunState
@@ -26,6 +27,7 @@ from schemas.messages import (
     Heartbeat,
     Judgement,
     LetterResent,
+    Role,
     ServedVersion,
     StepPhase,
     Task,
@@ -88,6 +90,7 @@ class MonitorState:
         self.run = RunState()
         self.judging = Judging()
         self.blocking = Blocking(_MOST_SITES)
+        self.outcomes = Outcomes()
         self.workers = Workers(config.worker_silent_s, config.worker_forgotten_s)
         self.policies = ServedVersions()
         self.cells = Cells(config.ended_cell_s, config.max_cells)
@@ -140,6 +143,7 @@ class MonitorState:
         match message:
             case Judgement():
                 self.judging.apply(message)
+                self.outcomes.apply(message)
                 self.blocking.add(message.trajectory, ruled_blocked=message.blocked)
                 self.judged.add(1, at)
                 self.run.apply(message, at)
@@ -194,6 +198,20 @@ class MonitorState:
         """Over the latest of them."""
         times = list(self.version_times)[-_LATEST_VERSIONS:]
         return (len(times) - 1) / (times[-1] - times[0]) * 3600.0 if len(times) > 1 and times[-1] > times[0] else None
+
+    def ends_at(self, num_versions: int, now: float) -> float | None:
+        """When the last of so many versions may be expected, from how long the latest took; None: it cannot be told yet."""
+        missing, per_h = num_versions - self.version, self.versions_per_h
+        if missing <= 0 or per_h is None:
+            return None
+        each_s = 3600.0 / per_h
+        return max(self.version_times[-1] + each_s, now) + (missing - 1) * each_s
+
+    @property
+    def evaluation_size(self) -> int | None:
+        """Episodes of a held-out round, as the feeder says; None: it was not heard."""
+        told = (worker.metrics.get("eval_episodes") for worker in self.workers.by_name.values() if worker.role is Role.FEEDER)
+        return next((int(size) for size in told if size), None)
 
     @property
     def staleness(self) -> dict[int, float]:

@@ -53,8 +53,26 @@ class Curve:
     versions: tuple[VersionMark, ...] = ()
     bar: float | None = None
     """Success to be reached."""
+    bar_label: str = ""
+    """What that is, written on its line."""
     num_expected: int = 0
     """Episodes that the axis is to hold from the beginning."""
+    title: str = "success of training episodes"
+    unit: str = "episodes"
+    """What is counted along the axis."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feed:
+    """What is being played while there is no curve yet."""
+
+    title: str
+    pages: tuple[tuple[str, int], ...] = ()
+    """Names, and how many of their episodes have ended."""
+    latest: tuple[str, ...] = ()
+    """A line each, newest first."""
+    waits_for: str = ""
+    """Said before there are any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,4 +107,6 @@ class View:
     progress: tuple[Progress, ...] = ()
     curve: Curve | None = None
     """None: there is none to be drawn."""
+    feed: Feed | None = None
+    """In the place of the curve."""
     metrics: Metrics | None = None

@@ -1,5 +1,6 @@
 """The workers of a run, from their heartbeats: who is heard, and who gets on. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -9,6 +10,7 @@ from schemas.text import visible
 
 _WORD = 128
 _MOST_METRICS = 200
+_DIGITS = re.compile(r"(\d{1,18})")
 _LONGEST_UNHEARD_S = 15.0
 """Heartbeats are stored for so long."""
 _PROGRESS: Mapping[Role, tuple[str, ...]] = {
@@ -76,8 +78,22 @@ class Workers:
         return [worker for worker in self.by_name.values() if worker.role is role and not self.is_silent(worker, now)]
 
     def in_order(self) -> list[Worker]:
+        """By role, and the tenth behind the ninth."""
         order = {role: index for index, role in enumerate(Role)}
-        return sorted(self.by_name.values(), key=lambda worker: (order[worker.role], worker.name))
+        return sorted(self.by_name.values(), key=lambda worker: (order[worker.role], _by_number(worker.name)))
+
+    def by_attention(self, now: float) -> list[Worker]:
+        """Those in trouble first: silent, then paused, then with errors that nobody foresaw; all in order."""
+
+        def trouble(worker: Worker) -> int:
+            signs = (self.is_silent(worker, now), worker.state == "paused", worker.metrics.get("unexpected", 0.0) > 0)
+            return signs.index(True) if any(signs) else len(signs)
+
+        return sorted(self.in_order(), key=trouble)
+
+
+def _by_number(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in _DIGITS.split(name[:_WORD])]
 
 
 def summed(workers: Iterable[Worker], metric: str) -> float:

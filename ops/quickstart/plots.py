@@ -21,7 +21,7 @@ def plot_curve(curve: Curve, path: Path, *, title: str) -> None:
         for mark in curve.versions:
             axes.axvline(mark.num_episodes, color=_VERSION, linewidth=0.6, alpha=0.6, zorder=0)
         if curve.bar is not None:
-            label = f"bar: {curve.bar:.2f}"
+            label = f"goal: {curve.bar:.0%}"
             axes.axhline(curve.bar, color=_BAR, linestyle="--", linewidth=1.2, label=label)
         if curve.train:
             episodes, success = zip(*((p.num_episodes, p.success) for p in curve.train), strict=True)

@@ -26,9 +26,9 @@ from ops.console.terminal import Console
 from ops.monitor.dashboard import dashboard
 from ops.monitor.run_watch import RunWatch
 from ops.processes.local_roles import LocalRoles, local_roles
-from ops.processes.role_process import said_command
 from ops.processes.supervisor import RoleSpec
 from ops.quickstart.display import PHASES, QuickstartDisplay
+from ops.quickstart.ending import farewell, result_table
 from ops.quickstart.page_results import page_results, page_table
 from ops.quickstart.plots import plot_curve
 from ops.quickstart.recipe import Family, WarmStart, family_named
@@ -95,7 +95,7 @@ async def main(
     ):
         async with dashboard(quickstart.display.view, console):
             outcome = await quickstart.run()
-    console.print(outcome.table())
+    console.print(result_table(outcome))
     if len(outcome.pages) > 1:
         console.print(page_table(outcome.pages))
     console.print(farewell(folder, outcome), soft_wrap=True, highlight=False)
@@ -155,7 +155,9 @@ class Quickstart:
     async def _make_material(self, roles: LocalRoles) -> None:
         if (self._folder.tasks / "held_out.jsonl").exists() and (self._folder.model / "config.json").exists():
             return
-        await self._run_once(roles, "material", "ops.quickstart.material", *self._pages, "--seed", str(self._lesson.seed))
+        await self._run_once(
+            roles, "pages-and-model", "ops.quickstart.material", *self._pages, "--seed", str(self._lesson.seed)
+        )
 
     async def _run_once(self, roles: LocalRoles, name: str, module: str, *arguments: str) -> None:
         """Runs a module of the quickstart's own as a supervised process, until it has done its work."""
@@ -265,23 +267,6 @@ class Quickstart:
             group.start_soon(watch.run)
             yield watch
             group.cancel_scope.cancel()
-
-
-def farewell(folder: RunFolder, outcome: Result) -> str:
-    path, millrace = folder.path, said_command()
-    return (
-        f"held-out success {outcome.warm_start_success:.2f} (warm-started on demonstrations) -> "
-        f"{outcome.final_success:.2f} (learnt from reward)\n"
-        f"figures   {folder.result}\n"
-        f"curve     {path / 'curve.png'}\n"
-        f"episode   {path / 'episode.png'}\n"
-        f"model     {folder.checkpoints}\n"
-        f"streams   {folder.server}   count them again: {millrace} audit --run-dir {path}\n"
-        "try next\n"
-        f"  {millrace} view {path}             every episode, step by step, in your browser\n"
-        f"  {millrace} report {path}           where it fails, and what that costs\n"
-        f"  {millrace} replay {path} --train   another policy from the same episodes, without a browser"
-    )
 
 
 def _with_model(config: Config, model: Path) -> Config:

@@ -1,4 +1,4 @@
-"""Computes the result of a quickstart: metrics for people and for programs, and one solved episode to look at."""
+"""Computes the result of a quickstart: metrics for programs, and one solved episode to look at."""
 
 import hashlib
 import json
@@ -7,9 +7,6 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
-
-from rich.table import Table
-from rich.text import Text
 
 from bus.chain import read
 from bus.ports import Bus
@@ -96,28 +93,6 @@ class Result:
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
-
-    def table(self) -> Table:
-        table = Table(title="Quickstart", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
-        for name, value in vars(self).items():
-            if name == "pages":
-                continue
-            table.add_row(name, Text(_shown(value), "bold"))
-        return table
-
-
-def _shown(value: object) -> str:
-    match value:
-        case float():
-            return f"{value:.3g}"
-        case dict():
-            return ", ".join(f"{name} {count}" for name, count in value.items())
-        case tuple():
-            return ", ".join(_shown(part) for part in value)
-        case HeldOut(version=version, success=success):
-            return f"v{version} {success:.2f}"
-        case _:
-            return str(value)
 
 
 def result(

@@ -12,6 +12,7 @@ from bus.presence import presence
 from bus.server import address_of, server_process
 from ops.processes.alive import show_alive
 from ops.processes.service import exit_code, reachable
+from ops.roles.gpu_usage import own_gpus
 from ops.run.folder import RunFolder
 from ops.run.joining import RoleRun, join, runs_of, subjects_of
 from ops.run.streams import create_streams
@@ -20,6 +21,8 @@ from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.extras import require_extra
 from schemas.ids import WorkerId
 from schemas.messages import Role
+
+_ON_GPUS = (Role.POLICY, Role.TRAINER)
 
 
 async def run_role(role: Role, run_dir: Path, config: Config, worker: WorkerId) -> int:
@@ -40,7 +43,7 @@ async def _run(role: Role, folder: RunFolder, config: Config, worker: WorkerId) 
     subjects = subjects_of(config)
     async with (
         join(folder, config, role=role.value, name=worker, works=True) as bus,
-        presence(bus, subjects, role, worker) as status,
+        presence(bus, subjects, role, worker, own_gpus() if role in _ON_GPUS else dict) as status,
         reachable(bus, subjects, status),
     ):
         await worker_of(role, config)(RoleRun(folder, config, WorkerContext(bus, subjects, status)))

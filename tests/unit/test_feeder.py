@@ -188,7 +188,8 @@ async def test_an_asynchronous_run_plays_exactly_its_episodes_and_ends(bus: Memo
         with anyio.fail_after(HANGS_S):
             await feeder(bus, config, status=status).run()
     told = {name: value for name, value in status.metrics.items() if name.startswith("eval_")}
-    assert told == {"eval_version": 5, "eval_success": 1.0, "eval_reward": 1.0}, "of the newest round alone"
+    of_the_newest = {"eval_version": 5, "eval_success": 1.0, "eval_reward": 1.0}
+    assert told == {"eval_episodes": 2, **of_the_newest}
     assert world.count(Split.TRAIN) == 5 * 4
     assert len({task.episode for task in world.played}) == len(world.played)
     rounds = [task.group for task in world.played if task.split is Split.EVAL]

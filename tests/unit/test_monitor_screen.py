@@ -17,11 +17,11 @@ from ops.monitor.screen.frame import Shown, View, frame, summary_line
 from ops.monitor.state import MonitorState
 from schemas.config import Config
 from schemas.ids import WorkerId
-from schemas.messages import AnyMessage, EpisodeStart, Heartbeat, Role, StepPhase, Task
+from schemas.messages import AnyMessage, EpisodeStart, Heartbeat, Role, Split, StepPhase, Task
 from tests.builders import judgement, task, trajectory
 
 CONFIG = Config()
-SIZES = [(80, 24), (100, 30), (119, 40), (120, 30), (200, 50)]
+SIZES = [(80, 24), (120, 40), (100, 30), (119, 40), (120, 30), (200, 50)]
 
 
 def state(*, num_live: int = 500) -> MonitorState:
@@ -95,6 +95,62 @@ def test_episodes_fill_the_screen_and_the_rest_is_counted(width: int, height: in
     left = sum(int(word) for word in lines[-1].replace(",", "").split() if word.isdecimal()) if fitting < 500 else 0
     assert fitting + left == 500
     assert len(lines) <= height
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+@pytest.mark.parametrize("run", ["r", "quickstart", "a-run-of-many-words-" * 6])
+@pytest.mark.parametrize("view", View)
+def test_the_head_is_whole_and_no_line_is_wider_than_the_terminal(width: int, height: int, run: str, view: View) -> None:
+    config = replace(CONFIG, save_path=f"runs/{run}")
+    lines = drawn(replace(shown(state(), view=view, num_alerts=12), config=config), width, height)
+    assert " ".join(lines[0].split()).endswith("12 alerts 1 overview 2 episodes 3 workers 4 alerts q quit")
+    assert run[:10] in lines[0]
+    assert max(map(len, lines)) <= width
+
+
+def test_a_narrow_head_keeps_the_keys() -> None:
+    assert drawn(shown(state()), 40, 20)[0].rstrip() == "millrace  no alerts  1  2  3  4  q quit"
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (200, 50)])
+@pytest.mark.parametrize("num_live", [0, 30, 500])
+def test_the_rows_of_a_terminal_are_used(width: int, height: int, num_live: int) -> None:
+    """A few are left where there are few episodes: of the curve there are no half lines."""
+    lines = drawn(shown(state(num_live=num_live)), width, height)
+    assert height - 2 <= len(lines) <= height
+
+
+def test_a_large_terminal_shows_workers_versions_and_pages() -> None:
+    text = "\n".join(drawn(shown(state(num_live=30)), 200, 50))
+    for expected in ("browser-1", "slots 8", "v0", "demo:click_button", "64    100 %      3.0", "page or site, lately"):
+        assert expected in text
+
+
+def test_a_held_out_round_that_is_not_over_says_so() -> None:
+    of = state()
+    for number in range(8):
+        store(of, judgement(trajectory(task(f"e{number}", split=Split.EVAL)), float(number % 2)))
+    assert "held-out 50 % v0, 8 episodes" in "\n".join(drawn(shown(of), 80, 24))
+    feeder = Heartbeat(role=Role.FEEDER, worker=WorkerId("f"), state="working", at=99.0, metrics={"eval_episodes": 100.0})
+    store(of, feeder)
+    assert "held-out 50 % v0, 8 of 100" in "\n".join(drawn(shown(of), 80, 24))
+    store(of, msgspec.structs.replace(feeder, metrics={"eval_episodes": 8.0}))
+    text = "\n".join(drawn(shown(of), 80, 24))
+    assert "held-out 50 % v0" in text
+    assert "8 of" not in text
+
+
+def test_trouble_comes_first_and_the_tenth_behind_the_ninth() -> None:
+    of = state(num_live=0)
+    for number, (name, metrics) in enumerate([("browser-10", {}), ("browser-9", {}), ("judge-2", {"unexpected": 1.0})]):
+        role = Role.JUDGE if number == 2 else Role.BROWSER
+        store(of, Heartbeat(role=role, worker=WorkerId(name), state="working", at=99.0, metrics=metrics))
+    store(of, Heartbeat(role=Role.TRAINER, worker=WorkerId("trainer-1"), state="paused", at=99.0))
+    of.stored(Record("s", "x", 1, Heartbeat(role=Role.POLICY, worker=WorkerId("policy-1"), state="x", at=1.0), 80.0), 100.0)
+    assert [worker.name for worker in of.workers.by_attention(100.0)] == [
+        *("policy-1", "trainer-1", "judge-2"),
+        *("feeder-1", "browser-1", "browser-9", "browser-10", "judge-1"),
+    ]
 
 
 def test_every_view_is_drawn_of_nothing() -> None:

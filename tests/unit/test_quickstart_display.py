@@ -1,11 +1,15 @@
 """What the quickstart's terminal tells in each phase."""
 
+import io
 import time
 
+import msgspec
 import pytest
+from rich.console import Console
 
 from bus.memory import MemoryBus
 from bus.subjects import Subjects
+from ops.monitor.dashboard import render
 from ops.monitor.run_watch import Evaluation, RunWatch
 from ops.monitor.view import Progress
 from ops.processes.supervisor import RoleStatus
@@ -13,6 +17,7 @@ from ops.quickstart.display import PHASES, QuickstartDisplay
 from schemas.bus_config import BusConfig
 from schemas.ids import PolicyVersion, RunName, WorkerId
 from schemas.messages import Heartbeat, Role
+from tests.builders import judgement, task, trajectory
 
 RUN = RunName("shown")
 
@@ -54,7 +59,68 @@ def test_the_warm_start_is_measured_by_what_it_is_to_reach(display: QuickstartDi
     display.watch.state.apply(beat, now=0.0)
     (progress,) = told(display, "warm start")
     assert (progress.done, progress.share) == (25.0, 0.5)
-    assert progress.note == "25 % succeed, 30 updates, loss 0.500"
+    assert progress.note == "loss 0.500, 30 updates, 25 % succeed"
+
+
+def drawn(display: QuickstartDisplay, width: int, height: int) -> list[str]:
+    console = Console(width=width, height=height, file=io.StringIO(), force_terminal=True, color_system=None)
+    with console.capture() as capture:
+        console.print(render(display.view(), width, height))
+    return capture.get().splitlines()
+
+
+SIZES = [(80, 24), (120, 40), (200, 50)]
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_demonstrations_show_what_is_played(display: QuickstartDisplay, width: int, height: int) -> None:
+    assert display.watch is not None
+    display.phase = PHASES.index("demonstrations")
+    assert "the oracle is about to play" in "\n".join(drawn(display, width, height))
+    for number in range(60):
+        page = f"miniwob:page-{number % 20:02}?seed={number}"
+        played = msgspec.structs.replace(task(f"t{number}"), website=page, instruction=f"press {number}\x1b[2J " + "x" * 300)
+        display.watch.state.apply(judgement(trajectory(played, num_steps=2)), now=0.0)
+    lines = drawn(display, width, height)
+    text = "\n".join(lines)
+    for expected in ("● demonstrations", "miniwob:page-00", " 3", "newest", "✓ 2 steps  press 59", "episodes", "60"):
+        assert expected in text
+    assert "\x1b[2J" not in text
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_the_warm_start_shows_its_loss_and_how_near_it_is(display: QuickstartDisplay, width: int, height: int) -> None:
+    assert display.watch is not None
+    display.phase = PHASES.index("warm start")
+    assert "it imitates the demonstrations" in "\n".join(drawn(display, width, height))
+    for number in range(1, 9):
+        metrics = {"updates": 5.0 * number, "loss": 4.0 / number, "success": 0.05 * number}
+        beat = Heartbeat(role=Role.TRAINER, at=0.0, worker=WorkerId("warm-start"), state="training", metrics=metrics)
+        display.watch.state.apply(beat, now=0.0)
+        display.view()
+    lines = drawn(display, width, height)
+    text = "\n".join(lines)
+    for expected in ("loss 0.500", "enough to learn from reward", "40 updates", "50 %"):
+        assert expected in text
+    bars = display.view().progress[0].note.split(",")[0].split()[-1]
+    assert (bars[0], bars[-1], len(bars)) == ("█", "▁", 8)
+    assert "episodes" not in text
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_the_goal_is_named_on_its_line(display: QuickstartDisplay, width: int, height: int) -> None:
+    assert display.watch is not None
+    display.phase = PHASES.index("learning")
+    for number in range(64):
+        display.watch.state.apply(judgement(trajectory(task(f"t{number}"))), now=0.0)
+    lines = drawn(display, width, height)
+    assert any("80 %┤┄┄ goal of the quickstart ┄" in line for line in lines)
+    assert "learning" in lines[0]
+    assert max(map(len, lines)) <= width
 
 
 def test_an_evaluation_round_is_shown_until_it_is_over(display: QuickstartDisplay) -> None:

@@ -29,12 +29,18 @@ def evaluation_slots(specs: Sequence[TaskSpec], env: EnvConfig, version: PolicyV
     """The evaluation round of a version: the first N test tasks in order (-1: all), each so often."""
     size = env.test_tasks_rollout_size
     chosen = specs if size < 0 else specs[:size]
-    count = len(chosen) * env.test_tasks_repeat_times
+    count = evaluation_size(specs, env)
     return tuple(
         Slot(spec, version * count + repeat * len(chosen) + position, version, repeat)
         for repeat in range(env.test_tasks_repeat_times)
         for position, spec in enumerate(chosen)
     )
+
+
+def evaluation_size(specs: Sequence[TaskSpec], env: EnvConfig) -> int:
+    """Episodes of a round."""
+    num_tasks = len(specs) if env.test_tasks_rollout_size < 0 else min(len(specs), env.test_tasks_rollout_size)
+    return num_tasks * env.test_tasks_repeat_times
 
 
 def evaluation_versions(config: FeederConfig) -> tuple[PolicyVersion, ...]:

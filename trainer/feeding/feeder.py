@@ -35,6 +35,7 @@ from trainer.feeding.admission import Admitter
 from trainer.feeding.blocked_sites import TrainingSites
 from trainer.feeding.curriculum import (
     Slot,
+    evaluation_size,
     evaluation_slots,
     evaluation_versions,
     task_of,
@@ -222,7 +223,7 @@ class Feeder:
         """Begins the rounds that are due, and reports those that have become complete."""
         rounds = self._state.rounds
         for version in rounds.due(self._state.served(anyio.current_time())):
-            rounds.begin(version, len(evaluation_slots(self._test_tasks, self._env, version)))
+            rounds.begin(version, evaluation_size(self._test_tasks, self._env))
             _log.info("evaluation_began", version=version)
         for begun in rounds.to_admit():
             slots = evaluation_slots(self._test_tasks, self._env, begun.version)
@@ -297,6 +298,7 @@ class Feeder:
             accepted=state.num_accepted,
             version=state.version,
             limit=limit,
+            eval_episodes=evaluation_size(self._test_tasks, self._env),
         )
         self._note_scores("success", success_share(state.window), "reward", mean_reward(state.window))
 

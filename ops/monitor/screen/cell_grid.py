@@ -12,6 +12,11 @@ _WIDTH = 5
 """A letter, up to three digits, a gap."""
 
 
+def grid_height(cells: Cells, width: int) -> int:
+    """Lines that hold every cell."""
+    return -(-len(cells) // max(1, width // _WIDTH))
+
+
 def cell_grid(cells: Cells, width: int, height: int) -> list[Text]:
     """At most `height` lines; what has no room is counted in the last one."""
     if height < 1:

@@ -10,6 +10,7 @@ from ops.monitor.alerts.alert import Alert
 from ops.monitor.alerts.look import span
 from ops.monitor.cells import Cells
 from ops.monitor.screen.colours import FAINT, LETTERS, SEVERITIES, STYLES, state_style
+from ops.monitor.screen.figures import number, share
 from ops.monitor.state import MonitorState
 from ops.monitor.workers import Worker
 from schemas.config import Config
@@ -41,26 +42,38 @@ def alert_lines(alerts: Sequence[Alert], now: float, most: int) -> list[Text]:
 
 def metric_pairs(state: MonitorState, config: Config, now: float) -> list[tuple[str, str]]:
     """Labels and values; an unknown one is a dash."""
-    run, bound = state.run, config.feeder_config.staleness_bound
+    run, feeder = state.run, config.feeder_config
     staleness = _number(run.metrics.get("staleness_mean"), 2)
-    held_out = [f"{_share(found.success)} v{version}" for version, found in run.evaluations.items()]
+    ends_at = state.ends_at(feeder.num_iterations, now) if feeder.trains else None
     return [
         ("episodes judged", f"{run.num_episodes:,}"),
-        ("success", _share(run.success)),
-        ("held-out", held_out[-1] if held_out else "-"),
-        ("version", f"{state.version} of {config.feeder_config.num_iterations}"),
+        ("success", share(run.success)),
+        ("held-out", _held_out(state)),
+        ("version", f"{state.version} of {feeder.num_iterations}"),
         ("versions/h", _number(state.versions_per_h, 1)),
+        ("ends in", "-" if ends_at is None else f"about {span(ends_at - now)}"),
         ("episodes/s", _number(state.ended.per_s(now), 2)),
         ("steps/s", _number(state.steps.per_s(now), 1)),
         ("judgements/s", _number(state.judged.per_s(now), 2)),
-        ("parse rate", _share(state.judging.parse_rate, 1)),
-        ("staleness", staleness if bound is None else f"{staleness} (≤ {bound})"),
-        ("mismatch", _number(run.mismatches[-1] if run.mismatches else None, 4)),
-        ("judge errors", _share(state.judging.error_share, 1)),
-        ("judge cost", _number(state.judging.spending.cost, 4)),
+        ("parse rate", share(state.judging.parse_rate, 1)),
+        ("staleness", staleness if feeder.staleness_bound is None else f"{staleness} (≤ {feeder.staleness_bound})"),
+        ("mismatch", number(run.mismatches[-1]) if run.mismatches else "-"),
+        ("judge errors", share(state.judging.error_share, 1)),
+        ("judge cost", number(state.judging.spending.cost)),
         ("dead letters", f"{len(state.letters):,}"),
         ("server", "-" if state.server.answer_s is None else f"{1000 * state.server.answer_s:.1f} ms"),
     ]
+
+
+def _held_out(state: MonitorState) -> str:
+    """Of the newest round; one that is not over says so."""
+    if not state.run.evaluations:
+        return "-"
+    version, found = list(state.run.evaluations.items())[-1]
+    told, size = f"{share(found.success)} v{version}", state.evaluation_size
+    if size is None:
+        return f"{told}, {found.num_judged:,} episodes"
+    return told if found.num_judged >= size else f"{told}, {found.num_judged:,} of {size:,}"
 
 
 def metric_grid(pairs: Sequence[tuple[str, str]], width: int) -> tuple[Table, int]:
@@ -68,7 +81,7 @@ def metric_grid(pairs: Sequence[tuple[str, str]], width: int) -> tuple[Table, in
     columns = max(1, width // _FIGURE_WIDTH)
     grid = Table.grid(expand=True, padding=(0, 1, 0, 0))
     for _ in range(columns):
-        grid.add_column(no_wrap=True, ratio=1)
+        grid.add_column(no_wrap=True, min_width=_FIGURE_WIDTH - 8)
     cells = [Text.assemble((f"{label} ", FAINT), (value, "bold")) for label, value in pairs]
     for start in range(0, len(cells), columns):
         grid.add_row(*cells[start : start + columns])
@@ -136,10 +149,6 @@ def _gist(role: Role, workers: Sequence[Worker]) -> str:
             return f"{totals['running']:.0f} running, {totals['accepted']:.0f} of {totals['limit']:.0f} accepted"
         case _:
             return workers[0].note if workers else ""
-
-
-def _share(value: float | None, digits: int = 0) -> str:
-    return "-" if value is None else f"{100 * value:.{digits}f} %"
 
 
 def _number(value: float | None, digits: int) -> str:

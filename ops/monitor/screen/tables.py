@@ -8,8 +8,11 @@ from rich.text import Text
 from ops.monitor.alerts.alert import Alert
 from ops.monitor.alerts.look import span
 from ops.monitor.screen.colours import FAINT, SEVERITIES, state_style
+from ops.monitor.screen.figures import figures, memory
 from ops.monitor.state import MonitorState
 from schemas.text import visible
+
+_MIB = 1 << 20
 
 
 def alert_table(alerts: Sequence[Alert], now: float) -> Table:
@@ -27,10 +30,10 @@ def alert_table(alerts: Sequence[Alert], now: float) -> Table:
 
 def worker_table(state: MonitorState, now: float) -> Table:
     table = _table("worker", "state", "heard", "what it says")
-    for worker in state.workers.in_order():
+    for worker in state.workers.by_attention(now):
         silent = state.workers.is_silent(worker, now)
         says = Text(f"{worker.note}  " if worker.note else "")
-        says.append(", ".join(f"{name} {_shown(value)}" for name, value in sorted(state.metrics_of(worker).items())), FAINT)
+        says.append(figures(worker.role, state.metrics_of(worker)), FAINT)
         table.add_row(
             Text(worker.name),
             Text("silent" if silent else worker.state, state_style(worker.state, silent=silent)),
@@ -41,11 +44,11 @@ def worker_table(state: MonitorState, now: float) -> Table:
 
 
 def stream_table(state: MonitorState) -> Table:
-    table = _table("stream", "messages", "MB", "of its room", "leader")
+    table = _table("stream", "messages", "size", "of its room", "leader")
     for stream in state.streams.values():
         share = f"{stream.num_bytes / stream.max_bytes:.0%}" if stream.max_bytes else ""
         leader = "" if stream.leader is None else stream.leader or "none"
-        size = f"{stream.num_bytes / 1e6:,.1f}"
+        size = memory(stream.num_bytes / _MIB)
         table.add_row(*map(Text, (stream.stream, f"{stream.num_messages:,}", size, share, leader)))
     return table
 
@@ -57,7 +60,3 @@ def _table(*columns: str) -> Table:
         is_last = column == columns[-1]
         table.add_column(column, no_wrap=not is_last, overflow="fold" if is_last else "ellipsis", ratio=1 if is_last else None)
     return table
-
-
-def _shown(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.3g}"
