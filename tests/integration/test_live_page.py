@@ -115,6 +115,9 @@ async def test_cells_appear_advance_end_and_go(world: World) -> None:
         for phase, count in counts.items():
             await counted(page, phase, count)
         await expect(page.locator(".metrics div", has_text="judged").first.locator("dd")).to_have_text("1")
+        for table, name in (("Success by page or site", "demo:click_button"), ("Success by version", "0")):
+            cells = page.get_by_role("table", name=table).locator("tbody td")
+            await expect(cells).to_have_text([name, re.compile("100.%"), "1", "1.0"])
         world.watch.state.cells.drop(first)
         await marked(page, {second: "q"})
 

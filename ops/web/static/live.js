@@ -10,7 +10,7 @@ import { followRun } from "./live_feed.js";
 import { metricGrid } from "./live_metrics.js";
 import { cellFilters } from "./live_filters.js";
 import { episodePanel } from "./live_panel.js";
-import { queueTable, streamTable, workerTable } from "./live_tables.js";
+import { outcomeTable, queueTable, streamTable, workerTable } from "./live_tables.js";
 
 const main = document.getElementById("main");
 const title = document.title;
@@ -30,6 +30,8 @@ const staleness = shareBars(
   "No version was trained yet.",
 );
 const verdicts = shareBars("Judgements", ({ judging }) => ["success", "failure", "excluded", "error"].map((verdict) => [verdict, judging?.verdicts[verdict] ?? 0]), "Nothing was judged yet.");
+const pages = outcomeTable("Success by page or site", "pages", "page or site");
+const byVersion = outcomeTable("Success by version", "versions", "version");
 const workers = workerTable();
 const queues = queueTable();
 const streams = streamTable();
@@ -57,6 +59,7 @@ show(
         counted,
       ),
       h("div", { class: "pair" }, card("Success", curve.element), card("Staleness", staleness.element, h("h2", {}, "Judgements"), verdicts.element)),
+      h("div", { class: "pair" }, card("Success by page or site", pages.element), card("Success by version", byVersion.element)),
       card("Workers", workers.element),
       h("div", { class: "pair" }, card("Queues", queues.element), card("Streams", streams.element)),
     ),
@@ -115,6 +118,10 @@ const run = followRun({
       staleness.update(run);
     }
     if (change.sections.judging) verdicts.update(run);
+    if (change.sections.outcomes) {
+      pages.update(run);
+      byVersion.update(run);
+    }
     workers.update(run);
     if (change.sections.queues) queues.update(run);
     if (change.sections.streams || change.sections.store || change.sections.disk) streams.update(run);

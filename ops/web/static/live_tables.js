@@ -1,7 +1,7 @@
 // Workers, queues and streams as tables that change a word at a time.
 
 import { h, show } from "./dom.js";
-import { age, whole, words } from "./format.js";
+import { age, percent, whole, words } from "./format.js";
 
 /** A table whose rows are kept by key: `set([{ key, tone, cells }])` touches only the words that changed. */
 function keyedTable(label, columns, empty) {
@@ -201,6 +201,29 @@ export function streamTable() {
             size(stream.num_bytes),
             share(stream.num_bytes, stream.max_bytes),
           ],
+        })),
+      );
+    },
+  };
+}
+
+/** What came of training episodes, by `key` of the run's outcomes: versions, or pages and sites. */
+export function outcomeTable(label, key, name) {
+  const table = keyedTable(
+    label,
+    [[name, "long"], ["success", "number"], ["episodes", "number"], ["steps", "number"]],
+    "No training episode was judged yet.",
+  );
+  return {
+    element: table.element,
+    update({ sections }) {
+      const found = Object.entries(sections.outcomes?.[key] ?? {});
+      if (key === "versions") found.sort(([one], [other]) => Number(other) - Number(one));
+      table.set(
+        found.map(([each, { success, episodes, steps }]) => ({
+          key: each,
+          tone: "",
+          cells: [each, success === null ? "–" : percent(success), whole(episodes), steps.toFixed(1)],
         })),
       );
     },
