@@ -62,7 +62,7 @@ def test_different(value: str, expected: str) -> None:
 def test_without_rapidfuzz_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rapidfuzz", None)
     assert alike("oak board", "board oak")
-    with pytest.raises(ConfigurationError, match=r"install millrace\[judge\]"):
+    with pytest.raises(ConfigurationError, match=r"pip install 'millrace\[judge\]'"):
         alike("oak boards", "board oak")
 
 

@@ -56,7 +56,7 @@ def test_every_example_is_valid(file: Path) -> None:
 
 def test_the_page_on_messages_shows_real_bytes() -> None:
     page = (COMMITTED.parent / "messages.md").read_text()
-    block = page.partition("```hex\n")[2].partition("```")[0]
+    block = page.partition("byte for byte:\n\n```text\n")[2].partition("```")[0]
     shown = bytes.fromhex("".join(line.partition("#")[0] for line in block.splitlines()))
     assert shown == (FOLDER / "start-1.msgpack").read_bytes()
 
