@@ -48,11 +48,12 @@ class Logins:
         return await anyio.to_thread.run_sync(self._newest, self._folder, site_of(url))
 
     def _newest(self, folder: Path, site: str) -> "StorageState | None":
+        # A task's words are compared with the names that are there, and never become a path.
+        stored = {path.stem: path for path in folder.glob(f"*{_SUFFIX}")}
         labels = site.partition(":")[0].split(".")
-        for path in (folder / f"{'.'.join(labels[start:])}{_SUFFIX}" for start in range(len(labels) - 1)):
-            if path.is_file():
-                return self._renewed(path)
-        return None
+        domains = (".".join(labels[start:]) for start in range(len(labels) - 1))
+        found = next((stored[domain] for domain in domains if domain in stored), None)
+        return self._renewed(found) if found else None
 
     def _renewed(self, path: Path) -> "StorageState | None":
         try:
@@ -65,12 +66,12 @@ class Logins:
     def _read(self, path: Path) -> "StorageState":
         """Raises `ConfigurationError`."""
         require_private(path)
-        status = path.stat()
-        version = status.st_mtime_ns, status.st_size
         known = self._known.get(path)
-        if known is not None and known[0] == version:
-            return known[1]
         try:
+            status = path.stat()
+            version = status.st_mtime_ns, status.st_size
+            if known is not None and known[0] == version:
+                return known[1]
             stored = msgspec.json.decode(path.read_bytes(), type=_Stored)
         except (OSError, msgspec.DecodeError) as error:
             raise ConfigurationError(

@@ -72,6 +72,10 @@ async def test_the_nearest_domain_with_a_file_counts(tmp_path: Path) -> None:
     assert await session("https://a.mail.shop.example:8443/") == "own"
     assert await session("https://myshop.example/") is None
     assert await session("http://localhost/") is None
+    (tmp_path / "below").mkdir()
+    below = Logins(str(tmp_path / "below"))
+    for website in ("../shop.example", "x/../../shop.example", "a." * 500 + "example", "nul\0.example"):
+        assert await below.of(website) is None
     assert await Logins("").of("https://shop.example/") is None
 
 

@@ -13,7 +13,7 @@ const FIGURES = [
   ["held-out", ({ training }) => known(training?.held_out.at(-1)?.[1], percent)],
   ["version", ({ metrics }) => `${metrics.version} of ${metrics.num_iterations}`],
   ["versions/h", ({ metrics }) => known(metrics.versions_per_h, digits(1))],
-  ["time left", ({ metrics }) => timeLeft(metrics)],
+  ["ends in", ({ metrics }, now) => known(metrics.ends_at, (at) => `≈ ${duration(Math.max(0, at - now))}`)],
   ["episodes/s", ({ metrics }) => known(metrics.episodes_ended_per_s, digits(2))],
   ["steps/s", ({ metrics }) => known(metrics.steps_per_s, digits(1))],
   ["judgements/s", ({ metrics }) => known(metrics.episodes_judged_per_s, digits(2))],
@@ -25,13 +25,6 @@ const FIGURES = [
   ["dead letters", (sections) => known(sections.dead_letters, whole)],
   ["server", ({ metrics }) => known(metrics.server_answer_s, (value) => `${(1000 * value).toFixed(1)} ms`)],
 ];
-
-/** Of the versions that are still to come, at the rate of the latest. */
-function timeLeft({ version, num_iterations, versions_per_h }) {
-  const left = num_iterations - version;
-  if (left <= 0) return "over";
-  return versions_per_h ? `≈ ${duration((3600 * left) / versions_per_h)}` : "–";
-}
 
 function staleness({ staleness_mean, staleness_bound }) {
   const mean = known(staleness_mean, digits(2));
@@ -46,10 +39,10 @@ export function metricGrid() {
       { class: "metrics", "aria-label": "Metrics" },
       FIGURES.map(([name], index) => h("div", {}, h("dt", {}, name), values[index])),
     ),
-    update({ sections }) {
+    update({ sections, now }) {
       if (!sections.metrics) return;
       for (const [index, [, value]] of FIGURES.entries()) {
-        const text = value(sections);
+        const text = value(sections, now());
         if (values[index].textContent !== text) values[index].textContent = text;
       }
     },
