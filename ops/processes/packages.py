@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
-from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 
@@ -81,7 +80,7 @@ def install_command(*extras: str) -> str:
     if any(_ASKS_FOR_A_BUILD in pins(extra) for extra in extras):
         first = "" if shutil.which("uv") else "pip install uv, then "
         return f"{first}printf 'torch=={pins('model')['torch']}\\n' | uv pip install --python {python} --overrides - {ours}"
-    return f"{python} -m pip install {ours}" if find_spec("pip") else f"uv pip install --python {python} {ours}"
+    return f"{python} -m pip install {ours}" if installed("pip") else f"uv pip install --python {python} {ours}"
 
 
 def _requirements() -> Iterable[tuple[str, str, str, tuple[str, ...]]]:

@@ -88,6 +88,7 @@ _ELSEWHERE = {
     "plan": "test_planning.py::test_the_command",
     "gpu-check": "test_gpu_check.py",
     "new mine": _HOUR,
+    "quickstart": "test_closed_loop.py",
     "run config.yaml --run-dir": _HOUR,
     "run config.yaml": _HOUR,
     "run mine.yaml": "test_your_own_run.py",

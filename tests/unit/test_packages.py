@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import anyio
 import pytest
@@ -59,9 +60,8 @@ def test_the_command_is_one_that_works_where_it_is_typed(monkeypatch: pytest.Mon
     python = sys.executable
     override = f"printf 'torch==2.13.0\\n' | uv pip install --python {python} --overrides - 'millrace[quickstart]'"
     assert packages.install_command("quickstart") == override
-    monkeypatch.setattr(packages, "find_spec", lambda _: None)
     assert packages.install_command("browser") == f"uv pip install --python {python} 'millrace[browser]'"
-    monkeypatch.setattr(packages, "find_spec", lambda _: object())
+    monkeypatch.setattr(packages, "installed", lambda name: "26.0" if name == "pip" else None)
     assert packages.install_command("browser") == f"{python} -m pip install 'millrace[browser]'"
     monkeypatch.setattr("shutil.which", lambda _: None)
     assert packages.install_command("quickstart") == f"pip install uv, then {override}"
@@ -85,11 +85,15 @@ def test_the_quickstart_says_what_to_type(tmp_path: Path, capsys: pytest.Capture
     assert "'millrace[quickstart]'" in said
 
 
-def test_a_missing_package_of_ours_is_a_sentence_and_anybody_elses_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_package_of_ours_is_a_sentence_and_anybody_elses_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     async def needs(module: str) -> int:
         await anyio.lowlevel.checkpoint()
         raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
+    # With setuptools' hook in place, a look for the module pip warns of a distutils that somebody imported before.
+    monkeypatch.setitem(sys.modules, "distutils", ModuleType("distutils"))
     assert run(lambda: needs("playwright")) == 78
     said = capsys.readouterr().err
     assert said.startswith("millrace: playwright is not installed here: ")
