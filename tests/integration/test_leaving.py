@@ -36,6 +36,8 @@ _SLOW = (
     "feeder_config.num_iterations=10000",  # until the test says that it is enough
     "feeder_config.max_concurrent=40",
     f"env_config.train_tasks_rollout_size={_BATCH}",
+    # A worker that stands still for longer loses its episode, rightly; here only one that leaves may.
+    *(f"bus_config.{lease}_ack_wait_s=60" for lease in ("task", "step", "judge")),
 )
 
 
