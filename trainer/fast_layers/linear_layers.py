@@ -4,6 +4,7 @@ torch takes MKL for float32, which runs at half the speed of other makers' proce
 rounding, and the same in every run; parameters stay where they are, so ZeRO may take and bring them between the passes.
 """
 
+import os
 from types import MethodType
 from typing import Any
 
@@ -11,9 +12,20 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+"""oneDNN's and, before it, torch's. Packed batches differ in their number of rows, and each keeps what it made for a thousand
+products, some hundred KiB apiece."""
+_MOST_CACHED = 64
+"""Products; an optimizer step of a small model has thirty different ones."""
+
 
 def fast_linear_layers(model: nn.Module) -> int:
-    """Replaces the forward pass of every linear layer of `model`; returns how many there were."""
+    """Replaces the forward pass of every linear layer of `model`; returns how many there were.
+
+    Where nobody has said otherwise, bounds what oneDNN remembers of products, if this process has made none yet.
+    """
+    for cache in _CACHES:
+        os.environ.setdefault(cache, str(_MOST_CACHED))
     layers = [module for module in model.modules() if type(module) is nn.Linear]
     for layer in layers:
         layer.forward = MethodType(_forward, layer)  # type: ignore[method-assign]
