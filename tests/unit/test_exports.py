@@ -130,6 +130,8 @@ async def test_the_datasets_package_loads_the_folder_with_screenshots(tmp_path: 
     row = loaded["train"][1]
     assert row["episode"] == "train-r0000-t1-m0"
     assert row["screenshot"].convert("RGB").tobytes() == Image.open(io.BytesIO(world.shot(10).data)).convert("RGB").tobytes()
+    assert [message["role"] for message in row["prompt"]] == ["system", "user"]
+    assert row["prompt_screenshots"] == [0]
     raw = loaded["train"].cast_column("screenshot", datasets.Image(decode=False))[1]["screenshot"]
     assert raw["bytes"] == world.shot(10).data
 
@@ -149,6 +151,30 @@ async def test_sharegpt_is_the_prompt_as_the_policy_saw_it(tmp_path: Path) -> No
     assert screenshots == [world.shot(10).data, world.shot(11).data, world.shot(11).data]
     info = json.loads((tmp_path / "out/dataset_info.json").read_text())
     assert (tmp_path / "out" / info["millrace"]["file_name"]).exists()
+
+
+@pytest.mark.parametrize(("format_name", "file"), [("parquet", "steps.parquet"), ("hf", "data/*.parquet")])
+async def test_rows_have_the_prompt_that_sharegpt_has(tmp_path: Path, format_name: str, file: str) -> None:
+    given = await source()
+    await exported(given, tmp_path / "rows", format_name)
+    await exported(given, tmp_path / "samples", "sharegpt")
+    rows = [row for path in (tmp_path / "rows").glob(file) for row in pq.read_table(path).to_pylist()]
+    samples = json.loads((tmp_path / "samples/sharegpt.json").read_text())
+    turns = [[*row["prompt"], {"role": "assistant", "content": row["response"]}] for row in rows if row["prompt"]]
+    assert len(samples) == 13
+    assert all(sample["messages"] in turns for sample in samples)
+    for row in rows:
+        assert sum(message["content"].count("<image>") for message in row["prompt"]) == len(row["prompt_screenshots"])
+        assert row["prompt_screenshots"][-1] == row["step"]
+
+
+async def test_rows_of_other_settings_have_no_prompt(tmp_path: Path) -> None:
+    await exported(await source(), tmp_path / "out", "parquet", context=ContextConfig(num_rounds=1))
+    rows = pq.read_table(tmp_path / "out/steps.parquet").to_pylist()
+    unknown = [row for row in rows if row["prompt"] is None]
+    assert unknown
+    assert len(unknown) < len(rows)
+    assert {row["prompt_screenshots"] for row in unknown} == {None}
 
 
 async def test_sharegpt_leaves_out_steps_that_changed_nothing_when_asked(tmp_path: Path) -> None:

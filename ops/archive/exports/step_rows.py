@@ -5,8 +5,11 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from ops.archive.exports.played import Played, PlayedStep
+from ops.archive.exports.played import Played
+from ops.archive.exports.prompts import Asked
 
+MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+STEPS = pa.list_(pa.int64())
 STEP_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("run", pa.string()),
     ("episode", pa.string()),
@@ -28,6 +31,8 @@ STEP_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("action", pa.string()),
     ("further_actions", pa.string()),
     ("parsed", pa.bool_()),
+    ("prompt", MESSAGES),
+    ("prompt_screenshots", STEPS),
     ("response", pa.string()),
     ("thought", pa.string()),
     ("version", pa.int64()),
@@ -39,8 +44,13 @@ STEP_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
 )
 
 
-def step_row(played: Played, step: PlayedStep) -> dict[str, Any]:
-    """Everything but the screenshot. Actions are JSON; `version` is the oldest policy version of the step."""
+def step_row(played: Played, asked: Asked) -> dict[str, Any]:
+    """Everything but the screenshot. Actions are JSON; `version` is the oldest policy version of the step.
+
+    `prompt` has `<image>` for each of the screenshots of the steps `prompt_screenshots`; both are null where the prompt cannot
+    be built again.
+    """
+    step = asked.step
     task, judgement = played.task, played.judgement
     request, observation = step.request, step.observation
     versions = [span.version for span in request.versions]
@@ -65,6 +75,8 @@ def step_row(played: Played, step: PlayedStep) -> dict[str, Any]:
         "action": msgspec.json.encode(request.action).decode(),
         "further_actions": msgspec.json.encode(request.further).decode(),
         "parsed": request.parsed,
+        "prompt": asked.prompt,
+        "prompt_screenshots": list(asked.window.screenshots) if asked.window is not None else None,
         "response": request.response,
         "thought": request.thought,
         "version": min(versions, default=None),

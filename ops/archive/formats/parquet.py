@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 from ops.archive.exports.played import Played
+from ops.archive.exports.prompts import prompts
 from ops.archive.exports.row_file import RowFile
 from ops.archive.exports.step_rows import STEP_FIELDS, step_row
 from ops.archive.formats import FormatOptions, exporter
@@ -34,11 +35,12 @@ class ParquetFormat:
     def add(self, played: Played) -> int:
         judged = _judged(played.judgement) if played.judgement else {}
         self._episodes.add(trajectory_columns(played.trajectory) | judged)
-        steps = [step for step in played.steps if self._options.wants(step)]
-        for step in steps:
-            screenshot = step.observation.screenshot
+        options = self._options
+        steps = [asked for asked in prompts(played, options.context, options.model) if options.wants(asked.step)]
+        for asked in steps:
+            screenshot = asked.step.observation.screenshot
             shown = {"screenshot": screenshot.data, "screenshot_media_type": screenshot.media_type}
-            self._steps.add(step_row(played, step) | shown, len(screenshot.data))
+            self._steps.add(step_row(played, asked) | shown, len(screenshot.data))
         return len(steps)
 
     def close(self) -> None:
