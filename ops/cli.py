@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ops.commands.arguments import settle_words
 from ops.commands.listing import Command, Headings, parser_of, require_command
+from ops.console import completion
 from ops.console.standard_streams import readers_may_leave
 
 COMMANDS: Headings = {
@@ -63,6 +64,7 @@ COMMANDS: Headings = {
         Command("site", "serve a site of the suites on loopback, for one's own browser"),
     ),
     "administer": (
+        Command("completion", "print what makes a shell complete these command lines"),
         Command("doctor", "say what is installed, what is missing, and how to get it"),
         Command("streams", "create or change a run's streams, as its administrator"),
         Command("cluster", "write configuration, certificates and keys for NATS servers"),
@@ -72,6 +74,8 @@ COMMANDS: Headings = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code: 0 done, 78 a mistake that only a person can mend (its sentence is on stderr), 130 Ctrl-C."""
+    if completion.is_asked():
+        completion.answer(parser_of(COMMANDS, next(iter(completion.typed()), "")))
     given = list(sys.argv[1:] if arguments is None else arguments)
     with readers_may_leave():
         options = parse(given or ["--help"])

@@ -1,8 +1,10 @@
-"""Arguments that several commands share, and the numbers they take. Loads nothing of ours."""
+"""Arguments that several commands share, and the numbers they take. Loads nothing heavy."""
 
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from ops.console.completion import completed_by, overrides, recipes_and_files
 
 RUN_DIR = Path("runs/quickstart")
 
@@ -33,9 +35,16 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    written = parser.add_argument(
         "overrides", nargs="*", metavar="KEY=VALUE", help="configuration to override, as in policy_config.top_k=5"
     )
+    completed_by(written, overrides)
+
+
+def add_config(parser: argparse._ActionsContainer, help_: str, *, default: str | None = None) -> None:
+    """A configuration to begin from, as `config` in the namespace."""
+    written = parser.add_argument("--config", metavar="RECIPE", default=default, help=help_)
+    completed_by(written, recipes_and_files)
 
 
 def add_joining(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +57,7 @@ def add_joining(parser: argparse.ArgumentParser) -> None:
 def add_run(parser: argparse.ArgumentParser) -> None:
     """What `joined_run` reads, but for the overrides."""
     parser.add_argument("--run-dir", type=Path, metavar="DIR", help=f"folder of the run (default: {RUN_DIR})")
-    parser.add_argument("--config", metavar="RECIPE", help="recipe or .yaml file; without it, the run's stored configuration")
+    add_config(parser, "recipe or .yaml file; without it, the run's stored configuration")
 
 
 def add_worker(parser: argparse.ArgumentParser) -> None:

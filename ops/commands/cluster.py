@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bus.server.cluster_files import ClusterPlan, client_url, server_folder, write_cluster
 from bus.server_binary import OLDEST_OF_CLUSTERS
-from ops.commands.arguments import add_overrides, port
+from ops.commands.arguments import add_config, add_overrides, port
 from ops.commands.execution import interruptible
 from ops.config.loading import load_config
 from ops.console.terminal import Console
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cluster-port", type=port, default=6222, metavar="PORT", help="among the servers (default: %(default)s)")
     add("--monitor-port", type=port, default=8222, metavar="PORT", help="on loopback only (default: %(default)s)")
     add("--sync-interval", help="between forced writes to disk, or always (default: bus_config.sync_interval)")
-    add("--config", default="default", metavar="RECIPE", help="recipe or .yaml file of the runs (default: %(default)s)")
+    add_config(parser, "recipe or .yaml file of the runs (default: %(default)s)", default="default")
     add_overrides(parser)
 
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ops.commands.arguments import add_overrides
+from ops.commands.arguments import add_config, add_overrides
 from ops.commands.execution import interruptible
 from ops.config.display import as_json, as_yaml
 from ops.config.elsewhere.page import names_page
@@ -12,6 +12,7 @@ from ops.config.explaining import explained
 from ops.config.pages import keys_page
 from ops.config.parts import parts_table
 from ops.config.resolved import resolve
+from ops.console.completion import completed_by, keys, recipes_and_files
 from ops.console.terminal import Console
 from schemas.errors import ConfigurationError
 
@@ -25,10 +26,12 @@ PAGES = {"keys": keys_page, "names": names_page}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("recipe", nargs="?", metavar="RECIPE", help="recipe or .yaml file to print (default: the recipe default)")
+    shown = add("recipe", nargs="?", metavar="RECIPE", help="recipe or .yaml file to print (default: the recipe default)")
+    completed_by(shown, recipes_and_files)
     add("--run-dir", type=Path, metavar="DIR", help="print the stored configuration of this run")
-    add("--config", metavar="RECIPE", help="recipe or .yaml file, as other commands name it")
-    add("--explain", default="", metavar="KEY", help="say what a key or group means, and its value")
+    add_config(parser, "recipe or .yaml file, as other commands name it")
+    explained = add("--explain", default="", metavar="KEY", help="say what a key or group means, and its value")
+    completed_by(explained, keys)
     add("--parts", action="store_true", help="list the parts that a configuration can name, with where each comes from")
     add("--changed", action="store_true", help="only what differs from the defaults")
     add("--json", action="store_true", help="JSON in place of YAML")

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ops.commands.arguments import RUN_DIR, add_overrides, count, seed
+from ops.commands.arguments import RUN_DIR, add_config, add_overrides, count, seed
 from ops.commands.execution import interruptible
 from ops.config.protocols import is_protocol, protocol_names
 
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help=f"the run, whose configuration counts (default: {RUN_DIR})",
     )
-    add("--config", metavar="RECIPE", help="recipe or .yaml file in place of the run's configuration")
+    add_config(parser, "recipe or .yaml file in place of the run's configuration")
     add("--api", metavar="NAME", help="a model behind an OpenAI-compatible endpoint, in place of MODEL")
     add("--base-url", default="", metavar="URL", help="of the endpoint, as in https://host/v1")
     add("--key-env", default="", metavar="VAR", help="environment variable with its key (default: OPENAI_API_KEY)")

@@ -6,6 +6,7 @@ from pathlib import Path
 from ops.commands.arguments import above_zero, add_overrides, count
 from ops.commands.execution import interruptible, planned_run
 from ops.commands.share_arguments import add_shares, settle_config, wanted
+from ops.console.completion import completed_by, recipes_and_files
 
 EXAMPLE = """\
 millrace plan mine.yaml
@@ -17,7 +18,10 @@ _DOES_NOT_FIT = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("config", nargs="?", metavar="CONFIG", help="recipe or .yaml file; without it, that of the run's folder")
+    completed_by(
+        add("config", nargs="?", metavar="CONFIG", help="recipe or .yaml file; without it, that of the run's folder"),
+        recipes_and_files,
+    )
     add("--run-dir", type=Path, metavar="DIR", help="folder of a run")
     add("--gpu", metavar="NAME", help="kind of GPU, as in H100, or with its GiB, as in MINE:48 (default: this machine's)")
     add("--gpus", type=count, metavar="N", help="how many (default: as many as are here, or 1)")

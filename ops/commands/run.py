@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ops.commands.arguments import add_overrides
 from ops.commands.execution import interruptible, joined_run, planned_run
 from ops.commands.share_arguments import add_shares, settle_config, wanted
+from ops.console.completion import completed_by, recipes_and_files
 
 if TYPE_CHECKING:
     from schemas.config import Config
@@ -20,11 +21,14 @@ millrace run mine.yaml --policy-gpus 0,1,2,3 --trainer-gpus 4,5 --dry-run"""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add(
-        "config",
-        nargs="?",
-        metavar="CONFIG",
-        help="recipe or .yaml file; without it, the configuration that the run's folder holds",
+    completed_by(
+        add(
+            "config",
+            nargs="?",
+            metavar="CONFIG",
+            help="recipe or .yaml file; without it, the configuration that the run's folder holds",
+        ),
+        recipes_and_files,
     )
     add("--run-dir", type=Path, metavar="DIR", help="folder of the run (default: the configuration's save_path)")
     add_shares(parser)

@@ -11,7 +11,7 @@ import anyio
 from bus import BEGINNING, NEW, After, Run, Start, Stream, connect
 from bus.consumer.run import Reading
 from bus.server import is_served
-from ops.commands.arguments import RUN_DIR, add_run_dir, settle_run
+from ops.commands.arguments import RUN_DIR, add_config, add_run_dir, settle_run
 from ops.commands.execution import interruptible
 from ops.config.loading import load_config
 from ops.console.json_lines import json_lines
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     where = parser.add_argument_group("which run")
     add_run_dir(where, settle=settle_run)
-    where.add_argument("--config", metavar="RECIPE", help="recipe or .yaml file that names the run, in place of its folder")
+    add_config(where, "recipe or .yaml file that names the run, in place of its folder")
     part = parser.add_argument_group("which part")
     part.add_argument(
         "--from", dest="start", metavar="WHERE",

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from ops.config.agreement import kind_of
 from ops.config.schema import entry_kind, words_of
@@ -39,6 +39,8 @@ class KeyDoc:
     text: str
     """What stands under the field, on one line; empty where nothing does."""
     is_group: bool = False
+    choices: tuple[str, ...] = ()
+    """As they are written; empty where a value is free."""
 
     @property
     def unit(self) -> str:
@@ -60,7 +62,8 @@ def _docs(component: Any, prefix: str) -> Iterator[KeyDoc]:
             yield KeyDoc(key, "a group", None, texts.get(field.name, "") or _class_text(type(value)), is_group=True)
             yield from _docs(value, f"{key}.")
         else:
-            yield KeyDoc(key, _kind(key, hints[field.name]), value, texts.get(field.name, ""))
+            hint = hints[field.name]
+            yield KeyDoc(key, _kind(key, hint), value, texts.get(field.name, ""), choices=_choices(key, hint))
 
 
 def _kind(key: str, hint: Any) -> str:
@@ -70,6 +73,14 @@ def _kind(key: str, hint: Any) -> str:
     if entries is None:
         return words_of(hint)
     return f"a table by names of your own; an entry has {', '.join(get_type_hints(entries))}"
+
+
+def _choices(key: str, hint: Any) -> tuple[str, ...]:
+    if (named := kind_of(key)) is not None:
+        return tuple(named.builtin_names)
+    if hint is bool:
+        return ("true", "false")
+    return tuple(str(choice) for choice in get_args(hint)) if get_origin(hint) is Literal else ()
 
 
 def field_texts(kind: type[Any]) -> dict[str, str]:
