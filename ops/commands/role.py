@@ -30,6 +30,7 @@ def wall_clock(folder: "RunFolder", config: "Config", worker: "WorkerId") -> Abs
 
 @guarded
 async def run(options: argparse.Namespace) -> int:
+    from ops.processes.role_process import is_supervised
     from ops.run.logs import log_path, role_logs
     from schemas.ids import WorkerId, subject_token
     from schemas.messages import Role
@@ -42,6 +43,7 @@ async def run(options: argparse.Namespace) -> int:
             run=config.bus_config.run,
             role=options.command,
             worker=worker,
+            is_read=not is_supervised(),
             verbose=config.env_config.verbose,
         ),
         wall_clock(folder, config, worker),

@@ -8,6 +8,8 @@ from os import environ
 from pathlib import Path
 from typing import BinaryIO
 
+_SUPERVISED = "MILLRACE_SUPERVISED"
+"""In the environment of what a supervisor started: its output is kept in a file beside its log."""
 _OUTPUT_LIMIT = 16 * 1024 * 1024
 _TAIL = 4096
 _PACKAGES = Path(__file__).resolve().parents[2]
@@ -39,6 +41,14 @@ def millrace_environment() -> dict[str, str]:
     """This process's environment, such that a child finds the same packages."""
     paths = [str(_PACKAGES), *environ.get("PYTHONPATH", "").split(":")]
     return {**environ, "PYTHONPATH": ":".join(dict.fromkeys(filter(None, paths)))}
+
+
+def supervised_environment() -> dict[str, str]:
+    return {**millrace_environment(), _SUPERVISED: "1"}
+
+
+def is_supervised() -> bool:
+    return _SUPERVISED in environ
 
 
 def open_output(path: Path) -> BinaryIO:

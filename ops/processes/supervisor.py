@@ -22,7 +22,7 @@ from anyio.abc import Process, TaskGroup
 from bus.child_process import start_process
 from ops.processes.guard import guard_command
 from ops.processes.restarts import EXIT_RESTART, Fatal, Finished, Restart, RestartPolicy, Restarts
-from ops.processes.role_process import describe_end, exit_code, millrace_environment, open_output
+from ops.processes.role_process import describe_end, exit_code, open_output, supervised_environment
 from schemas.messages import Role
 
 _log = structlog.get_logger()
@@ -201,7 +201,7 @@ class Supervisor:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env={**millrace_environment(), **kept.spec.env},
+                env={**supervised_environment(), **kept.spec.env},
                 cwd=kept.spec.folder,
                 start_new_session=True,  # the terminal's Ctrl-C goes to the supervisor alone
             )

@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+import structlog
+
 from bus.background import background
 from bus.context import WorkerContext
 from bus.presence import presence
@@ -22,6 +24,7 @@ from schemas.extras import require_extra
 from schemas.ids import WorkerId
 from schemas.messages import Role
 
+_log = structlog.get_logger()
 _ON_GPUS = (Role.POLICY, Role.TRAINER)
 
 
@@ -46,7 +49,9 @@ async def _run(role: Role, folder: RunFolder, config: Config, worker: WorkerId) 
         presence(bus, subjects, role, worker, own_gpus() if role in _ON_GPUS else dict) as status,
         reachable(bus, subjects, status),
     ):
+        _log.info("joined", name=worker)
         await worker_of(role, config)(RoleRun(folder, config, WorkerContext(bus, subjects, status)))
+        _log.info("left", reason="told to" if status.drain.requested else "its work is complete")
     return exit_code(status.drain)
 
 

@@ -55,15 +55,25 @@ def quiet_logs(threshold: int = logging.WARNING) -> Iterator[None]:
 
 @contextmanager
 def role_logs(
-    path: Path, *, run: str, role: str, worker: str, stream: TextIO | None = None, verbose: bool = False
+    path: Path,
+    *,
+    run: str,
+    role: str,
+    worker: str,
+    stream: TextIO | None = None,
+    is_read: bool | None = None,
+    verbose: bool = False,
 ) -> Iterator[None]:
-    """Logs of this process go to `path`, one JSON object a line; everything goes to a terminal, else warnings and worse.
+    """Logs of this process go to `path`, one JSON object a line, and to a stream: all of them where it is read, else warnings
+    and worse.
 
     Args:
-        stream: that terminal; without one, stderr.
+        stream: without one, stderr.
+        is_read: whether somebody reads the stream, as a pod's output; None: where it is a terminal.
         verbose: debug events too, and everything to `stream`, whatever it is.
     """
     stream = stream or sys.stderr
+    is_read = stream.isatty() if is_read is None else is_read
     lowest = logging.DEBUG if verbose else logging.INFO
     log = BoundedLog(path)
     before = structlog.get_config()
@@ -76,7 +86,7 @@ def role_logs(
                 structlog.processors.format_exc_info,
                 _Blot(secrets),
                 _Lines(log),
-                _ForPeople(lowest if verbose or stream.isatty() else logging.WARNING),
+                _ForPeople(lowest if verbose or is_read else logging.WARNING),
             ],
             wrapper_class=structlog.make_filtering_bound_logger(lowest),
             logger_factory=structlog.PrintLoggerFactory(stream),

@@ -41,6 +41,15 @@ def test_without_a_terminal_only_warnings_are_shown(tmp_path: Path) -> None:
     assert len((tmp_path / "b.log").read_text().splitlines()) == 2
 
 
+def test_everything_is_shown_where_somebody_reads_it(tmp_path: Path) -> None:
+    pod = io.StringIO()
+    with role_logs(tmp_path / "b.log", run="r", role="browser", worker="w", stream=pod, is_read=True):
+        structlog.get_logger().info("quiet")
+        structlog.get_logger().debug("silent")
+    assert "quiet" in pod.getvalue()
+    assert "silent" not in pod.getvalue()
+
+
 def test_secrets_are_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "sk-abcdefgh123")
     terminal = _Terminal()

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from ops.processes.restarts import EXIT_FATAL, EXIT_RESTART, Fatal, Finished, Restart, RestartPolicy, Restarts
-from ops.processes.role_process import exit_code
+from ops.processes.role_process import exit_code, millrace_environment
 from ops.processes.supervisor import RoleSpec, RoleState, RoleStatus, supervise
 from schemas.messages import Role
 from tests.deadlines import HANGS_S
@@ -100,6 +100,15 @@ async def test_a_finished_role_stays_finished_and_its_name_can_be_used_again(tmp
                 supervisor.start(python("feeder-1", "pass", Role.FEEDER))
             with anyio.fail_after(HANGS_S):
                 assert (await supervisor.wait("feeder-1")).state is RoleState.FINISHED
+
+
+async def test_a_role_knows_that_its_output_is_kept(tmp_path: Path) -> None:
+    code = f"import sys; from ops.processes.role_process import is_supervised; sys.exit({EXIT_FATAL} * is_supervised())"
+    async with supervise(tmp_path) as supervisor:
+        supervisor.start(RoleSpec(role=Role.JUDGE, name="judge-1", argv=(sys.executable, "-c", code)))
+        with anyio.fail_after(HANGS_S):
+            assert (await supervisor.wait("judge-1")).exit_code == EXIT_FATAL
+    await anyio.run_process([sys.executable, "-c", code], env=millrace_environment())
 
 
 async def test_the_server_is_stopped_behind_the_others(tmp_path: Path) -> None:

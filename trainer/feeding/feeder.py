@@ -99,7 +99,7 @@ class Feeder:
             async with self._bus.lease("feeder", ttl_s=self._config.lease_s) as lease:
                 finished = await self._lead(lease)
         self._status.state = "finished"
-        _log.info("feeding_finished", worker=self._worker, admitted=self._state.num_admitted)
+        _log.info("run_finished", worker=self._worker, admitted=self._state.num_admitted)
 
     async def _lead(self, lease: Lease) -> bool:
         """Feeds while the lease is held; True when the run's work is complete."""
