@@ -35,7 +35,7 @@ async def _write_task_files(browser: Browser, family: Family, seeds: PageSeeds, 
     """Writes demonstrations.jsonl, train.jsonl and held_out.jsonl; returns the different instructions in them."""
     instructions: set[str] = set()
     for name, pages in (("demonstrations", seeds.demonstrations), ("train", seeds.train), ("held_out", seeds.held_out)):
-        tasks = await family_tasks(browser, family, family.pages, pages)
+        tasks = await family_tasks(browser, family, family.pages, pages, len(pages))
         instructions.update(str(task["task_name"]) for task in tasks)
         write_tasks(folder / f"{name}.jsonl", tasks)
     return sorted(instructions)

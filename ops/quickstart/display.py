@@ -6,6 +6,7 @@ from ops.monitor.role_rows import role_rows
 from ops.monitor.run_watch import RunState, RunWatch
 from ops.monitor.view import Curve, Feed, Metrics, Progress, RoleRow, View
 from ops.processes.local_roles import Statuses
+from ops.quickstart.recipe import WarmStart
 from ops.quickstart.warm_course import WarmCourse
 from schemas.messages import Judgement, Verdict
 from schemas.text import visible
@@ -26,7 +27,7 @@ class QuickstartDisplay:
         num_demonstrations: int,
         num_train: int,
         num_evaluation: int,
-        warm_target: float,
+        warm_start: WarmStart,
         bar: float,
         max_staleness: int | None,
     ) -> None:
@@ -38,7 +39,7 @@ class QuickstartDisplay:
         self._num_train = num_train
         self._num_evaluation = num_evaluation
         """Episodes of one evaluation round."""
-        self._warm_target = warm_target
+        self._warm_start = warm_start
         self._bar = bar
         self._max_staleness = max_staleness
         self._began = time.monotonic()
@@ -65,7 +66,7 @@ class QuickstartDisplay:
     def _curve(self) -> Curve | None:
         """Of learning; before, how the warm start does what was demonstrated."""
         if self.phase == _WARM_START:
-            return self._course.curve(self._warm_target)
+            return self._course.curve(self._warm_start)
         if self.watch is None or self.phase < _LEARNING:
             return None
         return self.watch.state.curve(bar=self._bar, bar_label=_GOAL, num_expected=self._num_train)
@@ -125,8 +126,10 @@ class QuickstartDisplay:
         success = metrics.get("success", 0.0)
         updates, loss = metrics.get("updates", 0), metrics.get("loss", 0)
         told = f"loss {loss:.3f} {self._course.loss_bars}".rstrip()
-        note = f"{told}, {updates:.0f} updates, {100 * success:.0f} % succeed"
-        return Progress(label="until learning begins", done=100 * success, total=100 * self._warm_target, note=note)
+        where = f" on the {num_worst} worst pages" if (num_worst := self._warm_start.num_worst) else ""
+        note = f"{told}, {updates:.0f} updates, {100 * success:.0f} % succeed{where}"
+        total = 100 * self._warm_start.target_success
+        return Progress(label="until learning begins", done=100 * success, total=total, note=note)
 
     def _evaluations(self) -> tuple[Progress, ...]:
         """Rounds that are not over."""

@@ -16,22 +16,25 @@ Task = Mapping[str, object]
 
 
 async def family_tasks(
-    browser: Browser, family: Family, pages: Sequence[str], seeds: Sequence[int], *, first_id: int = 0
+    browser: Browser, family: Family, pages: Sequence[str], seeds: Sequence[int], num_each: int, *, first_id: int = 0
 ) -> list[Task]:
-    """One for every page and seed, page by page, numbered from `first_id`. Raises `UnknownWebsite`."""
+    """So many of every page, of the first seeds that will do, page by page, numbered from `first_id`.
+
+    Raises `UnknownWebsite`.
+    """
     match family.suite:
         case "demo":
             drawn: list[Task] = []
             for page in pages:
                 first = first_id + len(drawn)
-                drawn += await demo_tasks(browser, page, seeds, parameters=family.parameters, first_id=first)
+                drawn += await demo_tasks(browser, page, seeds[:num_each], parameters=family.parameters, first_id=first)
             return drawn
         case "miniwob":
-            return await miniwob_tasks(browser, MiniWobSuite(), pages, seeds, first_id=first_id)
+            return await miniwob_tasks(browser, MiniWobSuite(), pages, seeds, num_each=num_each, first_id=first_id)
         case "frozen_lake":
-            return _grid_tasks(FrozenLakeSuite(), family, pages, seeds, first_id)
+            return _grid_tasks(FrozenLakeSuite(), family, pages, seeds[:num_each], first_id)
         case "sokoban":
-            return _grid_tasks(SokobanSuite(), family, pages, seeds, first_id)
+            return _grid_tasks(SokobanSuite(), family, pages, seeds[:num_each], first_id)
 
 
 def _grid_tasks(suite: GridSuite, family: Family, pages: Sequence[str], seeds: Sequence[int], first_id: int) -> list[Task]:

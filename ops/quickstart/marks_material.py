@@ -42,11 +42,11 @@ async def marks_material(
     """Writes tasks/*.jsonl and model/. Raises `UnknownWebsite` when the pages' package is not installed."""
     num_pages = len(family.pages)
     num_seen = family.num_demonstrations // num_pages
-    demonstrations = await family_tasks(browser, family, family.pages, seeds.demonstrations[:num_seen])
-    train = await family_tasks(browser, family, family.pages, seeds.train[: len(seeds.train) // num_pages])
-    held_out = await family_tasks(browser, family, family.pages, seeds.held_out[: family.num_held_out // num_pages])
-    unseen_seeds = seeds.held_out[: family.num_unseen // max(len(family.unseen_pages), 1)]
-    unseen = await family_tasks(browser, family, family.unseen_pages, unseen_seeds, first_id=len(held_out))
+    demonstrations = await family_tasks(browser, family, family.pages, seeds.demonstrations, num_seen)
+    train = await family_tasks(browser, family, family.pages, seeds.train, len(seeds.train) // num_pages)
+    held_out = await family_tasks(browser, family, family.pages, seeds.held_out, family.num_held_out // num_pages)
+    num_unseen = family.num_unseen // max(len(family.unseen_pages), 1)
+    unseen = await family_tasks(browser, family, family.unseen_pages, seeds.held_out, num_unseen, first_id=len(held_out))
     write_tasks(folder.tasks / "demonstrations.jsonl", _mixed(demonstrations, num_seen))
     write_tasks(folder.tasks / "train.jsonl", train)
     write_tasks(folder.tasks / "held_out.jsonl", [*held_out, *unseen])

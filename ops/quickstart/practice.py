@@ -16,6 +16,8 @@ _LEAST = 0.02
 """What is answered well is practised now and then: it would be forgotten."""
 _ENOUGH = 0.7
 """Success from which on a page is answered well."""
+_SHARPNESS = 1.5
+"""The power."""
 
 
 class Practice:
@@ -28,9 +30,9 @@ class Practice:
         self._rng = np.random.default_rng(seed)
 
     def look(self, success: Mapping[str, float]) -> None:
-        """From now on each page is drawn by the third power of what its success lacks, as a share of what is enough."""
+        """From now on each page is drawn by a power of what its success lacks, as a share of what is enough."""
         lacks = [max(0.0, 1.0 - success.get(page, 0.0) / _ENOUGH) for page in self._pages]
-        self._weights = np.maximum(_LEAST, np.power(lacks, 3))
+        self._weights = np.maximum(_LEAST, np.power(lacks, _SHARPNESS))
 
     def order(self, step_size: int) -> Iterator[np.ndarray]:
         """Indices of the samples of one optimizer step after the other, without end; in one step none comes twice."""

@@ -131,7 +131,7 @@ class Quickstart:
             num_demonstrations=self._family.num_demonstrations,
             num_train=self._num_train,
             num_evaluation=self._num_evaluation,
-            warm_target=self._family.warm_start.target_success,
+            warm_start=self._family.warm_start,
             bar=self._family.bar,
             max_staleness=config.feeder_config.staleness_bound,
         )
@@ -306,5 +306,6 @@ def _warm_start_algorithm(algorithm: AlgorithmConfig, settings: WarmStart) -> Al
     return dataclasses.replace(
         algorithm,
         learning_rate=settings.learning_rate,
+        per_device_train_batch_size=settings.batch_size or algorithm.per_device_train_batch_size,
         lr_scheduler_steps=settings.max_updates if falls else 0,
     )

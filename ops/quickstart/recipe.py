@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Final, Literal, get_args
 
 from schemas.errors import ConfigurationError
@@ -22,6 +23,8 @@ class WarmStart:
 
     target_success: float
     """Mean over pages: share of the demonstrated episodes kept out whose every step is answered rightly."""
+    num_worst: int = 0
+    """Pages that count, those it does worst; 0: all. What no answer comes right on, reward alone does not teach."""
     num_kept_out: int
     """Episodes."""
     updates_between: int
@@ -29,8 +32,14 @@ class WarmStart:
     max_updates: int
     """Then it goes on with what there is."""
     learning_rate: float
+    batch_size: int = 0
+    """Samples of an optimizer step; 0: as many as in learning from reward."""
     varied: bool = False
     """Words and numbers of a demonstration become others every time that it is seen."""
+
+    def success(self, pages: Mapping[str, float]) -> float:
+        """What is compared with the target."""
+        return fmean(sorted(pages.values())[: self.num_worst or None])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +114,14 @@ _FAMILIES: Final = (
         unseen_pages=_UNSEEN,
         num_unseen=25,
         warm_start=WarmStart(
-            target_success=0.43, num_kept_out=80, updates_between=5, max_updates=100, learning_rate=2e-3, varied=True
+            target_success=0.1,
+            num_worst=7,
+            num_kept_out=80,
+            updates_between=5,
+            max_updates=120,
+            learning_rate=2e-3,
+            batch_size=32,
+            varied=True,
         ),
     ),
     Family(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ops.monitor.view import Curve, CurvePoint
+from ops.quickstart.recipe import WarmStart
 
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_BARS = 24
@@ -23,14 +24,15 @@ class WarmCourse:
         if "success" in metrics and metrics["success"] not in list(self.successes.values())[-1:]:
             self.successes[updates] = metrics["success"]
 
-    def curve(self, target: float) -> Curve:
+    def curve(self, settings: WarmStart) -> Curve:
+        where = f", {settings.num_worst} worst pages" if settings.num_worst else ""
         points = tuple(CurvePoint(num_episodes=updates, success=share) for updates, share in self.successes.items())
         return Curve(
             train=points,
-            bar=target,
+            bar=settings.target_success,
             bar_label="enough to learn from reward" if points else "",
             num_expected=max(self.losses, default=0),
-            title="demonstrations kept out that it would play as shown",
+            title=f"demonstrations kept out that it would play as shown{where}",
             unit="updates",
         )
 

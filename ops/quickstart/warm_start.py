@@ -11,7 +11,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
 
 import anyio
 import anyio.to_thread
@@ -110,7 +109,7 @@ def _train(folder: RunFolder, config: Config, settings: WarmStart, shown: Sequen
                 continue
             pages = examiner.success(engine)
             practice.look(pages)
-            success = fmean(pages.values())
+            success = settings.success(pages)
             status.metrics.update(success=success)
             _log.info("warm_start_measured", updates=num_updates, loss=round(result.loss, 4), success=success, pages=pages)
             if success >= settings.target_success:

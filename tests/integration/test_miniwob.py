@@ -17,6 +17,7 @@ from browser_workers.suites.miniwob.tasks import miniwob_tasks
 from schemas.browser_config import BrowserConfig
 from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
+from schemas.errors import PageFailed
 from schemas.messages import Action, ActionKind, Outcome, Task, Verdict
 from tests import builders
 from tests.support.browsers.page_plays import judged, playing
@@ -132,6 +133,27 @@ async def test_what_pages_ask_for_one_problem_after_the_other_is_what_each_asks_
     for line in await miniwob_tasks(browser, SUITE, pages, (11, 4)):
         page, _, query = str(line["website"]).removeprefix("miniwob:").partition("?")
         assert line["task_name"] == environment(await opened(browser, page, query)).utterance
+
+
+async def test_a_problem_that_pressing_submit_solves_is_left_out_where_so_many_are_wanted(browser: PlaywrightBrowser) -> None:
+    pages, seeds = ("choose-list", "click-checkboxes", "click-button"), range(40)
+    every = await miniwob_tasks(browser, SUITE, pages, seeds)
+    wanted = await miniwob_tasks(browser, SUITE, pages, seeds, num_each=15)
+    assert [sum(line["subdomain"] == page for line in wanted) for page in pages] == [15, 15, 15]
+    stays = {str(line["website"]): line["task_name"] for line in every}
+    assert all(stays[str(line["website"])] == line["task_name"] for line in wanted)
+    press = "[...document.querySelectorAll('button')].at(-1).click() || WOB_RAW_REWARD_GLOBAL"
+    for page in ("choose-list", "click-checkboxes"):
+        seen = [str(line["website"]) for line in wanted if line["subdomain"] == page]
+        left_out = {f"miniwob:{page}?seed={seed}" for seed in range(int(seen[-1].rpartition("=")[2]))} - set(seen)
+        assert left_out
+        for website in (*left_out, *seen):
+            async with browser.session(SUITE.resolve(page, website.partition("?")[2])) as session:
+                await session.open()
+                (reward,) = await session.page_values([press])
+            assert (float(reward) > 0) == (website in left_out)
+    with pytest.RaisesGroup(pytest.RaisesExc(PageFailed, match="choose-list asks for something under 7 of 10 seeds")):
+        await miniwob_tasks(browser, SUITE, ("choose-list",), range(10), num_each=10)
 
 
 # through the bus ------------------------------------------------------------------------------------------------------

@@ -14,12 +14,14 @@ from ops.monitor.run_watch import Evaluation, RunWatch
 from ops.monitor.view import Progress
 from ops.processes.supervisor import RoleStatus
 from ops.quickstart.display import PHASES, QuickstartDisplay
+from ops.quickstart.recipe import WarmStart
 from schemas.bus_config import BusConfig
 from schemas.ids import PolicyVersion, RunName, WorkerId
 from schemas.messages import Heartbeat, Role
 from tests.builders import judgement, task, trajectory
 
 RUN = RunName("shown")
+WARM_START = WarmStart(target_success=0.5, num_kept_out=80, updates_between=5, max_updates=100, learning_rate=2e-3)
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def display() -> QuickstartDisplay:
         num_demonstrations=40,
         num_train=800,
         num_evaluation=225,
-        warm_target=0.5,
+        warm_start=WARM_START,
         bar=0.8,
         max_staleness=1,
     )

@@ -44,11 +44,18 @@
     return `Book a flight with these details. ${wanted.join("; ")}.`;
   };
 
-  // What the page would ask for under each of some seeds; it is of no other use afterwards.
-  window.millraceUtterances = (seeds) => seeds.map((each) => {
+  // Whether the page is content when its button is pressed with nothing done.
+  const contentAtOnce = () => {
+    const button = [...document.querySelectorAll("#area button")].find((each) => each.textContent.trim() === "Submit");
+    button?.click();
+    return WOB_DONE_GLOBAL && WOB_RAW_REWARD_GLOBAL > 0;
+  };
+
+  // What the page would ask for under each of some seeds, and whether nothing has to be done; it is of no other use afterwards.
+  window.millraceProblems = (seeds) => seeds.map((each) => {
     Math.seedrandom(String(each));
     core.startEpisodeReal();
-    return utterance();
+    return [utterance(), contentAtOnce()];
   });
 
   window.millrace = () => ({

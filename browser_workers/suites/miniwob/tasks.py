@@ -50,38 +50,60 @@ _LONG_PAGES = frozenset(
 
 
 async def miniwob_tasks(
-    browser: Browser, suite: MiniWobSuite, pages: Sequence[str], seeds: Sequence[int], *, first_id: int = 0
+    browser: Browser,
+    suite: MiniWobSuite,
+    pages: Sequence[str],
+    seeds: Sequence[int],
+    *,
+    num_each: int | None = None,
+    first_id: int = 0,
 ) -> list[Mapping[str, object]]:
     """One line for every page and seed, page by page, numbered from `first_id`.
+
+    Args:
+        num_each: so many of every page, the first whose problems need something to be done: a list may stand at what is asked
+            for already, and whoever learns from that learns to press Submit.
 
     Raises:
         UnknownWebsite: the package is not installed, or has no such page.
         BrowserError: a page could not be read.
     """
-    utterances: dict[str, Sequence[str]] = {}
+    problems: dict[str, Sequence[tuple[int, str]]] = {}
     waiting = iter(pages)
 
     async def read() -> None:
         for page in waiting:
-            utterances[page] = await _utterances(browser, suite, page, seeds)
+            problems[page] = await _problems(browser, suite, page, seeds, num_each)
 
     async with anyio.create_task_group() as group:
         for _ in range(_SLOTS):
             group.start_soon(read)
-    wanted = [(page, seed, said) for page in pages for seed, said in zip(seeds, utterances[page], strict=True)]
+    wanted = [(page, seed, said) for page in pages for seed, said in problems[page]]
     return [_line(first_id + index, page, seed, said) for index, (page, seed, said) in enumerate(wanted)]
 
 
-async def _utterances(browser: Browser, suite: MiniWobSuite, page: str, seeds: Sequence[int]) -> Sequence[str]:
-    """The page draws one problem after the other in one tab."""
-    parts = [seeds[first : first + _ASKED_AT_ONCE] for first in range(0, len(seeds), _ASKED_AT_ONCE)]
+async def _problems(
+    browser: Browser, suite: MiniWobSuite, page: str, seeds: Sequence[int], num_wanted: int | None
+) -> Sequence[tuple[int, str]]:
+    """Seeds with what the page asks for, which draws one problem after the other in one tab."""
+    found: list[tuple[int, str]] = []
     async with browser.session(suite.resolve(page, "")) as session:
         await session.open()
-        told = await session.page_values([f"JSON.stringify(millraceUtterances({list(part)}))" for part in parts])
-    said: list[str] = [utterance for part in told for utterance in json.loads(part or "[]")]
-    if len(said) != len(seeds) or not all(said):
-        raise PageFailed(f"miniwob:{page} did not tell what it asks for under seeds {seeds[0]} to {seeds[-1]}")
-    return said
+        for first in range(0, len(seeds), _ASKED_AT_ONCE):
+            if num_wanted is not None and len(found) >= num_wanted:
+                break
+            part = seeds[first : first + _ASKED_AT_ONCE]
+            (told,) = await session.page_values([f"JSON.stringify(millraceProblems({list(part)}))"])
+            problems = json.loads(told or "[]")
+            if len(problems) != len(part) or not all(said for said, _ in problems):
+                raise PageFailed(f"miniwob:{page} did not tell what it asks for under seeds {part[0]} to {part[-1]}")
+            asks = [num_wanted is None or not content for _, content in problems]
+            found += [(seed, said) for seed, (said, _), does in zip(part, problems, asks, strict=True) if does]
+    if num_wanted is not None and len(found) < num_wanted:
+        raise PageFailed(
+            f"miniwob:{page} asks for something under {len(found)} of {len(seeds)} seeds, and {num_wanted} are wanted"
+        )
+    return found[:num_wanted]
 
 
 def _line(task_id: int, page: str, seed: int, utterance: str) -> Mapping[str, object]:
