@@ -36,6 +36,8 @@ class Access:
     token: str = field(default="", repr=False)
     """Empty: none is asked for."""
     tls: bool = False
+    written: str = ""
+    """Beginning of the paths that take PUT; empty: none does."""
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     """What the cookie of who signed in holds; another one in every process."""
 
@@ -46,6 +48,10 @@ class Access:
         except ValueError:
             return False
         return name is not None and name.rstrip(".").lower() in self.hosts
+
+    def writes(self, method: str, path: str) -> bool:
+        # A page of another site has to ask before it sends a PUT, and that question is refused.
+        return method == "PUT" and bool(self.written) and path.startswith(self.written)
 
     def knows(self, authorization: str, cookie: str) -> bool:
         """Whether a request with these may read."""
@@ -115,7 +121,7 @@ class Guarded:
     async def _answer(self, request: Request) -> Response | None:
         """What is said instead of a page; None: the request may pass."""
         access, path = self._access, str(request.scope["path"])
-        if request.method not in ("GET", "HEAD"):
+        if request.method not in ("GET", "HEAD") and not access.writes(request.method, path):
             return PlainTextResponse("This application answers GET only.\n", 405, {"allow": "GET, HEAD"})
         if not access.names(request.headers.get("host", "")):
             return PlainTextResponse("This name is not one of this application: use the address that it printed.\n", 421)

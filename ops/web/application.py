@@ -1,7 +1,8 @@
 """The application: sections behind one navigation, one shell for every page, the same headers on every answer.
 
 Everything is served from the package, so pages work without any other host; a page's words reach it as JSON alone and are
-set as text. Invariant: nothing but GET and HEAD is answered.
+set as text. Invariant: nothing but GET and HEAD is answered, except where
+`Access.written` says so.
 """
 
 from collections.abc import Callable, Sequence

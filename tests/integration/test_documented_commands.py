@@ -104,6 +104,7 @@ _ELSEWHERE = {
     "browser --run-dir runs/mine browser_config.cdp_url": "test_remote_browser.py",
     "chaos": _DRILL,
     "monitor --run-dir runs/mine --prometheus 9464 --host": "test_monitor.py::test_the_page_is_served_with_metrics_beside_it",
+    "view runs/mine --labels": "test_viewer.py::test_a_person_labels_one_episode_after_the_other_without_being_told_the_verdict",
     "view runs/mine --host": "test_viewer.py::test_over_tls_the_cookie_is_secure",
 }
 """What needs a model, an endpoint, other machines, a certificate or what this run has none of, by how the line begins."""

@@ -16,6 +16,7 @@ from playwright.async_api import Browser, Page, expect
 from bus.ports import Bus
 from bus.server.certificates import Authority
 from ops.archive.folder import ArchiveFolder
+from ops.labels.label_file import LabelFile
 from ops.processes.role_process import millrace_environment
 from ops.run.folder import RunFolder
 from ops.run.joining import join
@@ -250,6 +251,76 @@ async def test_an_episode_step_by_step(world: World) -> None:
         await listed(page, EPISODES + 1)
 
 
+@pytest.fixture
+def labels(tmp_path: Path) -> LabelFile:
+    path = tmp_path / "labels.jsonl"
+    lines = [
+        {"episode": name, "instruction": f"do {name}", "website": "shop", "success": None} for name in (LEFT, GONE, RIGHT)
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return LabelFile(path)
+
+
+async def test_a_person_labels_one_episode_after_the_other_without_being_told_the_verdict(
+    world: World, labels: LabelFile
+) -> None:
+    async with viewing(ArchiveStore(world.folder), labels=labels) as url, opened(world.browser, f"{url}/") as page:
+        assert page.url == f"{url}/label"
+        await expect(page.get_by_role("heading")).to_have_text("0 of 3 labelled")
+        await page.keyboard.press("Enter")
+        await page.wait_for_url(f"**/episodes/{LEFT}?label")
+        await expect(page.get_by_role("region", name="Label")).to_contain_text("0 of 3 labelled")
+        await expect(page.get_by_role("tab", name="Answer")).to_be_visible()
+        assert await page.get_by_role("tab", name="Judge").count() == 0
+        assert await page.locator(".about .pill, .attempts, b.reward").count() == 0
+        await page.keyboard.press("j")
+        await expect(page.locator(".position")).to_have_text("step 2 of 5")
+        await page.get_by_label("Note").fill("seen “twice”")
+        await page.get_by_role("button", name="Failure").click()
+        for name, key, number in ((GONE, "n", 1), (RIGHT, "s", 1), (GONE, "s", 2)):
+            await page.wait_for_url(f"**/episodes/{name}?label")
+            await expect(page.get_by_role("region", name="Label")).to_contain_text(f"{number} of 3 labelled")
+            await expect(page.locator(".position")).not_to_be_empty()
+            await page.keyboard.press(key)
+        await page.wait_for_url("**/label")
+        await expect(page.get_by_role("heading")).to_have_text("3 of 3 labelled")
+        await expect(page.get_by_role("main")).to_contain_text("2 success, 1 failure")
+        await page.get_by_role("link", name=f"do {LEFT}").click()
+        await expect(page.get_by_role("button", name="Failure")).to_have_attribute("aria-pressed", "true")
+        await expect(page.get_by_label("Note")).to_have_value("seen “twice”")
+    assert [(label.episode, label.success, label.note) for label in labels.labels()] == [
+        (LEFT, False, "seen “twice”"),
+        (GONE, True, ""),
+        (RIGHT, True, ""),
+    ]
+    assert [json.loads(line)["website"] for line in labels.path.read_text().splitlines()] == ["shop"] * 3
+
+
+async def test_labels_are_all_that_is_written_and_only_as_labels(world: World, labels: LabelFile) -> None:
+    before = labels.path.read_bytes()
+
+    async def put(url: str, path: str, body: str) -> int:
+        head = f"PUT {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
+        return (await request(url, head, body))[0]
+
+    async with viewing(ArchiveStore(world.folder), labels=labels) as url:
+        for path, body, status in (
+            (f"/api/labels/{LEFT}", '{"success": "yes"}', 400),
+            (f"/api/labels/{LEFT}", "[" * 5_000, 400),
+            (f"/api/labels/{LEFT}", "x" * 20_000, 400),
+            ("/api/labels/nobody", '{"success": true}', 400),
+            ("/api/labels/..%2fx", '{"success": true}', 404),
+            (f"/api/episodes/{LEFT}", '{"success": true}', 405),
+        ):
+            assert await put(url, path, body) == status, (path, body[:40])
+        for method in ("OPTIONS", "POST"):
+            head = f"{method} /api/labels/{LEFT} HTTP/1.1\r\nhost: localhost\r\norigin: http://evil.example"
+            assert (await request(url, f"{head}\r\ncontent-length: 0"))[0] == 405
+        assert labels.path.read_bytes() == before
+        assert await put(url, f"/api/labels/{LEFT}", '{"success": true}') == 200
+    assert await put(world.archive, f"/api/labels/{LEFT}", '{"success": true}') == 405
+
+
 async def test_actions_are_drawn_where_they_were_done(world: World) -> None:
     async with opened(world.browser, f"{world.archive}/episodes/{LEFT}") as page:
         drawn = page.locator(".stage .overlay.action")
@@ -427,11 +498,11 @@ async def test_over_tls_the_cookie_is_secure(world: World, tmp_path: Path) -> No
         assert cookie.get("secure") is True
 
 
-async def request(url: str, lines: str) -> tuple[int, str]:
+async def request(url: str, lines: str, body: str = "") -> tuple[int, str]:
     """Status and the rest of an answer to a request written out."""
     host, _, port = url.removeprefix("http://").partition(":")
     async with await anyio.connect_tcp(host, int(port)) as stream:
-        await stream.send(f"{lines}\r\nconnection: close\r\n\r\n".encode())
+        await stream.send(f"{lines}\r\nconnection: close\r\n\r\n{body}".encode())
         answer = b""
         with anyio.fail_after(HANGS_S):
             try:

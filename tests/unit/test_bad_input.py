@@ -20,7 +20,7 @@ from tests.support.texts.bad_input import KINDS, box, state
 _USAGE, _MISTAKE = 2, 78
 _LINES = (Path(__file__).parents[1] / "support" / "texts" / "bad_input_lines.txt").read_text().splitlines()
 """Commands; a word in capitals stands for every mistake of its kind."""
-_TAKES_NOTHING = {"schema", "doctor"}
+_TAKES_NOTHING = {"schema", "doctor", "completion"}
 """No path, key or model."""
 
 

@@ -10,7 +10,9 @@ import pytest
 
 from ops import cli
 from ops.analysis.calibration.calibrating import against_labels, template
-from ops.analysis.calibration.labels import read_labels, write_template
+from ops.labels.label_file import LabelFile, read_labels, write_template
+from schemas.errors import ConfigurationError
+from schemas.ids import EpisodeId
 from schemas.messages import Trajectory
 from tests.builders import judgement, task, trajectory
 
@@ -83,3 +85,24 @@ def test_figures_are_not_written_where_their_picture_goes(name: str, capsys: pyt
     assert f"--json is out/{name}, and a picture is written beside it: name a file that ends in .json" in " ".join(
         capsys.readouterr().err.split()
     )
+
+
+def test_a_label_changes_its_line_alone(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text('{"success":null,"episode":"a","mine":[1, 2]}\n\n{"episode": "b",  "success": null}\n')
+    file = LabelFile(path)
+    file.put(EpisodeId("a"), True, "")
+    assert path.read_text() == '{"success":true,"episode":"a","mine":[1,2]}\n{"episode": "b",  "success": null}\n'
+    path.write_text(path.read_text() + '{"episode": "c", "success": false, "note": "by another"}\n')
+    file.put(EpisodeId("b"), False, "why")
+    file.put(EpisodeId("c"), None, "")
+    assert [(label.episode, label.success, label.note) for label in file.labels()] == [
+        ("a", True, ""),
+        ("b", False, "why"),
+        ("c", None, ""),
+    ]
+    with pytest.raises(ConfigurationError, match="has no line for the episode d"):
+        file.put(EpisodeId("d"), True, "")
+    path.unlink()
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        file.put(EpisodeId("a"), True, "")

@@ -13,9 +13,9 @@ from judges.spending import Spending, spending_rows, spent
 from ops.analysis.calibration.comparison import Comparison, Truth, compare, deciding
 from ops.analysis.calibration.display import show
 from ops.analysis.calibration.drawing import draw
-from ops.analysis.calibration.labels import read_labels
 from ops.analysis.calibration.report import Calibration
 from ops.analysis.calibration.statistics import Confusion
+from ops.labels.label_file import read_labels
 from ops.statistics.shares import Share
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId

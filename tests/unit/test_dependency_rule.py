@@ -64,6 +64,7 @@ _FLOORS = (
     "tasks",
     "processes",
     "archive",
+    "labels",
     "audit",
     "roles",
     "launch",

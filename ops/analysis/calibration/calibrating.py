@@ -11,13 +11,13 @@ import msgspec
 from judges.spending import spent
 from ops.analysis.calibration.comparison import Truth, compare
 from ops.analysis.calibration.display import show, side_by_side
-from ops.analysis.calibration.labels import Label, read_labels, write_template
 from ops.analysis.calibration.published_labels import of_episodes, read_published, refuse_agent
 from ops.analysis.calibration.report import Calibration
 from ops.archive.episodes import EpisodeSource
 from ops.archive.opening import open_source
 from ops.console.output_folder import make_output, require_output
 from ops.console.terminal import Console
+from ops.labels.label_file import Label, read_labels, write_template
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId
 from schemas.messages import Judgement, Trajectory

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ops.analysis.calibration.labels import Label, lines_of
+from ops.labels.label_file import Label, lines_of
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId
 from schemas.messages import Trajectory

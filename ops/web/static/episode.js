@@ -7,15 +7,18 @@ import { words } from "./format.js";
 import { back, heading, remembered } from "./heading.js";
 import { judgePanel } from "./judge.js";
 import { bindKeys } from "./keys.js";
+import { labelBar, pathOf } from "./label_bar.js";
 import { shot } from "./overlay.js";
 import { promptPanel, recordPanel } from "./records.js";
 import { taskPanel } from "./task.js";
 import { timingPanel } from "./timing.js";
 
+// Whoever labels is not told what judges said.
+const labels = new URLSearchParams(location.search).has("label");
 const TABS = [
   ["answer", "Answer"],
   ["prompt", "Prompt"],
-  ["judge", "Judge"],
+  ...(labels ? [] : [["judge", "Judge"]]),
   ["timing", "Timing"],
   ["task", "Task"],
   ["record", "Record"],
@@ -24,6 +27,8 @@ const PER_STEP = new Set(["answer", "prompt", "record", "timing"]);
 const main = document.getElementById("main");
 const name = decodeURIComponent(location.pathname.split("/").pop());
 let detail = null;
+let sheet = null;
+let bar = null;
 let step = 0;
 let tab = "answer";
 let drawn = true;
@@ -61,6 +66,7 @@ const action = h("input", {
 async function load() {
   try {
     detail = await ask(`/api/episodes/${encodeURIComponent(name)}`);
+    sheet = labels ? await ask("/api/labels") : null;
   } catch (error) {
     show(main, back(), h("h1", {}, name), h("p", { class: "problem", role: "alert" }, error.message));
     return;
@@ -72,9 +78,11 @@ async function load() {
     .filter(Boolean)
     .map(({ width, height }) => width / height);
   if (ratios.length) stage.style.setProperty("--tallest", Math.min(...ratios));
+  bar = sheet && labelBar(sheet, name);
   show(
     main,
-    heading(detail),
+    heading(detail, { blind: labels }),
+    bar?.element,
     h(
       "div",
       { class: "columns" },
@@ -99,7 +107,7 @@ async function load() {
   );
   show(strip, detail.steps.map(thumbnail));
   follow();
-  awaitVerdict();
+  if (!labels) awaitVerdict();
 }
 
 /** An episode without a verdict is asked for again when there is one. */
@@ -199,6 +207,11 @@ function drawPanel() {
 }
 
 function neighbour(by) {
+  if (sheet) {
+    const to = sheet.labels[sheet.labels.findIndex((label) => label.episode === name) + by];
+    if (to) location.assign(pathOf(to));
+    return;
+  }
   const episodes = remembered().episodes ?? [];
   const at = episodes.indexOf(name);
   if (at >= 0 && episodes[at + by]) location.assign(`/episodes/${episodes[at + by]}`);
@@ -219,7 +232,13 @@ function walkTabs(event) {
   tablist.querySelector("[aria-selected=true]").focus();
 }
 
+const LABEL_KEYS = [
+  { keys: ["s"], does: "label it a success", run: () => bar?.say(true) },
+  { keys: ["f"], does: "label it a failure", run: () => bar?.say(false) },
+  { keys: ["n"], does: "leave it for later", run: () => bar?.say(null) },
+];
 bindKeys([
+  ...(labels ? LABEL_KEYS : []),
   { keys: ["j", "ArrowRight"], does: "next step", run: () => move(1) },
   { keys: ["k", "ArrowLeft"], does: "previous step", run: () => move(-1) },
   { keys: ["Home"], does: "first step", run: () => go(0) },

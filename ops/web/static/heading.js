@@ -3,10 +3,11 @@
 import { h, verdictPill } from "./dom.js";
 import { counted, member, moment, seconds, versions, words, worth } from "./format.js";
 
-export function heading(detail) {
+/** `blind`: without what judges said. */
+export function heading(detail, { blind = false } = {}) {
   const { trajectory, ruled, rubric, siblings, problems, earlier_attempts } = detail;
   const { task } = trajectory;
-  const ruling = ruled.find((each) => each.judgement.rubric === rubric)?.judgement;
+  const ruling = blind ? undefined : ruled.find((each) => each.judgement.rubric === rubric)?.judgement;
   const played = trajectory.versions?.length ? trajectory.versions : [task.policy_version];
   const about = [
     words(trajectory.outcome),
@@ -23,7 +24,7 @@ export function heading(detail) {
       : null,
   ].filter(Boolean);
   return [
-    back(),
+    blind ? back("/label", "Label") : back(),
     h(
       "header",
       { class: "episode-head" },
@@ -31,7 +32,7 @@ export function heading(detail) {
       h(
         "p",
         { class: "about" },
-        verdictPill(ruling),
+        blind ? null : verdictPill(ruling),
         ruling?.reward !== undefined && ruling?.reward !== null
           ? h("b", { class: "reward" }, `reward ${worth(ruling.reward)}`)
           : null,
@@ -43,14 +44,18 @@ export function heading(detail) {
         ? h("p", { class: "problem" }, trajectory.error || trajectory.navigation_error)
         : null,
       problems.map((problem) => h("p", { class: "problem", role: "alert" }, problem)),
-      siblings.length > 1 ? attempts(siblings, task) : null,
+      !blind && siblings.length > 1 ? attempts(siblings, task) : null,
     ),
   ];
 }
 
-export function back() {
+export function back(to = listed(), where = "Episodes") {
+  return h("p", { class: "back" }, h("a", { href: to }, `‹ ${where}`));
+}
+
+function listed() {
   const query = remembered().query;
-  return h("p", { class: "back" }, h("a", { href: query ? `/episodes?${query}` : "/episodes" }, "‹ Episodes"));
+  return query ? `/episodes?${query}` : "/episodes";
 }
 
 function attempts(siblings, task) {

@@ -9,13 +9,14 @@ import msgspec
 from bus import chain
 from bus.ports import Bus
 from bus.subjects import Subjects
+from ops.labels.label_file import LabelFile
 from ops.web.access import Access
-from ops.web.application import application
 from ops.web.index import EpisodeIndex
 from ops.web.serving import Listening, serve
 from ops.web.store import Shown, TrajectoryStore
 from ops.web.token_text import TokenTexts
 from ops.web.viewer import Viewer, following
+from ops.web.viewer_site import viewer_application
 from schemas.config import Config
 from schemas.ids import EpisodeId, GroupId, PolicyVersion, TaskId, WorkerId
 from schemas.messages import (
@@ -161,10 +162,11 @@ async def viewing(
     kind: str = "run",
     access: Access | None = None,
     listening: Listening | None = None,
+    labels: LabelFile | None = None,
 ) -> AsyncIterator[str]:
     """The address of a viewer that has read everything there was."""
     viewer = Viewer(Shown(store=store, config=Config(), kind=kind), EpisodeIndex(RUBRIC), TokenTexts())
-    app = application([viewer.section], access or Access(), run="test", remark=kind)
+    app = viewer_application(viewer, access or Access(), run="test", labels=labels)
     url: list[str] = []
     listens = anyio.Event()
 

@@ -7,6 +7,7 @@ from random import Random
 import anyio
 import msgspec
 
+from ops.archive.durable import write_whole
 from schemas.errors import ConfigurationError
 from schemas.ids import EpisodeId
 from schemas.messages import Trajectory
@@ -21,6 +22,35 @@ class Label(msgspec.Struct, frozen=True):
     success: bool | None
     """None: nobody has said yet."""
     note: str = ""
+    instruction: str = ""
+    """As the template has it."""
+
+
+class LabelFile:
+    """A file that is filled in one label at a time: whatever else stands there stays, what others write meanwhile too."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `ConfigurationError` as `read_labels` does."""
+        self.path = path
+        read_labels(path)
+
+    def labels(self) -> tuple[Label, ...]:
+        """In the order of the file. Raises `ConfigurationError`."""
+        return tuple(read_labels(self.path).values())
+
+    def put(self, episode: EpisodeId, success: bool | None, note: str) -> None:
+        """Says of an episode of the file what a person found.
+
+        Raises:
+            ConfigurationError: the file has no such episode, or cannot be read or written.
+        """
+        if episode not in read_labels(self.path):
+            raise ConfigurationError(f"{self.path.name} has no line for the episode {episode}")
+        try:
+            lines = [_filled_in(line, episode, success, note) for _, line in lines_of(self.path.read_bytes())]
+            write_whole(self.path, b"".join(line + b"\n" for line in lines))
+        except OSError as error:
+            raise ConfigurationError(f"{self.path} cannot be written ({error.strerror})") from error
 
 
 def read_labels(path: Path) -> dict[EpisodeId, Label]:
@@ -48,6 +78,13 @@ def read_labels(path: Path) -> dict[EpisodeId, Label]:
 def lines_of(text: bytes) -> Iterator[tuple[int, bytes]]:
     """Those that are not empty, with their numbers from 1. A byte ends a line: texts in JSON may hold U+2028 and such."""
     return ((number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip())
+
+
+def _filled_in(line: bytes, episode: EpisodeId, success: bool | None, note: str) -> bytes:
+    written = msgspec.json.decode(line, type=dict[str, object])
+    if written["episode"] != episode:
+        return line
+    return msgspec.json.encode(written | {"success": success} | ({"note": note} if note or "note" in written else {}))
 
 
 def _label(line: bytes, where: str) -> Label:
