@@ -55,6 +55,7 @@ _LAUNCH = "test_launching.py::test_a_node_is_given_its_own_keys_only_started_onc
 _DRILL = "test_drill.py::test_a_run_on_one_server_keeps_its_promises_under_every_kind_of_fault"
 _RUN = "test_run_here.py::test_a_run_in_one_command_and_on_from_a_kill"
 _STREAMS = "test_cluster.py::test_the_command_creates_streams_changes_them_and_leaves_them_alone"
+_LABELS = "test_viewer.py::test_a_person_labels_one_episode_after_the_other_without_being_told_the_verdict"
 _HOUR = "test_first_hour.py::test_everything_on_the_page_does_what_it_says"
 _SFT = "test_sft.py::test_a_warm_start_through_kills_ends_with_the_same_bytes"
 _ELSEWHERE = {
@@ -104,7 +105,7 @@ _ELSEWHERE = {
     "browser --run-dir runs/mine browser_config.cdp_url": "test_remote_browser.py",
     "chaos": _DRILL,
     "monitor --run-dir runs/mine --prometheus 9464 --host": "test_monitor.py::test_the_page_is_served_with_metrics_beside_it",
-    "view runs/mine --labels": "test_viewer.py::test_a_person_labels_one_episode_after_the_other_without_being_told_the_verdict",
+    "view runs/mine --labels": _LABELS,
     "view runs/mine --host": "test_viewer.py::test_over_tls_the_cookie_is_secure",
 }
 """What needs a model, an endpoint, other machines, a certificate or what this run has none of, by how the line begins."""
