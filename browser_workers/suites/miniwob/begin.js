@@ -51,11 +51,12 @@
     return WOB_DONE_GLOBAL && WOB_RAW_REWARD_GLOBAL > 0;
   };
 
-  // What the page would ask for under each of some seeds, and whether nothing has to be done; it is of no other use afterwards.
-  window.millraceProblems = (seeds) => seeds.map((each) => {
+  // What the page would ask for under each of some seeds, and where that is tried, whether nothing has to be done for it; it is
+  // of no other use afterwards.
+  window.millraceProblems = (seeds, tried) => seeds.map((each) => {
     Math.seedrandom(String(each));
     core.startEpisodeReal();
-    return [utterance(), contentAtOnce()];
+    return [utterance(), tried && contentAtOnce()];
   });
 
   window.millrace = () => ({

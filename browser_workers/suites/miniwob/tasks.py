@@ -93,12 +93,12 @@ async def _problems(
             if num_wanted is not None and len(found) >= num_wanted:
                 break
             part = seeds[first : first + _ASKED_AT_ONCE]
-            (told,) = await session.page_values([f"JSON.stringify(millraceProblems({list(part)}))"])
+            tried = json.dumps(num_wanted is not None)
+            (told,) = await session.page_values([f"JSON.stringify(millraceProblems({list(part)}, {tried}))"])
             problems = json.loads(told or "[]")
             if len(problems) != len(part) or not all(said for said, _ in problems):
                 raise PageFailed(f"miniwob:{page} did not tell what it asks for under seeds {part[0]} to {part[-1]}")
-            asks = [num_wanted is None or not content for _, content in problems]
-            found += [(seed, said) for seed, (said, _), does in zip(part, problems, asks, strict=True) if does]
+            found += [(seed, said) for seed, (said, content) in zip(part, problems, strict=True) if not content]
     if num_wanted is not None and len(found) < num_wanted:
         raise PageFailed(
             f"miniwob:{page} asks for something under {len(found)} of {len(seeds)} seeds, and {num_wanted} are wanted"
