@@ -59,8 +59,7 @@ def overrides(prefix: str, **_: object) -> list[str]:
 
     key, is_value, _value = prefix.partition("=")
     if not is_value:
-        keys = [f"{known}=" for known in known_keys()]
-        return [*keys, "objective=", *DirectoriesCompleter()(prefix)]
+        return [*(f"{known}=" for known in known_keys()), "objective=", *DirectoriesCompleter()(prefix)]
     if key == "objective":
         return [f"objective={name}" for name in objective_names()]
     return [f"{key}={choice}" for choice in key_docs()[key].choices] if key in key_docs() else []

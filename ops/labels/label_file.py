@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from random import Random
+from threading import Lock
 
 import anyio
 import msgspec
@@ -32,6 +33,7 @@ class LabelFile:
     def __init__(self, path: Path) -> None:
         """Raises `ConfigurationError` as `read_labels` does."""
         self.path = path
+        self._writing = Lock()
         read_labels(path)
 
     def labels(self) -> tuple[Label, ...]:
@@ -39,18 +41,19 @@ class LabelFile:
         return tuple(read_labels(self.path).values())
 
     def put(self, episode: EpisodeId, success: bool | None, note: str) -> None:
-        """Says of an episode of the file what a person found.
+        """Says of an episode of the file what a person found; threads may do so at once.
 
         Raises:
             ConfigurationError: the file has no such episode, or cannot be read or written.
         """
-        if episode not in read_labels(self.path):
-            raise ConfigurationError(f"{self.path.name} has no line for the episode {episode}")
-        try:
-            lines = [_filled_in(line, episode, success, note) for _, line in lines_of(self.path.read_bytes())]
-            write_whole(self.path, b"".join(line + b"\n" for line in lines))
-        except OSError as error:
-            raise ConfigurationError(f"{self.path} cannot be written ({error.strerror})") from error
+        with self._writing:
+            if episode not in read_labels(self.path):
+                raise ConfigurationError(f"{self.path.name} has no line for the episode {episode}")
+            try:
+                lines = [_filled_in(line, episode, success, note) for _, line in lines_of(self.path.read_bytes())]
+                write_whole(self.path, b"".join(line + b"\n" for line in lines))
+            except OSError as error:
+                raise ConfigurationError(f"{self.path} cannot be written ({error.strerror})") from error
 
 
 def read_labels(path: Path) -> dict[EpisodeId, Label]:

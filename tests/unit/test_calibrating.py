@@ -1,6 +1,7 @@
 """`millrace calibrate` from files to files: a template is read back, and no name breaks what is shown or written."""
 
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -106,3 +107,12 @@ def test_a_label_changes_its_line_alone(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(ConfigurationError, match="cannot be read"):
         file.put(EpisodeId("a"), True, "")
+
+
+def test_labels_that_are_put_at_once_are_all_kept(tmp_path: Path) -> None:
+    path, names = tmp_path / "labels.jsonl", [EpisodeId(f"e{number}") for number in range(40)]
+    path.write_text("".join(f'{{"episode": "{name}", "success": null}}\n' for name in names))
+    file = LabelFile(path)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: file.put(name, True, ""), names))
+    assert all(label.success for label in file.labels())
