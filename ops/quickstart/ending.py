@@ -36,6 +36,7 @@ def _rows(result: Result) -> list[tuple[str, str]]:
         ("oldest episodes trained on", f"{number(result.max_staleness)} versions behind"),
         ("sampler against trainer", f"{number(result.max_mismatch)} nats at most, in {result.num_mismatch_checks:,} checks"),
         ("pages trained on and held out", f"{result.num_shared_pages:,} (has to be 0)"),
+        ("held-out pages with a known look", f"{result.num_alike_pages:,} (begin like one that was trained on)"),
         ("processes restarted", f"{result.num_restarts:,}"),
         ("promises of the streams", "kept" if result.audit_holds else "broken: millrace audit says which"),
     ]

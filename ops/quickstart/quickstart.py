@@ -29,6 +29,7 @@ from ops.processes.local_roles import LocalRoles, local_roles
 from ops.processes.supervisor import RoleSpec
 from ops.quickstart.display import PHASES, QuickstartDisplay
 from ops.quickstart.ending import farewell, result_table
+from ops.quickstart.overlap import count_overlap
 from ops.quickstart.page_results import page_results, page_table
 from ops.quickstart.plots import plot_curve
 from ops.quickstart.recipe import Family, WarmStart, family_named
@@ -36,7 +37,6 @@ from ops.quickstart.results import (
     Lesson,
     Result,
     Timing,
-    count_shared_pages,
     judgements_of,
     result,
     solved_episode_strip,
@@ -209,6 +209,7 @@ class Quickstart:
         subjects, rubric = subjects_of(self.config), self.config.bus_config.trained_rubric
         async with join(self._folder, self.config, role=Role.MONITOR.value, name="results") as bus:
             last = PolicyVersion(self.config.feeder_config.num_iterations)
+            trained, held_out = [await judgements_of(bus, subjects, rubric, split) for split in (Split.TRAIN, Split.EVAL)]
             outcome = result(
                 watch.state,
                 (await audit(bus, self.config)).findings,
@@ -216,10 +217,8 @@ class Quickstart:
                 Timing(setup_s=setup_seconds, loop_s=loop_seconds, began_at=began_at),
                 last_version=last,
                 num_restarts=sum(status.num_restarts for status in roles.statuses.by_name.values()),
-                num_shared_pages=await count_shared_pages(bus, subjects, rubric),
-                pages=page_results(
-                    await judgements_of(bus, subjects, rubric, Split.EVAL), last=last, unseen_pages=self._family.unseen_pages
-                ),
+                overlap=await count_overlap(bus, subjects, trained, held_out),
+                pages=page_results(held_out, last=last, unseen_pages=self._family.unseen_pages),
             )
             strip = await solved_episode_strip(bus, subjects, rubric)
         curve = watch.state.curve(bar=self._family.bar, num_expected=self._num_train)

@@ -1,6 +1,5 @@
 """Computes the result of a quickstart: metrics for programs, and one solved episode to look at."""
 
-import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -14,6 +13,7 @@ from bus.subjects import Subjects
 from ops.audit.promises import Findings
 from ops.monitor.run_watch import RunState
 from ops.quickstart.episode_strip import Frame, draw_strip, frame_of
+from ops.quickstart.overlap import Overlap
 from ops.quickstart.page_results import PageResult
 from schemas.ids import PolicyVersion
 from schemas.messages import Judgement, Observation, RecordRef, Split, StepRequest, Trajectory, Verdict
@@ -81,7 +81,9 @@ class Result:
     num_unscored: int
     """Episodes that failed, were cancelled, or got no verdict."""
     num_shared_pages: int
-    """Screenshots that were both trained on and held out; has to be 0."""
+    """Pages that were both trained on and held out; has to be 0."""
+    num_alike_pages: int
+    """Held-out pages that begin like one that was trained on: some kinds have few looks."""
     num_restarts: int
     episodes_by_worker: dict[str, int]
     """Episodes that each browser worker played to the end."""
@@ -103,7 +105,7 @@ def result(
     *,
     last_version: PolicyVersion,
     num_restarts: int,
-    num_shared_pages: int,
+    overlap: Overlap,
     pages: tuple[PageResult, ...],
 ) -> Result:
     """Puts the figures together; all evaluation rounds must be over."""
@@ -125,7 +127,8 @@ def result(
         num_judgements=counts.num_judgements,
         num_duplicates=counts.num_duplicates,
         num_unscored=state.num_unscored,
-        num_shared_pages=num_shared_pages,
+        num_shared_pages=overlap.num_shared,
+        num_alike_pages=overlap.num_alike,
         pages=pages,
         num_restarts=num_restarts,
         episodes_by_worker={str(worker): count for worker, count in state.num_played_by.items()},
@@ -146,26 +149,6 @@ async def judgements_of(bus: Bus, subjects: Subjects, rubric: str, split: Split)
     """Each episode's once: what other rubrics say of it is another matter."""
     records = await bus.history(subjects.judged, subjects.judgements_by(rubric, split))
     return [record.message for record in records if isinstance(record.message, Judgement)]
-
-
-async def count_shared_pages(bus: Bus, subjects: Subjects, rubric: str) -> int:
-    """First screenshots that occur in both splits, compared by content."""
-    seen: dict[Split, set[bytes]] = {}
-    for split in Split:
-        refs = [
-            judgement.trajectory.observations[0]
-            for judgement in await judgements_of(bus, subjects, rubric, split)
-            if judgement.trajectory.observations
-        ]
-        seen[split] = {digest for ref in refs if (digest := await _digest(bus, subjects, ref))}
-    return len(seen[Split.TRAIN] & seen[Split.EVAL])
-
-
-async def _digest(bus: Bus, subjects: Subjects, ref: RecordRef) -> bytes | None:
-    record = await read(bus, subjects, ref)
-    if record is None or not isinstance(record.message, Observation):
-        return None
-    return hashlib.sha256(record.message.screenshot.data).digest()
 
 
 def most_telling(judgements: Iterable[Judgement]) -> Trajectory | None:

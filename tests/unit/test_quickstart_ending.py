@@ -14,8 +14,8 @@ RESULT = Result(
     seed=0, objective="cloning", mode="async", family="click_button", observe="pixels", warm_start_success=0.25,
     final_success=0.83, num_held_out=100, setup_seconds=53.2, loop_seconds=210.4, parse_rate=0.9981, max_mismatch=0.0016,
     num_mismatch_checks=30, max_staleness=2.0, num_versions=30, num_tasks=4040, num_trajectories=4040, num_judgements=4040,
-    num_duplicates=0, num_unscored=0, num_shared_pages=0, num_restarts=1, episodes_by_worker={"browser-1": 4040},
-    audit_holds=True, pages=(),
+    num_duplicates=0, num_unscored=0, num_shared_pages=0, num_alike_pages=7, num_restarts=1,
+    episodes_by_worker={"browser-1": 4040}, audit_holds=True, pages=(),
     held_out=(
         HeldOut(version=0, num_episodes=0, seconds=9.0, success=0.25),
         HeldOut(version=30, num_episodes=3840, seconds=209.0, success=0.83),
@@ -39,6 +39,7 @@ def test_figures_are_told_in_words(width: int) -> None:
         "53 s until learning began, 4 min of learning",
         "4,040 asked for, 4,040 played, 4,040 judged",
         "0.0016 nats at most, in 30 checks",
+        "held-out pages with a known look 7 (begin like one that was trained on)",
         "promises of the streams kept",
     ):
         assert expected in text
