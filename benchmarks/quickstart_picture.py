@@ -1,9 +1,11 @@
-"""The picture of the quickstart in the README: `python -m benchmarks.quickstart_picture RUN_DIR` reads what a finished
-quickstart left in its streams, and draws its screen as it was at the end of learning to docs/quickstart.svg.
+"""The pictures of the quickstart in the README: `python -m benchmarks.quickstart_picture RUN_DIR` reads what a finished
+quickstart left in its streams, draws its screen as it was at the end of learning to docs/quickstart.svg, and puts the solved
+episode that it drew itself beside it.
 """
 
 import argparse
 import io
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,6 +67,7 @@ def main() -> None:
     parser.add_argument("--height", type=int, default=34, help="its lines")
     options = parser.parse_args()
     folder = RunFolder(options.run_dir.resolve())
+    shutil.copyfile(folder.path / "episode.png", options.out.with_name(f"{options.out.stem}_episode.png"))
     options.out.write_text(anyio.run(picture, folder, options.width, options.height), encoding="utf-8")
 
 

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--family",
         choices=tuple(FAMILIES),
         metavar="NAME",
-        default="click_button",
+        default="miniwob",
         help=f"pages: {', '.join(FAMILIES)} (default: %(default)s)",
     )
     parser.add_argument(

@@ -18,14 +18,10 @@ def draw_curve(curve: Curve, width: int, height: int) -> Text:
     columns, rows = max(8, width - _LABEL), max(2, height - 2)
     last = max(1, curve.num_expected, *(p.num_episodes for p in (*curve.train, *curve.held_out)), 0)
     cells: _Cells = {}
-    if curve.bar is not None:
-        row = _row(curve.bar, rows)
-        cells |= {(column, row): ("┄", _BAR) for column in range(columns)}
-        label = f" {curve.bar_label} " if curve.bar_label else ""
-        cells |= {(column, row): (glyph, _BAR) for column, glyph in enumerate(label[: columns - 2], 2)}
-    cells |= _line(curve.train, last, columns, rows)
+    drawn = _line(curve.train, last, columns, rows)
     for point in curve.held_out:
-        cells[_column(point.num_episodes, last, columns), _row(point.success, rows)] = ("●", _HELD_OUT)
+        drawn[_column(point.num_episodes, last, columns), _row(point.success, rows)] = ("●", _HELD_OUT)
+    cells = _bar(curve, drawn, columns, rows) | drawn
     text = Text(no_wrap=True, overflow="crop")
     labels = _labels(curve, rows)
     for row in range(rows):
@@ -37,6 +33,21 @@ def draw_curve(curve: Curve, width: int, height: int) -> Text:
         text.append("\n")
     text.append_text(_axis(curve, last, columns))
     return text
+
+
+def _bar(curve: Curve, drawn: _Cells, columns: int, rows: int) -> _Cells:
+    """The line to be reached, with its label on it or beside it, where nothing else is drawn."""
+    if curve.bar is None:
+        return {}
+    row = _row(curve.bar, rows)
+    cells: _Cells = {(column, row): ("┄", _BAR) for column in range(columns)}
+    label = f" {curve.bar_label} "[: columns - 2] if curve.bar_label else ""
+    places = [(first, near) for near in (row, row + 1, row - 1) for first in range(2, columns - len(label) + 1)]
+    for first, near in places:
+        taken = {(first + index, near): (glyph, _BAR) for index, glyph in enumerate(label)}
+        if 0 <= near < rows and not taken.keys() & drawn.keys():
+            return cells | taken
+    return cells
 
 
 def _labels(curve: Curve, rows: int) -> dict[int, tuple[str, str]]:

@@ -46,7 +46,7 @@ def a_browser_by_hand(folder: Path, process: subprocess.Popen[bytes]) -> None:
 
 def test_workers_come_and_are_killed_and_nothing_is_lost(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    with quickstart(folder, "--seed", "3", *_SHORT) as process:
+    with quickstart(folder, "--family", "click_button", "--seed", "3", *_SHORT) as process:
         wait_for(process, "version_published", folder / "logs" / "trainer-1.log", times=1, limit_s=_LIMIT_S)
         a_browser_by_hand(folder, process)
         for words in VICTIMS.values():
@@ -67,7 +67,7 @@ def test_workers_come_and_are_killed_and_nothing_is_lost(tmp_path: Path) -> None
 
 def test_killing_the_supervisor_leaves_no_process(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    with quickstart(folder) as process:
+    with quickstart(folder, "--family", "click_button") as process:
         wait_for(process, "server_ready", folder / "logs" / "server-1.log", times=1, limit_s=_LIMIT_S)
         below = descendants(process)
         assert below

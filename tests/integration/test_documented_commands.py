@@ -66,7 +66,7 @@ _ELSEWHERE = {
     "eval openwebrl-webvoyager": _PROTOCOL,
     "eval openwebrl-online-mind2web": _PROTOCOL,
     "eval mine.yaml": _PROTOCOL,
-    "eval 30": _EVAL,
+    "eval 12": _EVAL,
     "eval models/mine": _EVAL,
     "replay runs/quickstart --train": _OFFLINE,
     "replay runs/quickstart --into runs/offline": _OFFLINE,

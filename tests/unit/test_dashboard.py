@@ -85,6 +85,13 @@ def test_the_curve_stands_where_its_values_are() -> None:
     assert lines[12].endswith("100 episodes")
 
 
+@pytest.mark.parametrize("successes", [(0.8, 0.8), (0.75, 0.85, 0.75, 0.85), (0.75, 0.7, 0.8, 0.9), (0.9, 0.9)])
+def test_what_is_to_be_reached_is_named_where_no_curve_is(successes: tuple[float, ...]) -> None:
+    points = tuple(CurvePoint(num_episodes=50 * number, success=success) for number, success in enumerate(successes))
+    text = draw_curve(Curve(train=points, bar=0.8, bar_label="goal of the quickstart"), 66, 16).plain
+    assert " goal of the quickstart " in text
+
+
 def test_version_labels_never_overlap() -> None:
     marks = tuple(VersionMark(num_episodes=n, version=n) for n in range(1, 200))
     labels = draw_curve(Curve(versions=marks, num_expected=200), 60, 8).plain.split("\n")[-1].split()
