@@ -2,7 +2,7 @@
 
     python -m benchmarks.kill_drill --out drill            # about five minutes a role on two cores
     python -m benchmarks.kill_drill --out drill --roles trainer,nats-server
-    python -m benchmarks.kill_drill --out drill --family miniwob           # about fifteen
+    python -m benchmarks.kill_drill --out drill --family miniwob --together   # about twelve, all roles in one
 
 Prints a table and writes the same figures to <out>/drill.json.
 """
@@ -10,6 +10,7 @@ Prints a table and writes the same figures to <out>/drill.json.
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -25,11 +26,13 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def drill(role: str, folder: Path, *, family: str, seed: int) -> dict[str, object]:
-    """One quickstart with one kill; its result."""
+def drill(roles: Sequence[str], folder: Path, *, family: str, seed: int, first: int) -> dict[str, object]:
+    """One quickstart in which each role is killed once, after so many versions and every second one from there; its result."""
     with quickstart(folder, "--family", family, "--seed", str(seed)) as process:
-        wait_for(process, "version_published", folder / "logs" / "trainer-1.log", times=5, limit_s=_LIMIT_S)
-        find(process, VICTIMS[role]).kill()
+        for number, role in enumerate(roles):
+            times = first + 2 * number
+            wait_for(process, "version_published", folder / "logs" / "trainer-1.log", times=times, limit_s=_LIMIT_S)
+            find(process, VICTIMS[role]).kill()
         process.wait(_LIMIT_S)
     result: dict[str, object] = json.loads((folder / "result.json").read_text())
     return result
@@ -40,11 +43,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--roles", default=",".join(VICTIMS), help="default: all of %(default)s")
     parser.add_argument("--family", choices=FAMILIES, default="click_button", help="of the pages (default: %(default)s)")
+    parser.add_argument("--together", action="store_true", help="all in one quickstart, one after the other")
     parser.add_argument("--seed", type=int, default=0, help="of the first role; counts up from there")
     options = parser.parse_args()
     results: dict[str, dict[str, object]] = {}
-    for number, role in enumerate(options.roles.split(",")):
-        results[role] = drill(role, options.out / role, family=options.family, seed=options.seed + number)
+    named = options.roles.split(",")
+    for number, roles in enumerate([named] if options.together else [[role] for role in named]):
+        name, first = ("together", 2) if options.together else (roles[0], 5)
+        results[name] = drill(roles, options.out / name, family=options.family, seed=options.seed + number, first=first)
         (options.out / "drill.json").write_text(json.dumps(results, indent=2) + "\n")
     table = Table("killed", *_COLUMNS)
     for role, result in results.items():
