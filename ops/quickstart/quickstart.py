@@ -2,7 +2,7 @@
 
     prepare         a tiny model, its tokenizer, three task files
     demonstrations  the oracle plays through the same browser workers, policy worker, judge and bus
-    warm start      the model imitates them until it succeeds about one time in three
+    warm start      the model imitates them until there is something that reward can tell apart
     learning        feeder, browser, policy, judge and trainer run until the last evaluation round is over
     results         counts from the streams, the curve, a solved episode, result.json
 
