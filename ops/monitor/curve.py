@@ -17,7 +17,6 @@ def draw_curve(curve: Curve, width: int, height: int) -> Text:
     """Exactly `height` lines of at most `width` columns; the last two are the axis and its labels."""
     columns, rows = max(8, width - _LABEL), max(2, height - 2)
     last = max(1, curve.num_expected, *(p.num_episodes for p in (*curve.train, *curve.held_out)), 0)
-    cells: _Cells = {}
     drawn = _line(curve.train, last, columns, rows)
     for point in curve.held_out:
         drawn[_column(point.num_episodes, last, columns), _row(point.success, rows)] = ("●", _HELD_OUT)

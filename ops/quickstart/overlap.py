@@ -15,6 +15,7 @@ class Overlap:
     """Held-out pages that training has seen."""
 
     num_shared: int
+    """That were trained on themselves."""
     num_alike: int
     """That begin like one that was trained on, pixel for pixel: some kinds of pages have few looks."""
 

@@ -220,7 +220,7 @@ class Quickstart:
                 overlap=await count_overlap(bus, subjects, trained, held_out),
                 pages=page_results(held_out, last=last, unseen_pages=self._family.unseen_pages),
             )
-            strip = await solved_episode_strip(bus, subjects, rubric)
+            strip = await solved_episode_strip(bus, subjects, held_out)
         curve = watch.state.curve(bar=self._family.bar, num_expected=self._num_train)
         plot_curve(
             curve,

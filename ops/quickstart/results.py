@@ -167,9 +167,9 @@ def most_telling(judgements: Iterable[Judgement]) -> Trajectory | None:
     return max(ranked, key=lambda rank: rank[:3])[3] if solved else None
 
 
-async def solved_episode_strip(bus: Bus, subjects: Subjects, rubric: str) -> bytes | None:
-    """The screenshots of a held-out episode that was solved, with its clicks drawn in; None when none was."""
-    told = most_telling(await judgements_of(bus, subjects, rubric, Split.EVAL))
+async def solved_episode_strip(bus: Bus, subjects: Subjects, judgements: Iterable[Judgement]) -> bytes | None:
+    """The screenshots of an episode that was solved, with its clicks drawn in; None when none was."""
+    told = most_telling(judgements)
     if told is None:
         return None
     frames: list[Frame] = []
