@@ -26,9 +26,8 @@ from matplotlib.ticker import FuncFormatter
 from benchmarks.learning_configurations import CONFIGURATIONS, Configuration
 from benchmarks.report import TARGET, Report
 from ops.config.agreement import require_agreement
-from ops.config.loading import load_config
 from ops.processes.role_process import millrace_command, millrace_environment
-from ops.quickstart.recipe import FAMILIES
+from ops.quickstart.recipe import FAMILIES, lesson_config
 
 _LIMIT_S = 2400.0
 _STOPPING_S = 30.0
@@ -119,9 +118,8 @@ def _overridden(configuration: Configuration, overrides: Sequence[str]) -> list[
 def _require_known(configuration: Configuration, overrides: Sequence[str]) -> None:
     """Raises `ConfigurationError`: now, not after hours."""
     family = FAMILIES[configuration.family]
-    recipe = family.recipe if configuration.objective == "cloning" else family.gradient_recipe
-    asked = [f"objective={configuration.objective}", f"feeder_config.mode={configuration.mode}"]
-    require_agreement(load_config(recipe, [*asked, *_overridden(configuration, overrides)]))
+    asked = [f"feeder_config.mode={configuration.mode}", *_overridden(configuration, overrides)]
+    require_agreement(lesson_config(family, configuration.objective, asked))
 
 
 def _play(folder: Path, configuration: Configuration, seed: int, overrides: Sequence[str]) -> None:

@@ -119,6 +119,13 @@ _MINIWOB = (
         bar=Bar(20.0, gain=0.15),
     ),
     Configuration(
+        name="miniwob_unlikelihood",
+        shows="the same by REINFORCE, failures by unlikelihood",
+        family="miniwob",
+        objective="unlikelihood",
+        bar=Bar(20.0, gain=0.15),
+    ),
+    Configuration(
         name="miniwob_window",
         shows="four rounds in the prompt",
         family="miniwob",

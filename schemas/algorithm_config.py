@@ -27,8 +27,11 @@ class AlgorithmConfig:
     val_max_steps: int = 64
     """Latest steps of those tasks that `val_loss` is measured on; offline the first ones, which stay; 0: all."""
     augmentation: str = "none"
-    """Of `behaviour_cloning` and `reinforce`: what becomes of a sample each time that it is trained on. `none`: nothing.
-    `brightness`: its screenshots become a little brighter or darker."""
+    """Of `behaviour_cloning`, `reinforce` and `unlikelihood`: what becomes of a sample each time that it is trained on.
+    `none`: nothing. `brightness`: its screenshots become a little brighter or darker."""
+    min_answer_probability: float = 0.0
+    """Of cloning: leave out steps whose whole answer the policy sampled with a smaller probability, at its temperature. What
+    succeeded by luck, unlike what the policy meant, is not imitated; nor is what it hardly dared."""
     filter_same_screenshot: bool = True
     """Of cloning: leave out steps that did not change the screenshot. A policy gradient needs them: they are what failed."""
     cutoff_len: int = 16384
@@ -93,6 +96,10 @@ class AlgorithmConfig:
             f"algorithm_config.val_split_ratio is {self.val_split_ratio}: write 0 (none) or a share below 1, as in 0.05",
         )
         require(self.val_max_steps >= 0, f"algorithm_config.val_max_steps is {self.val_max_steps}: write 0 (all) or more")
+        require(
+            0 <= self.min_answer_probability < 1,
+            f"algorithm_config.min_answer_probability is {self.min_answer_probability}: write 0 (any) to below 1, as in 0.1",
+        )
         self._require_schedule()
         for name in self.reporters:
             require(

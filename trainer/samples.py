@@ -22,6 +22,8 @@ class LeftOut(enum.Enum):
     """No log-probabilities of a sampler."""
     UNCHANGED = "unchanged"
     """The action did not change the screenshot."""
+    UNLIKELY = "unlikely"
+    """The policy sampled that answer with too small a probability."""
     TOO_LONG = "too_long"
     UNUSABLE = "unusable"
     """No completion tokens, or one that the sampler must not produce."""

@@ -76,6 +76,7 @@ IDLE = (
                 "replay_capacity",
                 "val_split_ratio",
                 "val_max_steps",
+                "min_answer_probability",
                 "filter_same_screenshot",
             )
         ),

@@ -1,6 +1,7 @@
 """Task files and model for pages of suites: read as lists of elements, acted on by their numbers."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import anyio
 import anyio.to_thread
@@ -32,6 +33,11 @@ SHAPE = TinyShape(
 )
 """The picture is a few tokens: what stands on the page is read from the list of elements."""
 _SLOTS = 4
+_TEXT = (
+    "(body => (body.querySelectorAll('script, style').forEach(each => each.remove()),"
+    " body.innerHTML.replace(/<[^>]*>/g, ' ')))(document.body.cloneNode(true))"
+)
+"""An expression of JavaScript: what stands on a page, shown or not, with a space where a tag is."""
 _SEEN_A_PAGE = 4
 """Demonstrated pages of each kind whose elements the tokenizer takes words from."""
 
@@ -50,12 +56,14 @@ async def marks_material(
     write_tasks(folder.tasks / "demonstrations.jsonl", _mixed(demonstrations, num_seen))
     write_tasks(folder.tasks / "train.jsonl", train)
     write_tasks(folder.tasks / "held_out.jsonl", [*held_out, *unseen])
-    views = await _views(browser, open_suites(), _mixed(demonstrations, num_seen)[: _SEEN_A_PAGE * num_pages])
+    looks = await _looks(browser, open_suites(), _mixed(demonstrations, num_seen)[: _SEEN_A_PAGE * num_pages])
     texts = [str(task["task_name"]) for task in (*demonstrations, *train)]
-    texts += [" ".join((view.state.title, *(element.text for element in view.elements))) for view in views]
+    texts += [
+        " ".join((look.view.state.title, *(element.text for element in look.view.elements), look.text)) for look in looks
+    ]
     phrases = [
         *marks_phrases(ActionSpace.of(config.context_config), config.model_config),
-        *sorted(set(map(_page_line, views))),
+        *sorted({_page_line(look.view) for look in looks}),
     ]
     if family.signs:
         # A map is read cell by cell, and what is asked for is the same of every one.
@@ -83,18 +91,27 @@ def _mixed(tasks: Sequence[Task], num_each: int) -> list[Task]:
     return [task for first in range(num_each) for task in tasks[first::num_each]]
 
 
-async def _views(browser: PlaywrightBrowser, suites: Mapping[str, Suite], tasks: Sequence[Task]) -> list[View]:
-    """What the first observation of each task shows."""
-    views: dict[int, View] = {}
+@dataclass(frozen=True)
+class _Look:
+    """What the first observation of a task shows."""
+
+    view: View
+    text: str
+    """All of the page's, also what is shown later or cannot be acted on."""
+
+
+async def _looks(browser: PlaywrightBrowser, suites: Mapping[str, Suite], tasks: Sequence[Task]) -> list[_Look]:
+    looks: dict[int, _Look] = {}
     waiting = iter(enumerate(tasks))
 
     async def look() -> None:
         for index, task in waiting:
             async with browser.session(resolve(str(task["website"]), suites)) as session:
                 await session.open()
-                views[index] = await session.view()
+                (text,) = await session.page_values((_TEXT,))
+                looks[index] = _Look(await session.view(), text)
 
     async with anyio.create_task_group() as group:
         for _ in range(_SLOTS):
             group.start_soon(look)
-    return [views[index] for index in range(len(tasks))]
+    return [looks[index] for index in range(len(tasks))]

@@ -14,7 +14,7 @@ from trainer.samples import Sample
 
 _LEAST = 0.02
 """What is answered well is practised now and then: it would be forgotten."""
-_ENOUGH = 0.7
+_ENOUGH = 0.4
 """Success from which on a page is answered well."""
 _SHARPNESS = 1.5
 """The power."""

@@ -21,7 +21,7 @@ from typing import Literal
 import anyio
 
 from ops.audit.audit import audit
-from ops.config.loading import dump_config, load_config
+from ops.config.loading import dump_config
 from ops.console.terminal import Console
 from ops.monitor.dashboard import dashboard
 from ops.monitor.run_watch import RunWatch
@@ -32,7 +32,7 @@ from ops.quickstart.ending import farewell, result_table
 from ops.quickstart.overlap import count_overlap
 from ops.quickstart.page_results import page_results, page_table
 from ops.quickstart.plots import plot_curve
-from ops.quickstart.recipe import Family, WarmStart, family_named
+from ops.quickstart.recipe import Family, WarmStart, family_named, lesson_config
 from ops.quickstart.results import (
     Lesson,
     Result,
@@ -70,10 +70,10 @@ async def main(
     """Returns 0 when the run has ended, whatever was learnt; the figures say how well."""
     folder = RunFolder(run_dir)
     _set_aside_finished(folder)
-    config = load_config(
-        family.recipe if objective == "cloning" else family.gradient_recipe,
+    config = lesson_config(
+        family,
+        objective,
         [
-            f"objective={objective}",
             f"feeder_config.seed={seed}",
             f"trainer_config.seed={seed}",
             f"feeder_config.mode={mode}",

@@ -1,11 +1,14 @@
 """What the quickstart teaches: its families of pages, each with its material and its warm start; loads without torch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Final, Literal, get_args
 
+from ops.config.loading import load_config
+from schemas.config import Config
 from schemas.errors import ConfigurationError
+from trainer.losses import may_augment
 
 THOUGHT = "Click the button."
 """The sentence that every demonstration of a button says."""
@@ -31,6 +34,8 @@ class WarmStart:
     """Optimizer steps between two looks."""
     max_updates: int
     """Then it goes on with what there is."""
+    cooling_updates: int = 0
+    """Optimizer steps behind the target, at a rate that falls: at the full one a page rises and falls from look to look."""
     learning_rate: float
     batch_size: int = 0
     """Samples of an optimizer step; 0: as many as in learning from reward."""
@@ -114,11 +119,12 @@ _FAMILIES: Final = (
         unseen_pages=_UNSEEN,
         num_unseen=25,
         warm_start=WarmStart(
-            target_success=0.1,
+            target_success=0.05,
             num_worst=7,
             num_kept_out=80,
             updates_between=5,
             max_updates=120,
+            cooling_updates=12,
             learning_rate=2e-3,
             batch_size=32,
             varied=True,
@@ -181,6 +187,15 @@ _FAMILIES: Final = (
 )
 FAMILIES: Final[Mapping[str, Family]] = {family.name: family for family in _FAMILIES}
 """By name, each in the way in which it is observed unless another is asked for."""
+
+
+def lesson_config(family: Family, objective: str, overrides: Sequence[str]) -> Config:
+    """The family's recipe for an objective; samples are varied where that objective allows it."""
+    recipe = family.recipe if objective == "cloning" else family.gradient_recipe
+    asked = [f"objective={objective}"]
+    if not may_augment(load_config(recipe, [*asked, *overrides]).objective_config):
+        asked.append("algorithm_config.augmentation=none")
+    return load_config(recipe, [*asked, *overrides])
 
 
 def family_named(name: str, observe: str = "") -> Family:

@@ -1,6 +1,7 @@
 """Varies demonstrations: words that a task shares with the page become other words, and elements get other numbers.
 
-What is learnt is then where to look, not which word stood there: a few dozen demonstrations of a page go as far as thousands.
+What is learnt is then where to look, not which word or number stood there: a few dozen demonstrations of a page go as far as
+thousands.
 
 Invariant: a sample means the same as before. Words are renamed wherever they stand, and nowhere that order counts are elements
 numbered anew.
@@ -32,10 +33,11 @@ class Renaming:
         vocabulary = tokenizer.get_vocab()
         plain = sorted(word for word in vocabulary if word.isascii() and word.isalnum() and len(word) > 1)
         spaced = [word for word in plain if word.isalpha() and f"Ġ{word}" in vocabulary]
+        numbers = [word for word in plain if word.isdigit() and f"Ġ{word}" in vocabulary]
         pairs = [word for word in plain if not word.isdigit() and f"Ġ{word}" not in vocabulary]
         # What takes another's place has as many forms: with and without a space before it, or one.
         self._kinds = (
-            np.array([[vocabulary[word], vocabulary[f"Ġ{word}"]] for word in spaced]),
+            *(np.array([[vocabulary[word], vocabulary[f"Ġ{word}"]] for word in words]) for words in (spaced, numbers)),
             np.array([[vocabulary[pair]] for pair in pairs]),
         )
         self._lines = np.array([vocabulary[line_number(number)] for number in range(1, NUM_LINES)])
@@ -58,7 +60,7 @@ class Renaming:
         """Each kind of words among itself."""
         in_task = tokens[self._part(tokens, self._task)]
         elsewhere = np.concatenate([tokens[self._part(tokens, self._elements)], tokens[num_prompt:]])
-        changed = tokens.copy()
+        changed, meant = tokens.copy(), self._names_element(tokens)
         for forms in self._kinds:
             shared = np.flatnonzero(np.isin(forms, in_task).any(axis=1) & np.isin(forms, elsewhere).any(axis=1))
             others = np.flatnonzero(~np.isin(forms, tokens).any(axis=1))
@@ -66,7 +68,7 @@ class Renaming:
                 continue
             for word, other in zip(shared, rng.choice(others, len(shared), replace=False), strict=True):
                 for form, its in zip(forms[word], forms[other], strict=True):
-                    changed[tokens == form] = its
+                    changed[(tokens == form) & ~meant] = its
         return changed
 
     def _part(self, tokens: np.ndarray, heading: int) -> slice:
@@ -85,8 +87,12 @@ class Renaming:
             return tokens
         drawn = np.sort(rng.choice(len(self._lines), highest, replace=False))
         changed = tokens.copy()
-        asked = np.concatenate([[False], np.isin(tokens[:-1], self._asks_number)])
+        meant = self._names_element(tokens)
         for index, new in enumerate(drawn):
             changed[tokens == self._lines[index]] = self._lines[new]
-            changed[asked & (tokens == self._said[index])] = self._said[new]
+            changed[meant & (tokens == self._said[index])] = self._said[new]
         return changed
+
+    def _names_element(self, tokens: np.ndarray) -> np.ndarray:
+        """Whether a token is the number of an element in a call, whatever else that number stands for."""
+        return np.concatenate([[False], np.isin(tokens[:-1], self._asks_number)])

@@ -23,6 +23,7 @@ from bus.presence import Status, presence
 from bus.subjects import Subjects
 from ops.config.loading import load_config
 from ops.processes.interruptible import run
+from ops.quickstart.cooling import Cooling
 from ops.quickstart.examination import Demonstration, Examiner, box_of
 from ops.quickstart.practice import Practice
 from ops.quickstart.recipe import FAMILIES, OBSERVE, WarmStart, family_named
@@ -96,6 +97,7 @@ def _train(folder: RunFolder, config: Config, settings: WarmStart, shown: Sequen
     base = Path(config.policy_config.base_model)
     kept_out, trained = shown[: settings.num_kept_out], shown[settings.num_kept_out :]
     examiner = Examiner(base, kept_out, config)
+    cooling = Cooling(settings)
     practice = Practice(trained, seed=config.trainer_config.seed)
     vary = Renaming(base) if settings.varied else None
     # What comes out is a base for others: a whole model.
@@ -105,18 +107,18 @@ def _train(folder: RunFolder, config: Config, settings: WarmStart, shown: Sequen
         updates = imitate(engine, practice.samples, order=order, seed=config.trainer_config.seed, vary=vary)
         for num_updates, result in enumerate(updates, start=1):
             status.metrics.update(updates=num_updates, loss=result.loss)
-            if num_updates % settings.updates_between:
-                continue
-            pages = examiner.success(engine)
-            practice.look(pages)
-            success = settings.success(pages)
-            status.metrics.update(success=success)
-            _log.info("warm_start_measured", updates=num_updates, loss=round(result.loss, 4), success=success, pages=pages)
-            if success >= settings.target_success:
+            if num_updates % settings.updates_between == 0 or num_updates == cooling.ends_at:
+                pages = examiner.success(engine)
+                practice.look(pages)
+                success = settings.success(pages)
+                status.metrics.update(success=success)
+                _log.info("warm_start_measured", updates=num_updates, loss=round(result.loss, 4), success=success, pages=pages)
+                cooling.look(num_updates, success)
+            if num_updates == cooling.ends_at:
                 break
-            if num_updates >= settings.max_updates:
-                _log.warning("warm_start_below_target", success=success, target=settings.target_success)
-                break
+            engine.rate_factor = cooling.rate_factor(num_updates)
+        if not cooling.begun:
+            _log.warning("warm_start_below_target", success=success, target=settings.target_success)
         _write(folder, base, engine)
 
 

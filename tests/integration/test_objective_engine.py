@@ -13,6 +13,7 @@ from schemas.objective_config import Aggregation, ObjectiveConfig
 from tests.integration.test_trainer_engine import step_request
 from tests.support.agents import tiny_models
 from tests.support.training import ragged
+from tests.support.training.loss_oracles import WITHOUT_RATIO
 from tests.support.training.rank_processes import run_ranks
 from tests.support.training.trainer_world import PlainModel, completion, ref, settings, small
 from trainer.engine.settings import EngineSettings
@@ -38,6 +39,7 @@ LOSSES: dict[str, Aggregation] = {
     "cispo": "traj-mean-seq-sum",
     "dppo_tv": "traj-mean-token-mean",
     "reinforce": "traj-mean-token-sum",
+    "unlikelihood": "token-mean",
 }
 STAGES = (1, 2, 3)
 World = tuple[list[Sample], list[np.ndarray]]
@@ -61,7 +63,7 @@ def configuration(loss: str) -> ObjectiveConfig:
         importance_weight_cap=1.02 if loss == "truncated" else 1.2,
         importance_weight_level="sequence-mean" if loss == "truncated" else "token",
         proximal="interpolated" if loss == "decoupled" else "forward",
-        rejection_level="none" if loss == "behaviour_cloning" else "token",
+        rejection_level="none" if loss in WITHOUT_RATIO else "token",
         rejection_low=0.8,
         kl_loss_type="low_var_kl+",
         settings={"tv_low": 1e-6, "tv_high": 1e-6} if loss == "dppo_tv" else {},
@@ -190,7 +192,7 @@ def test_what_is_configured_takes_part(alone: Steps, loss: str) -> None:
     found = alone[loss]
     assert np.isfinite(list(found.values())).all()
     assert min(found["grad_norm"], found["entropy"], found["kl_reference"]) > 0
-    if loss in ("behaviour_cloning", "reinforce"):
+    if loss in WITHOUT_RATIO:
         return
     left_out = {"decoupled": "dropped_tokens", "weighted_cloning": "truncated_weights", "truncated": "truncated_weights"}
     clips = "clipped_low" if loss in ("cispo", "dppo_tv") else "dual_clipped"

@@ -213,6 +213,34 @@ async def test_an_answer_is_imitated_whatever_the_page_shows_behind_it(tmp_path:
     assert metrics(tmp_path)[0]["left_out_unchanged"] == 2
 
 
+async def test_what_the_policy_hardly_dared_is_not_imitated(tmp_path: Path) -> None:
+    """Whole answers of a probability below 1/2 are left out; a policy gradient learns from them."""
+    dares = replace(KEEPS_UNCHANGED, min_answer_probability=0.5)
+    cloning, rloo = ObjectiveConfig(), ObjectiveConfig(adv_estimator="rloo", loss_type="reinforce", group_size=2)
+    found = dict[str, Recorder]()
+    for name, objective, algorithm in (
+        ("all", cloning, KEEPS_UNCHANGED),
+        ("likely", cloning, dares),
+        ("gradients", rloo, dares),
+    ):
+        bus = await played(*[(1.0, 0.0)] * 8)
+        await train(
+            bus,
+            tmp_path / name,
+            found.setdefault(name, Recorder()),
+            objective,
+            num_iterations=1,
+            batch=16,
+            algorithm=algorithm,
+        )
+    likely = {item.sample.ref for item in found["all"].items if item.sample.logprobs.sum() >= np.log(0.5)}
+    assert {item.sample.ref for item in found["likely"].items} == likely
+    (told,) = metrics(tmp_path / "likely")
+    assert told["left_out_unlikely"] == len(found["all"].items) - len(likely) > 0 < len(likely)
+    assert "left_out_unlikely" not in metrics(tmp_path / "gradients")[0]
+    assert found["gradients"].items
+
+
 async def test_the_validation_split_is_measured_and_not_trained_on(tmp_path: Path) -> None:
     groups = [(1.0,)] * 8
     held_out = {f"t{group}-m0" for group in range(8) if is_held_out(member_task(group, 0).task, 0.5)}

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from ops.quickstart import examination
+from ops.quickstart.cooling import Cooling
 from ops.quickstart.examination import Demonstration, Examiner
 from ops.quickstart.practice import Practice
+from ops.quickstart.recipe import WarmStart
 from schemas.config import Config
 from tests.support.training.ragged import text_sample
 
@@ -57,3 +59,34 @@ def test_the_expected_success_is_the_probability_of_every_step_of_an_episode(mon
     assert success.keys() == {"a", "b"}
     assert math.isclose(success["a"], 0.125, rel_tol=1e-5)
     assert math.isclose(success["b"], (1.0 + 0.1) / 2, rel_tol=1e-5)
+
+
+def cooling(num_updates: int) -> Cooling:
+    return Cooling(
+        WarmStart(
+            target_success=0.5,
+            num_kept_out=1,
+            updates_between=5,
+            max_updates=100,
+            learning_rate=1e-3,
+            cooling_updates=num_updates,
+        )
+    )
+
+
+def test_behind_its_target_a_warm_start_cools() -> None:
+    """Steps 11 to 14 behind a look after 10; a page that falls again changes nothing."""
+    course = cooling(4)
+    course.look(5, 0.4)
+    assert (course.rate_factor(5), course.ends_at, course.begun) == (1.0, 100, False)
+    course.look(10, 0.5)
+    course.look(12, 0.3)
+    course.look(13, 0.6)
+    assert course.ends_at == 14
+    assert [course.rate_factor(step) for step in range(10, 14)] == pytest.approx([0.8, 0.6, 0.4, 0.2])
+
+
+def test_without_cooling_it_ends_at_its_target() -> None:
+    course = cooling(0)
+    course.look(10, 0.7)
+    assert (course.ends_at, course.begun) == (10, True)

@@ -23,6 +23,8 @@ _ANSWER = (
     'Action: Click "menu zq".\n<tool_call>\n{"name": "web_interaction", "arguments": {"action": "click", "element_id": 2}}\n'
     "</tool_call><|im_end|>"
 )
+_DAYS = 'Elements:\n[12] link "26"\n[27] link "12"\n[28] link "27"\n<|vision_start|><|vision_end|><|im_end|>\n'
+_DAY = _ANSWER.replace("menu zq", "27").replace('"element_id": 2', '"element_id": 28')
 
 
 @pytest.fixture
@@ -31,9 +33,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _sample(task: str) -> Sample:
-    prompt = _TOKENIZER.encode(f"<|im_start|>user\nTask: {task}\n{_PAGE}<|im_start|>assistant\n", add_special_tokens=False).ids
-    answer = _TOKENIZER.encode(_ANSWER, add_special_tokens=False).ids
+def _sample(task: str, page: str = _PAGE, answer_text: str = _ANSWER) -> Sample:
+    prompt = _TOKENIZER.encode(f"<|im_start|>user\nTask: {task}\n{page}<|im_start|>assistant\n", add_special_tokens=False).ids
+    answer = _TOKENIZER.encode(answer_text, add_special_tokens=False).ids
     tokens = np.array([*prompt, *answer], dtype=np.int32)
     return Sample(
         ref=RecordRef(episode=EpisodeId("e"), attempt=1, kind="act", step=0),
@@ -47,8 +49,8 @@ def _sample(task: str) -> Sample:
     )
 
 
-def _texts(folder: Path, task: str, number: int = 60) -> list[str]:
-    renaming, sample, rng = Renaming(folder), _sample(task), np.random.default_rng(1)
+def _texts(folder: Path, task: str, *parts: str, number: int = 60) -> list[str]:
+    renaming, sample, rng = Renaming(folder), _sample(task, *parts), np.random.default_rng(1)
     return [_TOKENIZER.decode(renaming(sample, rng).tokens.tolist(), skip_special_tokens=False) for _ in range(number)]
 
 
@@ -79,6 +81,20 @@ def test_where_order_counts_numbers_stay(folder: Path) -> None:
     for text in _texts(folder, "click the 2nd button"):
         assert [line[:4] for line in text.splitlines() if line.startswith("[")] == ["[1] ", "[2] ", "[3] "]
         assert '"element_id": 2}' in text
+
+
+def test_a_number_that_task_and_page_share_becomes_another_and_the_element_stays(folder: Path) -> None:
+    """The day and the month of a date are each a number of the calendar's; elements have such numbers too."""
+    days = set()
+    for text in _texts(folder, "select 12/27/2016", _DAYS, _DAY):
+        month, day, _ = text.partition("Task: select ")[2].partition("\n")[0].split("/")
+        lines = [line for line in text.splitlines() if line.startswith("[")]
+        assert [line.partition('"')[2] for line in lines] == ['26"', f'{month}"', f'{day}"']
+        assert f'Click "{day}".' in text
+        element = lines[2].partition("]")[0][1:]
+        assert f'"element_id": {element}}}' in text, "the answer means the same element"
+        days.add(day)
+    assert len(days) > 20
 
 
 def test_the_sample_itself_is_left_as_it_is(folder: Path) -> None:

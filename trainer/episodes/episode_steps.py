@@ -5,6 +5,7 @@ the same. What meets an error that nobody foresaw is left out and told; the othe
 """
 
 import hashlib
+import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -59,6 +60,8 @@ class StepRules:
     """Also those without the sampler's log-probabilities, as of demonstrations: what they are worth cannot be weighted."""
     earlier: bool = True
     """Also those before the episode's last."""
+    least_logprob: float = -math.inf
+    """Only those whose answer was sampled with at least this log-probability, in nats."""
     unbuilt: bool = False
     """By what their records say alone: screenshots are fetched and samples built when they are trained on. One that cannot be
     built is left out then."""
@@ -71,6 +74,7 @@ class StepRules:
             unchanged=not (algorithm.filter_same_screenshot and objective.imitates),
             unsampled=objective.imitates,
             earlier=not objective.train_on_last_turn,
+            least_logprob=_log(algorithm.min_answer_probability) if objective.imitates else -math.inf,
             unbuilt=stored and objective.imitates,
         )
 
@@ -87,6 +91,10 @@ class EpisodeSteps:
     left_out: Counter[LeftOut] = field(default_factory=Counter)
     num_tokens: int = 0
     """Sampled in all its steps."""
+
+
+def _log(probability: float) -> float:
+    return math.log(probability) if probability else -math.inf
 
 
 def _anchor(seen: AnyMessage | None) -> str:
@@ -202,6 +210,8 @@ class StepStore:
             return LeftOut.UNPARSED
         if not step.logprobs and not self._rules.unsampled:
             return LeftOut.UNSAMPLED
+        if sum(step.logprobs) < self._rules.least_logprob:
+            return LeftOut.UNLIKELY
         return self._builder.refusal(step)
 
     async def _records(self, refs: Iterable[RecordRef]) -> dict[RecordRef, AnyMessage]:
