@@ -39,7 +39,7 @@ _TEXT = (
 )
 """An expression of JavaScript: what stands on a page, shown or not, with a space where a tag is."""
 _SEEN_A_PAGE = 4
-"""Demonstrated pages of each kind whose elements the tokenizer takes words from."""
+"""Demonstrated pages of each kind that the tokenizer takes words from."""
 
 
 async def marks_material(
