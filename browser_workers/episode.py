@@ -180,7 +180,7 @@ class Episode:
         self._num_beyond_start += performed.beyond_start
         if self._task.split is Split.TRAIN and self._num_beyond_start >= _MAX_BEYOND_START:
             error = f"tried {_MAX_BEYOND_START} times to go back beyond the first page"
-            return Finish(Outcome.DONE, reward=0.0, error=error)
+            return Finish(Outcome.DONE, reward=min(0.0, self._reward or 0.0), error=error)
         self._blockage = _own(performed.blockage)
         if now >= self.deadline:
             return self.timed_out()

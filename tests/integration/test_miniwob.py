@@ -1,6 +1,7 @@
 """MiniWoB++ pages in a real Chromium: they start, repeat under their seeds, and their oracles solve them through the bus."""
 
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from schemas.browser_config import BrowserConfig
 from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
 from schemas.errors import PageFailed
-from schemas.messages import Action, ActionKind, Outcome, Task, Verdict
+from schemas.messages import Action, ActionKind, Observation, Outcome, Task, Verdict
 from tests import builders
 from tests.support.browsers.page_plays import judged, playing
 
@@ -63,7 +64,7 @@ async def test_pages_start(browser: PlaywrightBrowser) -> None:
     wrong = {
         page: view.state
         for page, view in views.items()
-        if view.blank or environment(view).done or environment(view).reward or len(environment(view).utterance) < 5
+        if view.blank or environment(view).done or environment(view).reward != -1.0 or len(environment(view).utterance) < 5
     }
     assert wrong == {}
     assert len(views) == len(pages) >= 30
@@ -98,6 +99,28 @@ async def test_only_the_page_that_was_asked_for_rewards(browser: PlaywrightBrows
         await session.perform(Action(kind=ActionKind.NAVIGATE, text=other))
         assert await session.page_values(["document.querySelector('#subbtn').textContent"]) == ("Click Me!",)
         assert (await session.state()).environment is None
+
+
+async def test_giving_up_earns_what_failing_earns(tmp_path: Path) -> None:
+    ways = (
+        Action(kind=ActionKind.WAIT, seconds=0.01),
+        Action(kind=ActionKind.ANSWER, text="done"),
+        Action(kind=ActionKind.GO_BACK),
+        Action(kind=ActionKind.NAVIGATE, text=SUITE.resolve("click-test", "seed=1").url),
+    )
+    tasks = [
+        msgspec.structs.replace(builders.task(f"t{index}", index=index), website="miniwob:click-button?seed=1", max_steps=3)
+        for index in range(len(ways))
+    ]
+
+    def give_up(observation: Observation) -> Action:
+        return next(way for way, task in zip(ways, tasks, strict=True) if task.episode == observation.episode)
+
+    async with playing(tmp_path, give_up, {"miniwob": SUITE}) as bus:
+        judgements = await judged(bus, tasks)
+    assert [(each.verdict, each.reward) for each in judgements] == [(Verdict.FAILURE, -1.0)] * len(ways)
+    outcomes = Counter(each.trajectory.outcome for each in judgements)
+    assert outcomes == {Outcome.ANSWERED: 1, Outcome.DONE: 1, Outcome.STEP_LIMIT: 2}
 
 
 async def test_a_page_has_no_time_limit_but_the_one_that_is_asked_for(browser: PlaywrightBrowser) -> None:

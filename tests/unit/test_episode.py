@@ -3,6 +3,7 @@
 from dataclasses import replace as with_
 
 import msgspec
+import pytest
 
 from browser_workers.browser import EnvironmentState, PageState, Performed, View
 from browser_workers.episode import Act, Ask, Episode, Finish, Observe
@@ -159,6 +160,15 @@ def test_the_third_way_back_beyond_the_start_ends_a_training_episode_with_nothin
     assert isinstance(end, Finish)
     assert (end.outcome, end.reward) == (Outcome.DONE, 0.0)
     assert "3 times" in end.error
+
+
+@pytest.mark.parametrize("worth", [-1.0, 0.0, 0.5])
+def test_leaving_never_pays_more_than_staying(worth: float) -> None:
+    state = with_(WEB, environment=EnvironmentState(done=False, reward=worth))
+    episode, _ = started(builders.task(max_steps=9), view(state=state))
+    ends = [act(episode, BACK, BEYOND, state=state) for _ in range(3)]
+    assert isinstance(ends[-1], Finish)
+    assert ends[-1].reward == min(worth, 0.0)
 
 
 def test_evaluation_episodes_go_on() -> None:

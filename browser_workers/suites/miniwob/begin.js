@@ -59,9 +59,10 @@
     return [utterance(), tried && contentAtOnce()];
   });
 
+  // Left unfinished, a page is worth what its own time limit would have given.
   window.millrace = () => ({
     done: WOB_DONE_GLOBAL,
-    reward: Number(WOB_RAW_REWARD_GLOBAL) || 0,
+    reward: WOB_DONE_GLOBAL ? Number(WOB_RAW_REWARD_GLOBAL) || 0 : -1,
     utterance: core.ept0 === null ? "" : utterance(),
     ...(WOB_DONE_GLOBAL ? {} : window.millraceOracle?.()),
   });
