@@ -62,7 +62,7 @@ class EnvironmentState:
 
     done: bool
     reward: float
-    """What the episode is worth if it ends now: no more where it gives up than where it fails, or a group learns to give up."""
+    """What the episode is worth if it ends now: giving up may not be worth more than failing, or groups learn to give up."""
     target: Box | None = None
     """Where the scripted oracle clicks."""
     utterance: str = ""
