@@ -98,7 +98,7 @@ def require_agreement(config: Config) -> None:
         augmentation == "none" or may_augment(objective),
         f"algorithm_config.augmentation is {augmentation}, and the objective weighs tokens by the probability with which they "
         "were sampled, or keeps them near a reference, which nobody knows of another sample: write none for it, or "
-        "behaviour_cloning, reinforce or unlikelihood for objective_config.loss_type, without a divergence",
+        "behaviour_cloning or reinforce for objective_config.loss_type, without a divergence",
     )
     size, members = config.env_config.train_tasks_rollout_size, num_members(config.objective_config)
     require(

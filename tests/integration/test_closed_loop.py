@@ -16,6 +16,8 @@ from tests.support.drills.quickstart_process import VICTIMS, descendants, find, 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
 _LIMIT_S = 1500.0
 _VERSIONS, _HELD_OUT = 4, 20
+_FAMILY = ("--family", "find_button", "--observe", "marks")
+"""The fewest demonstrations and the shortest warm start."""
 _SHORT = (
     f"feeder_config.num_iterations={_VERSIONS}",
     "env_config.train_tasks_rollout_size=64",
@@ -46,7 +48,7 @@ def a_browser_by_hand(folder: Path, process: subprocess.Popen[bytes]) -> None:
 
 def test_workers_come_and_are_killed_and_nothing_is_lost(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    with quickstart(folder, "--family", "click_button", "--seed", "3", *_SHORT) as process:
+    with quickstart(folder, *_FAMILY, "--seed", "3", *_SHORT) as process:
         wait_for(process, "version_published", folder / "logs" / "trainer-1.log", times=1, limit_s=_LIMIT_S)
         a_browser_by_hand(folder, process)
         for words in VICTIMS.values():
@@ -67,7 +69,7 @@ def test_workers_come_and_are_killed_and_nothing_is_lost(tmp_path: Path) -> None
 
 def test_killing_the_supervisor_leaves_no_process(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    with quickstart(folder, "--family", "click_button") as process:
+    with quickstart(folder, *_FAMILY) as process:
         wait_for(process, "server_ready", folder / "logs" / "server-1.log", times=1, limit_s=_LIMIT_S)
         below = descendants(process)
         assert below

@@ -39,7 +39,6 @@ LOSSES: dict[str, Aggregation] = {
     "cispo": "traj-mean-seq-sum",
     "dppo_tv": "traj-mean-token-mean",
     "reinforce": "traj-mean-token-sum",
-    "unlikelihood": "token-mean",
 }
 STAGES = (1, 2, 3)
 World = tuple[list[Sample], list[np.ndarray]]

@@ -54,7 +54,6 @@ OBJECTIVES = {
     "gspo": replace(GRPO, loss_type="gspo", loss_agg_mode="seq-mean-token-mean"),
     "cispo": replace(GRPO, loss_type="cispo", normalize_advantages=True),
     "reinforce": replace(GRPO, adv_estimator="rloo", loss_type="reinforce"),
-    "unlikelihood": replace(GRPO, loss_type="unlikelihood", norm_adv_by_std_in_grpo=False),
     "dppo_tv": replace(GRPO, loss_type="dppo_tv", pass_rate_weights=(0.5, 1.0, 1.5, 1.0, 0.5)),
     "interpolated, rejected": replace(GRPO, loss_type="decoupled", proximal="interpolated", rejection_level="sequence-mean"),
     "success replay": replace(GRPO, loss_type="truncated", success_replay=9, kl_loss_coef=0.01, kl_loss_type="low_var_kl+"),

@@ -19,7 +19,6 @@ HEADING = "## Compared with others\n"
 WITHOUT_PEER = {
     "behaviour_cloning": "the mean of -log pi",
     "weighted_cloning": "no peer has RAFT++'s; it is `truncated` with advantages 1",
-    "unlikelihood": "Welleck's has the probability of a token, not of an answer",
     "reinforce": "-A log pi; what verl calls so has a ratio: it is `cispo`",
 }
 """Losses that no peer has a function for."""

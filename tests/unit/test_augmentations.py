@@ -105,7 +105,7 @@ def test_grey_has_no_colour(tmp_path: Path) -> None:
         (["objective=grpo"], "augmentation is brightness, and the objective weighs tokens"),
         (
             ["objective_config.loss_type=weighted_cloning"],
-            "behaviour_cloning, reinforce or unlikelihood for objective_config.loss_type",
+            "behaviour_cloning or reinforce for objective_config.loss_type",
         ),
         (["objective=reinforce", "objective_config.kl_loss_coef=0.1"], "without a divergence"),
     ],

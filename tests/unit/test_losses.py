@@ -46,7 +46,7 @@ REJECTIONS: list[dict[str, object]] = [
     for level in get_args(RejectionLevel)
     for kind, low, high in (("k1", 0.5, 1.8), ("k1", 0.0, 2.5), ("k2", 0.0, 0.1), ("k3", 0.0, 0.15))
 ]
-STOPS_GRADIENTS = ("cispo", "gspo", "unlikelihood")
+STOPS_GRADIENTS = ("cispo", "gspo")
 """Losses with weights that no gradient passes through: differences of their values know nothing of that."""
 
 
@@ -283,16 +283,6 @@ def test_weighted_cloning_is_cloning_where_the_policies_agree() -> None:
     _, cloned, _ = tokens(ragged.objective("behaviour_cloning"), **agreed)
     _, weighted, _ = tokens(ragged.objective("weighted_cloning"), **agreed)
     assert weighted == cloned == [-1.0, -1.0]
-
-
-def test_unlikelihood_lets_alone_what_is_unlikely_and_never_pushes_harder_than_reinforce() -> None:
-    """Answers of two tokens: certain, beyond it by rounding, of probability 1/4, of 1/50: 1, 1, 1/3 and 1/49 times."""
-    config = ragged.objective("unlikelihood")
-    for each, expected in ((0.0, 0.5), (1e-9, 0.5), (np.log(0.5), 0.5 / 3), (np.log(0.02) / 2, 0.5 / 49)):
-        _, gradient, _ = tokens(config, logprobs=[each, each], advantages=[-0.5, -0.5])
-        assert gradient == pytest.approx([expected, expected], rel=1e-5)
-        _, gradient, _ = tokens(config, logprobs=[each, each], advantages=[0.5, 0.5])
-        assert gradient == [-0.5, -0.5]
 
 
 def test_a_sequence_that_moved_too_far_contributes_nothing() -> None:

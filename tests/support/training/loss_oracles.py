@@ -104,10 +104,6 @@ class Token:
                 return -float(self.s.logprobs[t])
             case "reinforce":
                 return -advantage * float(self.s.logprobs[t])
-            case "unlikelihood":
-                whole = exp(fsum(float(self.held.logprobs[u]) for u in self.trained))
-                odds = min(1.0, whole / (1.0 - whole)) if advantage < 0 else 1.0
-                return -odds * advantage * float(self.s.logprobs[t])
             case "weighted_cloning":
                 return surrogate(near, 1.0, config) * min(self.weight, config.importance_weight_cap)
             case "clipped" | "gspo":
@@ -139,7 +135,7 @@ class Token:
         return self.plain + config.kl_loss_coef * apart - config.entropy_coeff * float(self.s.entropies[t])
 
 
-WITHOUT_RATIO = ("behaviour_cloning", "reinforce", "unlikelihood")
+WITHOUT_RATIO = ("behaviour_cloning", "reinforce")
 
 
 def is_stopped(tokens: Sequence[Token], config: ObjectiveConfig) -> bool:
