@@ -81,7 +81,7 @@ class Family:
 
 _BUTTONS = WarmStart(target_success=0.26, num_kept_out=200, updates_between=3, max_updates=240, learning_rate=2e-3)
 _LABELS = WarmStart(target_success=0.43, num_kept_out=40, updates_between=2, max_updates=60, learning_rate=2e-3, varied=True)
-_GRIDS = WarmStart(target_success=0.33, num_kept_out=60, updates_between=20, max_updates=200, learning_rate=2.5e-3)
+_GRIDS = WarmStart(target_success=0.10, num_kept_out=60, updates_between=10, max_updates=200, learning_rate=2.5e-3)
 _PAGES = (
     "choose-date-easy",
     "choose-list",
