@@ -191,11 +191,12 @@ FAMILIES: Final[Mapping[str, Family]] = {family.name: family for family in _FAMI
 
 def lesson_config(family: Family, objective: str, overrides: Sequence[str]) -> Config:
     """The family's recipe for an objective; samples are varied where that objective allows it."""
-    recipe = family.recipe if objective == "cloning" else family.gradient_recipe
     asked = [f"objective={objective}"]
-    if not may_augment(load_config(recipe, [*asked, *overrides]).objective_config):
-        asked.append("algorithm_config.augmentation=none")
-    return load_config(recipe, [*asked, *overrides])
+    if objective == "cloning":
+        return load_config(family.recipe, [*asked, *overrides])
+    if may_augment(load_config(family.gradient_recipe, [*asked, *overrides]).objective_config):
+        asked.append(f"algorithm_config.augmentation={load_config(family.recipe).algorithm_config.augmentation}")
+    return load_config(family.gradient_recipe, [*asked, *overrides])
 
 
 def family_named(name: str, observe: str = "") -> Family:

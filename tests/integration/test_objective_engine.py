@@ -207,6 +207,6 @@ def test_micro_batches_and_stages_agree(base: Path, world: World, alone: Steps, 
 def test_two_ranks_agree_with_one_in_every_stage(base: Path, world: World, alone: Steps) -> None:
     logprobs, out = base / "logprobs.npz", base / "steps.json"
     np.savez(logprobs, *world[1])
-    run_ranks(_RANK, base, logprobs, out, timeout_s=240.0)
+    run_ranks(_RANK, base, logprobs, out)
     for found in json.loads(out.read_text()):
         agree(found, alone)

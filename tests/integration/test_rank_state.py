@@ -11,7 +11,6 @@ from safetensors.torch import load_file
 
 from schemas.errors import TrainerError
 from schemas.objective_config import ObjectiveConfig
-from tests.deadlines import HANGS_S
 from tests.support.agents import tiny_models
 from tests.support.training.lora_runs import samples_of
 from tests.support.training.rank_processes import run_ranks
@@ -68,7 +67,7 @@ def test_two_ranks_go_on_with_what_one_wrote_and_the_other_way_round(tmp_path: P
         alone, _ = write_checkpoint(tmp_path / "alone", base=base, engine=engine.files(), state=STATE)
         names = {name: without_values(parameter) for name, parameter in trained_parameters(engine.model)}
         expected = [engine.train(cloning_items(samples)).loss for _ in range(2)]
-    output = run_ranks(_PROGRAM.format("on_ranks"), base, alone, tmp_path / "together", Path(kind), timeout_s=HANGS_S)
+    output = run_ranks(_PROGRAM.format("on_ranks"), base, alone, tmp_path / "together", Path(kind))
     said = dict(line.split(maxsplit=1) for line in output.splitlines() if line.startswith(("LOSSES", "FOLDER")))
     assert [float(loss) for loss in said["LOSSES"].split()] == pytest.approx(expected, rel=1e-2 if "bf" in kind else 1e-4)
     together = Path(said["FOLDER"])
@@ -122,7 +121,7 @@ def without_room(base: Path, work: Path) -> None:
 
 def test_a_rank_without_room_is_told_of_and_leaves_nobody_waiting(tmp_path: Path) -> None:
     base = tiny_models.build(tmp_path / "model", seed=1)
-    output = run_ranks(_PROGRAM.format("without_room"), base, tmp_path / "out", timeout_s=HANGS_S)
+    output = run_ranks(_PROGRAM.format("without_room"), base, tmp_path / "out")
     assert f"REFUSED the checkpoint cannot be written to {tmp_path / 'out'} (File too large)" in output
     assert "LEFT\n" in output
 
@@ -152,6 +151,6 @@ def test_nodes_need_not_share_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyP
     base = tiny_models.build(tmp_path / "model", seed=1)
     (tmp_path / "copies").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "copies"))
-    output = run_ranks(_PROGRAM.format("on_its_own_disk"), base, tmp_path / "out", timeout_s=HANGS_S)
+    output = run_ranks(_PROGRAM.format("on_its_own_disk"), base, tmp_path / "out")
     assert "FILES optimizer-rank00000.safetensors optimizer-rank00001.safetensors state.msgpack\n" in output
     assert not list((tmp_path / "copies").iterdir()), "copies go when the engine is closed"

@@ -14,7 +14,6 @@ from transformers import AutoModelForImageTextToText, AutoProcessor
 from schemas.errors import TrainerError
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Action, ActionKind, StepRequest, VersionSpan
-from tests.deadlines import HANGS_S
 from tests.support.agents import tiny_models
 from tests.support.training.rank_processes import run_ranks
 from tests.support.training.trainer_world import PlainModel, completion, narrow, ref, settings, small
@@ -362,7 +361,7 @@ def test_two_ranks_agree_with_one(base: Path, make: Make, tmp_path: Path) -> Non
         alone = [engine.train(cloning_items(samples)).loss for _ in range(3)]
         weights = sum_of(weights_of(engine, tmp_path))
         logprob = float(engine.completion_logprobs(samples[:2])[1][0])
-    output = run_ranks(_RANK, base, tmp_path, timeout_s=HANGS_S)
+    output = run_ranks(_RANK, base, tmp_path)
     line = next(line for line in output.splitlines() if line.startswith("LOSSES"))
     _, *losses, _, total, first = line.split()
     assert [float(loss) for loss in losses] == pytest.approx(alone, rel=1e-4)

@@ -6,10 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.deadlines import HANGS_S
+
 NUM_RANKS = 2
 
 
-def run_ranks(program: str, *arguments: Path, timeout_s: float) -> str:
+def run_ranks(program: str, *arguments: Path) -> str:
     """Runs a Python program on every rank; returns what rank 0 printed, once all have ended well."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -32,7 +34,7 @@ def run_ranks(program: str, *arguments: Path, timeout_s: float) -> str:
         for rank in range(NUM_RANKS)
     ]
     try:
-        outputs = [process.communicate(timeout=timeout_s)[0] for process in ranks]
+        outputs = [process.communicate(timeout=HANGS_S)[0] for process in ranks]
     finally:
         for process in ranks:
             process.kill()
