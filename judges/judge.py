@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Protocol
 
 from judges.episode import JudgedEpisode
-from schemas.messages import JudgeProtocol, RewardPart, StageUsage, StageVerdict, Verdict
+from schemas.messages import JudgeProtocol, RewardPart, StageUsage, StageVerdict, Trajectory, Verdict
 
 OUTCOME = "outcome"
 """The part of a reward that the judge itself gives."""
@@ -60,6 +60,13 @@ def scored(*, passed: bool, stages: tuple[StageVerdict, ...] = (), usage: tuple[
     """Success with reward 1, or failure with reward 0."""
     verdict, reward = (Verdict.SUCCESS, 1.0) if passed else (Verdict.FAILURE, 0.0)
     return Ruling(verdict=verdict, reward=reward, stages=stages, usage=usage)
+
+
+def unreadable(trajectory: Trajectory) -> Ruling:
+    """Failure with what its environment took off so far, if anything: with 0 it would pay to say what nobody can read."""
+    reward = min(0.0, trajectory.environment_reward or 0.0)
+    steps = trajectory.environment_step_rewards if reward else ()
+    return Ruling(verdict=Verdict.FAILURE, reward=reward, parts=(RewardPart(OUTCOME, reward, steps),))
 
 
 def excluded(reason: str) -> Ruling:

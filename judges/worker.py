@@ -23,7 +23,7 @@ from bus.stored import newest
 from bus.topology import trajectory_queue
 from judges.attempts import rule
 from judges.episode import JudgedEpisode
-from judges.judge import Judge, Ruling, excluded, scored, undecided
+from judges.judge import Judge, Ruling, excluded, undecided, unreadable
 from judges.shaping import shape
 from schemas.config import Config
 from schemas.errors import BusUnavailable, Disposition, MessageCorrupt, MessageTooLarge
@@ -159,7 +159,7 @@ class JudgeWorker:
             reason = f"{trajectory.outcome.value}: {trajectory.error}"
             return replace(excluded(reason), blocked=trajectory.outcome is Outcome.BLOCKED)
         if trajectory.outcome is Outcome.UNREADABLE:
-            return await shape(scored(passed=False), episode, self._config.shaping)
+            return await shape(unreadable(trajectory), episode, self._config.shaping)
         if num_delivered >= _MOST_DELIVERIES:
             _log.error("judging_ends_workers", episode=trajectory.episode, delivered=num_delivered)
             return undecided(f"delivered {num_delivered} times and never judged: it seems to end the workers that judge it")

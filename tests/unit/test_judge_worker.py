@@ -139,6 +139,7 @@ async def first_judgement(bus: MemoryBus) -> Judgement:
         (Outcome.DONE, 0.4, Verdict.FAILURE, 0.4),
         (Outcome.STEP_LIMIT, 0.0, Verdict.FAILURE, 0.0),
         (Outcome.UNREADABLE, 1.0, Verdict.FAILURE, 0.0),
+        (Outcome.UNREADABLE, -1.0, Verdict.FAILURE, -1.0),
         (Outcome.FAILED, None, Verdict.EXCLUDED, None),
         (Outcome.CANCELLED, 1.0, Verdict.EXCLUDED, None),
     ],
@@ -158,6 +159,15 @@ async def test_an_unreadable_end_is_no_question_for_a_judge_and_may_cost() -> No
         judgement = await first_judgement(bus)
     assert (judgement.verdict, judgement.reward, judge.num_calls) == (Verdict.FAILURE, -1.0, 0)
     assert [part.name for part in judgement.parts] == ["outcome", "unreadable"]
+
+
+async def test_an_unreadable_end_keeps_what_its_steps_cost() -> None:
+    bus = MemoryBus(SUBJECTS, BusConfig(), RUBRICS)
+    ended = trajectory(task(), outcome=Outcome.UNREADABLE, reward=-0.3, num_steps=2)
+    async with judging(bus, EnvironmentJudge()):
+        await publish_trajectory(bus, SUBJECTS, structs.replace(ended, environment_step_rewards=(-0.1, -0.2)))
+        judgement = await first_judgement(bus)
+    assert (judgement.reward, judgement.step_rewards) == (-0.3, (-0.1, -0.2))
 
 
 async def test_a_judge_error_is_retried_then_succeeds() -> None:
