@@ -26,6 +26,7 @@ from schemas.messages import Heartbeat, Role
 HEARTBEAT_S = 2.0
 _STATM = Path("/proc/self/statm")
 _MIB = 1024 * 1024
+_OVER = "the run is over"
 _log = structlog.get_logger()
 
 
@@ -37,6 +38,8 @@ class Status:
     worker: WorkerId
     state: str = "starting"
     note: str = ""
+    run_over: bool = False
+    """The feeder says that nothing is left to do."""
     metrics: dict[str, float] = field(default_factory=dict)
     awaited: Counter[str] = field(default_factory=Counter)
     """Writers that wait for room, by stream; `bus.backpressure` counts them."""
@@ -54,7 +57,7 @@ class Status:
 
     def heartbeat(self, now: float) -> Heartbeat:
         full = sorted(stream for stream, num_writers in self.awaited.items() if num_writers)
-        note = f"waits for room in {', '.join(full)}" if full else self.note
+        note = f"waits for room in {', '.join(full)}" if full else self.note or (_OVER if self.run_over else "")
         state = "draining" if self.drain.requested else self.state
         return Heartbeat(
             role=self.role, worker=self.worker, state=state, at=now, metrics=self._told, note=note, skipped=skipped.newest

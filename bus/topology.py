@@ -14,7 +14,7 @@ POSITIONS     newest position of every named consumer
 LEASES        newest claim of every lease
 BLOCKLIST     newest word on every site that blocked the agent      feeder
 TURNS         who has asked a site for a page in the last minute    browser workers
-FEEDING       newest word on what was admitted, and what came of it feeder
+FEEDING       newest word on what was admitted, and what came of it feeder; workers that wait: whether the run is over
 ADVISORIES    dead letters, errors that nobody foresaw, and the server's notices of exhausted deliveries
 
 Only age removes a record, from WEIGHTS the trainer, and from TURNS who wrote it. A stream whose limits are reached refuses

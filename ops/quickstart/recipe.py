@@ -39,8 +39,8 @@ class WarmStart:
     learning_rate: float
     batch_size: int = 0
     """Samples of an optimizer step; 0: as many as in learning from reward."""
-    varied: bool = False
-    """Words and numbers of a demonstration become others every time that it is seen."""
+    augmentation: str = "none"
+    """What becomes of a demonstration every time that it is seen (`trainer.augmentations`)."""
 
     def success(self, pages: Mapping[str, float]) -> float:
         """What is compared with the target."""
@@ -79,9 +79,25 @@ class Family:
     warm_start: WarmStart
 
 
+_RENAMED: Final = "ops.quickstart.renaming:renamed_words"
+_TURNED: Final = "ops.quickstart.turned_maps:turned_maps"
 _BUTTONS = WarmStart(target_success=0.26, num_kept_out=200, updates_between=3, max_updates=240, learning_rate=2e-3)
-_LABELS = WarmStart(target_success=0.43, num_kept_out=40, updates_between=2, max_updates=60, learning_rate=2e-3, varied=True)
-_GRIDS = WarmStart(target_success=0.10, num_kept_out=60, updates_between=10, max_updates=200, learning_rate=2.5e-3)
+_LABELS = WarmStart(
+    target_success=0.43,
+    num_kept_out=40,
+    updates_between=2,
+    max_updates=60,
+    learning_rate=2e-3,
+    augmentation=_RENAMED,
+)
+_GRIDS = WarmStart(
+    target_success=0.10,
+    num_kept_out=60,
+    updates_between=10,
+    max_updates=200,
+    learning_rate=2.5e-3,
+    augmentation=_TURNED,
+)
 _PAGES = (
     "choose-date-easy",
     "choose-list",
@@ -127,7 +143,7 @@ _FAMILIES: Final = (
             cooling_updates=12,
             learning_rate=2e-3,
             batch_size=32,
-            varied=True,
+            augmentation=_RENAMED,
         ),
     ),
     Family(

@@ -27,7 +27,6 @@ from ops.quickstart.cooling import Cooling
 from ops.quickstart.examination import Demonstration, Examiner, box_of
 from ops.quickstart.practice import Practice
 from ops.quickstart.recipe import FAMILIES, OBSERVE, WarmStart, family_named
-from ops.quickstart.renaming import Renaming
 from ops.roles.deepspeed_trainer import engine_settings
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
@@ -37,6 +36,7 @@ from schemas.errors import TrainerError
 from schemas.ids import WorkerId
 from schemas.lora_config import LoraConfig
 from schemas.messages import Judgement, Observation, RecordRef, Role, Split
+from trainer.augmentations import opened_augmentation
 from trainer.engine.training_engine import TrainEngine, open_engine
 from trainer.episodes.episode_steps import StepRules, StepStore
 from trainer.episodes.sample_builder import SampleBuilder
@@ -99,7 +99,7 @@ def _train(folder: RunFolder, config: Config, settings: WarmStart, shown: Sequen
     examiner = Examiner(base, kept_out, config)
     cooling = Cooling(settings)
     practice = Practice(trained, seed=config.trainer_config.seed)
-    vary = Renaming(base) if settings.varied else None
+    vary = opened_augmentation(settings.augmentation, base)
     # What comes out is a base for others: a whole model.
     whole = replace(config, trainer_config=replace(config.trainer_config, lora=LoraConfig()))
     with open_engine(base, settings=engine_settings(whole)) as engine:

@@ -15,6 +15,7 @@ from bus.server import address_of, server_process
 from ops.processes.alive import show_alive
 from ops.processes.service import exit_code, reachable
 from ops.roles.gpu_usage import own_gpus
+from ops.roles.run_end import WAITING, tell_when_over
 from ops.run.folder import RunFolder
 from ops.run.joining import RoleRun, join, runs_of, subjects_of
 from ops.run.streams import create_streams
@@ -50,7 +51,9 @@ async def _run(role: Role, folder: RunFolder, config: Config, worker: WorkerId) 
         reachable(bus, subjects, status),
     ):
         _log.info("joined", name=worker)
-        await worker_of(role, config)(RoleRun(folder, config, WorkerContext(bus, subjects, status)))
+        context = WorkerContext(bus, subjects, status)
+        async with background(*([partial(tell_when_over, context)] if role in WAITING else [])):
+            await worker_of(role, config)(RoleRun(folder, config, context))
         _log.info("left", reason="told to" if status.drain.requested else "its work is complete")
     return exit_code(status.drain)
 

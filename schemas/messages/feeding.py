@@ -99,6 +99,8 @@ class FeederMemory(Message, frozen=True, tag="feeding/1"):
     results_seq: Count = 0
     """Every result up to this sequence on JUDGED is contained in the `TaskResults`."""
     refill: RefillMemory = RefillMemory()
+    finished: bool = False
+    """Nothing is left to be admitted, and nothing is under way: the run is over, unless a feeder is told to go on."""
 
 
 class GroupResult(Struct, frozen=True, array_like=True):

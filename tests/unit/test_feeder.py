@@ -30,6 +30,7 @@ from schemas.ids import PolicyVersion, TaskId, WorkerId
 from schemas.messages import (
     Checkpoint,
     EpisodeCancel,
+    FeederMemory,
     Heartbeat,
     Outcome,
     Role,
@@ -293,6 +294,26 @@ async def judge_cancelled(bus: MemoryBus) -> None:
         async for record in records:
             if isinstance(record.message, Trajectory) and record.message.outcome is Outcome.CANCELLED:
                 await judge(bus, record.message, None)
+
+
+async def test_what_it_remembers_says_that_the_run_is_over_until_it_goes_on(bus: MemoryBus) -> None:
+    async def finished() -> bool:
+        record = await bus.last(SUBJECTS.feeding, SUBJECTS.feeder_memory)
+        assert record is not None
+        assert isinstance(record.message, FeederMemory)
+        return record.message.finished
+
+    async with World(bus).running() as world:
+        with anyio.fail_after(HANGS_S):
+            await feeder(bus, FeederConfig(num_iterations=2)).run()
+            assert await finished()
+            world.refuses = lambda task: True
+            async with background(feeder(bus, FeederConfig(num_iterations=3)).run):
+                while await finished():  # noqa: ASYNC110 - a record that is replaced has no event
+                    await anyio.sleep(0.001)
+            world.refuses = lambda task: False
+            await feeder(bus, FeederConfig(num_iterations=2)).run()
+            assert await finished(), "a standby that finds nothing to do says so as well"
 
 
 async def test_evaluation_plays_one_round_and_ends(bus: MemoryBus) -> None:

@@ -160,10 +160,10 @@ class Feeder:
         self._status.metrics.update(resume_records=num_records, resume_s=seconds)
         _log.info("feeding_resumed", admitted=self._state.num_admitted, records=num_records, seconds=round(seconds, 3))
 
-    async def _remember(self, tasks: Sequence[Task] | None = None) -> None:
+    async def _remember(self, tasks: Sequence[Task] | None = None, *, finished: bool = False) -> None:
         """Writes down what is known, and what is intended now; where another feeder leads, nothing happens behind this."""
         known = self._recollection
-        if not await (known.write() if tasks is None else known.intend(tasks)):
+        if not await (known.write(finished=finished) if tasks is None else known.intend(tasks)):
             _log.warning("lease_lost", lease="feeder")
             self._scope.cancel()
             await anyio.sleep_forever()
@@ -186,7 +186,7 @@ class Feeder:
                 # Nothing has ended for a while: make sure that everything admitted is really queued.
                 await self._upkeep.audit()
                 audited_at = now
-        await self._remember()
+        await self._remember(finished=True)
         self._report()
 
     async def _advance(self) -> bool:

@@ -91,15 +91,15 @@ class Recollection:
         self._intended = (tasks, self._state.sequences.get(names.trajectories, 0), chains)
         return await self.write()
 
-    async def write(self) -> bool:
-        """False: another feeder leads."""
+    async def write(self, *, finished: bool = False) -> bool:
+        """False: another feeder leads. `finished`: the run is over."""
         await self._write_results()
         tasks, behind_seq, chains = self._intended
         memory = self._state.memory(
             holder=self._records.holder, place=self._plan.place, intended=tasks, intended_seq=behind_seq
         )
-        memory = msgspec.structs.replace(memory, intended_chains=chains)
-        is_written = await self._records.write(msgspec.structs.replace(memory, results_seq=self._results_seq))
+        memory = msgspec.structs.replace(memory, intended_chains=chains, results_seq=self._results_seq, finished=finished)
+        is_written = await self._records.write(memory)
         self._written_at = anyio.current_time()
         return is_written
 

@@ -104,7 +104,7 @@ _READERS: dict[str, tuple[Access, ...]] = {
     "CHECKPOINTS": (_F, _P, _T, _M, *_OUTSIDE),
     "SERVED": (_F, _P, _M),
     "HEARTBEATS": (_F, _P, _T, _M),
-    "FEEDING": (_F, _M),
+    "FEEDING": (_F, _B, _P, _J, _M),
     "LEASES": (_F, _M, _A),
     "POSITIONS": (_M, _C, _A),
     "ADVISORIES": (_P, _M),
