@@ -114,8 +114,8 @@ def _rounds_before(observation: Observation, records: Sequence[Record]) -> tuple
 def _answered(round_: Round) -> Round:
     """Without what a prompt says of its current observation only, and without what is there to train on."""
     observation, step = round_.observation, round_.step
-    if observation.elements or observation.accessibility_tree or observation.tabs:
-        observation = msgspec.structs.replace(observation, elements=(), accessibility_tree="", tabs=())
+    if observation.elements or observation.accessibility_tree or observation.page_errors or observation.tabs:
+        observation = msgspec.structs.replace(observation, elements=(), accessibility_tree="", page_errors=(), tabs=())
     if step.prompt_tokens or step.completion_tokens or step.logprobs:
         step = msgspec.structs.replace(step, prompt_tokens=(), completion_tokens=(), logprobs=())
     return Round(observation, step)

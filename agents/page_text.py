@@ -17,6 +17,8 @@ _MAX_TREE_BYTES = 8_000
 _MAX_READ_BYTES = 8_000
 _MAX_EARLIER_READ_BYTES = 1_000
 _MAX_LINE = 400
+_MAX_ERROR = 200
+_MAX_ERRORS_BYTES = 2_000
 _MAX_TABS = 12
 _MAX_TITLE = 80
 _MAX_URL = 120
@@ -29,6 +31,8 @@ def current_page(observation: Observation, context: ContextConfig) -> list[str]:
         lines += element_lines(observation.elements)
     if context.accessibility_tree and observation.accessibility_tree:
         lines += _section("Accessibility tree:", observation.accessibility_tree, _MAX_TREE_BYTES)
+    if context.page_errors:
+        lines += error_lines(observation.page_errors)
     return lines + read_text(observation)
 
 
@@ -48,6 +52,14 @@ def element_lines(elements: Sequence[Element]) -> list[str]:
         return ["Elements: none"]
     kept = fitting((_element(element) for element in elements[:_MAX_ELEMENTS]), max_bytes=_MAX_ELEMENTS_BYTES)
     return ["Elements:", *kept, *_left_out(len(elements) - len(kept), "elements")]
+
+
+def error_lines(errors: Sequence[str]) -> list[str]:
+    """What failed on the page; nothing where nothing did."""
+    if not errors:
+        return []
+    kept = fitting((plain(short(error, _MAX_ERROR)) for error in errors), max_bytes=_MAX_ERRORS_BYTES)
+    return ["Errors of the page:", *kept, *_left_out(len(errors) - len(kept), "errors")]
 
 
 def read_text(observation: Observation, *, earlier: bool = False) -> list[str]:

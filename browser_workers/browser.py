@@ -94,6 +94,8 @@ class View:
     """Set of marks: what the numbers in the screenshot stand for."""
     accessibility_tree: str = ""
     """Where the run shows it."""
+    page_errors: tuple[str, ...] = ()
+    """Where the run shows them: what failed on the pages since the view before the last action, a line each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -410,6 +410,7 @@ class Play:
                 same_screenshot=ask.same_screenshot,
                 elements=view.elements,
                 accessibility_tree=view.accessibility_tree,
+                page_errors=view.page_errors,
                 tabs=state.tabs,
                 hit=performed.hit,
                 changes=performed.changes,

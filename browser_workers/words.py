@@ -22,6 +22,7 @@ _VALUE = partial(valid, most=100_000)
 """Of an expression."""
 _MOST_CHANGES = 50
 _MOST_TABS = 50
+_MOST_ERRORS = 50
 _MOST_ELEMENTS = 1_000
 
 
@@ -47,6 +48,7 @@ class Worded:
             state=_state(view.state),
             elements=tuple(_element(each) for each in view.elements[:_MOST_ELEMENTS]),
             accessibility_tree=_PAGE(view.accessibility_tree),
+            page_errors=tuple(map(_PHRASE, view.page_errors[:_MOST_ERRORS])),
         )
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:

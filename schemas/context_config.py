@@ -16,6 +16,9 @@ class ContextConfig:
     `openwebrl`: OpenWebRL's thirteen functions."""
     accessibility_tree: bool = False
     """Give the page's accessibility tree to the policy as text, in the form that `env_config.use_rich_actree` says."""
+    page_errors: bool = False
+    """Tell the policy what failed on the page since it last looked: errors of the console, exceptions that nothing caught,
+    requests without an answer or with a status of 400 and more. Addresses are told without what stands behind their `?`."""
     num_rounds: int = 4
     """Latest rounds kept with their screenshots; of older ones is kept what `history` says."""
     history: Literal["line", "none", "action", "response", "thinking"] = "line"

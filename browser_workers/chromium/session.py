@@ -13,6 +13,7 @@ from browser_workers.chromium.block_watch import BlockWatch
 from browser_workers.chromium.contexts import let_out
 from browser_workers.chromium.endless_scripts import EndlessScripts
 from browser_workers.chromium.observing import Observer
+from browser_workers.chromium.page_errors import PageErrors
 from browser_workers.chromium.page_events import PageEvents
 from browser_workers.chromium.performing import Performer
 from browser_workers.chromium.process.launch import Chromium
@@ -54,6 +55,7 @@ class PlaywrightSession:
         self._limits = limits
         page_events = PageEvents(context, group, timeout_s=settings.timeout_s)
         self._windows = Windows(running, group, settings, context, opening, page_events)
+        self._page_errors = PageErrors(context, listens=settings.context.page_errors)
         self._recording = Recording(context, group)
         self._block_watch = self._watch(opening)
         self._endless_scripts = EndlessScripts(self._windows, page_events, timeout_s=settings.timeout_s)
@@ -111,6 +113,7 @@ class PlaywrightSession:
         """Gives a used session to the next episode: nothing of the earlier one is left but the process."""
         tab = await self._windows.active()
         self.opening = opening
+        self._page_errors.begin()
         self._recording.begin(None)
         self._windows.begin(opening)
         self._performer.begin(opening)
@@ -134,6 +137,7 @@ class PlaywrightSession:
 
     async def perform(self, action: Action) -> Performed:
         num_documents = self._windows.num_documents
+        self._page_errors.begin_action()
         async with self._limits.action(action.kind), self._endless_scripts.ended():
             performed = await self._performer.perform(action)
             blockage = await self._led_to()
@@ -152,7 +156,8 @@ class PlaywrightSession:
     async def view(self) -> View:
         async with self._endless_scripts.ended():
             tab = await self._windows.settled()
-            return await self._observer.view(tab, self.state)
+            view = await self._observer.view(tab, self.state)
+            return replace(view, page_errors=self._page_errors.read())
 
     @property
     def egress(self) -> str:

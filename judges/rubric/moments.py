@@ -34,7 +34,7 @@ def untrusted_texts(observations: Sequence[Observation], steps: Sequence[StepReq
     """Everything that pages and the policy wrote, as they wrote it."""
     for observation in observations:
         yield from (observation.url, observation.title, observation.error, observation.hit, observation.page_text)
-        yield from (observation.accessibility_tree, *observation.changes)
+        yield from (observation.accessibility_tree, *observation.changes, *observation.page_errors)
         for result in observation.earlier_results:
             yield from (result.error, result.hit, *result.changes)
         yield from (element.text for element in observation.elements)

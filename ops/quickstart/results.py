@@ -12,7 +12,8 @@ from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.audit.promises import Findings
 from ops.monitor.run_watch import RunState
-from ops.quickstart.episode_strip import Frame, draw_strip, frame_of
+from ops.pictures.frame import Frame, frame_of
+from ops.pictures.strip import draw_strip
 from ops.quickstart.overlap import Overlap
 from ops.quickstart.page_results import PageResult
 from schemas.ids import PolicyVersion

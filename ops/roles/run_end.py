@@ -4,7 +4,7 @@ import anyio
 import structlog
 
 from bus.context import WorkerContext
-from schemas.errors import BusError, MessageCorrupt
+from schemas.errors import BusError
 from schemas.messages import FeederMemory, Role
 
 WAITING = (Role.BROWSER, Role.POLICY, Role.JUDGE)
@@ -32,6 +32,6 @@ async def _is_over(context: WorkerContext) -> bool | None:
     names = context.subjects
     try:
         record = await context.bus.last(names.feeding, names.feeder_memory)
-    except (BusError, MessageCorrupt):
+    except BusError:
         return None
     return isinstance(record.message, FeederMemory) and record.message.finished if record is not None else False

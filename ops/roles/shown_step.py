@@ -5,7 +5,7 @@ import io
 from PIL import Image, UnidentifiedImageError
 
 from agents.describing import describe_all
-from ops.roles.click_mark import Place, draw_click, draw_path, pointed_at
+from ops.pictures.click_mark import Place, draw_click, draw_path, pointed_at
 from schemas.messages import Observation, StepRequest
 from trainer.tracking import ShownStep
 

@@ -1,14 +1,15 @@
 """Answers requests: values as JSON, screenshots that never change, a sentence for every mistake."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
+import anyio.to_thread
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from schemas.errors import ConfigurationError, MessageCorrupt, MillraceError, RecordGone
 from schemas.ids import EpisodeId, subject_token
-from schemas.messages import NetworkRecord, Screenshot
+from schemas.messages import NetworkRecord, Observation, Screenshot, StepRequest
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _SCREENSHOT_TYPES = ("image/jpeg", "image/png")
@@ -43,6 +44,23 @@ def traffic_answer(record: NetworkRecord) -> Response:
         "cache-control": "no-store",
     }
     return Response(record.har, media_type="application/json", headers=headers)
+
+
+async def film_answer(episode: EpisodeId, steps: Sequence[tuple[Observation, StepRequest | None]]) -> Response:
+    """What was seen and done, as an animated picture. Raises `RecordGone` where a screenshot is none."""
+
+    def drawn() -> bytes:
+        from ops.pictures.film import draw_film
+        from ops.pictures.frame import frame_of
+
+        return draw_film([frame_of(seen, step) for seen, step in steps])
+
+    try:
+        film = await anyio.to_thread.run_sync(drawn)
+    except ValueError as error:
+        raise RecordGone(f"No film can be made of this episode: {error}.") from error
+    headers = {"content-disposition": f'inline; filename="{episode}.webp"', "cache-control": "no-store"}
+    return Response(film, media_type="image/webp", headers=headers)
 
 
 def explaining(endpoint: Endpoint) -> Endpoint:

@@ -41,6 +41,7 @@ class Page:
     url: str
     title: str
     elements: tuple[Element, ...]
+    errors: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +255,7 @@ def _page(seen: Observation) -> Page:
         url=seen.url,
         title=seen.title,
         elements=seen.elements,
+        errors=seen.page_errors,
     )
 
 

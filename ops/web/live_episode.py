@@ -125,7 +125,13 @@ def _page(seen: Observation) -> Page:
     screenshot, digest = seen.screenshot, screenshot_digest(seen)
     url = f"/api/live/screenshots/{digest}/{seen.episode}/{seen.attempt}/{seen.step}"
     link = ScreenshotLink(url=url, sha256=digest, width=screenshot.width, height=screenshot.height)
-    return Page(screenshot=link if screenshot.data else None, url=seen.url, title=seen.title, elements=seen.elements)
+    return Page(
+        screenshot=link if screenshot.data else None,
+        url=seen.url,
+        title=seen.title,
+        elements=seen.elements,
+        errors=seen.page_errors,
+    )
 
 
 def _answer(step: StepRequest) -> LiveAnswer:

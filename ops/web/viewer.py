@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from ops.web.answers import explaining, json_answer, named, screenshot_answer, traffic_answer
+from ops.web.answers import explaining, film_answer, json_answer, named, screenshot_answer, traffic_answer
 from ops.web.application import Section, Shell
 from ops.web.comparison import compare
 from ops.web.detail import Chain, Detail, detail_of, screenshot_digest, seen_at, traffic_of
@@ -63,6 +63,7 @@ class Viewer:
             Route(f"{one}/steps/{{step:int}}/raw", explaining(self._raw_step)),
             Route(f"{one}/download", explaining(self._download)),
             Route(f"{one}/traffic.har", explaining(self._traffic)),
+            Route(f"{one}/film.webp", explaining(self._film)),
             Route("/api/compare", explaining(self._compare)),
             Route("/api/screenshots/{digest}/{episode}/{step:int}", explaining(self._screenshot)),
             Route("/api/events", self._events),
@@ -109,6 +110,14 @@ class Viewer:
                 "Of this episode no traffic is kept: browser workers record it with browser_config.record_network."
             )
         return traffic_answer(record)
+
+    async def _film(self, request: Request) -> Response:
+        chain = await self._chain(request)
+        seen = [(observation, chain.answers.get(step)) for step, (observation, _) in sorted(chain.observations.items())]
+        frames = [(observation, answer[0] if answer else None) for observation, answer in seen if observation.screenshot.data]
+        if not frames:
+            raise RecordGone("Of this episode no screenshot is kept.")
+        return await film_answer(chain.trajectory.task.episode, frames)
 
     async def _screenshot(self, request: Request) -> Response:
         fetched = await self._fetch(named(request.path_params["episode"]))

@@ -86,6 +86,8 @@ class Observation(Message, frozen=True, tag="obs/1"):
     """What the numbers in a set-of-marks screenshot stand for."""
     accessibility_tree: str = ""
     """Empty unless the run shows it to the policy."""
+    page_errors: tuple[str, ...] = ()
+    """What failed on the pages since the observation before, a line each; empty unless the run shows it to the policy."""
     tabs: tuple[BrowserTab, ...] = ()
     """All open tabs in the order that `Action.tab` counts them; empty while there is one."""
     hit: str = ""

@@ -1,6 +1,7 @@
 """The viewer's pages in a real Chromium, over a live run's streams and over an archive; and who may not read them."""
 
 import datetime
+import io
 import json
 import signal
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import anyio
 import msgspec
 import pytest
+from PIL import Image
 from playwright.async_api import Browser, Page, expect
 
 from bus.ports import Bus
@@ -367,6 +369,18 @@ async def test_tokens_prompt_timing_and_records(world: World) -> None:
         download = await coming.value
         assert download.suggested_filename == f"{LEFT}.json"
         assert json.loads(await anyio.Path(await download.path()).read_text())["trajectory"]["answer"] == "it is brass"
+
+
+async def test_an_episode_is_a_film_of_what_was_seen_and_done(world: World) -> None:
+    async with opened(world.browser, f"{world.live}/episodes/{LEFT}#step-2:record") as page:
+        await expect(page.locator(".caption .problem")).to_have_text("console: no lamp")
+        link = page.get_by_role("link", name="film")
+        answer = await page.request.get(f"{world.live}{await link.get_attribute('href')}")
+        assert (answer.status, answer.headers["content-type"]) == (200, "image/webp")
+        with Image.open(io.BytesIO(await answer.body())) as film:
+            assert film.n_frames == 5  # type: ignore[attr-defined]
+        missing = await page.request.get(f"{world.live}/api/episodes/no-such/film.webp")
+        assert missing.status == 404
 
 
 async def test_the_judge_stage_by_stage(world: World) -> None:

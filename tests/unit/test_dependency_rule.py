@@ -59,6 +59,7 @@ _FLOORS = (
     "config",
     "console",
     "statistics",
+    "pictures",
     "simulation",
     "run",
     "tasks",

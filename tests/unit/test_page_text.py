@@ -135,13 +135,24 @@ def test_everything_together_is_bounded() -> None:
         accessibility_tree=huge,
         tabs=(BrowserTab(title=huge, url=huge),) * 50,
         page_text=huge,
+        page_errors=(huge,) * 50,
     )
-    context = ContextConfig(interaction_mode="set_of_marks", actions="extended", accessibility_tree=True)
+    context = ContextConfig(interaction_mode="set_of_marks", actions="extended", accessibility_tree=True, page_errors=True)
     window = build_window(
         TASK, [Round(observation, builders.step_request(TASK))], observation, context=context, model=ModelConfig()
     )
     texts = [part for message in window.messages[1:] for part in message.content if not isinstance(part, Screenshot)]
     assert sum(len(text.encode()) for text in texts) < 32_000
+
+
+def test_errors_of_the_current_page_are_shown_where_they_are_asked_for() -> None:
+    failed = ("console: no\n more", "GET http://shop/api: 500")
+    context = ContextConfig(page_errors=True)
+    first, second = _user_texts(context, _observation(page_errors=("uncaught: x",)), _observation(1, page_errors=failed))
+    assert first == "Task: click the button\n"
+    assert second.endswith("Errors of the page:\nconsole: no more\nGET http://shop/api: 500\n")
+    assert _user_texts(context, _observation()) == ["Task: click the button\n"]
+    assert _user_texts(ContextConfig(), _observation(page_errors=failed)) == ["Task: click the button\n"]
 
 
 def test_lines_that_fit() -> None:

@@ -8,7 +8,9 @@ from msgspec.structs import replace
 from PIL import Image
 
 from ops.monitor.view import Curve, CurvePoint, VersionMark
-from ops.quickstart.episode_strip import Frame, draw_strip, frame_of
+from ops.pictures.film import MOST_FRAMES, draw_film
+from ops.pictures.frame import Frame, frame_of
+from ops.pictures.strip import draw_strip
 from ops.quickstart.plots import plot_curve
 from ops.quickstart.results import most_telling
 from schemas.ids import PolicyVersion
@@ -54,6 +56,32 @@ def test_clicks_are_drawn_where_they_were_made() -> None:
         assert picture.size == (16 + 2 * (320 + 16), 40 + 420 + 44 + 8)
     plain = draw_strip([Frame(screenshot=_page())], title="t")
     assert (0xE0, 0x24, 0x5E) not in _pixels(plain)
+
+
+def test_a_film_has_a_picture_for_every_step_in_one_size() -> None:
+    clicked = Frame(screenshot=_page(160, 240), caption="click", point=(500.0, 500.0))
+    film = draw_film([clicked, Frame(screenshot=_page(640, 240, "#0000a0"), caption="the end")])
+    with Image.open(io.BytesIO(film)) as picture:
+        assert (picture.format, picture.n_frames, picture.size) == ("WEBP", 2, (1280, 480 + 32))  # type: ignore[attr-defined]
+        first = picture.convert("RGB")
+        picture.seek(1)
+        second = picture.convert("RGB")
+        assert picture.info["duration"] > 1200, "the last is shown longest"
+    red, green, blue = first.getpixel((160 + 14, 240))  # type: ignore[misc]
+    assert red > green + blue, "the ring around the click"
+    assert min(first.getpixel((900, 240))) > 250, "paper"  # type: ignore[arg-type]
+    assert 140 < second.getpixel((900, 240))[2] < 180  # type: ignore[index]
+
+
+def test_a_film_ends_somewhere() -> None:
+    film = draw_film([Frame(screenshot=_page(8, 8, f"#{step:02x}00ff")) for step in range(0, 250, 2)])
+    with Image.open(io.BytesIO(film)) as picture:
+        assert picture.info["loop"] == 0
+        assert picture.n_frames == MOST_FRAMES  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="at least one"):
+        draw_film([])
+    with pytest.raises(ValueError, match="step 2 cannot be read"):
+        draw_film([Frame(screenshot=_page()), Frame(screenshot=b"no picture")])
 
 
 def test_a_step_by_number_is_drawn_in_the_middle_of_its_element() -> None:

@@ -190,6 +190,7 @@ function drawStage() {
     h("b", {}, now.answer ? now.answer.words : now.page ? "The episode ended here." : "Nothing of this step is kept."),
     now.answer && !now.answer.parsed ? h("span", { class: "pill bad" }, "not parsed") : null,
     now.page ? h("span", { class: "url" }, `${now.page.title} — ${now.page.url}`) : null,
+    now.page ? now.page.errors.map((error) => h("span", { class: "url problem" }, error)) : null,
   );
 }
 

@@ -111,6 +111,7 @@ export function episodePanel({ closed }) {
           )
         : null,
       now?.page ? h("p", { class: "url" }, `${now.page.title} — ${now.page.url}`) : null,
+      now?.page ? now.page.errors.map((error) => h("p", { class: "problem" }, error)) : null,
       answer?.thought ? h("p", {}, answer.thought) : null,
       answer?.response
         ? h("details", {}, h("summary", {}, "What the policy said"), h("pre", {}, answer.response))

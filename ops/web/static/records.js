@@ -40,6 +40,9 @@ function partView(detail, { text, screenshot }) {
 export function recordPanel(detail, step) {
   return [
     h("p", {}, h("a", { class: "button", href: `${address(detail)}/download` }, "Download the whole episode as JSON")),
+    detail.steps.some((each) => each.page?.screenshot)
+      ? h("p", {}, h("a", { class: "button", href: `${address(detail)}/film.webp` }, "Watch it as a film (WebP)"))
+      : null,
     detail.trajectory.network
       ? h("p", {}, h("a", { class: "button", href: `${address(detail)}/traffic.har` }, "Download its traffic (HAR)"))
       : null,

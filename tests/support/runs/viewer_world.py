@@ -82,6 +82,7 @@ async def play(bus: Bus, subjects: Subjects, of: Task, actions: Sequence[Action]
             effect=ActionEffect.CHANGED if step else ActionEffect.NONE,
             hit=words or ("button “Search”" if step else ""),
             changes=(words or "another document was loaded",) if step else (),
+            page_errors=(words or "console: no lamp",) if step else (),
             elements=(Element(id=7, tag="a", text=words or "a lamp", box=(2, 3, 8, 4)),),
         )
         answer = msgspec.structs.replace(

@@ -1,0 +1,62 @@
+"""One step of an episode as a picture: its screenshot at a given height, with what the policy did drawn in."""
+
+import io
+from dataclasses import dataclass
+
+from PIL import Image, ImageFont
+
+from agents.describing import sentence
+from ops.pictures.click_mark import draw_click, pointed_at
+from schemas.messages import Observation, StepRequest
+
+CAPTION_SIZE = 14
+PAPER, INK, FAINT = "#ffffff", "#202020", "#8a8a8a"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """One step."""
+
+    screenshot: bytes
+    """PNG or JPEG, as the policy saw it."""
+    caption: str = ""
+    point: tuple[float, float] | None = None
+    """Where it pointed, on the 0-1000 grid."""
+
+
+def frame_of(seen: Observation, step: StepRequest | None) -> Frame:
+    """What was seen, and what was done then; None: the episode ended there."""
+    if step is None:
+        return Frame(screenshot=seen.screenshot.data, caption="the end")
+    action = step.action
+    place = pointed_at(seen, action.point, action.element)
+    return Frame(screenshot=seen.screenshot.data, caption=sentence(action, seen.elements), point=place)
+
+
+def drawn(frame: Frame, number: int, height: int) -> Image.Image:
+    """The click carries the step's number, from 1. Raises `ValueError` for what is no picture."""
+    try:
+        with Image.open(io.BytesIO(frame.screenshot)) as opened:
+            screenshot = opened.convert("RGB")
+    except (OSError, Image.DecompressionBombError) as error:
+        raise ValueError(f"the screenshot of step {number} cannot be read: {error}") from error
+    width = max(1, round(screenshot.width * height / screenshot.height))
+    small = screenshot.height < height
+    screenshot = screenshot.resize((width, height), Image.Resampling.NEAREST if small else Image.Resampling.LANCZOS)
+    if frame.point is not None:
+        draw_click(screenshot, frame.point[0] / 1000 * width, frame.point[1] / 1000 * height, number)
+    return screenshot
+
+
+def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size)
+
+
+def fitted(text: str, width: int) -> str:
+    """The caption, shortened to `width` pixels."""
+    used = font(CAPTION_SIZE)
+    if used.getlength(text) <= width:
+        return text
+    while text and used.getlength(text + "...") > width:
+        text = text[:-1]
+    return text + "..."
