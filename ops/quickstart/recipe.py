@@ -91,7 +91,7 @@ _LABELS = WarmStart(
     augmentation=_RENAMED,
 )
 _GRIDS = WarmStart(
-    target_success=0.10,
+    target_success=0.05,
     num_kept_out=60,
     updates_between=10,
     max_updates=200,
