@@ -183,7 +183,7 @@ def _locate(recipe: str | Path) -> tuple[Path, str]:
 
 
 def _require_readable(path: Path, above: tuple[Path, ...] = ()) -> None:
-    """This file and those beside it that it begins with: Hydra is given none that it would fail or stay over.
+    """This file and those that it begins with: Hydra is given none that it would fail or stay over.
 
     Raises:
         ConfigurationError: one cannot be read, holds no keys, or begins with itself.
@@ -191,13 +191,32 @@ def _require_readable(path: Path, above: tuple[Path, ...] = ()) -> None:
     said = read_yaml(path)
     if not isinstance(said, dict):
         raise ConfigurationError(f"{path} holds no keys: write groups such as policy_config: and their keys below them")
+    begun = (*above, path)
     listed = said.get("defaults")
     for entry in listed if isinstance(listed, list) else ():
-        below = path.parent / f"{entry}.yaml"
-        if below in (path, *above):
-            raise ConfigurationError(f"{path} begins with itself (defaults: {entry}): leave that out")
-        if isinstance(entry, str) and below.is_file():
-            _require_readable(below, (path, *above))
+        # What stands beside a person's file comes before a committed recipe of that name, also for other recipes.
+        below = _placed(begun[0].parent, entry) if isinstance(entry, str) else None
+        if below is None:
+            continue
+        if below in begun:
+            raise ConfigurationError(_in_a_circle(begun[begun.index(below) :], entry))
+        _require_readable(below, begun)
+
+
+def _placed(folder: Path, name: str) -> Path | None:
+    """The file that a name stands for, seen from a person's folder."""
+    return next((place / f"{name}.yaml" for place in (folder, RECIPES) if (place / f"{name}.yaml").is_file()), None)
+
+
+def _in_a_circle(circle: tuple[Path, ...], entry: str) -> str:
+    last = circle[-1]
+    if last.parent != RECIPES:
+        meant = ", or give the file another name where the recipe is meant" if entry in recipe_names() else ""
+        return f"{last} begins with itself (defaults: {entry}): leave that out{meant}"
+    return (
+        f"{circle[0]} has the name of a recipe that it begins with (by way of {last.stem}), and stands in its place: "
+        "give the file another name"
+    )
 
 
 @contextmanager
@@ -230,7 +249,7 @@ def _parsed(text: str) -> Override:
 
 def _chooses_objective(folder: Path, name: str, above: tuple[str, ...] = ()) -> bool:
     """Whether the file, or one that it begins with, does so in its `defaults`."""
-    path = next((place / f"{name}.yaml" for place in (folder, RECIPES) if (place / f"{name}.yaml").is_file()), None)
+    path = _placed(folder, name)
     said = read_yaml(path) if path else None
     listed = said.get("defaults") if isinstance(said, dict) else None
     for entry in listed if isinstance(listed, list) else ():

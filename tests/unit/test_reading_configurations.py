@@ -43,6 +43,22 @@ def test_an_alias_a_mark_at_the_beginning_and_an_empty_file_are_fine(tmp_path: P
         assert read_yaml(file) == value
 
 
+@pytest.mark.parametrize(
+    ("name", "begins_with", "said"),
+    [
+        ("quickstart", "quickstart_miniwob", r"quickstart\.yaml has the name of a recipe .*by way of quickstart_miniwob"),
+        ("quickstart", "quickstart", r"begins with itself .* give the file another name where the recipe is meant"),
+    ],
+)
+def test_a_file_that_stands_in_the_place_of_a_recipe_it_begins_with(
+    name: str, begins_with: str, said: str, tmp_path: Path
+) -> None:
+    """Hydra stayed in that circle until Python's stack was full."""
+    (file := tmp_path / f"{name}.yaml").write_text(f"defaults: [{begins_with}, _self_]\n")
+    with pytest.raises(ConfigurationError, match=said):
+        load_config(file)
+
+
 def test_files_that_begin_with_each_other_are_named(tmp_path: Path) -> None:
     for name, begins_with in (("one", "two"), ("two", "one")):
         (tmp_path / f"{name}.yaml").write_text(f"defaults: [{begins_with}]\n")
