@@ -9,7 +9,6 @@ from ops.pictures.frame import CAPTION_SIZE, INK, PAPER, Frame, drawn, fitted, f
 
 MOST_FRAMES = 120
 _FRAME_HEIGHT = 480
-_MOST_WIDTH = 1280
 _CAPTION = 32
 _SHOWN_MS, _LAST_MS = 1200, 3000
 _QUALITY = 80
@@ -34,7 +33,6 @@ def draw_film(frames: Sequence[Frame]) -> bytes:
 
 def _captioned(frame: Frame, number: int) -> Image.Image:
     screenshot = drawn(frame, number, _FRAME_HEIGHT)
-    screenshot.thumbnail((_MOST_WIDTH, _FRAME_HEIGHT))
     picture = Image.new("RGB", (screenshot.width, _FRAME_HEIGHT + _CAPTION), PAPER)
     picture.paste(screenshot, (0, 0))
     caption = fitted(f"{number}  {frame.caption}", screenshot.width - 16)

@@ -1,4 +1,4 @@
-"""One step of an episode as a picture: its screenshot at a given height, with what the policy did drawn in."""
+"""One step of an episode as a picture: its screenshot in a given size, with what the policy did drawn in."""
 
 import io
 from dataclasses import dataclass
@@ -10,6 +10,8 @@ from ops.pictures.click_mark import draw_click, pointed_at
 from schemas.messages import Observation, StepRequest
 
 CAPTION_SIZE = 14
+_MOST_WIDTH = 1280
+"""Pixels: a screenshot that is much wider than high would be enlarged beyond all memory."""
 PAPER, INK, FAINT = "#ffffff", "#202020", "#8a8a8a"
 
 
@@ -34,17 +36,21 @@ def frame_of(seen: Observation, step: StepRequest | None) -> Frame:
 
 
 def drawn(frame: Frame, number: int, height: int) -> Image.Image:
-    """The click carries the step's number, from 1. Raises `ValueError` for what is no picture."""
+    """So high, or lower where it would be too wide. The click carries the step's number, from 1.
+
+    Raises:
+        ValueError: the screenshot is no picture.
+    """
     try:
         with Image.open(io.BytesIO(frame.screenshot)) as opened:
             screenshot = opened.convert("RGB")
-    except (OSError, Image.DecompressionBombError) as error:
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(f"the screenshot of step {number} cannot be read: {error}") from error
-    width = max(1, round(screenshot.width * height / screenshot.height))
-    small = screenshot.height < height
-    screenshot = screenshot.resize((width, height), Image.Resampling.NEAREST if small else Image.Resampling.LANCZOS)
+    scale = min(height / screenshot.height, _MOST_WIDTH / screenshot.width)
+    size = max(1, round(screenshot.width * scale)), max(1, round(screenshot.height * scale))
+    screenshot = screenshot.resize(size, Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS)
     if frame.point is not None:
-        draw_click(screenshot, frame.point[0] / 1000 * width, frame.point[1] / 1000 * height, number)
+        draw_click(screenshot, frame.point[0] / 1000 * size[0], frame.point[1] / 1000 * size[1], number)
     return screenshot
 
 

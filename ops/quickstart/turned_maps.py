@@ -30,7 +30,7 @@ class TurnedMaps:
         tokenizer: Tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         vocabulary = tokenizer.get_vocab()
         self._signs = [vocabulary[sign] for sign in _SIGNS if sign in vocabulary]
-        self._space, self._elements = vocabulary["Ġ"], vocabulary["Elements:\n"]
+        self._elements = vocabulary["Elements:\n"]
         self._ends = [vocabulary[END_OF_TURN], vocabulary[VISION_TOKENS[0]]]
         self._moves = {move: vocabulary[name] for move, name in _MOVES.items()}
         self._numbers = {vocabulary[line_number(number)]: vocabulary[str(number)] for number in range(1, NUM_LINES)}

@@ -73,6 +73,12 @@ def test_a_film_has_a_picture_for_every_step_in_one_size() -> None:
     assert 140 < second.getpixel((900, 240))[2] < 180  # type: ignore[index]
 
 
+def test_a_screenshot_that_is_hardly_high_makes_no_endless_picture() -> None:
+    for made in (draw_film([Frame(screenshot=_page(60_000, 1))]), draw_strip([Frame(screenshot=_page(60_000, 1))], title="t")):
+        with Image.open(io.BytesIO(made)) as picture:
+            assert picture.width < 1400
+
+
 def test_a_film_ends_somewhere() -> None:
     film = draw_film([Frame(screenshot=_page(8, 8, f"#{step:02x}00ff")) for step in range(0, 250, 2)])
     with Image.open(io.BytesIO(film)) as picture:

@@ -11,9 +11,8 @@ from ops.quickstart.renaming import Renaming
 from ops.quickstart.tiny_model import SPECIAL_TOKENS
 from ops.quickstart.word_tokenizer import word_tokenizer
 from schemas.context_config import ContextConfig
-from schemas.ids import EpisodeId
-from schemas.messages import RecordRef
 from schemas.model_config import ModelConfig
+from tests.support.training.spoken_sample import spoken_sample
 from trainer.samples import Sample
 
 _MARKS = ActionSpace.of(ContextConfig(interaction_mode="set_of_marks", actions="extended"))
@@ -34,19 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _sample(task: str, page: str = _PAGE, answer_text: str = _ANSWER) -> Sample:
-    prompt = _TOKENIZER.encode(f"<|im_start|>user\nTask: {task}\n{page}<|im_start|>assistant\n", add_special_tokens=False).ids
-    answer = _TOKENIZER.encode(answer_text, add_special_tokens=False).ids
-    tokens = np.array([*prompt, *answer], dtype=np.int32)
-    return Sample(
-        ref=RecordRef(episode=EpisodeId("e"), attempt=1, kind="act", step=0),
-        tokens=tokens,
-        num_prompt=len(prompt),
-        positions=np.zeros((3, len(tokens)), dtype=np.int32),
-        logprobs=np.zeros(0, dtype=np.float32),
-        temperature=1.0,
-        screenshots=(),
-        versions=np.full(len(answer), -1, dtype=np.int32),
-    )
+    return spoken_sample(_TOKENIZER, f"<|im_start|>user\nTask: {task}\n{page}<|im_start|>assistant\n", answer_text)
 
 
 def _texts(folder: Path, task: str, *parts: str, number: int = 60) -> list[str]:

@@ -12,9 +12,8 @@ from ops.quickstart.tiny_model import SPECIAL_TOKENS
 from ops.quickstart.turned_maps import TurnedMaps
 from ops.quickstart.word_tokenizer import word_tokenizer
 from schemas.context_config import ContextConfig
-from schemas.ids import EpisodeId
-from schemas.messages import RecordRef
 from schemas.model_config import ModelConfig
+from tests.support.training.spoken_sample import spoken_sample
 from trainer.samples import Sample
 
 _MARKS = ActionSpace.of(ContextConfig(interaction_mode="set_of_marks", actions="extended"))
@@ -42,18 +41,7 @@ def _sample(board: str, move: str = "Right", buttons: tuple[str, ...] = _BUTTONS
     number = buttons.index(move) + 2 if move in buttons else 2
     call = f'{{"name": "web_interaction", "arguments": {{"action": "click", "element_id": {number}}}}}'
     answer = f'Action: Click "{move}".\n<tool_call>\n{call}\n</tool_call><|im_end|>'
-    prompt = _TOKENIZER.encode(f"{before}{page}<|im_start|>assistant\n", add_special_tokens=False).ids
-    tokens = np.array([*prompt, *_TOKENIZER.encode(answer, add_special_tokens=False).ids], dtype=np.int32)
-    return Sample(
-        ref=RecordRef(episode=EpisodeId("e"), attempt=1, kind="act", step=0),
-        tokens=tokens,
-        num_prompt=len(prompt),
-        positions=np.zeros((3, len(tokens)), dtype=np.int32),
-        logprobs=np.zeros(0, dtype=np.float32),
-        temperature=1.0,
-        screenshots=(),
-        versions=np.full(len(tokens) - len(prompt), -1, dtype=np.int32),
-    )
+    return spoken_sample(_TOKENIZER, f"{before}{page}<|im_start|>assistant\n", answer)
 
 
 def _texts(turned_maps: TurnedMaps, sample: Sample) -> list[str]:
