@@ -27,8 +27,8 @@ class AlgorithmConfig:
     val_max_steps: int = 64
     """Latest steps of those tasks that `val_loss` is measured on; offline the first ones, which stay; 0: all."""
     augmentation: str = "none"
-    """Of `behaviour_cloning` and `reinforce`: what becomes of a sample each time that it is trained on.
-    `none`: nothing. `brightness`: its screenshots become a little brighter or darker."""
+    """Of the losses `behaviour_cloning`, `reinforce`, `decoupled` and `truncated`: what becomes of a sample each time that it
+    is trained on. `none`: nothing. `brightness`: its screenshots become a little brighter or darker."""
     min_answer_probability: float = 0.0
     """Of cloning: leave out steps whose whole answer the policy sampled with a smaller probability, at its temperature. What
     succeeded by luck, unlike what the policy meant, is not imitated; nor is what it hardly dared."""

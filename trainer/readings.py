@@ -47,8 +47,11 @@ class Anchors:
     cut: ByStep
     """The same as a sampler gives them that cuts its distribution off."""
 
-    def targets(self, sample: Sample, version: PolicyVersion) -> dict[str, np.ndarray]:
-        """A sample's `staleness` and, as far as they are known, `proximal` and `behaviour`. `version`: of the present weights.
+    def targets(self, sample: Sample, version: PolicyVersion, *, varied: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """A sample's `staleness` and, as far as they are known, `proximal` and `behaviour`.
+
+        `version`: of the present weights. `varied`: the proximal log-probabilities of what is trained on in place of what was
+        sampled. pi_proximal / pi_behaviour stays that of what was sampled.
 
         The loss computes log-probabilities over the whole vocabulary, and a sampler that cuts off gives every token a larger
         one. By how much, the present weights tell; taken off the sampler's, what remains of pi_proximal / pi_behaviour is what
@@ -59,7 +62,12 @@ class Anchors:
             return {"staleness": sample.staleness(version)}
         behaviour = sample.logprobs if len(sample.logprobs) else proximal
         cut_off = proximal - cut if cut is not None and len(sample.logprobs) else 0.0
-        return {"proximal": proximal, "behaviour": behaviour + cut_off, "staleness": sample.staleness(version)}
+        moved = 0.0 if varied is None else varied - proximal
+        return {
+            "proximal": proximal + moved,
+            "behaviour": behaviour + cut_off + moved,
+            "staleness": sample.staleness(version),
+        }
 
 
 class AnchorReader:

@@ -1,6 +1,7 @@
 """The optimizer steps of one iteration: shuffled epochs, the next step's samples loaded while the present one trains."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import anyio
@@ -15,13 +16,25 @@ from trainer.augmentations import Augmentation, varied
 from trainer.episodes.episode_steps import StepStore
 from trainer.items import Item
 from trainer.ports import StepResult, TrainingEngine
+from trainer.readings import ByStep, Read
 from trainer.samples import Sample
 from trainer.torch_thread import InThread
 from trainer.training_metrics import TrainingMetrics
 from trainer.training_order import training_order
 
-MakeItems = Callable[[Sequence[RecordRef], Sequence[Sample]], list[Item]]
-"""What one optimizer step trains on: of all its steps, and the samples of those that are computed."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OptimizerStep:
+    """Before it has targets."""
+
+    epoch: int
+    refs: Sequence[RecordRef]
+    """All its steps."""
+    samples: Sequence[Sample]
+    """Of those that are computed, varied."""
+
+
+MakeItems = Callable[[OptimizerStep], list[Item]]
 
 
 class Updates:
@@ -56,32 +69,50 @@ class Updates:
             vary: what becomes of a sample, drawn by its place alone.
         """
         metrics = TrainingMetrics()
+        steps = self._steps(refs, version, frozenset(idle), vary)
         send, receive = anyio.create_memory_object_stream[list[Item]](1)
-        async with receive, background(partial(self._load_ahead, refs, make_items, version, frozenset(idle), vary, send)):
+        async with receive, background(partial(_load_ahead, steps, make_items, send)):
             async for items in receive:
                 result = await self._in_thread(partial(step or self._engine.train, items))
                 metrics.add(result, len(items))
                 self._status.metrics.update(loss=result.loss, trained=metrics.num_samples)
         return metrics
 
-    async def _load_ahead(
+    async def read(
         self,
         refs: Sequence[RecordRef],
-        make_items: MakeItems,
+        read: Read,
         version: PolicyVersion,
-        idle: Collection[RecordRef],
-        vary: Augmentation | None,
-        send: MemoryObjectSendStream[list[Item]],
-    ) -> None:
-        async with send:
-            for epoch in range(self._num_epochs):
-                size = self._engine.step_size
-                order = training_order(len(refs), size, seed=self._seed, iteration=version, epoch=epoch)
-                for number, chosen in enumerate(order):
-                    together = [refs[index] for index in chosen]
-                    samples = await self._store.samples([ref for ref in together if ref not in idle] or together[:1])
-                    if vary is not None:
-                        seed = (self._seed, version, epoch, number)
-                        samples = await anyio.to_thread.run_sync(partial(varied, samples, vary, seed=seed))
-                    if samples:
-                        await send.send(make_items(together, samples))
+        *,
+        idle: Collection[RecordRef] = (),
+        vary: Augmentation | None = None,
+    ) -> list[ByStep]:
+        """What is read of the very samples that `run` trains on when it is told the same, by epoch."""
+        found: list[ByStep] = [{} for _ in range(self._num_epochs)]
+        async for step in self._steps(refs, version, frozenset(idle), vary):
+            arrays = await self._in_thread(partial(read, step.samples))
+            found[step.epoch].update(zip((sample.ref for sample in step.samples), arrays, strict=True))
+        return found
+
+    async def _steps(
+        self, refs: Sequence[RecordRef], version: PolicyVersion, idle: Collection[RecordRef], vary: Augmentation | None
+    ) -> AsyncIterator[OptimizerStep]:
+        for epoch in range(self._num_epochs):
+            size = self._engine.step_size
+            order = training_order(len(refs), size, seed=self._seed, iteration=version, epoch=epoch)
+            for number, chosen in enumerate(order):
+                together = [refs[index] for index in chosen]
+                samples = await self._store.samples([ref for ref in together if ref not in idle] or together[:1])
+                if vary is not None:
+                    seed = (self._seed, version, epoch, number)
+                    samples = await anyio.to_thread.run_sync(partial(varied, samples, vary, seed=seed))
+                if samples:
+                    yield OptimizerStep(epoch, together, samples)
+
+
+async def _load_ahead(
+    steps: AsyncIterator[OptimizerStep], make_items: MakeItems, send: MemoryObjectSendStream[list[Item]]
+) -> None:
+    async with send:
+        async for step in steps:
+            await send.send(make_items(step))

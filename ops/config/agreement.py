@@ -96,9 +96,9 @@ def require_agreement(config: Config) -> None:
     agreement.require_agreement(objective)
     require(
         augmentation == "none" or may_augment(objective),
-        f"algorithm_config.augmentation is {augmentation}, and the objective weighs tokens by the probability with which they "
-        "were sampled, or keeps them near a reference, which nobody knows of another sample: write none for it, or "
-        "behaviour_cloning or reinforce for objective_config.loss_type, without a divergence",
+        f"algorithm_config.augmentation is {augmentation}, and the objective keeps tokens near the policy that sampled them, "
+        "or near a reference, which nobody knows of another sample: write none for it, or for objective_config.loss_type "
+        "behaviour_cloning, reinforce, decoupled or truncated (with proximal: forward), without a divergence",
     )
     size, members = config.env_config.train_tasks_rollout_size, num_members(config.objective_config)
     require(

@@ -1,5 +1,6 @@
 """What becomes of a sample each time that it is imitated."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,11 @@ from schemas.feeder_config import FeederConfig
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
 from schemas.objective_config import ObjectiveConfig
-from tests.support.training.learning_world import Recorder
+from tests.support.training.learning_world import Recorder, RecordingEngine
 from tests.unit.test_feeding_and_training import Played
 from trainer.augmentations import opened_augmentation, varied
 from trainer.samples import Patches, Sample
+from trainer.truncation import Truncation
 
 GREY = Path(__file__).parents[2] / "examples" / "own_augmentation.py"
 NOISY = """
@@ -77,6 +79,38 @@ async def test_a_policy_gradient_without_ratios_trains_on_other_samples_worth_th
     assert worth[0] == worth[1] != []
 
 
+@pytest.mark.anyio
+async def test_ratios_are_taken_at_the_varied_sample_and_importance_weights_at_the_one_that_was_sampled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(sample: Sample) -> np.ndarray:
+        """Stands for the weights at the start of the update, which are hardly another policy than the one that sampled."""
+        return sample.logprobs + (sample.tokens[sample.num_prompt :] % 97).astype(np.float32) / 2000
+
+    def logprobs(_: RecordingEngine, samples: Sequence[Sample], truncation: Truncation | None = None) -> list[np.ndarray]:
+        return [said(sample) for sample in samples]
+
+    monkeypatch.setattr(RecordingEngine, "completion_logprobs", logprobs)
+    (tmp_path / "mine.py").write_text(NOISY)
+    plain, recorder = Recorder(), Recorder(kills={1, 2})
+    for folder, kept, name in (("plain", plain, "none"), ("varied", recorder, f"{tmp_path}/mine.py:noisy")):
+        await Played().run(
+            tmp_path / folder,
+            ObjectiveConfig(adv_estimator="rloo", loss_type="decoupled", group_size=2),
+            FeederConfig(num_iterations=2, max_staleness=1, max_concurrent=8),
+            recorder=kept,
+            algorithm=AlgorithmConfig(num_train_epochs=2, augmentation=name),
+        )
+    assert not recorder.kills, "it died, and the engine has compared what came again"
+    as_sampled = {item.sample.ref: item.sample for item in plain.items}
+    assert {item.sample.ref for item in recorder.items} == {*as_sampled} != set()
+    for item in recorder.items:
+        sampled, targets = as_sampled[item.sample.ref], item.targets
+        assert (item.sample.tokens != sampled.tokens).any()
+        assert targets.proximal == pytest.approx(said(item.sample))
+        assert targets.proximal - targets.behaviour == pytest.approx(said(sampled) - sampled.logprobs, abs=1e-6)
+
+
 @pytest.mark.parametrize("name", ["brightness", f"{GREY}:grey"])
 def test_screenshots_become_others_of_the_same_form_for_a_seed(name: str, tmp_path: Path) -> None:
     vary, sample = opened_augmentation(name, tmp_path), _sample()
@@ -102,17 +136,19 @@ def test_grey_has_no_colour(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
-        (["objective=grpo"], "augmentation is brightness, and the objective weighs tokens"),
+        (["objective=rloo"], "augmentation is brightness, and the objective keeps tokens near"),
+        (["objective=grpo", "objective_config.proximal=interpolated"], "with proximal: forward"),
         (
             ["objective_config.loss_type=weighted_cloning"],
-            "behaviour_cloning or reinforce for objective_config.loss_type",
+            "for objective_config.loss_type behaviour_cloning, reinforce, decoupled or truncated",
         ),
         (["objective=reinforce", "objective_config.kl_loss_coef=0.1"], "without a divergence"),
     ],
 )
 def test_it_goes_with_losses_that_ask_for_no_other_log_probabilities(overrides: list[str], sentence: str) -> None:
     require_agreement(load_config("webgym", ["algorithm_config.augmentation=brightness"]))
-    require_agreement(load_config("quickstart", ["algorithm_config.augmentation=brightness", "objective=reinforce"]))
+    for objective in ("reinforce", "grpo"):
+        require_agreement(load_config("quickstart", ["algorithm_config.augmentation=brightness", f"objective={objective}"]))
     with pytest.raises(ConfigurationError, match=sentence):
         require_agreement(load_config("quickstart", ["algorithm_config.augmentation=brightness", *overrides]))
 

@@ -6,8 +6,9 @@
 
         def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample: ...
 
-A sample keeps its number of completion tokens, each of which is worth what it was. Losses with ratios may not use them: they
-weigh tokens by the probability with which they were sampled, and nobody sampled these.
+A sample keeps its number of completion tokens, each of which is worth what it was. Losses that keep near the policies that
+sampled the tokens may not use them: nobody sampled these. Those that keep near the policy at the start of the update may:
+it is asked about the varied samples too, and how far it is from the policies that sampled, the samples tell as they were.
 """
 
 from __future__ import annotations

@@ -21,10 +21,9 @@ from trainer.items import Item, replaced
 from trainer.learners.parts import LearningRules, Parts
 from trainer.losses import needs_proximal
 from trainer.readings import AnchorReader, Anchors
-from trainer.samples import Sample
 from trainer.scores import is_success
 from trainer.training_metrics import PhaseClock
-from trainer.updates import MakeItems
+from trainer.updates import MakeItems, OptimizerStep
 from trainer.versions.checkpoints import TrainerState
 
 _log = structlog.get_logger()
@@ -97,7 +96,7 @@ class Cloning:
 
     async def _items(self, refs: Sequence[RecordRef], version: PolicyVersion, clock: PhaseClock) -> MakeItems:
         if not needs_proximal(self._objective):
-            return lambda _, samples: cloning_items(samples)
+            return lambda step: cloning_items(step.samples)
         anchors = await self._anchors.of(refs)
         clock.end("proximal")
         return partial(_weighted_items, anchors, version)
@@ -116,10 +115,7 @@ class Cloning:
         }
 
 
-def _weighted_items(
-    anchors: Anchors, version: PolicyVersion, refs: Sequence[RecordRef], samples: Sequence[Sample]
-) -> list[Item]:
+def _weighted_items(anchors: Anchors, version: PolicyVersion, step: OptimizerStep) -> list[Item]:
     """Every completion token counts the same, as far as its importance weight lets it: a ratio of what was sampled."""
-    del refs
-    items = evenly_weighted([sample for sample in samples if sample.ref in anchors.proximal])
+    items = evenly_weighted([sample for sample in step.samples if sample.ref in anchors.proximal])
     return [Item(item.sample, replaced(item.targets, **anchors.targets(item.sample, version))) for item in items]

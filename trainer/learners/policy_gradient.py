@@ -31,6 +31,7 @@ from trainer.readings import AnchorReader, Anchors, ByStep
 from trainer.samples import Sample
 from trainer.scores import score
 from trainer.training_metrics import PhaseClock
+from trainer.updates import OptimizerStep
 from trainer.versions.checkpoints import TrainerState
 
 _log = structlog.get_logger()
@@ -131,12 +132,19 @@ class PolicyGradient:
         if len(idle) == len(trained) and not self._warms_up(version):
             _log.warning("nothing_to_train_on", version=version, groups=len({episode.group for episode in self._episodes}))
         shares = StepShares(episodes, objective, idle)
-        metrics = await self._parts.updates.run(
+        vary, updates = self._parts.augmentation, self._parts.updates
+        varied: list[ByStep] = []
+        if vary is not None and needs_proximal(objective):
+            varied = await updates.read(trained, engine.completion_logprobs, version, idle=idle, vary=vary)
+            clock.end("proximal")
+        metrics = await updates.run(
             trained,
-            lambda refs, samples: _items(samples, shares.of(refs), found, anchors, reference, version),
+            lambda step: _items(
+                step.samples, shares.of(step.refs), found, anchors, varied[step.epoch] if varied else {}, reference, version
+            ),
             version,
             idle=idle,
-            vary=self._parts.augmentation,
+            vary=vary,
         )
         clock.end("train")
         self._episodes = []
@@ -152,12 +160,12 @@ class PolicyGradient:
         if not self._traits.critic:
             return {}
 
-        def items(_: Sequence[RecordRef], samples: Sequence[Sample]) -> list[Item]:
-            towards = [found.returns[sample.ref] for sample in samples]
+        def items(step: OptimizerStep) -> list[Item]:
+            towards = [found.returns[sample.ref] for sample in step.samples]
             weights = token_weights([~np.isnan(returns) for returns in towards])
             return [
                 Item(sample, targets_of(sample, weights=share, values=values[sample.ref], returns=np.nan_to_num(returns)))
-                for sample, share, returns in zip(samples, weights, towards, strict=True)
+                for sample, share, returns in zip(step.samples, weights, towards, strict=True)
             ]
 
         metrics = await self._parts.updates.run(list(found.returns), items, version, self._parts.engine.train_critic)
@@ -169,6 +177,7 @@ def _items(
     shares: ByStep,
     found: Credit,
     anchors: Anchors,
+    varied: ByStep,
     reference: ByStep,
     version: PolicyVersion,
 ) -> list[Item]:
@@ -180,7 +189,7 @@ def _items(
                 sample,
                 weights=shares[sample.ref],
                 advantages=found.advantages[sample.ref],
-                **anchors.targets(sample, version),
+                **anchors.targets(sample, version, varied=varied.get(sample.ref)),
                 **({"reference": reference[sample.ref]} if sample.ref in reference else {}),
             ),
         )

@@ -63,7 +63,8 @@ class LossTraits:
     skips_zero_advantage: bool = False
     """Tokens whose advantage is 0 have no gradient, so that their forward pass can be saved."""
     augments: bool = False
-    """It reads no log-probabilities but the present ones, so that samples may be varied (`trainer.augmentations`)."""
+    """It keeps near the policy at the start of the update, if near any, which can be asked about a sample that nobody sampled:
+    samples may be varied (`trainer.augmentations`)."""
 
 
 def loss(
@@ -98,8 +99,9 @@ def configured_loss(config: ObjectiveConfig) -> Loss:
 
 
 def may_augment(config: ObjectiveConfig) -> bool:
-    """Whether nothing is asked of a sample that only its own tokens would answer."""
-    return loss_part(config).traits.augments and not config.needs_reference
+    """Whether nothing is asked of a sample that only the one that was sampled would answer."""
+    traits = loss_part(config).traits
+    return traits.augments and not config.needs_reference and not (traits.proximal and config.proximal != "forward")
 
 
 def needs_proximal(config: ObjectiveConfig) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
 
 
-@loss("decoupled", ratio=True, proximal=True, skips_zero_advantage=True)
+@loss("decoupled", ratio=True, proximal=True, skips_zero_advantage=True, augments=True)
 @dataclass(frozen=True, kw_only=True)
 class Decoupled(Surrogate, ImportanceWeights):
     """w * surrogate(pi / pi_proximal), with w = pi_proximal / pi_behaviour; tokens with w above the cap have loss 0.

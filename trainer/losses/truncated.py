@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
 
 
-@loss("truncated", ratio=True, proximal=True, skips_zero_advantage=True)
+@loss("truncated", ratio=True, proximal=True, skips_zero_advantage=True, augments=True)
 @dataclass(frozen=True, kw_only=True)
 class Truncated(Surrogate, ImportanceWeights):
     """w * surrogate(pi / pi_proximal), with w = min(pi_proximal / pi_behaviour, cap), which no gradient passes through."""

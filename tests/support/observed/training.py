@@ -135,7 +135,7 @@ def optimizer_steps(config: Config) -> object:
             engine, cast(Any, Store()), cast(Any, here), Status(Role.TRAINER, WorkerId("t")), num_epochs=epochs, seed=0
         )
         await updates.run(
-            [ref(index) for index in range(10)], cast(Any, lambda _, samples: list(samples)), PolicyVersion(0), step
+            [ref(index) for index in range(10)], cast(Any, lambda step: list(step.samples)), PolicyVersion(0), step
         )
         return len(sizes)
 
