@@ -2,10 +2,19 @@
 
 import signal
 
+import hypothesis
 import pytest
 import structlog
 
 from bus.skipping import Skipped, skipped
+
+# How long an example takes says how much else the machine does; fixtures serve all examples of a test.
+hypothesis.settings.register_profile(
+    "any machine",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
+)
+hypothesis.settings.load_profile("any machine")
 
 
 @pytest.fixture

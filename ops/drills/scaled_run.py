@@ -60,7 +60,7 @@ class ScaledSettings:
                 "feeder_config.max_concurrent=8",
                 f"simulation_config.seed={self.seed}",
                 "simulation_config.mean_steps=2",
-                "simulation_config.step_latency_ms=20",
+                "simulation_config.step_latency_ms=100",
                 "simulation_config.policy_latency_ms=20",
                 *self.overrides,
             ],

@@ -41,7 +41,7 @@ _GOES_ON = (
     "feeder_config.num_iterations=1000",
     "env_config.train_tasks_rollout_size=8",
     "env_config.server_size=4",
-    "simulation_config.step_latency_ms=600",
+    "simulation_config.step_latency_ms=1500",
 )
 _NUM_FIRST = 40
 """Judgements before the first line is typed."""
@@ -93,7 +93,7 @@ _ELSEWHERE = {
     "run config.yaml --run-dir": _HOUR,
     "run config.yaml": _HOUR,
     "run mine.yaml": "test_your_own_run.py",
-    "run openwebrl": "test_published_recipes.py::test_openwebrl_goes_on_from_its_warm_start",
+    "run openwebrl": "test_published_recipes.py::test_openwebrl_runs_to_its_end_from_its_warm_start",
     "run update_online": _RUN,
     "tasks prepare": "test_task_preparation.py",
     "streams --run-dir runs/mine bus_config.episodes_max_gb=200": _STREAMS,

@@ -150,23 +150,26 @@ async def _learn(recipe: str, base: Path, folder: Path, judge: str) -> list[dict
     return rows
 
 
-@pytest.mark.parametrize("recipe", list(_OWN))
-async def test_a_recipe_runs_from_its_file_to_its_end(recipe: str, tmp_path: Path) -> None:
-    await _write_tasks(tmp_path)
-    base = _model(recipe, tmp_path / "base")
+async def _runs_to_its_end(recipe: str, base: Path, folder: Path) -> list[dict[str, Any]]:
+    """The metrics of its two versions, which were judged and learnt from."""
     async with scripted_endpoint(_judge()) as endpoint:
-        rows = await _learn(recipe, base, tmp_path, endpoint.base_url)
+        rows = await _learn(recipe, base, folder, endpoint.base_url)
         num_asked = len(endpoint.requests)
-
-    run = tmp_path / "run"
     assert all(row["samples"] > 0 and row["learning_rate"] > 0 for row in rows)
     assert num_asked > 4
-    final, began = (load_file(each / "model.safetensors") for each in (_version(run, 2), base))
+    final, began = (load_file(each / "model.safetensors") for each in (_version(folder / "run", 2), base))
     assert any(not final[name].equal(began[name]) for name in began)
-    assert "every admitted task has one trajectory and one judgement" in await _done(["audit", "run"], tmp_path)
+    assert "every admitted task has one trajectory and one judgement" in await _done(["audit", "run"], folder)
+    return rows
 
 
-async def test_openwebrl_goes_on_from_its_warm_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize("recipe", [recipe for recipe in _OWN if recipe != "openwebrl"])
+async def test_a_recipe_runs_from_its_file_to_its_end(recipe: str, tmp_path: Path) -> None:
+    await _write_tasks(tmp_path)
+    await _runs_to_its_end(recipe, _model(recipe, tmp_path / "base"), tmp_path)
+
+
+async def test_openwebrl_runs_to_its_end_from_its_warm_start(tmp_path: Path) -> None:
     """docs/sft.md's path: its rows imitated, the model exported, and its recipe from there. The rows answer at once, which the
     model did once in four times; so do the episodes that reward then trains on."""
     await _write_tasks(tmp_path)
@@ -184,9 +187,6 @@ async def test_openwebrl_goes_on_from_its_warm_start(tmp_path: Path) -> None:
     assert "32 conversations with 32 answers" in said
     await _done(["export-model", "sft", "--out", "warm"], tmp_path)
 
-    async with scripted_endpoint(_judge()) as endpoint:
-        rows = await _learn("openwebrl", tmp_path / "warm", tmp_path, endpoint.base_url)
+    rows = await _runs_to_its_end("openwebrl", tmp_path / "warm", tmp_path)
     assert rows[0]["episode_steps"] <= 1.2
     assert rows[0]["parse_rate"] >= 0.8
-    final, began = (load_file(each / "model.safetensors") for each in (_version(tmp_path / "run", 2), tmp_path / "warm"))
-    assert any(not final[name].equal(began[name]) for name in began)

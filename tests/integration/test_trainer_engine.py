@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from deepspeed.accelerator.cpu_accelerator import CPU_Accelerator
 from safetensors.torch import load_file
 from transformers import AutoModelForImageTextToText, AutoProcessor
 
-from schemas.errors import TrainerError
+from schemas.errors import ConfigurationError, TrainerError
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Action, ActionKind, StepRequest, VersionSpan
 from tests.support.agents import tiny_models
@@ -172,11 +173,23 @@ def test_a_saved_engine_continues_exactly(base: Path, make: Make, tmp_path: Path
     assert continued == expected
 
 
+@pytest.mark.parametrize("name", ["fp16", "bf16"])
+def test_a_precision_that_the_machine_lacks_is_refused(base: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(CPU_Accelerator, f"is_{name}_supported", lambda _: False)
+    with (
+        pytest.raises(ConfigurationError, match=f"enables {name}, in which the cpu of this machine does not compute"),
+        open_engine(base, settings=narrow(settings(1), name)),
+    ):
+        pass
+
+
 @pytest.mark.parametrize("stage", [1, 2, 3])
 def test_in_fp16_steps_that_overflow_are_made_again_and_continue_exactly(
-    base: Path, make: Make, tmp_path: Path, stage: int
+    base: Path, make: Make, tmp_path: Path, stage: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Begun at scales of which one overflows and one does not; a step of either is the same up to rounding."""
+    # Processors without the instructions for it compute it too, slowly, which is enough here.
+    monkeypatch.setattr(CPU_Accelerator, "is_fp16_supported", lambda _: True)
     samples = [make(seed) for seed in range(4)]
     exact = steps(base, samples, stage=stage, count=4)
     with open_engine(base, settings=narrow(settings(stage), "fp16", initial_scale_power=4)) as engine:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import hypothesis.strategies as st
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 
 from bus.codec import decode, encode
 from schemas.errors import MessageCorrupt
@@ -84,13 +84,11 @@ def _step_requests(draw: st.DrawFn) -> StepRequest:
 
 
 @given(_observations | _step_requests())
-@settings(deadline=None)
 def test_round_trip(message: AnyMessage) -> None:
     assert decode(encode(message)) == message
 
 
 @given(any_text, any_text, st.lists(any_text, max_size=3))
-@settings(deadline=None)
 def test_no_text_is_too_strange_to_be_encoded(title: str, name: str, changes: list[str]) -> None:
     screenshot = Screenshot(data=b"\xff\xd8", media_type=title, width=1, height=1)
     element = Element(id=1, tag=name, text=title, box=(0, 0, 1, 1))
@@ -117,13 +115,11 @@ def test_no_text_is_too_strange_to_be_encoded(title: str, name: str, changes: li
 
 
 @given(st.binary(max_size=400))
-@settings(deadline=None)
 def test_any_bytes(data: bytes) -> None:
     _read(data)
 
 
 @given(st.sampled_from(EXAMPLES), st.data())
-@settings(deadline=None)
 def test_damaged_messages(message: AnyMessage, data: st.DataObject) -> None:
     encoded = bytearray(encode(message))
     for _ in range(data.draw(st.integers(1, 4))):
@@ -132,7 +128,6 @@ def test_damaged_messages(message: AnyMessage, data: st.DataObject) -> None:
 
 
 @given(st.sampled_from(EXAMPLES), st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_what_can_be_read_can_be_written_and_used(message: AnyMessage, draw: random.Random) -> None:
     """One number or text of a message is wrong: it is refused, or all that is read of it is within bounds."""
     data, what = corrupted(message, draw)

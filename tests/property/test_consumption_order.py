@@ -66,7 +66,7 @@ class OneTrainer:
                 self.consumed.append([item.judgement.trajectory.task.index for item in batch])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     size=st.integers(1, 5),
     lives=st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=6),

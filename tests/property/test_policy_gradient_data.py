@@ -89,7 +89,7 @@ cases = st.builds(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(case=cases, stops=st.sets(st.integers(1, NUM_ITERATIONS)), kills=st.sets(st.integers(0, 8), max_size=4))
 def test_kills_and_restarts_change_nothing_that_is_trained_on(case: Case, stops: set[int], kills: set[int]) -> None:
     async def run(root: Path) -> None:
@@ -111,7 +111,7 @@ def test_kills_and_restarts_change_nothing_that_is_trained_on(case: Case, stops:
     _run(run)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(case=cases)
 def test_train_tokens_are_the_sampled_tokens(case: Case) -> None:
     async def run(root: Path) -> None:
@@ -136,7 +136,7 @@ def test_train_tokens_are_the_sampled_tokens(case: Case) -> None:
     _run(run)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(case=cases, mode=st.sampled_from(get_args(Aggregation)))
 def test_what_is_not_computed_changes_no_number(case: Case, mode: Aggregation) -> None:
     """With a divergence that is too small to matter every step has to be computed; without it those with an advantage."""

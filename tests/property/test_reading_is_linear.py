@@ -66,7 +66,7 @@ def _growth(pattern: re.Pattern[str], before: str, again: str, behind: str, offs
     return second / first
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @example("", "\n", "")
 @example("Action: a", " ", "b")
 @example("coordinate:", " ", "")

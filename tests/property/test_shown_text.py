@@ -105,7 +105,7 @@ async def written(source: StreamSource, folder: Path) -> None:
 
 @example(KILLER)
 @given(any_text)
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 def test_records_are_reported_archived_and_exported(text: str) -> None:
     async def prove(folder: Path) -> None:
         bus = await filled(text)
@@ -137,7 +137,7 @@ def test_records_are_reported_archived_and_exported(text: str) -> None:
 
 @example(KILLER)
 @given(any_text)
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_the_viewer_answers_with_what_was_said(text: str) -> None:
     async def detail() -> bytes:
         store = StreamStore(await filled(text), SUBJECTS)
@@ -156,7 +156,7 @@ def test_the_viewer_answers_with_what_was_said(text: str) -> None:
 
 @example(KILLER)
 @given(any_text)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_lines_of_json_are_obeyed_by_no_terminal(text: str) -> None:
     said = encodable(text)
     of = replace(builders.trajectory(builders.task()), answer=said, error=said)
@@ -171,7 +171,6 @@ def test_lines_of_json_are_obeyed_by_no_terminal(text: str) -> None:
 
 @example(KILLER)
 @given(any_text)
-@settings(deadline=None)
 def test_a_terminal_obeys_nothing_but_colours(text: str) -> None:
     console = Console(file=io.StringIO(), width=60, force_terminal=True, color_system="standard")
     table = Drawn(title=Text(text), box=None)

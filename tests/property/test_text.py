@@ -42,7 +42,6 @@ KILLER = "Save \ud83d\x00\x1b[2J\x9b\u202e\u200b" + "x" * 300_000
 
 @example(KILLER, 40)
 @given(any_text, st.integers(0, 40))
-@settings(deadline=None)
 def test_what_is_valid_can_be_kept(text: str, most: int) -> None:
     became = valid(text, most)
     became.encode()
@@ -54,7 +53,6 @@ def test_what_is_valid_can_be_kept(text: str, most: int) -> None:
 
 @example(KILLER, 40)
 @given(any_text, st.integers(1, 40))
-@settings(deadline=None)
 def test_what_is_visible_obeys_nobody(text: str, most: int) -> None:
     for became, bound in ((visible(text, most), most), (harmless(text), len(text))):
         assert len(became) <= bound
@@ -67,7 +65,6 @@ def test_what_is_visible_obeys_nobody(text: str, most: int) -> None:
 
 @example(KILLER)
 @given(any_text)
-@settings(deadline=None)
 def test_json_is_spelt_so_that_it_says_the_same(text: str) -> None:
     text = encodable(text)
     written = spelled(json.dumps({"text": text}, ensure_ascii=False))
@@ -147,7 +144,7 @@ async def observed(text: str) -> Observation:
 
 @example(KILLER)
 @given(any_text)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_an_observation_of_it_is_kept_and_put_into_a_prompt(text: str) -> None:
     observation = anyio.run(observed, text)
     data = encode(observation)
@@ -177,7 +174,6 @@ SPELLINGS = st.sampled_from(
 
 @example(KILLER, "Action: {}\n", True)
 @given(any_text, SPELLINGS, st.booleans())
-@settings(deadline=None)
 def test_an_answer_is_kept_whatever_it_spells(text: str, spelling: str, ascii_only: bool) -> None:
     response = valid(spelling.format(json.dumps(text, ensure_ascii=ascii_only)))
     parsed = parse_response(response)
@@ -209,7 +205,7 @@ class Wordy:
 @example(KILLER, True)
 @example(KILLER, False)
 @given(any_text, st.booleans())
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_a_verdict_is_kept_whatever_its_reason(text: str, raises: bool) -> None:
     of = builders.trajectory(builders.task())
     with capture_logs():

@@ -96,7 +96,7 @@ class World:
         return sum(at >= self.now - MINUTE_S for at in moments)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(steps=STEPS, per_minute=st.integers(1, 4), seed=st.integers(0, 1000))
 def test_no_minute_has_more_turns_than_its_limit_and_none_goes_to_waste(steps: Steps, per_minute: int, seed: int) -> None:
     async def scenario() -> None:
@@ -120,7 +120,7 @@ def test_no_minute_has_more_turns_than_its_limit_and_none_goes_to_waste(steps: S
     anyio.run(scenario)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(steps=STEPS, in_flight=st.integers(1, 3), seed=st.integers(0, 1000))
 def test_no_more_are_under_way_than_may_be_and_the_dead_are_forgotten(steps: Steps, in_flight: int, seed: int) -> None:
     async def scenario() -> None:

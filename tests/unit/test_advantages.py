@@ -30,7 +30,7 @@ from trainer.estimators.rloo import leave_one_out
 from trainer.estimators.turn_gae import TurnGae
 
 DISCOUNTS = st.sampled_from([0.0, 0.5, 0.95, 1.0])
-many = settings(max_examples=60, deadline=None)
+many = settings(max_examples=60)
 seeds = st.integers(0, 2**32 - 1)
 
 

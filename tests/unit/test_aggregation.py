@@ -15,7 +15,7 @@ from trainer.objective.aggregation import IterationCounts, token_weights
 MODES: tuple[Aggregation, ...] = get_args(Aggregation)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(MODES), st.sampled_from([1.0, 7.5, 1024.0]))
 def test_every_mode_equals_its_definition(seed: int, mode: Aggregation, scale_factor: float) -> None:
     sequences = ragged.sequences(seed)
@@ -55,7 +55,7 @@ def test_nothing_to_train_on_weighs_nothing(mode: Aggregation) -> None:
     assert [share.tolist() for share in token_weights(masks, mode, episodes=[EpisodeId("a")] * 2)] == [[0.0, 0.0], [0.0]]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([mode for mode in MODES if mode.startswith("traj")]), st.integers(1, 4))
 def test_the_steps_of_an_iteration_are_its_trajectories_in_the_mean(seed: int, mode: Aggregation, size: int) -> None:
     """Wherever the sequences of an episode come to stand: the mean of the steps, by their sequences, is the iteration's."""

@@ -269,7 +269,7 @@ def test_aliases_that_multiply_end_in_a_sentence(tmp_path: Path) -> None:
         read_file(file)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from(ROWS),
     st.none()

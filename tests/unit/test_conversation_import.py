@@ -9,7 +9,7 @@ import anyio
 import anyio.from_thread
 import pytest
 from anyio.from_thread import check_cancelled
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.action_space import ActionSpace
@@ -200,7 +200,7 @@ _records = st.fixed_dictionaries(
 
 
 @given(records=st.lists(_records, min_size=1, max_size=3))
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=30)
 def test_any_conversation_is_an_episode_or_named(model: Path, tmp_path: Path, records: list[dict[str, Any]]) -> None:
     found = anyio.run(source(model, write_lines(tmp_path / "a.jsonl", records)).examine)
     same = found.findings.unread["records that are the same as an earlier one"]

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -360,7 +360,7 @@ _NOTHING = b"\xef\xbb\xbf \t\n\r\x0b\x0c[]"
 
 @pytest.mark.parametrize("form", FORMATS)
 @given(data=st.binary(max_size=80))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=50)
 def test_any_bytes_are_read_or_named(tmp_path: Path, form: str, data: bytes) -> None:
     name = {"huggingface": "a.parquet", "llamafactory": "dataset_info.json"}.get(form, "a.jsonl")
     (tmp_path / name).write_bytes(data)
@@ -371,7 +371,7 @@ def test_any_bytes_are_read_or_named(tmp_path: Path, form: str, data: bytes) -> 
 
 @pytest.mark.parametrize("form", ["openai", "sharegpt"])
 @given(records=st.lists(st.dictionaries(_NAMES, _values, max_size=5), max_size=3))
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=100)
 def test_any_record_is_read_or_named(tmp_path: Path, form: str, records: list[dict[str, Any]]) -> None:
     found, findings = read(write_lines(tmp_path / "a.jsonl", records), form)
     num_rows = sum(map(is_row, records))

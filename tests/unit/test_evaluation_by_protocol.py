@@ -78,7 +78,7 @@ _VERDICTS = st.dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(seeds=st.lists(_VERDICTS, min_size=1, max_size=3))
 def test_seeds_together_are_all_of_their_tries(seeds: list[dict[str, list[Verdict]]]) -> None:
     one_by_one = [evaluated(verdicts, seed=number, num_tasks=6) for number, verdicts in enumerate(seeds)]

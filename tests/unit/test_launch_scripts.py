@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ops.config.elsewhere.answer import Answer, Answers
@@ -159,7 +159,6 @@ def test_no_text_takes_a_script_long_to_read() -> None:
         assert script_values(f"python x a.b=1\npython y a.c=1 {text}\n").values == {"a.b": 1}
 
 
-@settings(deadline=None)
 @given(st.text(alphabet=st.sampled_from("ab.=$ {}()'\"\\\n#~+[]`<>|&;-1*/"), max_size=200))
 def test_any_script_is_read(text: str) -> None:
     script = script_values(f"x=1\n{text}\npython x a.b=1")

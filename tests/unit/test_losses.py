@@ -84,7 +84,7 @@ def whole(sequences: Sequence[Sequence64]) -> list[list[int]]:
     return [list(range(len(sequences)))]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(LOSSES.builtin),
@@ -310,7 +310,7 @@ def test_figures_do_not_take_part_in_the_gradient() -> None:
         assert all(values.shape == logprobs.shape for values in token.metrics.values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(MODES), st.sampled_from([0.0, 0.2]))
 def test_the_critics_loss_equals_plain_loops(seed: int, mode: Aggregation, clip: float) -> None:
     sequences = ragged.sequences(seed)

@@ -136,7 +136,7 @@ _TREE = st.recursive(
 _WRITTEN = st.text(alphabet="abc:&*[]{}<>!-|?'\" \n0.9e+_~$#%@", max_size=30)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(tree=_TREE, text=_WRITTEN)
 @example(tree={}, text="configuration: {browser_config.denied_hosts: &a [*a]}")
 @example(tree={}, text="minutes: 0:" + "9" * 5000)

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ops import cli
@@ -293,7 +293,7 @@ _VALUES = st.recursive(
 
 
 @given(of=st.sampled_from(NAMES), values=st.data())
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=150)
 def test_whatever_published_fields_hold_a_task_is_prepared_or_refused(of: str, values: st.DataObject, tmp_path: Path) -> None:
     record = dict(PUBLISHED[of][1][0])
     for field in values.draw(st.sets(st.sampled_from(sorted(record)), min_size=1, max_size=3)):

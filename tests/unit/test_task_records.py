@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ops.tasks.records import records
@@ -116,7 +116,7 @@ def refused(file: Path, content: bytes) -> str:
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @given(content=CONTENTS)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=60)
 def test_no_bytes_make_a_reader_crash(suffix: str, content: bytes, tmp_path: Path) -> None:
     file = tmp_path / f"tasks{suffix}"
     said = refused(file, content)
@@ -124,7 +124,7 @@ def test_no_bytes_make_a_reader_crash(suffix: str, content: bytes, tmp_path: Pat
 
 
 @given(place=st.integers(0, 2000), byte=st.integers(0, 255))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=60)
 def test_no_damage_to_a_parquet_file_makes_its_reader_crash(place: int, byte: int, tmp_path: Path) -> None:
     file = write(tmp_path / "tasks.parquet", PUBLISHED["openwebrl"][1])
     content = bytearray(file.read_bytes())
@@ -134,7 +134,7 @@ def test_no_damage_to_a_parquet_file_makes_its_reader_crash(place: int, byte: in
 
 
 @given(content=CONTENTS)
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=100)
 def test_a_task_file_of_any_bytes_is_refused_by_name(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "tasks.jsonl"
     file.write_bytes(content)
@@ -144,7 +144,7 @@ def test_a_task_file_of_any_bytes_is_refused_by_name(content: bytes, tmp_path: P
 
 
 @given(pattern=st.text(alphabet="()[]{}*+?|\\^$.,ab19-:=!<>PpuN", max_size=25))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_pattern_is_read_or_refused_with_a_sentence(pattern: str) -> None:
     said = ""
     try:

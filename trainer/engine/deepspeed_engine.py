@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from schemas.algorithm_config import AlgorithmConfig
-from schemas.errors import CheckpointCorrupt
+from schemas.errors import CheckpointCorrupt, ConfigurationError
 from trainer.engine.dealing import Share
 from trainer.engine.deepspeed_module import import_deepspeed
 from trainer.engine.held_state import Progress, SavedState, restore_held, write_held
@@ -31,6 +31,7 @@ from trainer.token_losses import TokenLosses, TokenTargets
 Collate = Callable[[Sequence[Item]], Batch]
 TokenLoss = Callable[[Any, TokenTargets], TokenLosses]
 """What the model says of a batch, and what its tokens are trained towards -> the loss of each of its tokens."""
+_OTHER = {"fp16": "bf16", "bf16": "fp16"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,18 @@ class DeepSpeedEngine:
 
 
 def initialize(module: nn.Module, optimizer: torch.optim.Optimizer | None, settings: dict[str, Any], ranks: Ranks) -> Any:
-    """DeepSpeed's own engine; without an optimizer, for forward passes alone."""
+    """DeepSpeed's own engine; without an optimizer, for forward passes alone.
+
+    Raises:
+        ConfigurationError: this machine does not compute in the precision that is asked for.
+    """
+    accelerator = import_deepspeed().accelerator.get_accelerator()
+    for name, computes in (("fp16", accelerator.is_fp16_supported), ("bf16", accelerator.is_bf16_supported)):
+        if settings.get(name, {}).get("enabled", False) and not computes():
+            raise ConfigurationError(
+                f"the file of algorithm_config.deepspeed_config_filename enables {name}, in which the "
+                f"{accelerator.device_name()} of this machine does not compute: enable {_OTHER[name]} there, or neither"
+            )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         engine, *_ = import_deepspeed().initialize(
