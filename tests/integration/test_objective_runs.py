@@ -43,6 +43,7 @@ ALONE = ObjectiveConfig(adv_estimator="reinforce_plus_plus", loss_type="clipped"
 OBJECTIVES = {
     "remax": replace(ALONE, adv_estimator="remax", group_size=2),
     "reinforce_plus_plus_baseline": replace(GRPO, adv_estimator="reinforce_plus_plus_baseline"),
+    "reinforce_plus_plus_by_kind": replace(ALONE, adv_estimator="reinforce_plus_plus_by_kind", loss_type="decoupled"),
     "bi_level_gae, rewards by turn": replace(
         ALONE, adv_estimator="bi_level_gae", high_level_gamma=0.9, use_multi_turn_reward=True, bootstrap_cut_off=True
     ),

@@ -61,7 +61,9 @@ def test_most_cases_are_compared_as_they_are() -> None:
 
 
 def test_every_estimator_has_a_peer() -> None:
-    assert {estimators.ESTIMATORS[piece] for piece in PIECES & set(estimators.ESTIMATORS)} == set(ESTIMATORS.builtin)
+    """But one that is another's among fewer episodes."""
+    compared = {estimators.ESTIMATORS[piece] for piece in PIECES & set(estimators.ESTIMATORS)}
+    assert compared == set(ESTIMATORS.builtin) - {"reinforce_plus_plus_by_kind"}
 
 
 def test_every_loss_has_a_peer() -> None:

@@ -25,6 +25,7 @@ from trainer.estimators.gigpo import Gigpo
 from trainer.estimators.grpo import GroupRelative
 from trainer.estimators.reinforce_plus_plus import ReinforcePlusPlus
 from trainer.estimators.reinforce_plus_plus_baseline import ReinforcePlusPlusBaseline
+from trainer.estimators.reinforce_plus_plus_by_kind import ReinforcePlusPlusByKind
 from trainer.estimators.remax import remax
 from trainer.estimators.rloo import leave_one_out
 from trainer.estimators.turn_gae import TurnGae
@@ -65,6 +66,24 @@ def test_reinforce_plus_plus(seed: int, gamma: float, baseline: bool) -> None:
     episodes = ragged.episodes(seed)
     expected = oracles.reinforce_plus_plus(episodes, gamma=gamma, baseline=baseline)
     agree(advantages((ReinforcePlusPlusBaseline if baseline else ReinforcePlusPlus)(gamma)(episodes)), expected)
+
+
+@many
+@given(seeds, DISCOUNTS)
+def test_reinforce_plus_plus_by_kind(seed: int, gamma: float) -> None:
+    episodes = ragged.episodes(seed)
+    expected = oracles.reinforce_plus_plus_by_kind(episodes, gamma=gamma)
+    agree(advantages(ReinforcePlusPlusByKind(gamma)(episodes)), expected)
+
+
+def test_a_page_that_is_never_solved_is_not_pushed_by_one_that_is() -> None:
+    episodes = [
+        episode([0], [-1], kind="hard"),
+        episode([-1], kind="hard"),
+        episode([1], kind="easy"),
+        episode([-1], kind="easy"),
+    ]
+    assert numbers(ReinforcePlusPlusByKind()(episodes)) == [[[0], [0]], [[0]], [[pytest.approx(1)]], [[pytest.approx(-1)]]]
 
 
 @many
@@ -242,6 +261,10 @@ CONFIGURED: list[tuple[dict[str, object], Callable[[Sequence[EpisodeRewards]], l
     (
         {"adv_estimator": "reinforce_plus_plus_baseline", "gamma": 0.9},
         lambda e: oracles.reinforce_plus_plus(e, gamma=0.9, baseline=True),
+    ),
+    (
+        {"adv_estimator": "reinforce_plus_plus_by_kind", "gamma": 0.9},
+        lambda e: oracles.reinforce_plus_plus_by_kind(e, gamma=0.9),
     ),
     ({"adv_estimator": "remax"}, oracles.remax),
     ({"adv_estimator": "gae", "gamma": 0.9, "lam": 0.8}, lambda e: oracles.gae(e, gamma=0.9, lam=0.8)[0]),

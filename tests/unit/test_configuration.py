@@ -154,7 +154,8 @@ def test_a_number_out_of_range_is_answered_with_one_that_is_not(override: str, s
         ),
         (
             ["objective=grpo", "objective_config.gamma=0.9"],
-            "gamma is 0.9, .* write bi_level_gae, gae, gigpo, reinforce_plus_plus or reinforce_plus_plus_baseline for",
+            r"gamma is 0.9, .* write bi_level_gae, gae, gigpo, reinforce_plus_plus, reinforce_plus_plus_baseline or "
+            r"reinforce_plus_plus_by_kind for",
         ),
         (
             ["objective=reinforce_plus_plus", "objective_config.lam=0.9"],

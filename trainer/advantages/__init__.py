@@ -32,6 +32,8 @@ class EpisodeRewards:
     """By its verdict, whatever its reward."""
     cut_off: bool = False
     """It did not end by itself: the step cap or the time-out ended it."""
+    kind: str = ""
+    """Of its task: equal for tasks of one subdomain."""
 
     @property
     def score(self) -> float:

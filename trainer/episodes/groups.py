@@ -37,6 +37,8 @@ class Member(msgspec.Struct, frozen=True):
     cut_off: bool = False
     """The step cap or the time-out ended it."""
     task: TaskId = TaskId("")
+    kind: str = ""
+    """Of its task: domain and subdomain, or the task itself where it has none."""
     replayed: bool = False
     """An earlier success, which is never too old."""
 
@@ -55,6 +57,7 @@ class Member(msgspec.Struct, frozen=True):
             greedy=played.task.greedy,
             success=is_success(judgement),
             task=played.task.task,
+            kind=f"{played.task.domain}/{played.task.subdomain}" if played.task.subdomain else played.task.task,
             cut_off=played.outcome in (Outcome.STEP_LIMIT, Outcome.TIMED_OUT),
         )
 

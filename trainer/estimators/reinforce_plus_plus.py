@@ -20,7 +20,12 @@ class ReinforcePlusPlus:
     def __call__(self, episodes: Sequence[EpisodeRewards]) -> list[EpisodeAdvantages]:
         baselines = self.baselines(episodes)
         sums = [self._sums(episode.rewards, baselines.get(episode.group, 0.0)) for episode in episodes]
-        return [EpisodeAdvantages(steps) for steps in whitened(sums)]
+        return [EpisodeAdvantages(steps) for steps in self.whitened(sums, episodes)]
+
+    def whitened(self, sums: Sequence[Steps], episodes: Sequence[EpisodeRewards]) -> list[Steps]:
+        """The sums of each of the episodes, with mean 0 and variance 1 over those that are compared."""
+        del episodes
+        return whitened(sums)
 
     def baselines(self, episodes: Sequence[EpisodeRewards]) -> Mapping[GroupId, float]:
         """By group, what is taken off the reward at each episode's last token; those that are missing have none."""

@@ -112,4 +112,5 @@ def _rewards(
         greedy=member.greedy,
         success=member.success,
         cut_off=member.cut_off,
+        kind=member.kind,
     )

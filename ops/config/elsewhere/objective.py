@@ -22,8 +22,8 @@ ESTIMATORS = {
     "grpo_dynamic": "grpo",
 }
 _NO_ESTIMATOR = (
-    "write one of gae, bi_level_gae, turn_gae, gigpo, grpo, rloo, remax, reinforce_plus_plus and reinforce_plus_plus_baseline "
-    "for objective_config.adv_estimator, or module:name of your own"
+    "write one of gae, bi_level_gae, turn_gae, gigpo, grpo, rloo, remax, reinforce_plus_plus, reinforce_plus_plus_baseline "
+    "and reinforce_plus_plus_by_kind for objective_config.adv_estimator, or module:name of your own"
 )
 _LOSSES = {"vanilla": "clipped", "ppo_clip": "clipped", "gspo": "gspo", "cispo": "cispo", "gpg": "reinforce"}
 RLINF_LOSSES = {

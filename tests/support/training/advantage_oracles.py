@@ -78,6 +78,16 @@ def reinforce_plus_plus(episodes: Sequence[EpisodeRewards], *, gamma: float, bas
     return whiten(found)
 
 
+def reinforce_plus_plus_by_kind(episodes: Sequence[EpisodeRewards], *, gamma: float) -> list[Rows]:
+    """Each as it would be if there were no other kinds."""
+    found = []
+    for index, episode in enumerate(episodes):
+        alike = [other for other in episodes if other.kind == episode.kind]
+        place = sum(other.kind == episode.kind for other in episodes[:index])
+        found.append(reinforce_plus_plus(alike, gamma=gamma, baseline=False)[place])
+    return found
+
+
 def remax(episodes: Sequence[EpisodeRewards]) -> list[Rows]:
     found = []
     for episode in episodes:

@@ -41,6 +41,7 @@ def episodes(seed: int) -> list[EpisodeRewards]:
                     anchors=tuple(f"p{page}" for page in pages.integers(0, 3, len(lengths))),
                     success=bool(pages.random() < 0.5),
                     cut_off=bool(pages.random() < 0.5),
+                    kind=f"k{name % 2}",
                 )
             )
     return [found[index] for index in rng.permutation(len(found))]
