@@ -51,23 +51,19 @@ class Anchors:
         """A sample's `staleness` and, as far as they are known, `proximal` and `behaviour`.
 
         `version`: of the present weights. `varied`: the proximal log-probabilities of what is trained on in place of what was
-        sampled. pi_proximal / pi_behaviour stays that of what was sampled.
+        sampled: pi_proximal / pi_behaviour then says how much less often it would be said there.
 
         The loss computes log-probabilities over the whole vocabulary, and a sampler that cuts off gives every token a larger
         one. By how much, the present weights tell; taken off the sampler's, what remains of pi_proximal / pi_behaviour is what
         the weights changed.
         """
-        proximal, cut = self.proximal.get(sample.ref), self.cut.get(sample.ref)
+        whole, cut = self.proximal.get(sample.ref), self.cut.get(sample.ref)
+        proximal = whole if varied is None else varied
         if proximal is None:
             return {"staleness": sample.staleness(version)}
         behaviour = sample.logprobs if len(sample.logprobs) else proximal
-        cut_off = proximal - cut if cut is not None and len(sample.logprobs) else 0.0
-        moved = 0.0 if varied is None else varied - proximal
-        return {
-            "proximal": proximal + moved,
-            "behaviour": behaviour + cut_off + moved,
-            "staleness": sample.staleness(version),
-        }
+        cut_off = whole - cut if whole is not None and cut is not None and len(sample.logprobs) else 0.0
+        return {"proximal": proximal, "behaviour": behaviour + cut_off, "staleness": sample.staleness(version)}
 
 
 class AnchorReader:
@@ -77,10 +73,11 @@ class AnchorReader:
         self._readings = readings
         self._engine = engine
         self._truncation = truncation
-        self._proximal = proximal or truncation.active
+        self._proximal = proximal
 
-    async def of(self, refs: Sequence[RecordRef]) -> Anchors:
-        if not self._proximal:
+    async def of(self, refs: Sequence[RecordRef], *, varied: bool = False) -> Anchors:
+        """`varied`: of other samples than those that are trained on, which tell no more than what was cut off."""
+        if not self._truncation.active and (varied or not self._proximal):
             return Anchors({}, {})
         proximal = await self._readings.of(refs, self._engine.completion_logprobs)
         if not self._truncation.active:

@@ -39,7 +39,8 @@ _KEY_REFUSED = "authorization violation"
 class Connection:
     """What is asked and heard through it is a subclass's, which is told of every change."""
 
-    def __init__(self, address: ServerAddress, name: str) -> None:
+    def __init__(self, address: ServerAddress, name: str, *, starts: bool = False) -> None:
+        """`starts`: the server is being started, and that nobody answers yet is no news."""
         self._address = address
         self._name = name
         self._key_refused = False
@@ -48,6 +49,9 @@ class Connection:
         self._closed = anyio.Event()
         self._closing = False
         self._last_error = ""
+        self._starts = starts
+        self._said = ""
+        """Why no server is reached, as it was logged last: tries in vain come four times a second."""
 
     # told to a subclass -----------------------------------------------------------------------------------------------
 
@@ -181,8 +185,13 @@ class Connection:
         refusal = _REFUSED.search(self._last_error)
         if refusal is not None:
             self._refuse(refusal[1].lower(), refusal[2].lower())
-        elif not self._closing:
+        elif self._closing:
+            return
+        elif self.is_up:
             _log.info("bus_client_error", client=self._name, reason=self._last_error)
+        elif self._last_error != self._said and not (self._starts and isinstance(error, ConnectionRefusedError)):
+            self._said = self._last_error
+            _log.info("server_not_reached", client=self._name, url=self._address.url, reason=self._last_error)
 
     async def _lost(self) -> None:
         if self._up.is_set():
@@ -202,6 +211,7 @@ class Connection:
             return
         self._client.options["connect_timeout"] = _GREETING_S
         self._renewed()
+        self._said = ""
         self._up.set()
 
     @property

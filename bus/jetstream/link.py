@@ -34,8 +34,8 @@ def _headers_size(headers: dict[str, str] | None) -> int:
 class Link(Connection):
     """Use `open_link`."""
 
-    def __init__(self, address: ServerAddress, name: str) -> None:
-        super().__init__(address, name)
+    def __init__(self, address: ServerAddress, name: str, *, starts: bool = False) -> None:
+        super().__init__(address, name, starts=starts)
         self._inbox = f"{address.inbox_prefix}.{secrets.token_hex(8)}"
         self._refused: dict[str, NotPermitted] = {}
         self._calls = Calls()
@@ -155,8 +155,9 @@ class Link(Connection):
 
 
 @asynccontextmanager
-async def open_link(address: ServerAddress, name: str) -> AsyncIterator[Link]:
-    link = Link(address, name)
+async def open_link(address: ServerAddress, name: str, *, starts: bool = False) -> AsyncIterator[Link]:
+    """`starts`: the server is being started, and that nobody answers yet is no news."""
+    link = Link(address, name, starts=starts)
     await link.connect()
     try:
         async with background(link.keep):

@@ -74,8 +74,6 @@ class Family:
     """Further pages, which no phase but the evaluation plays."""
     num_unseen: int = 0
     """Their episodes of an evaluation round."""
-    varies_ratios: bool = False
-    """Samples are varied for losses of a ratio too: whatever the policy has learnt is as true of the varied ones."""
     bar: float = 0.80
     """Held-out success that the quickstart is built to reach."""
     warm_start: WarmStart
@@ -156,7 +154,6 @@ _FAMILIES: Final = (
         num_held_out=200,
         suite="frozen_lake",
         pages=("4x4",),
-        varies_ratios=True,
         parameters="text=on&step_reward=-0.01",
         signs=tuple("@_OG"),
         unseen_pages=("5x5",),
@@ -171,7 +168,6 @@ _FAMILIES: Final = (
         num_held_out=200,
         suite="sokoban",
         pages=("6x6",),
-        varies_ratios=True,
         parameters="text=on&step_reward=-0.01&box_reward=0.1",
         signs=tuple("@+$*.#_"),
         unseen_pages=("7x7",),
@@ -210,12 +206,12 @@ FAMILIES: Final[Mapping[str, Family]] = {family.name: family for family in _FAMI
 
 
 def lesson_config(family: Family, objective: str, overrides: Sequence[str]) -> Config:
-    """The family's recipe for an objective; samples are varied where objective and family allow it."""
+    """The family's recipe for an objective; samples are varied where that objective knows no ratio."""
     asked = [f"objective={objective}"]
     if objective == "cloning":
         return load_config(family.recipe, [*asked, *overrides])
     learns_by = load_config(family.gradient_recipe, [*asked, *overrides]).objective_config
-    if may_augment(learns_by) and (family.varies_ratios or not loss_part(learns_by).traits.ratio):
+    if may_augment(learns_by) and not loss_part(learns_by).traits.ratio:
         asked.append(f"algorithm_config.augmentation={load_config(family.recipe).algorithm_config.augmentation}")
     return load_config(family.gradient_recipe, [*asked, *overrides])
 

@@ -7,12 +7,14 @@ from pathlib import Path
 import anyio
 import anyio.abc
 import pytest
+from structlog.testing import capture_logs
 
 from bus.address import ServerAddress
 from bus.jetstream import connection
 from bus.jetstream.link import open_link
 from bus.server import nats_server
-from schemas.errors import NotPermitted
+from bus.server.ports import free_port
+from schemas.errors import BusUnavailable, NotPermitted
 from tests.deadlines import HANGS_S
 
 pytestmark = pytest.mark.anyio
@@ -71,6 +73,19 @@ async def test_a_refused_key_is_said_even_when_later_attempts_are_only_reset(mon
                     pytest.fail("we were let in")
             group.cancel_scope.cancel()
     assert num_accepted > 1
+
+
+@pytest.mark.parametrize("starts", [False, True])
+async def test_that_no_server_answers_is_said_once_and_not_of_one_that_is_being_started(
+    starts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_CONNECT_S", 1.5)
+    address = ServerAddress(f"nats://127.0.0.1:{free_port()}")
+    with capture_logs() as logs, pytest.raises(BusUnavailable, match="no NATS server answers"):
+        async with open_link(address, "test", starts=starts):
+            pytest.fail("nobody listens")
+    said = [(entry["event"], entry["url"]) for entry in logs]
+    assert said == ([] if starts else [("server_not_reached", address.url)])
 
 
 async def test_a_client_that_reads_no_more_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@
 
 A sample keeps its number of completion tokens, each of which is worth what it was. Losses that keep near the policies that
 sampled the tokens may not use them: nobody sampled these. Those that keep near the policy at the start of the update may:
-it is asked about the varied samples too, and how far it is from the policies that sampled, the samples tell as they were.
+it is asked about the varied samples too. What weighs a sample then says how much less often it would be said there.
 """
 
 from __future__ import annotations

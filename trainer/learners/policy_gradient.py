@@ -123,16 +123,16 @@ class PolicyGradient:
         clock.end("critic")
         trained = [] if self._warms_up(version) else list(found.advantages)
         idle = set[RecordRef]() if self._every_token_pulls else {*trained}.difference(found.instructive)
+        vary, updates = self._parts.augmentation, self._parts.updates
         if not objective.kl_reward_coef:
             computed = [ref for ref in trained if ref not in idle]
-            anchors = await self._anchors.of(computed)
+            anchors = await self._anchors.of(computed, varied=vary is not None)
             clock.end("proximal")
             reference = await readings.of(computed, engine.reference_logprobs) if objective.needs_reference else {}
             clock.end("reference")
         if len(idle) == len(trained) and not self._warms_up(version):
             _log.warning("nothing_to_train_on", version=version, groups=len({episode.group for episode in self._episodes}))
         shares = StepShares(episodes, objective, idle)
-        vary, updates = self._parts.augmentation, self._parts.updates
         varied: list[ByStep] = []
         if vary is not None and needs_proximal(objective):
             varied = await updates.read(trained, engine.completion_logprobs, version, idle=idle, vary=vary)

@@ -63,8 +63,8 @@ class LossTraits:
     skips_zero_advantage: bool = False
     """Tokens whose advantage is 0 have no gradient, so that their forward pass can be saved."""
     augments: bool = False
-    """It keeps near the policy at the start of the update, if near any, which can be asked about a sample that nobody sampled:
-    samples may be varied (`trainer.augmentations`)."""
+    """Samples may be varied (`trainer.augmentations`): it keeps near the policy at the start of the update, if near any, which
+    can be asked about a sample that nobody sampled."""
 
 
 def loss(
