@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import msgspec
 
-from ops.config.elsewhere.programs import said_otherwise
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 
@@ -48,7 +47,13 @@ def nearest_key(key: str) -> str:
 
 def unknown_key(key: str) -> str:
     """The sentence for a key that there is not."""
-    return said_otherwise(key) or f"{key} is not a key of the configuration; did you mean {nearest_key(key)}?"
+    return _said_otherwise(key) or f"{key} is not a key of the configuration; did you mean {nearest_key(key)}?"
+
+
+def _said_otherwise(key: str) -> str:
+    from ops.config.elsewhere.programs import said_otherwise  # tables of other programs, for mistakes alone
+
+    return said_otherwise(key)
 
 
 def _likeness(key: str, known: str) -> float:
@@ -89,7 +94,7 @@ def _first_leaf(key: str, value: object) -> str:
     """The first key below an unknown group that another program has; else the group."""
     if isinstance(value, Mapping):
         below = (_first_leaf(f"{key}.{name}", inner) for name, inner in value.items())
-        return next((found for found in below if said_otherwise(found)), key)
+        return next((found for found in below if _said_otherwise(found)), key)
     return key
 
 

@@ -168,7 +168,7 @@ class Chromium:
     async def _answers(self, patience_s: float) -> bool:
         """Asked anew where this process was held up, or browser and driver were kept from the CPUs."""
         for _ in range(_MOST_ASKED):
-            asked_at, turns = time.monotonic(), await self._turns()
+            turns, asked_at = await self._turns(), time.monotonic()
             with anyio.move_on_after(patience_s) as patience, self._ending(patience):
                 try:
                     await self.protocol.send("Browser.getVersion")
