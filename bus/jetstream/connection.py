@@ -39,8 +39,8 @@ _KEY_REFUSED = "authorization violation"
 class Connection:
     """What is asked and heard through it is a subclass's, which is told of every change."""
 
-    def __init__(self, address: ServerAddress, name: str, *, starts: bool = False) -> None:
-        """`starts`: the server is being started, and that nobody answers yet is no news."""
+    def __init__(self, address: ServerAddress, name: str, *, starting: bool = False) -> None:
+        """`starting`: the server is being started, and that nobody answers yet is no news."""
         self._address = address
         self._name = name
         self._key_refused = False
@@ -49,7 +49,7 @@ class Connection:
         self._closed = anyio.Event()
         self._closing = False
         self._last_error = ""
-        self._starts = starts
+        self._starting = starting
         self._said = ""
         """Why no server is reached, as it was logged last: tries in vain come four times a second."""
 
@@ -189,7 +189,7 @@ class Connection:
             return
         elif self.is_up:
             _log.info("bus_client_error", client=self._name, reason=self._last_error)
-        elif self._last_error != self._said and not (self._starts and isinstance(error, ConnectionRefusedError)):
+        elif self._last_error != self._said and not (self._starting and isinstance(error, ConnectionRefusedError)):
             self._said = self._last_error
             _log.info("server_not_reached", client=self._name, url=self._address.url, reason=self._last_error)
 

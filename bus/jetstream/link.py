@@ -34,8 +34,8 @@ def _headers_size(headers: dict[str, str] | None) -> int:
 class Link(Connection):
     """Use `open_link`."""
 
-    def __init__(self, address: ServerAddress, name: str, *, starts: bool = False) -> None:
-        super().__init__(address, name, starts=starts)
+    def __init__(self, address: ServerAddress, name: str, *, starting: bool = False) -> None:
+        super().__init__(address, name, starting=starting)
         self._inbox = f"{address.inbox_prefix}.{secrets.token_hex(8)}"
         self._refused: dict[str, NotPermitted] = {}
         self._calls = Calls()
@@ -155,9 +155,9 @@ class Link(Connection):
 
 
 @asynccontextmanager
-async def open_link(address: ServerAddress, name: str, *, starts: bool = False) -> AsyncIterator[Link]:
-    """`starts`: the server is being started, and that nobody answers yet is no news."""
-    link = Link(address, name, starts=starts)
+async def open_link(address: ServerAddress, name: str, *, starting: bool = False) -> AsyncIterator[Link]:
+    """`starting`: the server is being started, and that nobody answers yet is no news."""
+    link = Link(address, name, starting=starting)
     await link.connect()
     try:
         async with background(link.keep):

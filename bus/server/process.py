@@ -57,7 +57,7 @@ async def wait_ready(process: anyio.abc.Process, address: ServerAddress, log_fil
             while not ready:
                 # `open_link` itself waits for the port to open, `require_jetstream` for the store to be read.
                 with suppress(BusUnavailable):
-                    async with open_link(address, "start", starts=True) as link:
+                    async with open_link(address, "start", starting=True) as link:
                         await require_jetstream(link, address)
                         ready = True
             group.cancel_scope.cancel()

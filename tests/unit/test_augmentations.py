@@ -45,6 +45,17 @@ def _sample() -> Sample:
     )
 
 
+async def _learnt(folder: Path, loss: str, augmentation: str, recorder: Recorder) -> None:
+    """Two versions by a policy gradient."""
+    await Played().run(
+        folder,
+        ObjectiveConfig(adv_estimator="rloo", loss_type=loss, group_size=2),
+        FeederConfig(num_iterations=2, max_staleness=1, max_concurrent=8),
+        recorder=recorder,
+        algorithm=AlgorithmConfig(num_train_epochs=2, augmentation=augmentation),
+    )
+
+
 @pytest.mark.anyio
 async def test_every_epoch_sees_another_sample_and_a_trainer_that_died_the_same_ones(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(NOISY)
@@ -66,14 +77,8 @@ async def test_every_epoch_sees_another_sample_and_a_trainer_that_died_the_same_
 async def test_a_policy_gradient_without_ratios_trains_on_other_samples_worth_the_same(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(NOISY)
     plain, recorder = Recorder(), Recorder()
-    for folder, kept, name in (("plain", plain, "none"), ("varied", recorder, f"{tmp_path}/mine.py:noisy")):
-        await Played().run(
-            tmp_path / folder,
-            ObjectiveConfig(adv_estimator="rloo", loss_type="reinforce", group_size=2),
-            FeederConfig(num_iterations=2, max_staleness=1, max_concurrent=8),
-            recorder=kept,
-            algorithm=AlgorithmConfig(num_train_epochs=2, augmentation=name),
-        )
+    await _learnt(tmp_path / "plain", "reinforce", "none", plain)
+    await _learnt(tmp_path / "varied", "reinforce", f"{tmp_path}/mine.py:noisy", recorder)
     assert all(item.sample.tokens.min() >= 100 for item in recorder.items)
     worth = [[(item.sample.ref, item.targets.advantages.tolist()) for item in each.items] for each in (plain, recorder)]
     assert worth[0] == worth[1] != []
@@ -93,14 +98,8 @@ async def test_what_is_varied_is_kept_near_the_start_of_the_update_and_weighed_a
     monkeypatch.setattr(RecordingEngine, "completion_logprobs", logprobs)
     (tmp_path / "mine.py").write_text(NOISY)
     plain, recorder = Recorder(), Recorder(kills={1, 2})
-    for folder, kept, name in (("plain", plain, "none"), ("varied", recorder, f"{tmp_path}/mine.py:noisy")):
-        await Played().run(
-            tmp_path / folder,
-            ObjectiveConfig(adv_estimator="rloo", loss_type="decoupled", group_size=2),
-            FeederConfig(num_iterations=2, max_staleness=1, max_concurrent=8),
-            recorder=kept,
-            algorithm=AlgorithmConfig(num_train_epochs=2, augmentation=name),
-        )
+    await _learnt(tmp_path / "plain", "decoupled", "none", plain)
+    await _learnt(tmp_path / "varied", "decoupled", f"{tmp_path}/mine.py:noisy", recorder)
     assert not recorder.kills, "it died, and the engine has compared what came again"
     as_sampled = {item.sample.ref: item.sample for item in plain.items}
     assert {item.sample.ref for item in recorder.items} == {*as_sampled} != set()

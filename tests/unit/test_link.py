@@ -75,17 +75,17 @@ async def test_a_refused_key_is_said_even_when_later_attempts_are_only_reset(mon
     assert num_accepted > 1
 
 
-@pytest.mark.parametrize("starts", [False, True])
+@pytest.mark.parametrize("starting", [False, True])
 async def test_that_no_server_answers_is_said_once_and_not_of_one_that_is_being_started(
-    starts: bool, monkeypatch: pytest.MonkeyPatch
+    starting: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "_CONNECT_S", 1.5)
     address = ServerAddress(f"nats://127.0.0.1:{free_port()}")
     with capture_logs() as logs, pytest.raises(BusUnavailable, match="no NATS server answers"):
-        async with open_link(address, "test", starts=starts):
+        async with open_link(address, "test", starting=starting):
             pytest.fail("nobody listens")
     said = [(entry["event"], entry["url"]) for entry in logs]
-    assert said == ([] if starts else [("server_not_reached", address.url)])
+    assert said == ([] if starting else [("server_not_reached", address.url)])
 
 
 async def test_a_client_that_reads_no_more_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
