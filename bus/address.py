@@ -28,6 +28,10 @@ class ServerAddress:
     """A JWT credentials file, for servers with accounts of an operator."""
     ca_file: Path | None = None
     """Certificates that vouch for the servers; None: those that this machine trusts."""
+    server_name: str = ""
+    """What the server's certificate says; empty: the host of `url`."""
+    file: Path | None = None
+    """Says where the server is now, if it may move to another machine (`bus.address_file`)."""
     inbox_prefix: str = _INBOX
     """What the subjects of our own begin with: only the key of this role may listen there."""
 

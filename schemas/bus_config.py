@@ -13,7 +13,8 @@ class BusConfig:
     run: RunName = RunName("millrace")
     """Names the run's streams and subjects."""
     url: str = ""
-    """Of the NATS server or cluster, `tls://` beyond this machine; empty: the run folder's own server."""
+    """Of the NATS server or cluster, `tls://` beyond this machine; `file:/PATH`: a file says on which machine it is, that its
+    node writes; empty: the run folder's own server."""
     keys: str = ""
     """Folder with the `<role>.seed` files for `url`, of the roles that this node has; each readable by its owner only."""
     ca_file: str = ""

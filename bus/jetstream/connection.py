@@ -6,13 +6,16 @@ connection, one that is known to be dead is given up at once, and a client that 
 
 import re
 import ssl
+from dataclasses import replace
 
 import anyio
+import anyio.to_thread
 import nats.errors
 import structlog
 from nats.aio.client import Client
 
 from bus.address import ServerAddress
+from bus.address_file import read_whereabouts
 from bus.jetstream.client import PatientClient
 from bus.jetstream.nearest import nearest_first
 from bus.jetstream.transport import Transport
@@ -77,6 +80,7 @@ class Connection:
             NotPermitted: it refuses our key.
             ConfigurationError: the file with certificates cannot be read.
         """
+        self._address = await self._address_now()
         client = self._trying = PatientClient()
         client._transport = Transport()  # type: ignore[no-untyped-call]
         encryption = _encryption(self._address)
@@ -96,6 +100,7 @@ class Connection:
                     nkeys_seed_str=self._address.nkey_seed or None,
                     user_credentials=credentials,
                     tls=encryption,
+                    tls_hostname=self._address.server_name or None,
                     inbox_prefix=self._address.inbox_prefix,
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=_RECONNECT_S,  # type: ignore[arg-type]
@@ -136,12 +141,28 @@ class Connection:
                 with anyio.move_on_after(_LOOK_S):
                     await self._closed.wait()
                 self._look_after(self._client)
+                if not self.is_up and (moved := await self._address_now()) != self._address:
+                    self._last_error = f"the server is at {moved.url} now"
+                    self._closed.set()
             _log.warning("bus_client_replaced", client=self._name, reason=self._last_error)
             await self._discard(self._client)
             try:
                 await self.connect()
             except BusError:
                 await anyio.sleep(_RECONNECT_S)
+
+    async def _address_now(self) -> ServerAddress:
+        """The same one, unless its file says that the server is on another machine by now."""
+        file = self._address.file
+        if file is None:
+            return self._address
+        with anyio.move_on_after(_LOOK_S):
+            try:
+                where = await anyio.to_thread.run_sync(read_whereabouts, file, abandon_on_cancel=True)
+                return replace(self._address, url=where.url, server_name=where.server_name)
+            except (BusError, ConfigurationError) as error:
+                _log.debug("server_address_unread", file=str(file), reason=str(error))
+        return self._address
 
     def _look_after(self, client: Client) -> None:
         """Sees to it that a client which lost its connection gets another.

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from bus.access import Access
 from bus.address import ServerAddress, inbox_of
+from bus.address_file import Whereabouts, address_file, read_whereabouts
 from bus.server.embedded import address_of
 from bus.server.keys import read_seed
 from schemas.bus_config import BusConfig
@@ -15,6 +16,7 @@ def address_for(server: Path, bus: BusConfig, role: str) -> ServerAddress:
 
     Raises:
         ConfigurationError: the role's key is not here, or the address cannot be used.
+        BusUnavailable: a server that may be on any machine has not said yet on which one it is.
     """
     access = Access.named(role)
     if not bus.url:
@@ -22,8 +24,12 @@ def address_for(server: Path, bus: BusConfig, role: str) -> ServerAddress:
     credentials = Path(bus.credentials_file).expanduser() if bus.credentials_file else None
     if credentials is not None:
         require_private(credentials)
+    file = address_file(bus.url)
+    where = read_whereabouts(file) if file is not None else Whereabouts(bus.url, server_name="")
     return ServerAddress(
-        bus.url,
+        where.url,
+        server_name=where.server_name,
+        file=file,
         nkey_seed=read_seed(Path(bus.keys).expanduser(), access) if bus.keys else "",
         credentials_file=credentials,
         ca_file=Path(bus.ca_file).expanduser() if bus.ca_file else None,

@@ -11,6 +11,7 @@ from ops.launch.node_file import Node, NodeFile, read_node_file
 from ops.launch.seccomp import chromium_seccomp
 from ops.launch.ssh import Step, draining, starting, stopping, take
 from ops.launch.templates import NODES_FILE, slurm_script, systemd_unit
+from schemas.errors import ConfigurationError
 
 Means = Literal["ssh", "systemd", "slurm", "kubernetes"]
 Act = Literal["start", "drain", "stop"]
@@ -76,6 +77,8 @@ def _written(plan: Plan, file: NodeFile, nodes: Sequence[Node]) -> dict[Path, st
         case "slurm":
             return {plan.out / f"{node.name}.sbatch": slurm_script(file.of(node), node, plan.options) for node in nodes}
         case _:
+            if file.address_file is not None:
+                raise ConfigurationError(f"{file.path}: Kubernetes knows its servers by name: write in url tls://NAME:4222")
             chosen = replace(file, nodes={node.name: node for node in nodes})
             return {
                 plan.out / f"millrace-{file.run}.yaml": manifests(chosen, plan.images),

@@ -4,11 +4,13 @@ SIGTERM and Ctrl-C stop everything at once, what is held is handed back. SIGUSR1
 then the node leaves, its server last.
 """
 
+import socket
 from functools import partial
 from pathlib import Path
 
 import anyio
 
+from bus.address_file import say_whereabouts
 from bus.background import background
 from bus.server_binary import OLDEST_OF_CLUSTERS, find_binary
 from ops.console.terminal import Console
@@ -34,6 +36,8 @@ async def main(path: Path, name: str, *, check: bool) -> int:
         for spec in specs:
             console.print(spec.name, markup=False)
         return 0
+    if node.is_server and file.address_file is not None:
+        say_whereabouts(file.address_file, Path(file.server), socket.gethostname())
     logs = RunFolder(Path(file.folder)).logs
     async with supervise(logs, on_change=partial(_say, console)) as supervisor, background(partial(_heed_drain, supervisor)):
         return await _run(supervisor, specs)

@@ -2,7 +2,7 @@
 
     run: mine
     config: recipe.yaml                    # a recipe, or a file beside this one
-    url: tls://cpu-1:4222                  # of the servers
+    url: tls://cpu-1:4222                  # of the servers; file:/shared/mine/server.json: of one on any machine
     ca_file: /etc/millrace/ca.pem
     keys: /etc/millrace/keys               # holds the keys of that node's roles
     folder: /var/lib/millrace/mine         # logs, checkpoints
@@ -26,6 +26,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from agents.prompt_file import is_prompt_file
+from bus.address_file import address_file
 from ops.config.loading import load_config
 from ops.config.reading import read_yaml
 from ops.launch.pod_settings import PodSettings, read_pod_settings
@@ -113,6 +114,11 @@ class NodeFile:
     pods: PodSettings = PodSettings()
     """The file's key `kubernetes`."""
     nodes: Mapping[str, Node] = field(default_factory=dict)
+
+    @property
+    def address_file(self) -> Path | None:
+        """Where the server's node says on which machine it is, if that is not known before."""
+        return address_file(self.url)
 
     @property
     def trainer_nodes(self) -> tuple[Node, ...]:
@@ -222,6 +228,12 @@ class _Reader:
         file = NodeFile(path=self.path, run=run, nodes=nodes, pods=pods, **{"config": "default", **texts})
         if any(node.is_server for node in nodes.values()) and not file.server:
             raise self._wrong("a node has the role server: write the folder that millrace cluster made for it in server")
+        if not _PATH.match(str(file.address_file or "/")):
+            raise self._wrong(f"url is {file.url!r}: write an absolute path that all nodes see, of {_PLAIN} and /")
+        if file.address_file is not None and sum(node.is_server for node in nodes.values()) > 1:
+            raise self._wrong(
+                "several nodes have the role server, which have to find each other: write their addresses in url"
+            )
         trainers = [name for name, node in nodes.items() if node.share(Role.TRAINER) is not None]
         if len(trainers) > 1 and not file.trainer_network:
             raise self._wrong(

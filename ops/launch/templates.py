@@ -42,6 +42,6 @@ def slurm_script(file: NodeFile, node: Node, options: str = "") -> str:
     lines = [f"#SBATCH --{name}={value}" for name, value in node.slurm.items()]
     if gpus:
         lines.append(f"#SBATCH --gpus={len(gpus)}")
-    if node.is_server:
+    if node.is_server and file.address_file is None:
         lines.append(f"#SBATCH --nodelist={node.host}")  # its address stands in bus_config.url
     return filled("slurm.sbatch", **common(file, node, options), resources="\n".join(lines))

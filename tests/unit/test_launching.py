@@ -107,6 +107,17 @@ def test_batch_scripts_ask_for_gpus_and_are_scripts(nodes: Path, tmp_path: Path)
         f"{tmp_path}/on-cpu-1/folder/nodes.yaml --name cpu-1")  # fmt: skip
 
 
+def test_a_server_that_says_where_it_is_may_be_anywhere(
+    nodes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = yaml.safe_load(nodes.read_text())
+    nodes.write_text(yaml.safe_dump({**content, "url": f"file:{tmp_path}/shared/server.json"}))
+    assert launched(nodes, "--with", "slurm", "--out", str(tmp_path / "out")) == 0
+    assert "--nodelist" not in (tmp_path / "out" / "nats-1.sbatch").read_text()
+    assert launched(nodes, "--with", "kubernetes", "--out", str(tmp_path / "out")) == 78
+    assert "write in url tls://NAME:4222" in capsys.readouterr().err
+
+
 def test_manifests_hold_no_secret_and_what_each_role_needs(
     nodes: Path, cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

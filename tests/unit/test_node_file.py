@@ -89,6 +89,12 @@ def test_a_network_of_ranks_is_one(tmp_path: Path, network: str) -> None:
         ({"rum": "mine"}, "the file has the key 'rum': did you mean run"),
         ({"run": "a.b"}, "run 'a.b' cannot name"),
         ({"url": ""}, "url is '': write one line"),
+        ({"url": "file:server.json"}, "bus_config.url is file:server.json: write the whole path"),
+        ({"url": "file:/shared/$(id)"}, "url is 'file:/shared/$(id)': write an absolute path that all nodes see"),
+        (
+            {"url": "file:/shared/server.json", "nodes": {"a": {"roles": {"server": 1}}, "b": {"roles": {"server": 1}}}},
+            "several nodes have the role server, which have to find each other",
+        ),
         ({"keys": "keys"}, "keys is 'keys': write an absolute path"),
         ({"keys": "/etc/$(id)"}, "keys is '/etc/$(id)': write an absolute path"),
         ({"config": "../recipe.yaml"}, "config is '../recipe.yaml': write a recipe"),

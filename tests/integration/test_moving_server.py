@@ -1,0 +1,120 @@
+"""A server whose machine nobody knows before: its node says where it is, workers find it, and follow it when it has moved."""
+
+import re
+import socket
+from pathlib import Path
+
+import anyio
+import pytest
+import yaml
+from anyio.abc import TaskGroup
+
+from bus.jetstream import JetStreamBus, connect
+from bus.ports import Expect
+from bus.server.cluster_files import ClusterPlan, server_folder, write_cluster
+from bus.server.ports import free_ports
+from bus.subjects import Subjects
+from ops.commands.streams import apply
+from ops.launch.node import main
+from ops.launch.node_file import administered
+from ops.run.folder import RunFolder
+from ops.run.joining import address_for
+from schemas.bus_config import BusConfig
+from schemas.config import Config
+from schemas.errors import BusUnavailable
+from schemas.ids import PolicyVersion, RunName
+from schemas.messages import Checkpoint
+from tests.deadlines import HANGS_S
+
+pytestmark = [pytest.mark.anyio, pytest.mark.integration]
+RUN = RunName("mine")
+SUBJECTS = Subjects(RUN)
+
+
+async def written(folder: Path) -> Path:
+    """A cluster of one server, and the node file that places it."""
+    client, monitor = free_ports(2)
+    plan = ClusterPlan(hosts=("cpu-1",), runs=(BusConfig(run=RUN),), client_port=client, monitor_port=monitor)
+    await write_cluster(folder / "cluster", plan)
+    content = {
+        "run": RUN,
+        "url": f"file:{folder}/shared/server.json",
+        "ca_file": f"{folder}/cluster/ca.pem",
+        "keys": f"{folder}/cluster/keys/{RUN}",
+        "folder": f"{folder}/shared",
+        "server": str(server_folder(folder / "cluster", "cpu-1")),
+        "nodes": {"cpu-1": {"roles": {"server": 1}}},
+    }
+    (folder / "nodes.yaml").write_text(yaml.safe_dump(content))
+    return folder / "nodes.yaml"
+
+
+class Started:
+    """The server's node, as Slurm starts it somewhere."""
+
+    def __init__(self, file: Path, group: TaskGroup) -> None:
+        self._scope, self._gone = anyio.CancelScope(), anyio.Event()
+        group.start_soon(self._run, file)
+
+    async def _run(self, file: Path) -> None:
+        with self._scope:
+            await main(file, "cpu-1", check=False)
+        self._gone.set()
+
+    async def end(self) -> None:
+        self._scope.cancel()
+        await self._gone.wait()
+
+
+async def found(config: Config, folder: RunFolder) -> None:
+    """Returns when the administrator finds the server, and its streams are there."""
+    with anyio.fail_after(HANGS_S):
+        while True:
+            try:
+                assert await apply(folder, config) == 0
+            except BusUnavailable:
+                await anyio.sleep(0.2)
+            else:
+                return
+
+
+def other_machine(server: Path) -> None:
+    """What it has kept is served from elsewhere: here, from another port."""
+    (port,) = free_ports(1)
+    text = re.sub(r'(?<=^listen: "0.0.0.0:)\d+', str(port), (server / "nats.conf").read_text(), flags=re.MULTILINE)
+    (server / "nats.conf").write_text(text)
+
+
+async def append(bus: JetStreamBus, version: int) -> int:
+    subject = SUBJECTS.checkpoint(PolicyVersion(version))
+    return await bus.append(SUBJECTS.checkpoints, subject, checkpoint(version), expect=Expect(subject, 0))
+
+
+def checkpoint(version: int) -> Checkpoint:
+    return Checkpoint(
+        run=RUN, version=PolicyVersion(version), uri="file:///c", files=(), parent=None, trainer_step=0, judged_seq=0
+    )
+
+
+async def test_workers_find_a_server_by_its_file_and_follow_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = await written(tmp_path)
+    config, folder = administered(file, tmp_path / "cluster", ()), RunFolder(tmp_path / "run")
+    monkeypatch.setattr(socket, "gethostname", lambda: "localhost")
+    with pytest.raises(BusUnavailable, match="no server has said"):
+        address_for(folder, config.bus_config, "trainer")
+
+    async with anyio.create_task_group() as nodes:
+        started = Started(file, nodes)
+        await found(config, folder)
+        address = address_for(folder, config.bus_config, "trainer")
+        assert address.server_name == "cpu-1"
+        assert address.url.startswith("tls://localhost:")
+        async with connect(address, SUBJECTS, config.bus_config, name="trainer") as bus:
+            assert await append(bus, 0) == 1
+            await started.end()
+            other_machine(server_folder(tmp_path / "cluster", "cpu-1"))
+            started = Started(file, nodes)
+            with anyio.fail_after(HANGS_S):
+                assert await append(bus, 1) == 2
+        assert address_for(folder, config.bus_config, "trainer") != address
+        await started.end()
