@@ -124,6 +124,18 @@ async def test_a_lake_rewards_every_move(browser: PlaywrightBrowser) -> None:
         assert await rewards(session, [0]) == [0], "an episode that is over stays as it is"
 
 
+async def test_a_lake_rewards_what_comes_nearer_to_its_flag(browser: PlaywrightBrowser) -> None:
+    """`__G_ O_O_ __O_ @___`: into the edge, up, back down, up, right, up, and into a hole."""
+    terms = "step_reward=-0.01&approach_reward=0.5"
+    async with browser.session(SUITES["frozen_lake"].resolve("lake", f"seed=3&{terms}")) as session:
+        await session.open()
+        expected = [-0.01, 0.49, -0.51, 0.49, 0.49, 0.49, -0.51]
+        assert await rewards(session, [3, 0, 2, 0, 1, 0, 3]) == pytest.approx(expected)
+    async with browser.session(SUITES["frozen_lake"].resolve("lake", f"seed=3&{terms}")) as session:
+        await session.open()
+        assert await rewards(session, [0, 1, 0, 0, 1]) == pytest.approx([0.49, 0.49, 0.49, 0.49, 1.49])
+
+
 async def test_a_room_rewards_boxes_on_goals_and_off_them(browser: PlaywrightBrowser) -> None:
     """Some moves at random, among them a push onto a goal and one off it, then the shortest way on."""
     room, draw = draw_room(28, size=6, num_boxes=2, min_moves=4, max_moves=12), random.Random(35)

@@ -40,6 +40,7 @@ def test_a_website_is_a_level() -> None:
     assert (lake["size"], lake["holes"], lake["start"], lake["goal"], lake["slides"]) == (4, [4, 6, 10], 12, 2, [])
     assert (lake["holeReward"], lake["stepReward"], lake["idleReward"]) == (-1, -0.01, -0.05)
     assert (lake["controls"], lake["text"]) == ("buttons", True)
+    assert lake["away"] == [], "the page knows no way that it does not reward"
     room = facts(ROOMS, "sokoban:room?boxes=2&size=7&controls=keys&box_reward=.1")
     assert (room["size"], room["boxReward"], room["controls"], room["text"]) == (7, 0.1, "keys", False)
     assert room["stepReward"] == room["idleReward"] == 0

@@ -8,7 +8,7 @@ from browser_workers.grids.oracle import cell
 from browser_workers.grids.query import Query
 from browser_workers.grids.suite import GridSuite
 from browser_workers.suites import suite
-from browser_workers.suites.frozen_lake.lake import Lake, draw_lake
+from browser_workers.suites.frozen_lake.lake import Lake, distances, draw_lake
 from browser_workers.suites.frozen_lake.planning import best_moves
 
 NAME, PAGE = "frozen_lake", "lake"
@@ -21,6 +21,8 @@ class LakeLevel:
     lake: Lake
     playing: Playing
     hole_reward: float
+    approach_reward: float
+    """Of every cell nearer to the flag."""
 
     legend = "@ you, _ ice, O hole, G flag"
 
@@ -44,7 +46,14 @@ class LakeLevel:
             "goal": lake.goal,
             "slides": lake.slides,
             "holeReward": self.hole_reward,
+            "approachReward": self.approach_reward,
+            "away": self._away() if self.approach_reward else [],
         }
+
+    def _away(self) -> list[int]:
+        """By cell, its moves to the flag; 0 where there is no way."""
+        away = distances(self.lake.size, self.lake.holes, self.lake.goal)
+        return [away.get(cell, 0) for cell in range(self.lake.size**2)]
 
     def best_move(self, state: Mapping[str, object]) -> int | None:
         return best_moves(self.lake).get(cell(state, "player"))
@@ -60,7 +69,7 @@ def read_lake(query: Query) -> LakeLevel:
         slip=query.share("slip", 0.0, 0.9),
         min_moves=query.whole("min_moves", size, 1, 2 * (size - 1)),
     )
-    return LakeLevel(lake, Playing.read(query), query.reward("hole_reward"))
+    return LakeLevel(lake, Playing.read(query), query.reward("hole_reward"), query.reward("approach_reward"))
 
 
 @suite(NAME)
