@@ -5,7 +5,8 @@
 # make docs   set up, then the documentation as a site: build/site/index.html
 .PHONY: run check test lint setup gpu-check docs
 
-PYTEST = .venv/bin/python -m pytest --dist loadfile --no-loadscope-reorder
+# Where Python is told to keep no compiled code, each of a thousand processes would compile all of this anew.
+PYTEST = env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest --dist loadfile --no-loadscope-reorder
 
 run: setup
 	@exec .venv/bin/millrace quickstart $(ARGS)
