@@ -1,8 +1,9 @@
 """The optimizer's state between jobs of different sizes: what two ranks wrote, one goes on with, and the other way round."""
 
+import json
 import os
 import resource
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*torch.distributed.*is deprecated:FutureWarning"),
 ]
 STATE = TrainerState(version=1, num_trajectories=0, num_updates=0)
+KINDS = ("1-bfloat16", "2-float32", "3-bfloat16")
+"""ZeRO stages and what the model is in."""
 WITH_CRITIC = replace(settings(3), objective=ObjectiveConfig(adv_estimator="gae", loss_type="clipped"))
 """All ranks take part in writing its weights too, behind what one of them could not write."""
 _PROGRAM = """
@@ -44,41 +47,68 @@ def chosen(kind: str) -> EngineSettings:
     return narrow(settings(int(stage))) if dtype == "bfloat16" else settings(int(stage))
 
 
-def on_ranks(base: Path, alone: Path, together: Path, kind: Path) -> None:
-    """What each of two processes runs: goes on with what one wrote, after having written the same once more."""
-    if os.environ["RANK"] != "0":
-        follow(settings=chosen(kind.name))
-        return
-    samples = samples_of(base, 5)
-    with open_engine(alone, settings=chosen(kind.name), resume=alone) as engine:
-        folder, _ = write_checkpoint(together, base=base, engine=engine.files(), state=STATE)
-        print("LOSSES", *(engine.train(cloning_items(samples)).loss for _ in range(2)))
-    dismiss_ranks()
-    print("FOLDER", folder)
+def on_ranks(base: Path, work: Path) -> None:
+    """What each of two processes runs, by kind: goes on with what one wrote, after having written the same once more."""
+    for kind in KINDS:
+        if os.environ["RANK"] != "0":
+            follow(settings=chosen(kind))
+            continue
+        samples = samples_of(base, 5)
+        (alone,) = (work / kind / "alone").glob("v*")
+        with open_engine(alone, settings=chosen(kind), resume=alone) as engine:
+            folder, _ = write_checkpoint(work / kind / "together", base=base, engine=engine.files(), state=STATE)
+            losses = [engine.train(cloning_items(samples)).loss for _ in range(2)]
+        dismiss_ranks()
+        print("WROTE", kind, json.dumps([str(folder), losses]))
 
 
-@pytest.mark.parametrize("kind", ["1-bfloat16", "2-float32", "3-bfloat16"])
-def test_two_ranks_go_on_with_what_one_wrote_and_the_other_way_round(tmp_path: Path, kind: str) -> None:
-    base = tiny_models.build(tmp_path / "model", seed=1)
+@dataclass(frozen=True)
+class Written:
+    """What one process wrote, and then two who went on with it."""
+
+    alone: Path
+    losses: list[float]
+    """Of two more steps of the one."""
+    parameters: dict[str, torch.Tensor]
+    """By name, without values."""
+    together: Path
+    losses_together: list[float]
+    """Of two more steps of the two."""
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Written]:
+    """By kind; one pair of processes for all."""
+    work = tmp_path_factory.mktemp("ranks")
+    base = tiny_models.build(work / "model", seed=1)
     samples = samples_of(base, 5)
-    with open_engine(base, settings=chosen(kind)) as engine:
-        for _ in range(2):
-            engine.train(cloning_items(samples))
-        alone, _ = write_checkpoint(tmp_path / "alone", base=base, engine=engine.files(), state=STATE)
-        names = {name: without_values(parameter) for name, parameter in trained_parameters(engine.model)}
-        expected = [engine.train(cloning_items(samples)).loss for _ in range(2)]
-    output = run_ranks(_PROGRAM.format("on_ranks"), base, alone, tmp_path / "together", Path(kind))
-    said = dict(line.split(maxsplit=1) for line in output.splitlines() if line.startswith(("LOSSES", "FOLDER")))
-    assert [float(loss) for loss in said["LOSSES"].split()] == pytest.approx(expected, rel=1e-2 if "bf" in kind else 1e-4)
-    together = Path(said["FOLDER"])
-    assert len(list((together / "trainer").glob("optimizer-rank*.safetensors"))) == 2
-    assert (together / "model.safetensors").read_bytes() == (alone / "model.safetensors").read_bytes()
+    ones = {}
+    for kind in KINDS:
+        with open_engine(base, settings=chosen(kind)) as engine:
+            for _ in range(2):
+                engine.train(cloning_items(samples))
+            alone, _ = write_checkpoint(work / kind / "alone", base=base, engine=engine.files(), state=STATE)
+            parameters = {name: without_values(parameter) for name, parameter in trained_parameters(engine.model)}
+            ones[kind] = alone, [engine.train(cloning_items(samples)).loss for _ in range(2)], parameters
+    output = run_ranks(_PROGRAM.format("on_ranks"), base, work)
+    said = [line.split(maxsplit=2) for line in output.splitlines() if line.startswith("WROTE ")]
+    twos = {kind: json.loads(rest) for _, kind, rest in said}
+    return {kind: Written(*ones[kind], Path(twos[kind][0]), twos[kind][1]) for kind in KINDS}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_ranks_go_on_with_what_one_wrote_and_the_other_way_round(written: dict[str, Written], kind: str) -> None:
+    run = written[kind]
+    assert run.losses_together == pytest.approx(run.losses, rel=1e-2 if "bf" in kind else 1e-4)
+    assert len(list((run.together / "trainer").glob("optimizer-rank*.safetensors"))) == 2
+    assert (run.together / "model.safetensors").read_bytes() == (run.alone / "model.safetensors").read_bytes()
     keys = ["exp_avg", "exp_avg_sq", *(["master"] if "bf" in kind else [])]
     for key in keys:
-        for name, like in names.items():
-            assert torch.equal(value_in(together, key, name, like), value_in(alone, key, name, like)), (key, name)
-    with open_engine(together, settings=chosen(kind), resume=together) as engine:
-        assert [engine.train(cloning_items(samples)).loss for _ in range(2)] == expected
+        for name, like in run.parameters.items():
+            assert torch.equal(value_in(run.together, key, name, like), value_in(run.alone, key, name, like)), (key, name)
+    samples = samples_of(run.alone, 5)
+    with open_engine(run.together, settings=chosen(kind), resume=run.together) as engine:
+        assert [engine.train(cloning_items(samples)).loss for _ in range(2)] == run.losses
 
 
 def value_in(folder: Path, key: str, name: str, like: torch.Tensor) -> torch.Tensor:
