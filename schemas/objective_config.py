@@ -91,7 +91,7 @@ class ObjectiveConfig:
     lam: float = 1.0
     """`gae`, `bi_level_gae` and `turn_gae`: how far errors of later values count."""
     high_level_gamma: float = 1.0
-    """`bi_level_gae` and `turn_gae`: discount from turn to turn."""
+    """`bi_level_gae`, `turn_gae` and `reinforce_plus_plus` with its kin: discount from turn to turn, beside that of tokens."""
     negative_advantage_scale: float = 1.0
     """Factor of advantages below zero."""
 

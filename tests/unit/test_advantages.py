@@ -61,19 +61,28 @@ def test_rloo(seed: int) -> None:
 
 
 @many
-@given(seeds, DISCOUNTS, st.booleans())
-def test_reinforce_plus_plus(seed: int, gamma: float, baseline: bool) -> None:
+@given(seeds, DISCOUNTS, DISCOUNTS, st.booleans())
+def test_reinforce_plus_plus(seed: int, gamma: float, high: float, baseline: bool) -> None:
     episodes = ragged.episodes(seed)
-    expected = oracles.reinforce_plus_plus(episodes, gamma=gamma, baseline=baseline)
-    agree(advantages((ReinforcePlusPlusBaseline if baseline else ReinforcePlusPlus)(gamma)(episodes)), expected)
+    expected = oracles.reinforce_plus_plus(episodes, gamma=gamma, high_level_gamma=high, baseline=baseline)
+    agree(advantages((ReinforcePlusPlusBaseline if baseline else ReinforcePlusPlus)(gamma, high)(episodes)), expected)
+
+
+def test_without_a_discount_between_steps_each_counts_by_what_it_earned() -> None:
+    played = [episode([0, 0.5], [0, 0, -0.5], [1.5])]
+    (alone,) = numbers(ReinforcePlusPlus(high_level_gamma=0.0)(played))
+    assert [len(set(step)) for step in alone] == [1, 1, 1], "the tokens of a step share what it earned"
+    assert alone[1][0] < alone[0][0] < alone[2][0]
+    (whole,) = numbers(ReinforcePlusPlus()(played))
+    assert whole[1][0] < whole[0][0] == pytest.approx(whole[2][0]), "with it, by all that came behind"
 
 
 @many
-@given(seeds, DISCOUNTS)
-def test_reinforce_plus_plus_by_kind(seed: int, gamma: float) -> None:
+@given(seeds, DISCOUNTS, DISCOUNTS)
+def test_reinforce_plus_plus_by_kind(seed: int, gamma: float, high: float) -> None:
     episodes = ragged.episodes(seed)
-    expected = oracles.reinforce_plus_plus_by_kind(episodes, gamma=gamma)
-    agree(advantages(ReinforcePlusPlusByKind(gamma)(episodes)), expected)
+    expected = oracles.reinforce_plus_plus_by_kind(episodes, gamma=gamma, high_level_gamma=high)
+    agree(advantages(ReinforcePlusPlusByKind(gamma, high)(episodes)), expected)
 
 
 def test_a_page_that_is_never_solved_is_not_pushed_by_one_that_is() -> None:
@@ -255,8 +264,8 @@ CONFIGURED: list[tuple[dict[str, object], Callable[[Sequence[EpisodeRewards]], l
     ({"adv_estimator": "grpo", "norm_adv_by_std_in_grpo": False}, lambda e: oracles.grpo(e, by_std=False)),
     ({"adv_estimator": "rloo"}, oracles.rloo),
     (
-        {"adv_estimator": "reinforce_plus_plus", "gamma": 0.9},
-        lambda e: oracles.reinforce_plus_plus(e, gamma=0.9, baseline=False),
+        {"adv_estimator": "reinforce_plus_plus", "gamma": 0.9, "high_level_gamma": 0.5},
+        lambda e: oracles.reinforce_plus_plus(e, gamma=0.9, high_level_gamma=0.5, baseline=False),
     ),
     (
         {"adv_estimator": "reinforce_plus_plus_baseline", "gamma": 0.9},

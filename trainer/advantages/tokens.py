@@ -25,10 +25,10 @@ def spread(value: float, like: Steps) -> Steps:
     return tuple(np.full(len(step), value) for step in like)
 
 
-def discounted_sums(row: np.ndarray, factor: float) -> np.ndarray:
-    """y_t = x_t + factor * y_{t+1}, and nothing behind the end."""
-    sums = np.zeros(len(row))
+def discounted_sums(row: np.ndarray, factor: float | np.ndarray) -> np.ndarray:
+    """y_t = x_t + factor_t * y_{t+1}, and nothing behind the end."""
+    sums, factors = np.zeros(len(row)), np.broadcast_to(factor, len(row))
     later = 0.0
     for index in range(len(row) - 1, -1, -1):
-        later = sums[index] = row[index] + factor * later
+        later = sums[index] = row[index] + factors[index] * later
     return sums

@@ -67,24 +67,39 @@ def returns_to_go(rewards: Sequence[float], gamma: float) -> list[float]:
     return [fsum(gamma ** (k - t) * rewards[k] for k in range(t, n)) for t in range(n)]
 
 
-def reinforce_plus_plus(episodes: Sequence[EpisodeRewards], *, gamma: float, baseline: bool) -> list[Rows]:
+def returns_over_steps(
+    rewards: Sequence[float], episode: EpisodeRewards, gamma: float, high_level_gamma: float
+) -> list[float]:
+    """Each later reward by the discounts of the tokens, and of the ends of steps, that lie between."""
+    step_of = [number for number, step in enumerate(episode.rewards) for _ in step]
+    return [
+        fsum(gamma ** (k - t) * high_level_gamma ** (step_of[k] - step_of[t]) * rewards[k] for k in range(t, len(rewards)))
+        for t in range(len(rewards))
+    ]
+
+
+def reinforce_plus_plus(
+    episodes: Sequence[EpisodeRewards], *, gamma: float, high_level_gamma: float = 1.0, baseline: bool
+) -> list[Rows]:
     found = []
     for episode in episodes:
         rewards = row(episode.rewards)
         scores = group(episode, episodes)
         if baseline and len(scores) > 1 and rewards:
             rewards[-1] -= fsum(scores) / len(scores)
-        found.append(cut(returns_to_go(rewards, gamma), episode))
+        found.append(cut(returns_over_steps(rewards, episode, gamma, high_level_gamma), episode))
     return whiten(found)
 
 
-def reinforce_plus_plus_by_kind(episodes: Sequence[EpisodeRewards], *, gamma: float) -> list[Rows]:
+def reinforce_plus_plus_by_kind(
+    episodes: Sequence[EpisodeRewards], *, gamma: float, high_level_gamma: float = 1.0
+) -> list[Rows]:
     """Each as it would be if there were no other kinds."""
     found = []
     for index, episode in enumerate(episodes):
         alike = [other for other in episodes if other.kind == episode.kind]
         place = sum(other.kind == episode.kind for other in episodes[:index])
-        found.append(reinforce_plus_plus(alike, gamma=gamma, baseline=False)[place])
+        found.append(reinforce_plus_plus(alike, gamma=gamma, high_level_gamma=high_level_gamma, baseline=False)[place])
     return found
 
 
