@@ -8,6 +8,7 @@ from bus.address_file import Whereabouts, address_file, read_whereabouts
 from bus.server.embedded import address_of
 from bus.server.keys import read_seed
 from schemas.bus_config import BusConfig
+from schemas.errors import ConfigurationError
 from schemas.private_file import require_private
 
 
@@ -25,6 +26,11 @@ def address_for(server: Path, bus: BusConfig, role: str) -> ServerAddress:
     if credentials is not None:
         require_private(credentials)
     file = address_file(bus.url)
+    if file is not None and not bus.ca_file:
+        raise ConfigurationError(
+            f"bus_config.url is {bus.url}, and whoever writes that file names the server: write in bus_config.ca_file the "
+            "certificates that vouch for yours"
+        )
     where = read_whereabouts(file) if file is not None else Whereabouts(bus.url, server_name="")
     return ServerAddress(
         where.url,

@@ -1,5 +1,6 @@
 """The permissions as values: what is granted to nobody, and what a person is told who lacks a key."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,18 @@ def test_a_node_needs_the_keys_of_its_own_roles_only(tmp_path: Path) -> None:
     assert (address.inbox_prefix, address.ca_file) == ("_INBOX_browser", tmp_path / "ca.pem")
     with pytest.raises(ConfigurationError, match=r"copy r/judge\.seed"):
         address_for(RunFolder(tmp_path), bus, "judge")
+
+
+def test_a_file_that_names_the_server_needs_certificates_that_vouch_for_it(tmp_path: Path) -> None:
+    """Any server with a certificate that the machine trusts could be named there."""
+    KeyRing(tmp_path).make(CONFIG.run)
+    said = tmp_path / "server.json"
+    said.write_text('{"url": "tls://elsewhere.example.org:4222", "server_name": "elsewhere.example.org"}')
+    bus = BusConfig(run=CONFIG.run, url=f"file:{said}", keys=str(tmp_path / CONFIG.run))
+    with pytest.raises(ConfigurationError, match=r"write in bus_config\.ca_file the certificates that vouch for yours"):
+        address_for(RunFolder(tmp_path), bus, "browser")
+    address = address_for(RunFolder(tmp_path), replace(bus, ca_file=str(tmp_path / "ca.pem")), "browser")
+    assert (address.url, address.server_name) == ("tls://elsewhere.example.org:4222", "elsewhere.example.org")
 
 
 def test_guest_runs_share_everything_but_the_name() -> None:
