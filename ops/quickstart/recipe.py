@@ -154,7 +154,7 @@ _FAMILIES: Final = (
         num_held_out=200,
         suite="frozen_lake",
         pages=("4x4",),
-        parameters="text=on&step_reward=-0.01&approach_reward=0.5",
+        parameters="text=on&step_reward=-0.01&approach_reward=2",
         signs=tuple("@_OG"),
         unseen_pages=("5x5",),
         num_unseen=50,
