@@ -429,14 +429,18 @@ async def test_downloads_are_refused_and_said(browser: PlaywrightBrowser) -> Non
 @pytest.mark.parametrize(
     ("script", "left"),
     [
-        ("navigator.geolocation.getCurrentPosition(() => say('given'), (error) => say(`error ${error.code}`))", "error 1"),
-        ("Notification.requestPermission().then(say)", "default"),
-        ("navigator.mediaDevices.getUserMedia({video: true}).then(() => say('given'), (e) => say(e.name))", "NotFoundError"),
-        ("navigator.clipboard.readText().then(() => say('given'), (e) => say(e.name))", "NotAllowedError"),
+        ("navigator.geolocation.getCurrentPosition(() => say('given'), (error) => say(`error ${error.code}`))", ("error 1",)),
+        # A headless shell, and a whole Chromium.
+        ("Notification.requestPermission().then(say)", ("default", "denied")),
+        (
+            "navigator.mediaDevices.getUserMedia({video: true}).then(() => say('given'), (e) => say(e.name))",
+            ("NotFoundError",),
+        ),
+        ("navigator.clipboard.readText().then(() => say('given'), (e) => say(e.name))", ("NotAllowedError",)),
     ],
     ids=["place", "notifications", "camera", "clipboard"],
 )
-async def test_permissions_are_denied_at_once(browser: PlaywrightBrowser, script: str, left: str) -> None:
+async def test_permissions_are_denied_at_once(browser: PlaywrightBrowser, script: str, left: tuple[str, ...]) -> None:
     body = page(f'<script>const say = (text) => {{ document.title = text }}</script><body onclick="{script}">ask')
     secure = Opening(url="https://pages.test/", site=Documents("https://pages.test", {"/": body}), quiet_s=0.2)
     async with browser.session(secure) as session:
@@ -445,7 +449,7 @@ async def test_permissions_are_denied_at_once(browser: PlaywrightBrowser, script
         with anyio.fail_after(HANGS_S):
             while (said := await title(session)) == "page":
                 await anyio.lowlevel.checkpoint()
-        assert said == left
+        assert said in left
 
 
 async def test_a_page_that_asks_whether_to_leave_it_is_left(browser: PlaywrightBrowser) -> None:
