@@ -99,7 +99,7 @@ def checkpoint(version: int) -> Checkpoint:
 async def test_workers_find_a_server_by_its_file_and_follow_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = await written(tmp_path)
     config, folder = administered(file, tmp_path / "cluster", ()), RunFolder(tmp_path / "run")
-    monkeypatch.setattr(socket, "gethostname", lambda: "localhost")
+    monkeypatch.setattr(socket, "gethostname", lambda: "127.0.0.1")
     with pytest.raises(BusUnavailable, match="no server has said"):
         address_for(folder, config.bus_config, "trainer")
 
@@ -108,7 +108,7 @@ async def test_workers_find_a_server_by_its_file_and_follow_it(tmp_path: Path, m
         await found(config, folder)
         address = address_for(folder, config.bus_config, "trainer")
         assert address.server_name == "cpu-1"
-        assert address.url.startswith("tls://localhost:")
+        assert address.url.startswith("tls://127.0.0.1:")
         async with connect(address, SUBJECTS, config.bus_config, name="trainer") as bus:
             assert await append(bus, 0) == 1
             await started.end()
