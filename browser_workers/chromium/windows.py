@@ -255,7 +255,12 @@ class Windows:
             tab.loading.on_request_over(request)
 
     def _give_up(self, reason: str) -> None:
-        """What is known of the tabs may be wrong, or one of them holds everything up: it does so until it is closed."""
+        """What is known of the tabs may be wrong, or one of them holds everything up: it does so until it is closed.
+
+        Once: a storm is seen again with each of its requests, and a call for each would hold up browser and driver further.
+        """
+        if self._failed.is_set() or self._is_over:
+            return
         self.lose(PageFailed(reason))
         for tab in self.tabs:
             self._group.start_soon(_close, tab.page)

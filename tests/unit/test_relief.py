@@ -1,11 +1,15 @@
 """A browser that does not answer: it is relieved of its busiest page before all pages are lost."""
 
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from subprocess import PIPE
 from typing import Any, cast
 
 import anyio
+import anyio.to_thread
 import psutil
 import pytest
 from playwright.async_api import Browser
@@ -145,14 +149,37 @@ def test_starved_is_who_could_have_run_and_did_not(ran_s: float, queued_s: float
     assert Turns(10.0 + ran_s, 20.0 + queued_s).starved_since(Turns(10.0, 20.0), 4.0) is starved
 
 
-def test_whoever_runs_is_seen_to() -> None:
-    """The system's own figures, of this very process."""
-    tree = ProcessTree(psutil.Process())
-    before = tree.turns()
-    until = time.thread_time() + 0.1
-    while time.thread_time() < until:
-        pass
-    assert tree.turns().ran_s - before.ran_s == pytest.approx(0.1, abs=0.05)
+@contextmanager
+def driver(code: str) -> Iterator[psutil.Popen]:
+    """One that has started, and does what `code` says then."""
+    with psutil.Popen([sys.executable, "-c", f"print(flush=True)\n{code}"], stdin=PIPE, stdout=PIPE) as process:
+        process.stdout.readline()
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_driver_that_runs_is_seen_to() -> None:
+    """By the system's own figures."""
+    with driver("while True: pass") as process:
+        tree = ProcessTree(process)
+        before = tree.turns().ran_s - time.thread_time()
+        while tree.turns().ran_s - time.thread_time() < before + 0.1:
+            assert process.is_running()
+            time.sleep(0.01)
+
+
+async def test_whoever_hears_it_is_seen_to_run() -> None:
+    """What that thread has yet to read comes before any answer."""
+    with driver("input()") as process:
+        tree = ProcessTree(process)
+        before = tree.turns()
+        until = time.thread_time() + 0.3
+        while time.thread_time() < until:
+            pass
+        after = await anyio.to_thread.run_sync(tree.turns)
+        assert after.ran_s - before.ran_s == pytest.approx(0.3, abs=0.15)
 
 
 def seen(cpu_s: float, part: Part = Part.PAGE) -> Seen:

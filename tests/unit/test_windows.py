@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
+import anyio
 import pytest
+from anyio.abc import TaskGroup
 from playwright.async_api import BrowserContext
 
 from browser_workers.browser import Opening, PageState
@@ -16,6 +18,7 @@ from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
 from browser_workers.chromium.windows import Windows
 from schemas.browser_config import BrowserConfig
+from schemas.errors import BrowserLost
 from schemas.messages import Action, ActionKind, BrowserTab
 
 pytestmark = pytest.mark.anyio
@@ -34,8 +37,10 @@ class SilentContext:
 @dataclass
 class ScriptedPage:
     url: str
+    num_closed: int = 0
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        self.num_closed += 1
 
 
 @dataclass(eq=False)
@@ -60,12 +65,12 @@ class ScriptedTab:
         return True
 
 
-def windows_of(*tabs: ScriptedTab) -> Windows:
+def windows_of(*tabs: ScriptedTab, group: TaskGroup | None = None) -> Windows:
     """The last one is active."""
     context = cast(BrowserContext, SilentContext())
     windows = Windows(
         cast(Chromium, None),
-        cast(Any, None),
+        cast(Any, group),
         TabSettings(BrowserConfig()),
         context,
         OPENING,
@@ -98,3 +103,25 @@ async def test_a_tab_that_closes_itself_while_the_policy_goes_back_from_it() -> 
     performed = await Paging(windows, OPENING).perform(cast(Tab, popup), Action(kind=ActionKind.GO_BACK))
     assert (performed.refused, performed.notice) == ("", "there was no page before it, so the tab was closed")
     assert windows.tabs == cast("list[Tab]", [first, second])
+
+
+async def test_tabs_that_were_given_up_are_closed_once_however_often_a_storm_is_seen() -> None:
+    tabs = ScriptedTab("first"), ScriptedTab("second")
+    for tab in tabs:
+        cast(Any, tab).fail = lambda reason, kind: None
+    async with anyio.create_task_group() as group:
+        windows = windows_of(*tabs, group=group)
+        for _ in range(1000):
+            windows._give_up("the page asks for documents without end")
+    assert [tab.page.num_closed for tab in tabs] == [1, 1]
+
+
+async def test_what_is_seen_of_a_storm_once_the_browser_is_gone_starts_nothing() -> None:
+    tab = ScriptedTab("first")
+    cast(Any, tab).fail = lambda reason, kind: None
+    async with anyio.create_task_group() as group:
+        windows = windows_of(tab, group=group)
+    windows.lose(BrowserLost("the browser ended while it was in use"))
+    windows._give_up("the page asks for documents without end")
+    assert str(await windows.wait_failed()) == "the browser ended while it was in use"
+    assert tab.page.num_closed == 0

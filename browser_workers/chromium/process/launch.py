@@ -166,7 +166,7 @@ class Chromium:
         return BrowserLost(self.why_lost)
 
     async def _answers(self, patience_s: float) -> bool:
-        """Asked anew where this process was held up, or browser and driver were kept from the CPUs."""
+        """Asked anew where this process was held up, or those whom the answer passes were kept from the CPUs."""
         for _ in range(_MOST_ASKED):
             turns, asked_at = await self._turns(), time.monotonic()
             with anyio.move_on_after(patience_s) as patience, self._ending(patience):

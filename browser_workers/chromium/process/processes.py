@@ -6,6 +6,7 @@ another process is not mistaken for it. All of it blocks for a moment: call it i
 
 import enum
 import os
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -74,7 +75,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Of driver and browser, so far: the main thread of each is what answers."""
+    """Of those whom an answer passes, so far: the main threads of browser and driver, and the thread that hears the driver.
+
+    Each may be behind with what a page has caused, and the answer comes after all of that.
+    """
 
     ran_s: float = 0.0
     """On a CPU."""
@@ -82,7 +86,7 @@ class Turns:
     """Ready, while others had the CPUs."""
 
     def starved_since(self, before: "Turns", elapsed_s: float) -> bool:
-        """Whether both together got less than a quarter of the CPU time that they could have used, and that held them up.
+        """Whether together they got less than a quarter of the CPU time that they could have used, and that held them up.
 
         Pages that keep the browser busy leave it more, on two cores too: then the machine has other work.
         """
@@ -99,12 +103,13 @@ class _Known:
 
 
 class ProcessTree:
-    """Knows every process that a look has found; one look at a time."""
+    """Knows every process that a look has found; one look at a time. Is made in the thread that hears the driver."""
 
     def __init__(self, driver: psutil.Process) -> None:
         stat = _read_stat(driver.pid)
         self._known = {driver.pid: _Known(driver, Part.DRIVER, stat.born if stat else 0)}
         self._num_looks = 0
+        self._hears = threading.get_native_id()
 
     def look(self, *, full: bool = False) -> dict[int, Seen]:
         """All that live, by number. A page's process is found at once, any other within a few looks or by a `full` one."""
@@ -142,7 +147,7 @@ class ProcessTree:
 
     def turns(self) -> Turns:
         answering = [pid for pid, known in tuple(self._known.items()) if known.part in _SPAWN_OTHERS]
-        each = [_read_turns(pid) for pid in answering]
+        each = [_read_turns(number) for number in (*answering, self._hears)]
         return Turns(sum(turns.ran_s for turns in each), sum(turns.queued_s for turns in each))
 
     def memory_mib(self) -> float:
@@ -195,10 +200,10 @@ def _read_stat(pid: int) -> _Stat | None:
     )
 
 
-def _read_turns(pid: int) -> Turns:
-    """Nothing of one that is gone."""
+def _read_turns(number: int) -> Turns:
+    """Of a thread, or of a process's main one; nothing of one that is gone."""
     try:
-        ran, queued, _ = (_PROC / str(pid) / "schedstat").read_text(encoding="ascii").split()
+        ran, queued, _ = (_PROC / str(number) / "schedstat").read_text(encoding="ascii").split()
     except OSError:
         return Turns()
     return Turns(int(ran) / 1e9, int(queued) / 1e9)
