@@ -7,6 +7,7 @@ from browser_workers.providers.choosing import provider_of
 from browser_workers.providers.leases import Leases, Owner
 from browser_workers.suites import Suite, open_suites
 from browser_workers.worker import BrowserWorker
+from ops.processes.temporary_files import own_temporary_files
 from ops.run.joining import RoleRun, identity
 from schemas.messages import Role
 
@@ -14,9 +15,11 @@ from schemas.messages import Role
 async def browse(run: RoleRun) -> None:
     config = run.config
     opened, suites = _browser(run)
-    async with opened as browser:
-        worker = BrowserWorker(run.context, config, browser=browser, suites=suites)
-        await worker.run()
+    # A browser that is killed with its worker leaves profile, downloads and sockets behind.
+    with own_temporary_files(Role.BROWSER.value):
+        async with opened as browser:
+            worker = BrowserWorker(run.context, config, browser=browser, suites=suites)
+            await worker.run()
 
 
 def _browser(run: RoleRun) -> tuple[AbstractAsyncContextManager[Browser], dict[str, Suite]]:

@@ -1,5 +1,6 @@
 """A real Chromium: what an episode is shown, every way to fail, and what is left afterwards."""
 
+import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
@@ -343,6 +344,7 @@ import sys
 import anyio
 from browser_workers.browser import Opening
 from browser_workers.chromium.browser import PlaywrightBrowser
+from ops.processes.temporary_files import own_temporary_files
 from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
 
@@ -353,19 +355,32 @@ async def main():
             print("ready", flush=True)
             await anyio.sleep_forever()
 
-anyio.run(main)
+with own_temporary_files("browser"):
+    anyio.run(main)
 """
 
 
-async def test_the_browser_ends_with_a_killed_worker() -> None:
-    async with await anyio.open_process([sys.executable, "-c", WORKER], stderr=None) as worker:
-        assert worker.stdout is not None
-        seen = b""
-        while b"ready" not in seen:
-            seen += await worker.stdout.receive()
-        chromium = [child for child in psutil.Process(worker.pid).children(recursive=True) if "chrom" in child.name()]
-        assert chromium
-        worker.kill()
-        await worker.wait()
-        _, alive = await anyio.to_thread.run_sync(lambda: psutil.wait_procs(chromium, timeout=HANGS_S))
-        assert alive == []
+def profiles(root: Path) -> list[Path]:
+    return list(root.glob("*/playwright_chromiumdev_profile-*"))
+
+
+async def test_what_a_killed_worker_had_started_ends_with_it(tmp_path: Path) -> None:
+    """Its browser at once, and their files when the next worker starts."""
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+
+    async def killed() -> Path:
+        async with await anyio.open_process([sys.executable, "-c", WORKER], stderr=None, env=environment) as worker:
+            assert worker.stdout is not None
+            seen = b""
+            while b"ready" not in seen:
+                seen += await worker.stdout.receive()
+            chromium = [child for child in psutil.Process(worker.pid).children(recursive=True) if "chrom" in child.name()]
+            assert chromium
+            (profile,) = await anyio.to_thread.run_sync(profiles, tmp_path)
+            worker.kill()
+            await worker.wait()
+            _, alive = await anyio.to_thread.run_sync(lambda: psutil.wait_procs(chromium, timeout=HANGS_S))
+            assert alive == []
+        return profile.parent
+
+    assert await killed() != await killed()

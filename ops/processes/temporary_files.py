@@ -1,0 +1,69 @@
+"""Temporary files that are gone with their process, however it ends.
+
+Invariant: a folder is locked for as long as its process lives; one that nobody has locked was left by a process that was
+killed, and goes when the next of its kind starts on this machine.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import structlog
+
+_log = structlog.get_logger()
+
+
+@contextmanager
+def own_temporary_files(kind: str) -> Iterator[Path]:
+    """Where this process, and whatever it starts, keep temporary files while the context is open: it is their `TMPDIR`.
+
+    For a process that does nothing else meanwhile. `kind` says which folders of others are its like.
+    """
+    root, prefix = Path(tempfile.gettempdir()), f"millrace-{kind}-process-"
+    folder, lock = _make(root, prefix)
+    _sweep(root, prefix)
+    inherited = os.environ.get("TMPDIR")
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
+    try:
+        yield folder
+    finally:
+        tempfile.tempdir = None
+        del os.environ["TMPDIR"]
+        if inherited is not None:
+            os.environ["TMPDIR"] = inherited
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _make(root: Path, prefix: str) -> tuple[Path, int]:
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=root))
+        # Until it is locked, another process may take it for one that was left.
+        with suppress(FileNotFoundError):
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if folder.exists():
+                return folder, lock
+            os.close(lock)
+
+
+def _sweep(root: Path, prefix: str) -> None:
+    for left in root.glob(f"{prefix}*"):
+        try:
+            lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:
+            # Gone, or another user's.
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            continue
+        else:
+            shutil.rmtree(left, ignore_errors=True)
+            _log.info("left_files_removed", folder=str(left))
+        finally:
+            os.close(lock)

@@ -1,0 +1,85 @@
+"""Temporary files that outlive no process: real processes, some of which are killed."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import PIPE, Popen
+
+import pytest
+
+from ops.processes.temporary_files import own_temporary_files
+
+_PROCESS = """
+import sys, tempfile
+from ops.processes.temporary_files import own_temporary_files
+with own_temporary_files("browser") as folder:
+    tempfile.mkdtemp(prefix="profile-")
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+@contextmanager
+def another() -> Iterator[tuple["Popen[bytes]", Path]]:
+    """A process with such a folder, in which something is."""
+    with Popen([sys.executable, "-c", _PROCESS], stdin=PIPE, stdout=PIPE) as process:
+        assert process.stdout is not None
+        folder = Path(os.fsdecode(process.stdout.readline().strip()))
+        try:
+            yield process, folder
+        finally:
+            process.kill()
+
+
+def test_they_are_gone_with_the_context(root: Path) -> None:
+    with own_temporary_files("browser") as folder:
+        assert (folder.parent, folder.stat().st_mode & 0o777) == (root, 0o700)
+        assert Path(tempfile.mkdtemp()).parent == folder == Path(os.environ["TMPDIR"])
+    assert (tempfile.gettempdir(), os.environ["TMPDIR"]) == (str(root), str(root))
+    assert list(root.iterdir()) == []
+
+
+def test_what_a_killed_process_left_goes_with_the_next_of_its_kind(root: Path) -> None:
+    with another() as (process, left), another() as (_, alive):
+        process.kill()
+        process.wait()
+        assert list(left.iterdir())
+        with own_temporary_files("judge"):
+            assert left.exists(), "another kind's"
+        with own_temporary_files("browser") as own:
+            assert set(root.iterdir()) == {alive, own}
+            assert list(alive.iterdir())
+
+
+def test_a_link_is_not_followed(root: Path) -> None:
+    (root / "elsewhere").mkdir()
+    (root / "elsewhere/kept").touch()
+    (root / "millrace-browser-process-link").symlink_to(root / "elsewhere")
+    with own_temporary_files("browser"):
+        pass
+    assert (root / "elsewhere/kept").exists()
+
+
+def test_one_that_is_taken_for_left_before_it_is_locked_is_made_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, make = [], tempfile.mkdtemp
+
+    def makes(**how: str) -> str:
+        made.append(Path(make(**how)))
+        if len(made) == 1:
+            made[0].rmdir()
+        return str(made[-1])
+
+    monkeypatch.setattr(tempfile, "mkdtemp", makes)
+    with own_temporary_files("browser") as folder:
+        assert made == [made[0], folder]
+        assert folder.exists()
