@@ -63,8 +63,9 @@ WAYS = {
     "prefetch": f"url => ({ELEMENT})('link', {{rel: 'prefetch', href: url}})",
     "preload": f"url => ({ELEMENT})('link', {{rel: 'preload', as: 'image', href: url}})",
     "refresh": f"url => ({ELEMENT})('iframe', {{srcdoc: `<meta http-equiv='refresh' content='0; url=${{url}}'>`}})",
-    "form": f"url => {{ ({ELEMENT})('iframe', {{name: 'of-form'}}); const it = document.createElement('form');"
-    " Object.assign(it, {action: url, method: 'post', target: 'of-form'}); document.body.append(it); it.submit() }",
+    # Each into a frame of its own: what another document is about to come to takes no form.
+    "form": f"url => {{ ({ELEMENT})('iframe', {{name: url}}); const it = document.createElement('form');"
+    " Object.assign(it, {action: url, method: 'post', target: url}); document.body.append(it); it.submit() }",
     "window": "url => { window.open(url) }",
     "worker": "url => { new Worker('/worker.js').postMessage(url) }",
     "shared-worker": "url => { new SharedWorker('/shared.js').port.postMessage(url) }",
