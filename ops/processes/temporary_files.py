@@ -15,6 +15,7 @@ from pathlib import Path
 import structlog
 
 _log = structlog.get_logger()
+_LOCK = "lock"
 
 
 @contextmanager
@@ -35,8 +36,8 @@ def own_temporary_files(kind: str) -> Iterator[Path]:
         del os.environ["TMPDIR"]
         if inherited is not None:
             os.environ["TMPDIR"] = inherited
-        shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make(root: Path, prefix: str) -> tuple[Path, int]:
@@ -44,26 +45,31 @@ def _make(root: Path, prefix: str) -> tuple[Path, int]:
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=root))
         # Until it is locked, another process may take it for one that was left.
         with suppress(FileNotFoundError):
-            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if folder.exists():
+            lock = _open_lock(folder)
+            # On a disk that knows no locks nothing is removed either.
+            with suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if (folder / _LOCK).exists():
                 return folder, lock
             os.close(lock)
 
 
+def _open_lock(folder: Path) -> int:
+    """Raises `OSError` for a folder that is gone, another user's or a link."""
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        return os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=directory)
+    finally:
+        os.close(directory)
+
+
 def _sweep(root: Path, prefix: str) -> None:
     for left in root.glob(f"{prefix}*"):
-        try:
-            lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        except OSError:
-            # Gone, or another user's.
-            continue
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            continue
-        else:
-            shutil.rmtree(left, ignore_errors=True)
-            _log.info("left_files_removed", folder=str(left))
-        finally:
-            os.close(lock)
+        with suppress(OSError):
+            lock = _open_lock(left)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
+                _log.info("left_files_removed", folder=str(left))
+            finally:
+                os.close(lock)

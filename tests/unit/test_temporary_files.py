@@ -1,5 +1,7 @@
 """Temporary files that outlive no process: real processes, some of which are killed."""
 
+import errno
+import fcntl
 import os
 import sys
 import tempfile
@@ -67,7 +69,19 @@ def test_a_link_is_not_followed(root: Path) -> None:
     (root / "millrace-browser-process-link").symlink_to(root / "elsewhere")
     with own_temporary_files("browser"):
         pass
-    assert (root / "elsewhere/kept").exists()
+    assert [path.name for path in (root / "elsewhere").iterdir()] == ["kept"]
+
+
+def test_on_a_disk_without_locks_nothing_is_taken_for_left(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cannot(lock: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    with another() as (process, left):
+        process.kill()
+        process.wait()
+        monkeypatch.setattr(fcntl, "flock", cannot)
+        with own_temporary_files("browser") as own:
+            assert set(root.iterdir()) == {left, own}
 
 
 def test_one_that_is_taken_for_left_before_it_is_locked_is_made_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
