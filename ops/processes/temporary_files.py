@@ -16,15 +16,21 @@ import structlog
 
 _log = structlog.get_logger()
 _LOCK = "lock"
+_LONGEST = 60
+"""Bytes of a folder's path: a socket's may have 107, and Chromium's begins with the folder and has 46 more."""
 
 
 @contextmanager
 def own_temporary_files(kind: str) -> Iterator[Path]:
     """Where this process, and whatever it starts, keep temporary files while the context is open: it is their `TMPDIR`.
 
-    For a process that does nothing else meanwhile. `kind` says which folders of others are its like.
+    For a process that does nothing else meanwhile. `kind` says which folders of others are its like. Where the path would be
+    too long for sockets, all stays as it is.
     """
-    root, prefix = Path(tempfile.gettempdir()), f"millrace-{kind}-process-"
+    root, prefix = Path(tempfile.gettempdir()), f"millrace.{kind}."
+    if len(os.fsencode(root / f"{prefix}12345678")) > _LONGEST:
+        yield root
+        return
     folder, lock = _make(root, prefix)
     _sweep(root, prefix)
     inherited = os.environ.get("TMPDIR")

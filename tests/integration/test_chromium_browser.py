@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -364,9 +365,16 @@ def profiles(root: Path) -> list[Path]:
     return list(root.glob("*/playwright_chromiumdev_profile-*"))
 
 
-async def test_what_a_killed_worker_had_started_ends_with_it(tmp_path: Path) -> None:
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """For sockets."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        yield Path(name)
+
+
+async def test_what_a_killed_worker_had_started_ends_with_it(short_path: Path) -> None:
     """Its browser at once, and their files when the next worker starts."""
-    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    environment = os.environ | {"TMPDIR": str(short_path)}
 
     async def killed() -> Path:
         async with await anyio.open_process([sys.executable, "-c", WORKER], stderr=None, env=environment) as worker:
@@ -376,7 +384,7 @@ async def test_what_a_killed_worker_had_started_ends_with_it(tmp_path: Path) -> 
                 seen += await worker.stdout.receive()
             chromium = [child for child in psutil.Process(worker.pid).children(recursive=True) if "chrom" in child.name()]
             assert chromium
-            (profile,) = await anyio.to_thread.run_sync(profiles, tmp_path)
+            (profile,) = await anyio.to_thread.run_sync(profiles, short_path)
             worker.kill()
             await worker.wait()
             _, alive = await anyio.to_thread.run_sync(lambda: psutil.wait_procs(chromium, timeout=HANGS_S))

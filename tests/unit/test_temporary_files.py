@@ -25,10 +25,11 @@ with own_temporary_files("browser") as folder:
 
 
 @pytest.fixture(autouse=True)
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    return tmp_path
+def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        monkeypatch.setenv("TMPDIR", name)
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        yield Path(name)
 
 
 @contextmanager
@@ -66,7 +67,7 @@ def test_what_a_killed_process_left_goes_with_the_next_of_its_kind(root: Path) -
 def test_a_link_is_not_followed(root: Path) -> None:
     (root / "elsewhere").mkdir()
     (root / "elsewhere/kept").touch()
-    (root / "millrace-browser-process-link").symlink_to(root / "elsewhere")
+    (root / "millrace.browser.12345678").symlink_to(root / "elsewhere")
     with own_temporary_files("browser"):
         pass
     assert [path.name for path in (root / "elsewhere").iterdir()] == ["kept"]
@@ -97,3 +98,11 @@ def test_one_that_is_taken_for_left_before_it_is_locked_is_made_again(root: Path
     with own_temporary_files("browser") as folder:
         assert made == [made[0], folder]
         assert folder.exists()
+
+
+def test_a_path_that_would_be_too_long_for_sockets_is_not_taken(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = root / ("x" * 30)
+    long.mkdir()
+    monkeypatch.setenv("TMPDIR", str(long))
+    with own_temporary_files("browser") as folder:
+        assert (folder, os.environ["TMPDIR"], list(long.iterdir())) == (long, str(long), [])
