@@ -1,7 +1,7 @@
-"""Temporary files that are gone with their process, however it ends.
+"""Temporary files of a process that outlive it by no more than the time until the next of its kind starts on this machine.
 
 Invariant: a folder is locked for as long as its process lives; one that nobody has locked was left by a process that was
-killed, and goes when the next of its kind starts on this machine.
+killed, and is removed.
 """
 
 import fcntl
