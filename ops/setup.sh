@@ -14,7 +14,7 @@ done_already() { [ -x .venv/bin/millrace ] && [ "$(cat "$stamp" 2>/dev/null)" = 
 if done_already; then exit 0; fi
 
 if [ -z "${MILLRACE_SETUP_LOCKED:-}" ] && command -v flock >/dev/null; then
-    MILLRACE_SETUP_LOCKED=1 exec flock .setup.lock sh ops/setup.sh
+    MILLRACE_SETUP_LOCKED=1 exec flock .venv.lock sh ops/setup.sh
 fi
 began=$(date +%s)
 
@@ -39,30 +39,9 @@ if [ ! -d .venv ] && [ "$free_kib" -lt 8000000 ]; then
     fail "the packages need about 8 GB of disk and $((free_kib / 1000000)) GB are free here: free some, or clone elsewhere"
 fi
 
-# uv comes from pip into an environment of its own, because the system's pip may refuse to install anything (PEP 668).
-private_uv() {
-    rm -rf .venv-uv
-    if "$python" -m venv .venv-uv >/dev/null 2>&1; then
-        .venv-uv/bin/python -m pip install --quiet uv >&2
-    else
-        rm -rf .venv-uv
-        "$python" -m venv --without-pip .venv-uv >/dev/null 2>&1 &&
-            "$python" -m pip --python .venv-uv/bin/python install --quiet uv >&2
-    fi
-}
-if command -v uv >/dev/null; then
-    uv=uv
-else
-    uv=.venv-uv/bin/uv
-    if [ ! -x "$uv" ]; then
-        say "getting uv"
-        private_uv || { apt_install python3-venv && private_uv; } ||
-            fail "uv could not be installed: apt-get install python3-venv, or install uv yourself, and check the network"
-    fi
-    # A mirror that pip was told of serves uv as well.
-    index=${PIP_INDEX_URL:-$("$python" -m pip config get global.index-url 2>/dev/null || true)}
-    if [ -n "$index" ]; then export UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-$index}"; fi
-fi
+. ops/uv.sh
+find_uv .venv-uv "$python" || { apt_install python3-venv && find_uv .venv-uv "$python"; } ||
+    fail "uv could not be installed: apt-get install python3-venv, or install uv yourself, and check the network"
 
 say "installing packages into .venv ($extra)"
 if ! .venv/bin/python -c '' 2>/dev/null; then "$uv" venv --quiet --clear --python "$python" .venv; fi

@@ -13,6 +13,7 @@ CONSUMER_NOT_FOUND = 10014
 STREAM_NAME_EXISTS = 10058
 RETRYABLE = frozenset({10005, 10008, 10009})
 """A cluster that has just started or is electing a leader: no suitable peers, temporarily unavailable, not the leader."""
+_REMEDY = {STREAM_NOT_FOUND: ": the run's streams are not there yet, or no longer; millrace streams creates them"}
 NS = 1_000_000_000
 
 
@@ -26,7 +27,7 @@ class ApiError(BusError):
     """The server refused; `failure.err_code` is its own number for the reason."""
 
     def __init__(self, subject: str, failure: ApiFailure) -> None:
-        super().__init__(f"{subject}: {failure.description} ({failure.err_code})")
+        super().__init__(f"{subject}: {failure.description} ({failure.err_code}){_REMEDY.get(failure.err_code, '')}")
         self.failure = failure
 
 

@@ -8,7 +8,7 @@ from ops.commands.node_arguments import add_cluster, add_file
 
 EXAMPLE = """\
 millrace launch --file nodes.yaml --with ssh --cluster cluster
-millrace launch --file nodes.yaml --with systemd --out launch"""
+millrace launch --file nodes.yaml --with slurm --place --out jobs"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     act.add_argument("--stop", dest="act", action="store_const", const="stop", help="ssh: nodes leave at once")
     add("--dry-run", action="store_true", help="ssh: print the commands, run none")
+    add(
+        "--place",
+        action="store_true",
+        help="slurm, systemd: put what nodes need on the disk that they share with this machine",
+    )
     add("--no-setup", action="store_true", help="nodes have their packages: install none")
     add("--image", default="millrace", help="kubernetes: of workers (default: %(default)s)")
     add("--server-image", default="nats:2.14-alpine", help="kubernetes: of servers (default: %(default)s)")
@@ -38,6 +43,8 @@ async def run(options: argparse.Namespace) -> int:
 
     if options.means != "ssh" and (options.act or options.dry_run):
         options.parser.error("--drain, --stop and --dry-run are for --with ssh: the others have commands of their own")
+    if options.place and options.means not in ("slurm", "systemd"):
+        options.parser.error("--place is for --with slurm and systemd: ssh copies the files, and Kubernetes has Secrets")
     plan = Plan(
         file=options.file.resolve(),
         means=options.means,
@@ -47,6 +54,7 @@ async def run(options: argparse.Namespace) -> int:
         images=Images(workers=options.image, servers=options.server_image),
         act=options.act or "start",
         dry_run=options.dry_run,
+        places=options.place,
         options=" --no-setup" if options.no_setup else "",
     )
     return await run_sync(launch, plan)

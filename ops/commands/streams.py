@@ -2,29 +2,35 @@
 
 import argparse
 from collections.abc import Iterable
+from pathlib import Path
 
 from rich.table import Table
 
 from bus.access import Access
 from bus.jetstream import Applied
 from ops.commands.arguments import add_joining
-from ops.commands.execution import interruptible, joined_run
+from ops.commands.execution import interruptible
+from ops.commands.node_arguments import add_cluster, run_of
 from ops.console.terminal import Console
 from ops.run.folder import RunFolder
 from ops.run.joining import address_for
 from ops.run.streams import create_streams
 from schemas.config import Config
 
-EXAMPLE = "millrace streams --config RECIPE bus_config.url=tls://nats-1.lan:4222"
+EXAMPLE = """\
+millrace streams --file nodes.yaml --cluster cluster
+millrace streams --config RECIPE bus_config.url=tls://nats-1.lan:4222"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--file", type=Path, help="the run of a node file, with the keys of --cluster")
+    add_cluster(parser)
     add_joining(parser)
 
 
 @interruptible
 async def run(options: argparse.Namespace) -> int:
-    return await apply(*joined_run(options))
+    return await apply(*run_of(options))
 
 
 async def apply(folder: RunFolder, config: Config) -> int:

@@ -1,6 +1,6 @@
 """`millrace launch`: writes what systemd, Slurm or Kubernetes start nodes with, or starts, drains and stops them over ssh."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -8,9 +8,10 @@ from typing import Literal
 from ops.console.output_folder import make_output
 from ops.launch.kubernetes import SECCOMP_PROFILE, Images, Names, manifests
 from ops.launch.node_file import Node, NodeFile, read_node_file
+from ops.launch.placing import files_of, place
 from ops.launch.seccomp import chromium_seccomp
 from ops.launch.ssh import Step, draining, starting, stopping, take
-from ops.launch.templates import NODES_FILE, slurm_script, systemd_unit
+from ops.launch.templates import slurm_script, systemd_unit
 from schemas.errors import ConfigurationError
 
 Means = Literal["ssh", "systemd", "slurm", "kubernetes"]
@@ -29,6 +30,8 @@ class Plan:
     images: Images
     act: Act = "start"
     dry_run: bool = False
+    places: bool = False
+    """Files that nodes need are put there by this machine, which shares a disk with them."""
     options: str = ""
     """For `node.sh`."""
 
@@ -42,11 +45,14 @@ def launch(plan: Plan) -> int:
             _over_ssh(plan, file.of(node), node)
         return 0
     written = _written(plan, file, nodes)
+    if plan.places:
+        for node in nodes:
+            place(files_of(file.of(node), node, plan.cluster))
     make_output(plan.out)
     for path, text in written.items():
         path.write_text(text)
         print(f"wrote {path}")
-    print(_next(plan, file))
+    print(_next_on_kubernetes(plan, file) if plan.means == "kubernetes" else _next(plan, file, nodes))
     return 0
 
 
@@ -86,13 +92,30 @@ def _written(plan: Plan, file: NodeFile, nodes: Sequence[Node]) -> dict[Path, st
             }
 
 
-def _next(plan: Plan, file: NodeFile) -> str:
-    if plan.means != "kubernetes":
-        given = "".join(f", {each.name}" for each in file.copied)
-        return (
-            f"copy each to its node, {plan.file.name} (as {NODES_FILE}){given} into {file.folder}, and the keys of that "
-            f"node's roles into {file.keys}"
-        )
+def _next(plan: Plan, file: NodeFile, nodes: Sequence[Node]) -> str:
+    lines = [] if plan.places else list(_to_copy(plan, file, nodes))
+    if plan.means == "slurm":
+        lines.append("submit")
+        lines += [f"  sbatch {plan.out / node.name}.sbatch" for node in nodes]
+    else:
+        lines.append("copy each service to its node, into /etc/systemd/system, then there")
+        lines += [f"  systemctl enable --now millrace-{node.name}" for node in nodes]
+    lines.append("once, when the servers are up")
+    lines.append(f"  millrace streams --file {plan.file} --cluster {plan.cluster}")
+    return "\n".join(lines)
+
+
+def _to_copy(plan: Plan, file: NodeFile, nodes: Sequence[Node]) -> Iterator[str]:
+    needed: dict[str, list[str]] = {}
+    for node in nodes:
+        for source, target in files_of(file.of(node), node, plan.cluster):
+            needed.setdefault(f"  {source} -> {target}", []).append(node.name)
+    yield "copy to the nodes, readable by their owner alone (--place does it on a disk that they share with this machine)"
+    for pair, names in needed.items():
+        yield pair if len(names) == len(nodes) else f"{pair}  ({', '.join(names)})"
+
+
+def _next_on_kubernetes(plan: Plan, file: NodeFile) -> str:
     names, keys = Names(file.run), plan.cluster / "keys" / file.run
     roles = sorted({share.role for node in file.nodes.values() for share in node.workers}, key=lambda role: role.value)
     lines = [f"copy {SECCOMP_PROFILE} to every node with browsers, into the folder seccomp of its kubelet"]

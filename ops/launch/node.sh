@@ -40,23 +40,18 @@ done
 file=$(cd "$(dirname "$file")" && pwd)/$(basename "$file")
 source=$(cd "$(dirname "$0")/../.." && pwd)
 venv=${venv:-$source/.venv}
+case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
 python=$venv/bin/python
 
 # pip alone may choose a torch that matches no torchvision; uv reads the override in pyproject.toml, in its folder.
 install() (
     cd "$source"
-    if command -v uv >/dev/null; then
-        uv pip install --quiet --python "$python" --editable "$1"
-    else
-        [ -x "$venv/bin/uv" ] || "$python" -m pip install --quiet uv
-        "$venv/bin/uv" pip install --quiet --python "$python" --editable "$1"
-    fi
+    "$uv" pip install --quiet --python "$python" --editable "$1"
 )
 set_up() {
-    if [ ! -x "$python" ]; then
-        if command -v uv >/dev/null; then uv venv --quiet "$venv"; else python3 -m venv "$venv"; fi ||
-            fail "no virtual environment could be made in $venv: install python3-venv or uv"
-    fi
+    . "$source/ops/uv.sh"
+    find_uv "$venv-uv" python3 || fail "uv could not be installed: install python3-venv or uv, and check the network"
+    if [ ! -x "$python" ]; then "$uv" venv --quiet "$venv" || fail "no virtual environment could be made in $venv"; fi
     # The first set of packages reads the node file, which says what the second one has to be.
     stamp=$venv/node-$name known=$(cksum <"$source/pyproject.toml")
     [ "$(head -n 1 "$stamp" 2>/dev/null)" = "$known" ] || install . || fail "the packages could not be installed"
@@ -67,7 +62,13 @@ $extras" ] && return
     printf '%s\n%s\n' "$known" "$extras" >"$stamp"
 }
 
-if [ $setup = yes ]; then set_up; fi
+if [ $setup = yes ]; then
+    # Nodes that share a disk wait for each other.
+    exec 9>"$venv.lock"
+    if command -v flock >/dev/null; then flock 9; fi
+    set_up
+    exec 9>&-
+fi
 if [ $start = no ]; then exit 0; fi
 [ -x "$python" ] || fail "there is no $python: leave --no-setup out, or write --venv"
 PYTHONPATH=$source${PYTHONPATH:+:$PYTHONPATH} exec "$python" -P -m ops.cli node --file "$file" --name "$name"

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bus.server.cluster_files import server_folder
 from ops.launch.node_file import Node, NodeFile
-from ops.launch.templates import NODES_FILE, common, filled
+from ops.launch.placing import files_of, present
+from ops.launch.templates import common, filled
 from schemas.errors import ConfigurationError
 
 _LIMIT_S = 120.0
 _STOP_TRIES = 150
-_SERVER_FILES = ("nats.conf", "server.pem", "server.key", "ca.pem")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +35,7 @@ class SshFailed(ConfigurationError):
 
 def starting(file: NodeFile, node: Node, cluster: Path, *, options: str = "") -> Iterator[Step]:
     """Everything that a node needs, then its start. Raises `ConfigurationError` for a file that is not in `cluster`."""
-    for source, target in _files(file, node, cluster):
-        if not source.is_file():
-            raise ConfigurationError(f"{source} is missing: write --cluster, the folder that millrace cluster wrote")
+    for source, target in present(files_of(file, node, cluster)):
         folder = target.rpartition("/")[0]
         command = filled("ssh_put.sh", folder=folder, path=target)
         yield Step(address=node.address, command=command, source=source, shown=f"{source} -> {target}")
@@ -60,19 +57,6 @@ def draining(file: NodeFile, node: Node) -> Step:
     return Step(
         address=node.address, command=filled("ssh_signal.sh", **common(file, node), **values), shown=f"drain {node.name}"
     )
-
-
-def _files(file: NodeFile, node: Node, cluster: Path) -> Iterator[tuple[Path, str]]:
-    yield file.path, f"{file.folder}/{NODES_FILE}"
-    for given in file.copied:
-        yield given, f"{file.folder}/{given.name}"
-    yield cluster / "ca.pem", file.ca_file
-    for share in node.workers:
-        seed = f"{share.role.value}.seed"
-        yield cluster / "keys" / file.run / seed, f"{file.keys}/{seed}"
-    if node.is_server:
-        for name in _SERVER_FILES:
-            yield server_folder(cluster, node.host) / name, f"{file.server}/{name}"
 
 
 def take(step: Step) -> str:

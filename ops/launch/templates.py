@@ -39,7 +39,7 @@ def systemd_unit(file: NodeFile, node: Node, options: str = "") -> str:
 
 def slurm_script(file: NodeFile, node: Node, options: str = "") -> str:
     gpus = sorted({gpu for share in node.workers for entry in share.gpus for gpu in entry.split(",")})
-    lines = [f"#SBATCH --{name}={value}" for name, value in node.slurm.items()]
+    lines = [f"#SBATCH {option}" for option in node.slurm.values() if option]
     if gpus:
         lines.append(f"#SBATCH --gpus={len(gpus)}")
     if node.is_server and file.address_file is None:

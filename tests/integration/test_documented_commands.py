@@ -102,6 +102,7 @@ _ELSEWHERE = {
     "watch judgements --run-dir runs/mine --verdict error": "test_watch.py",
     "restart --all --file": "benchmarks/three_nodes.py",
     "streams --config recipe.yaml": _STREAMS,
+    "streams --file nodes.yaml": "test_moving_server.py",
     "browser --run-dir runs/mine browser_config.cdp_url": "test_remote_browser.py",
     "chaos": _DRILL,
     "monitor --run-dir runs/mine --prometheus 9464 --host": "test_monitor.py::test_the_page_is_served_with_metrics_beside_it",

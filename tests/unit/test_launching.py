@@ -58,9 +58,9 @@ def nodes(tmp_path: Path) -> Path:
         **{name: f"{tmp_path}/on-{{node}}/{name}" for name in ("ca_file", "keys", "folder", "server")},
         "source": str(ROOT),
         "venv": str(VENV),
-        "slurm": {"account": "lab", "time": "24:00:00", "mem": "8G"},
+        "slurm": {"account": "lab", "time": "24:00:00", "mem": "8G", "exclusive": True},
         "nodes": {
-            "nats-1": {"roles": {"server": 1}, "slurm": {"mem": "2G", "cpus-per-task": 2}},
+            "nats-1": {"roles": {"server": 1}, "slurm": {"mem": "2G", "cpus-per-task": 2, "exclusive": False}},
             "cpu-1": {"address": "me@cpu-1.lan", "roles": {"browser": {"count": 2, "config": ["env_config.server_size=9"]}}},
             "gpu-1": {"address": "gpu-1.lan", "roles": {"policy": {"gpus": [0, [1, 2]]}, "trainer": {"gpus": [3, 4]}}},
         },
@@ -102,9 +102,30 @@ def test_batch_scripts_ask_for_gpus_and_are_scripts(nodes: Path, tmp_path: Path)
     asked = ["--account=lab", "--time=24:00:00", "--mem=2G", "--cpus-per-task=2"]
     assert [option for option in asked if f"#SBATCH {option}\n" not in scripts["nats-1.sbatch"]] == []
     assert "#SBATCH --mem=8G\n" in scripts["cpu-1.sbatch"]
+    assert "#SBATCH --exclusive\n" in scripts["cpu-1.sbatch"]
+    assert "--exclusive" not in scripts["nats-1.sbatch"]
     assert all("#SBATCH --signal=B:USR1@300\n" in text for text in scripts.values())
     assert scripts["cpu-1.sbatch"].splitlines()[-1].endswith("/node.sh --venv " + f"{VENV} --no-setup --file "
         f"{tmp_path}/on-cpu-1/folder/nodes.yaml --name cpu-1")  # fmt: skip
+
+
+def test_what_nodes_need_is_put_on_the_disk_that_they_share(
+    nodes: Path, cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    launch = ("--with", "slurm", "--out", str(tmp_path / "out"), "--name", "cpu-1")
+    assert launched(nodes, *launch, "--cluster", str(tmp_path / "none"), "--place") == 78
+    assert "none/ca.pem is missing: write --cluster" in capsys.readouterr().err
+    assert launched(nodes, *launch, "--cluster", str(cluster)) == 0
+    said = capsys.readouterr().out
+    assert f"  {cluster}/keys/mine/browser.seed -> {tmp_path}/on-cpu-1/keys/browser.seed\n" in said
+    assert f"  sbatch {tmp_path}/out/cpu-1.sbatch\n" in said
+    assert launched(nodes, *launch, "--cluster", str(cluster), "--place") == 0
+    placed = {
+        str(path.relative_to(tmp_path / "on-cpu-1")): path for path in (tmp_path / "on-cpu-1").rglob("*") if path.is_file()
+    }
+    assert set(placed) == {"folder/nodes.yaml", "folder/own.yaml", "ca_file", "keys/browser.seed"}
+    assert {path.stat().st_mode & 0o777 for path in placed.values()} == {0o600}
+    assert "->" not in capsys.readouterr().out
 
 
 def test_a_server_that_says_where_it_is_may_be_anywhere(
@@ -221,7 +242,7 @@ def test_nodes_are_given_the_prompt_file_that_the_recipe_names(
     assert maps[0]["data"]["mine.txt"] == "$definition"
     capsys.readouterr()
     assert launched(nodes, "--with", "systemd", "--out", str(out)) == 0
-    assert "own.yaml, mine.txt into" in capsys.readouterr().out
+    assert f"{nodes.parent}/mine.txt -> {tmp_path}/on-gpu-1/folder/mine.txt  (gpu-1)" in capsys.readouterr().out
     for elsewhere in ("/mine.txt", "../mine.txt", "./other.txt"):
         _own_prompt(nodes, elsewhere)
         with pytest.raises(ConfigurationError, match="put the file beside the recipe, and write"):

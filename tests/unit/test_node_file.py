@@ -117,6 +117,7 @@ def test_a_network_of_ranks_is_one(tmp_path: Path, network: str) -> None:
         ({"nodes": {"a": {"roles": {"judge": {"config": "x=1"}}}}}, "write a list of KEY=VALUE"),
         ({"slurm": ["--mem=4G"]}, "slurm holds no options: write sbatch's own"),
         ({"slurm": {"--mem": "4G"}}, "slurm has the key '--mem': write an option of sbatch by its long name"),
+        ({"slurm": {"time": 86400}}, "slurm.time is 86400: write one word, in quotes where it has colons, as '24:00:00'"),
         ({"slurm": {"time": 86400.5}}, "slurm.time is 86400.5: write one word"),
         ({"slurm": {"comment": "a\n#SBATCH --uid=0"}}, "slurm.comment is "),
         ({"nodes": {"a": {"roles": {"judge": 1}, "slurm": {"gpus": 2}}}}, "nodes.a.slurm.gpus: the script says that itself"),

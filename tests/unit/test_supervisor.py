@@ -69,6 +69,21 @@ async def test_a_crashed_role_is_restarted_and_its_last_words_are_told(tmp_path:
     assert changes[-1].state is RoleState.STOPPED
 
 
+async def test_what_was_waited_for_is_no_reason_of_a_good_end(tmp_path: Path) -> None:
+    changes: list[RoleStatus] = []
+    code = f"""
+        from pathlib import Path
+        again = Path({str(tmp_path / "again")!r})
+        if not again.exists():
+            again.touch()
+            raise SystemExit("no server yet")
+    """
+    async with supervise(tmp_path, on_change=changes.append, policy=_SOON) as supervisor:
+        supervisor.start(python("judge-1", code))
+        assert (await supervisor.wait("judge-1")).note == ""
+    assert "no server yet" in {change.note for change in changes}
+
+
 async def test_a_killed_role_is_restarted(tmp_path: Path, pipe: Path, watch: Watch) -> None:
     changes: list[RoleStatus] = []
     async with supervise(tmp_path, on_change=changes.append, policy=_SOON) as supervisor:
