@@ -64,7 +64,7 @@ $extras" ] && return
 
 if [ $setup = yes ]; then
     # Nodes that share a disk wait for each other.
-    exec 9>"$venv.lock"
+    mkdir -p "$(dirname "$venv")" && exec 9>"$venv.lock"
     if command -v flock >/dev/null; then flock 9; fi
     set_up
     exec 9>&-
