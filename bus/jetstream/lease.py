@@ -29,6 +29,8 @@ from schemas.errors import BusError, BusUnavailable, ChainConflict, StreamFull
 _log = structlog.get_logger()
 _CLOSING_S = 1.0
 _AGAIN = Backoff(0.1, 0.5)
+_RENEWALS = 3.0
+"""In a time to live."""
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -109,14 +111,14 @@ class Leasing:
                     await anyio.sleep(_AGAIN.first_s)
                 except StreamFull as error:
                     _log.warning("lease_awaits_room", subject=self.subject, reason=str(error))
-                    await anyio.sleep(self.ttl_s / 3)
+                    await anyio.sleep(self.ttl_s / _RENEWALS)
         finally:
             await self.link.unsubscribe(feed)
 
     async def hold(self, lease: HeldLease, seq: int) -> None:
         """Renews until the lease is lost or this is cancelled."""
         while True:
-            await anyio.sleep(self.ttl_s / 3)
+            await anyio.sleep(self.ttl_s / _RENEWALS)
             try:
                 with anyio.fail_after(max(self._confirmed_at + self.ttl_s - time.monotonic(), 0.0)):
                     seq = await self._renew(seq)

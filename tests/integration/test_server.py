@@ -32,6 +32,8 @@ from schemas.messages import Split, StepWake, Task
 from tests.builders import WORKER, checkpoint, observation, task
 from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
 from tests.deadlines import HANGS_S
+from tests.support.bus.leases import renewed_often
+from tests.support.polling import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 NUM_KILLS = 2
@@ -277,12 +279,23 @@ async def test_a_tail_leaves_nothing_on_the_server(tmp_path: Path) -> None:
     assert names.total == 0
 
 
-async def test_a_lease_survives_a_short_outage(tmp_path: Path) -> None:
-    async with restarting(tmp_path) as (server, bus), bus.lease("feeder", ttl_s=4) as lease:
-        await server.kill()
-        with anyio.move_on_after(5):
+async def test_a_lease_survives_a_short_outage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ttl_s = renewed_often(monkeypatch)
+    async with restarting(tmp_path) as (server, bus), bus.lease("feeder", ttl_s=ttl_s) as lease:
+
+        async def watch() -> None:
             await lease.wait_lost()
             pytest.fail("lost")
+
+        async def renewed() -> bool:
+            return await bus.last_seq(SUBJECTS.leases) > claimed
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch)
+            await server.kill()
+            claimed = await bus.last_seq(SUBJECTS.leases)
+            await until(renewed)
+            group.cancel_scope.cancel()
 
 
 async def test_a_lease_passes_on_when_its_holder_falls_silent(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from schemas.messages import Role, Split
 from tests.builders import WORKER, task, trajectory
 from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
 from tests.deadlines import HANGS_S
+from tests.support.bus.leases import renewed_often
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 MIB = 1024 * 1024
@@ -78,8 +79,9 @@ async def test_writers_wait_and_say_so_and_go_on_when_there_is_room(tmp_path: Pa
         assert record.message == ended
 
 
-async def test_a_lease_holds_while_there_is_no_room_for_its_renewal(tmp_path: Path) -> None:
-    async with small_store(tmp_path) as bus, bus.lease("feeder", ttl_s=6.0) as lease, anyio.create_task_group() as group:
+async def test_a_lease_holds_while_there_is_no_room_for_its_renewal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ttl_s = renewed_often(monkeypatch)
+    async with small_store(tmp_path) as bus, bus.lease("feeder", ttl_s=ttl_s) as lease, anyio.create_task_group() as group:
         lost = anyio.Event()
 
         async def watch() -> None:

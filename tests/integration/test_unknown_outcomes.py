@@ -23,6 +23,7 @@ from tests.builders import checkpoint
 from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
 from tests.deadlines import HANGS_S
 from tests.support.bus.abandoned_sockets import abandoned_sockets
+from tests.support.bus.leases import renewed_often
 from trainer.versions.announcements import Announcements
 
 pytestmark = [
@@ -131,10 +132,11 @@ async def test_an_announcement_outlives_a_server_that_is_away_between_store_and_
     # The group has ended: it was announced, by nobody else.
 
 
-async def test_a_lease_is_not_lost_over_an_answer(tmp_path: Path) -> None:
+async def test_a_lease_is_not_lost_over_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A renewal that was stored is the holder's own, whichever try finds that out."""
+    ttl_s = renewed_often(monkeypatch)
     with heard("lease_not_renewed_yet") as given_up:
-        async with world(tmp_path) as on, on.bus.lease("feeder", ttl_s=12.0) as lease, anyio.create_task_group() as group:
+        async with world(tmp_path) as on, on.bus.lease("feeder", ttl_s=ttl_s) as lease, anyio.create_task_group() as group:
 
             async def watch() -> None:
                 await lease.wait_lost()
