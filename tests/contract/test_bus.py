@@ -511,12 +511,11 @@ class TestOffers:
         assert heard == [self.WAKE, self.WAKE]
 
     async def test_nobody_there_is_known_at_once(self, backend: Backend) -> None:
-        began = anyio.current_time()
-        assert await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=30) is Offered.ABSENT
-        async with backend.other.offers(self.SUBJECT, lambda _: True):
-            pass
-        assert await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=30) is Offered.ABSENT
-        assert anyio.current_time() - began < 10
+        with anyio.fail_after(HANGS_S):
+            assert await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=10 * HANGS_S) is Offered.ABSENT
+            async with backend.other.offers(self.SUBJECT, lambda _: True):
+                pass
+            assert await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=10 * HANGS_S) is Offered.ABSENT
 
     async def test_silence_is_no(self, backend: Backend) -> None:
         async with backend.other.listen(self.SUBJECT):

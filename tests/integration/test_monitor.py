@@ -174,7 +174,7 @@ async def test_queues_streams_and_letters(world: World) -> None:
 
 async def test_the_key_can_write_nothing(world: World) -> None:
     address = address_of(world.folder / "server", role=Access.MONITOR)
-    async with connect(address, SUBJECTS, replace(CONFIG.bus_config, request_timeout_s=10.0), name="monitor") as bus:
+    async with connect(address, SUBJECTS, replace(CONFIG.bus_config, request_timeout_s=HANGS_S), name="monitor") as bus:
         one = task()
         with pytest.raises(NotPermitted):
             await bus.append(SUBJECTS.tasks, SUBJECTS.task(Split.TRAIN, one.episode), one)
@@ -187,10 +187,9 @@ async def test_offers_to_a_worker_that_has_gone_are_declined_at_once(world: Worl
     async with world.watching() as watch:
         with anyio.fail_after(HANGS_S):
             await watch.wait_complete()
-        began = time.monotonic()
         wake = StepPhase(episode=task().episode, attempt=1, step=0, phase="deciding", worker=WORKER)
-        assert not await world.bus.offer(SUBJECTS.wake(WorkerId("gone")), wake, timeout_s=10.0)
-        assert time.monotonic() - began < 5.0
+        with anyio.fail_after(HANGS_S):
+            assert not await world.bus.offer(SUBJECTS.wake(WorkerId("gone")), wake, timeout_s=10 * HANGS_S)
 
 
 async def test_prometheus_scrapes_a_monitor(world: World) -> None:

@@ -4,7 +4,6 @@ import io
 import logging
 import random
 import re
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -268,10 +267,8 @@ async def test_an_endpoint_that_does_not_listen_ends_the_patience() -> None:
 )
 async def test_patience_ends_with_the_last_reason(failure: Reply, said: str) -> None:
     async with _opened(lambda _: failure, patience_s=0.2) as (scripted, endpoint):
-        started = time.monotonic()
-        with pytest.raises(NoVerdict, match=said):
+        with pytest.raises(NoVerdict, match=said), anyio.fail_after(HANGS_S):
             await _ask(endpoint)
-        assert time.monotonic() - started < 5
     assert len(scripted.requests) < 20
 
 

@@ -262,7 +262,7 @@ async def test_a_tail_notices_a_stream_that_began_again(tmp_path: Path) -> None:
         for version in range(3):
             await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(version)), checkpoint(version))
             assert (await anext(records)).seq == version + 1
-        await ask(bus._link, f"STREAM.DELETE.{SUBJECTS.checkpoints}", None, Response, timeout_s=5)
+        await ask(bus._link, f"STREAM.DELETE.{SUBJECTS.checkpoints}", None, Response, timeout_s=HANGS_S)
         await create_topology(bus, streams(SUBJECTS, CONFIG), ())
         await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(9)), checkpoint(9))
         await server.kill()
@@ -275,7 +275,7 @@ async def test_a_tail_leaves_nothing_on_the_server(tmp_path: Path) -> None:
     async with restarting(tmp_path) as (_, bus), bus.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint")) as records:
         await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(0)), checkpoint(0))
         await anext(records)
-        names = await ask(bus._link, f"CONSUMER.NAMES.{SUBJECTS.checkpoints}", None, StreamInfo, timeout_s=5)
+        names = await ask(bus._link, f"CONSUMER.NAMES.{SUBJECTS.checkpoints}", None, StreamInfo, timeout_s=HANGS_S)
     assert names.total == 0
 
 
