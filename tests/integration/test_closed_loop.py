@@ -2,13 +2,13 @@
 
 import json
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-import anyio
 import psutil
 import pytest
 
-from bus import BEGINNING, connect
 from ops.processes.role_process import millrace_command, millrace_environment
 from tests.deadlines import HANGS_S
 from tests.support.drills.quickstart_process import VICTIMS, descendants, find, quickstart, wait_for
@@ -26,21 +26,13 @@ _SHORT = (
 )
 
 
-async def an_episode_of(folder: Path, worker: str) -> None:
-    """Returns once the worker has played one to its end."""
-    with anyio.fail_after(_LIMIT_S):
-        async with connect(folder, name="test") as run:
-            async for item in run.trajectories(start=BEGINNING, follow=True):
-                if item.message.worker == worker:
-                    return
-
-
-def a_browser_by_hand(folder: Path, process: subprocess.Popen[bytes]) -> None:
-    """A second browser worker joins in the middle, takes its share, and is stopped again."""
+@contextmanager
+def a_browser_by_hand(folder: Path) -> Iterator[None]:
+    """A second browser worker that joins, takes its share, and is told to leave."""
     arguments = ["browser", "--run-dir", str(folder), "--name", "browser-by-hand", "env_config.server_size=8"]
     by_hand = subprocess.Popen(millrace_command(arguments), env=millrace_environment())
     try:
-        anyio.run(an_episode_of, folder, "browser-by-hand")
+        yield
     finally:
         by_hand.terminate()
         assert by_hand.wait(HANGS_S) == 0
@@ -49,10 +41,13 @@ def a_browser_by_hand(folder: Path, process: subprocess.Popen[bytes]) -> None:
 def test_workers_come_and_are_killed_and_nothing_is_lost(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with quickstart(folder, *_FAMILY, "--seed", "3", *_SHORT) as process:
-        wait_for(process, "version_published", folder / "logs" / "trainer-1.log", times=1, limit_s=_LIMIT_S)
-        a_browser_by_hand(folder, process)
-        for words in VICTIMS.values():
-            find(process, words).kill()
+        logs = folder / "logs"
+        wait_for(process, "server_ready", logs / "server-1.log", times=1, limit_s=_LIMIT_S)
+        with a_browser_by_hand(folder):
+            wait_for(process, "version_published", logs / "trainer-1.log", times=1, limit_s=_LIMIT_S)
+            for words in VICTIMS.values():
+                find(process, words).kill()
+            wait_for(process, "version_published", logs / "trainer-1.log", times=_VERSIONS - 1, limit_s=_LIMIT_S)
         assert process.wait(_LIMIT_S) == 0, (tmp_path / "run.txt").read_text()[-3000:]
         assert not descendants(process)
     result = json.loads((folder / "result.json").read_text())

@@ -3,7 +3,8 @@
     python -m tests.support.runs.pictures --run-dir runs/quickstart --out docs     # those that the documentation shows
     python -m tests.support.runs.pictures --run-dir runs/quickstart --out screens --every-size
 
-With `--every-size` each page is 420, 1024, 1440 and 2560 pixels wide, light and dark.
+With `--every-size` each page is 420, 1024, 1440 and 2560 pixels wide, light and dark. The report is the one that
+`millrace report` wrote last.
 """
 
 import argparse
@@ -20,7 +21,6 @@ from playwright.async_api import Browser, Page
 from tests.support.browsers.web_pages import launched
 from tests.support.runs.served_monitor import served_monitor
 
-_HEIGHT = 900
 _DOCS_WIDTH = 1440
 _WIDTHS = (420, 1024, 1440, 2560)
 _DRAWN_MS = 3000
@@ -38,6 +38,7 @@ class Screen:
     address: str
     opens_episode: bool = False
     """On the live page."""
+    height: int = 900
 
 
 def main() -> None:
@@ -52,7 +53,7 @@ def main() -> None:
 
 async def _take(folder: Path, out: Path, every_size: bool) -> None:
     async with served_monitor(folder) as url, launched() as browser:
-        for screen in await _screens(browser, url.rstrip("/")):
+        for screen in [*await _screens(browser, url.rstrip("/")), *_report(folder)]:
             if not every_size:
                 await _picture(browser, screen, out / f"{screen.name}.png", _DOCS_WIDTH, dark=False)
                 continue
@@ -89,9 +90,14 @@ async def _screens(browser: Browser, url: str) -> Sequence[Screen]:
     return screens
 
 
+def _report(folder: Path) -> Sequence[Screen]:
+    page = folder / "report" / "report.html"
+    return [Screen("report", page.as_uri(), height=1300)] if page.exists() else []
+
+
 async def _picture(browser: Browser, screen: Screen, path: Path, width: int, *, dark: bool) -> None:
     context = await browser.new_context(
-        viewport={"width": width, "height": _HEIGHT}, color_scheme="dark" if dark else "light", reduced_motion="reduce"
+        viewport={"width": width, "height": screen.height}, color_scheme="dark" if dark else "light", reduced_motion="reduce"
     )
     page = await context.new_page()
     await page.goto(screen.address)
