@@ -161,7 +161,7 @@ class Supervisor:
                     note = "" if code in (0, EXIT_RESTART) else describe_end(code, self._output(kept))
                     match decision:
                         case Finished():
-                            self._change(kept, state=RoleState.FINISHED, note=note, exit_code=code)
+                            self._change(kept, state=RoleState.FINISHED, note="", exit_code=code)
                         case Fatal():
                             self._change(kept, state=RoleState.FATAL, note=note, exit_code=code)
                         case Restart(delay_s=0.0):
