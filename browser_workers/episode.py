@@ -161,7 +161,8 @@ class Episode:
         self._navigated = self._navigation_failed = False
         self._page_text = ""
         if self.num_unparsed_last == self._task.max_unparsed > 0:
-            error = f"{self.num_unparsed_last} answers in a row could not be parsed"
+            number = self.num_unparsed_last
+            error = "an answer could not be parsed" if number == 1 else f"{number} answers in a row could not be parsed"
             return Finish(Outcome.UNREADABLE, reward=self._reward, error=error)
         return self._carry_out(step.action, step.further)
 

@@ -116,6 +116,12 @@ def test_an_unparsed_output_uses_up_a_step() -> None:
     assert isinstance(episode.acted(Performed(), PLAYING, now=2.0), Finish)
 
 
+def test_the_first_unreadable_answer_may_end_it() -> None:
+    episode, _ = started(msgspec.structs.replace(builders.task(max_steps=9), max_unparsed=1), view(state=PLAYING))
+    end = episode.answered(answer(Action(kind=ActionKind.WAIT), parsed=False))
+    assert end == Finish(Outcome.UNREADABLE, reward=0.0, error="an answer could not be parsed")
+
+
 def test_so_many_unreadable_answers_in_a_row_end_it() -> None:
     task = msgspec.structs.replace(builders.task(max_steps=9), max_unparsed=2)
     episode, _ = started(task, view(state=PLAYING))

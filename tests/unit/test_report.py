@@ -19,6 +19,7 @@ from ops.analysis.report.figures import as_json
 from ops.analysis.report.judging import Judging
 from ops.analysis.report.labels import difficulty_of, domain_of, family_of, kind_of, site_label, version_of
 from ops.analysis.report.limits import StepLimits
+from ops.analysis.report.page import page
 from ops.analysis.report.repetition import Repeats, gini, repeats_of, share_of_top
 from ops.analysis.report.report import Report, gather
 from ops.analysis.report.reporting import about, title_of, write
@@ -27,7 +28,7 @@ from ops.analysis.report.seen import Seen
 from ops.analysis.report.selection import Selection, counting_rubric, moment_s
 from ops.analysis.report.success import Tally, total
 from ops.analysis.report.success_sections import headlines
-from ops.analysis.report.tables import Chart, Series, shown
+from ops.analysis.report.tables import Chart, Headline, Series, shown
 from ops.analysis.report.terminal import show
 from ops.analysis.report.usage import Usage
 from ops.archive.exports.played import PlayedStep
@@ -411,6 +412,11 @@ def test_nothing_of_a_page_is_markup_in_the_page(tmp_path: Path) -> None:
     assert "&lt;img src=x onerror=alert(1)&gt;{{sections}}" in page
     assert page.count('id="success"') == 1, "no mark in somebody's words is filled in"
     assert "<script" not in page
+
+
+def test_the_page_says_of_which_version_a_figure_is() -> None:
+    written = page("Report", (), [Headline(label="success, held out", value=Share(3, 4), note="of version 2")], ())
+    assert "3 of 4 · of version 2" in written
 
 
 def test_nothing_of_a_page_is_obeyed_by_a_terminal() -> None:

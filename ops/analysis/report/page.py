@@ -33,7 +33,8 @@ def _headline(headline: Headline) -> tuple[str, str, str]:
     value, note = shown(headline.value), headline.note
     if isinstance(headline.value, Share) and headline.value.value is not None:
         share = headline.value
-        value, note = percent(share.value or 0.0), f"{interval(share)} · {share.count:,} of {share.number:,}"
+        of = f"{interval(share)} · {share.count:,} of {share.number:,}"
+        value, note = percent(share.value or 0.0), f"{of} · {note}" if note else of
     return headline.label, value, note
 
 
